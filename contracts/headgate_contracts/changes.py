@@ -1,0 +1,180 @@
+"""What each event changes about a job, and what about the job it may not contradict.
+
+One small function an event, beside what every event changes (status, attempt, sequence: `lifecycle`). Each gets the
+job before, the event's data and its time, and gives the fields that change. Refuses, by the field's name, what the
+table cannot see: a second claim of an attempt, another iteration, a finished stage that runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from headgate_contracts.errors import IllegalTransition
+from headgate_contracts.events import (
+    JobAwaitingConfirmation,
+    JobCancelled,
+    JobCancelRequested,
+    JobConfirmationReminder,
+    JobConfirmed,
+    JobData,
+    JobDispatched,
+    JobFailed,
+    JobGivenBack,
+    JobMoved,
+    JobQueued,
+    JobReady,
+    JobReprioritized,
+    JobScheduled,
+    JobStage,
+    JobStarted,
+    JobWaiting,
+)
+from headgate_contracts.job import Failure, Job, Standing
+from headgate_contracts.vocabulary import STAGES, ChangeReason, EventName, Fault, GivenBackReason, Status
+
+Changes = dict[str, Any]
+
+
+def changes_of(job: Job, data: JobData, at: datetime) -> Changes:
+    """The fields of the job that this event changes."""
+    return _CHANGES[data.EVENT](job, data, at)
+
+
+def _queued(job: Job, data: JobQueued, at: datetime) -> Changes:
+    standing = Standing(
+        arrival=data.arrival,
+        place=data.place,
+        position_original=data.position_original,
+        estimate=data.estimate,
+        entered_at=at,
+    )
+    quota_day = data.quota_day or job.quota_day
+    return {"standing": standing, "quota_day": quota_day, "scheduled_for": None, "aged_at": None}
+
+
+def _scheduled(job: Job, data: JobScheduled, at: datetime) -> Changes:
+    return {"standing": None, "quota_day": data.quota_day, "scheduled_for": data.scheduled_for}
+
+
+def _waiting(job: Job, data: JobWaiting, at: datetime) -> Changes:
+    _agree("data.workflow", data.workflow, job.submission.workflow)
+    _agree("data.phase", data.phase, job.submission.phase)
+    return {}
+
+
+def _dispatched(job: Job, data: JobDispatched, at: datetime) -> Changes:
+    _agree("data.pool", data.pool, job.submission.pool)
+    return {"groups": data.groups, "deadline": data.deadline, "dispatched_at": at, "worker": None}
+
+
+def _started(job: Job, data: JobStarted, at: datetime) -> Changes:
+    if job.worker is not None:
+        raise IllegalTransition("data.attempt", f"attempt {job.attempt} was already claimed by {job.worker}")
+    return {"worker": data.worker, "started_at": job.started_at or at}
+
+
+def _stage(job: Job, data: JobStage, at: datetime) -> Changes:
+    """A job that was given back passes through its finished stages again, each `restored`, and runs none of them."""
+    opens = job.cycle_over or job.status is Status.CHECKS
+    _agree("data.iteration", data.iteration, job.iteration + opens)
+    finished = () if opens else job.finished_stages
+    if data.restored is not (data.stage in finished):
+        word = "is finished and cannot run again" if data.stage in finished else "is not finished, nothing to restore"
+        raise IllegalTransition("data.restored", f"{data.stage.value} {word}")
+    return {
+        "iteration": data.iteration,
+        "cycle_over": False,
+        "finished_stages": finished if data.restored else STAGES[: STAGES.index(data.stage)],
+        "checkpoint": data.checkpoint or job.checkpoint,
+    }
+
+
+def _awaiting_confirmation(job: Job, data: JobAwaitingConfirmation, at: datetime) -> Changes:
+    _agree("data.iterations_used", data.iterations_used, job.iteration)
+    return {
+        "cycle_over": True,
+        "finished_stages": (),
+        "checkpoint": data.checkpoint or job.checkpoint,
+        "expires_at": data.expires_at,
+        "reminders": 0,
+        "groups": (),
+    }
+
+
+def _reminded(job: Job, data: JobConfirmationReminder, at: datetime) -> Changes:
+    return {"reminders": job.reminders + 1}
+
+
+def _confirmed(job: Job, data: JobConfirmed, at: datetime) -> Changes:
+    return {"confirmations": job.confirmations + 1, "granted": job.granted + data.batch, "expires_at": None}
+
+
+def _given_back(job: Job, data: JobGivenBack, at: datetime) -> Changes:
+    if data.finished_stages != job.finished_stages[: len(data.finished_stages)]:
+        finished = ", ".join(job.finished_stages) or "none"
+        raise IllegalTransition("data.finished_stages", f"finished are {finished}, in this order")
+    began = job.worker is not None or job.status is not Status.STARTING
+    return {
+        "lost": job.lost + (data.reason is GivenBackReason.LOST and began),
+        "finished_stages": data.finished_stages,
+        "checkpoint": data.checkpoint or job.checkpoint,
+        "groups": (),
+    }
+
+
+def _cancel_requested(job: Job, data: JobCancelRequested, at: datetime) -> Changes:
+    """It stands until the job ends, in later attempts too: nobody can take it back, so nothing may lose it."""
+    return {"cancel_requested_by": data.by}
+
+
+def _cancelled(job: Job, data: JobCancelled, at: datetime) -> Changes:
+    refunded = job.started_at is None
+    return {**_ENDED, "quota_day": None if refunded else job.quota_day}
+
+
+def _placed(job: Job, data: JobReprioritized | JobMoved, at: datetime) -> Changes:
+    _agree("data.from", data.from_, job.priority)
+    if (data.place is None) is not (job.standing is None):
+        raise IllegalTransition("data.place", "a job has a place exactly while it is in the queue")
+    standing = job.standing and job.standing.model_copy(update={"place": data.place})
+    aged_at = at if data.reason is ChangeReason.AGED else job.aged_at
+    return {"priority": data.to, "standing": standing, "aged_at": aged_at}
+
+
+def _ready(job: Job, data: JobReady, at: datetime) -> Changes:
+    _agree("data.iterations", data.iterations, job.iteration)
+    return {**_ENDED, "result": data.result, "duration_s": data.duration_s}
+
+
+def _failed(job: Job, data: JobFailed, at: datetime) -> Changes:
+    failure = Failure(summary=data.summary, detail=data.detail, debug_id=data.debug_id, fault=data.fault)
+    refunded = data.fault is Fault.SYSTEM
+    return {**_ENDED, "failure": failure, "quota_day": None if refunded else job.quota_day}
+
+
+def _agree(field: str, said: object, known: object) -> None:
+    if said != known:
+        raise IllegalTransition(field, f"the job has {known}, the event says {said}")
+
+
+_ENDED: Final[Changes] = {"groups": (), "scheduled_for": None, "expires_at": None}
+_CHANGES: Final[dict[EventName, Callable[[Job, Any, datetime], Changes]]] = {
+    EventName.QUEUED: _queued,
+    EventName.SCHEDULED: _scheduled,
+    EventName.WAITING: _waiting,
+    EventName.DISPATCHED: _dispatched,
+    EventName.STARTED: _started,
+    EventName.STAGE: _stage,
+    EventName.AWAITING_CONFIRMATION: _awaiting_confirmation,
+    EventName.CONFIRMATION_REMINDER: _reminded,
+    EventName.CONFIRMED: _confirmed,
+    EventName.GIVEN_BACK: _given_back,
+    EventName.CANCEL_REQUESTED: _cancel_requested,
+    EventName.CANCELLED: _cancelled,
+    EventName.REPRIORITIZED: _placed,
+    EventName.MOVED: _placed,
+    EventName.READY: _ready,
+    EventName.FAILED: _failed,
+}

@@ -1,0 +1,128 @@
+"""What services ask each other over NATS, request and reply, and what they tell whoever listens. None of it is a fact.
+
+    headgate.cmd.v1.<shard>.beat               Beat          → BeatReply
+    headgate.cmd.v1.<shard>.acquire            AcquireLease  → LeaseReply
+    headgate.cmd.v1.<shard>.give_up            GiveUpLease   → LeaseReply
+    headgate.cmd.v1.<shard>.position           AskPosition   → PositionChanged
+    headgate.cmd.v1.<shard>.granted.<lease>    LeaseReply, when a waiter's turn has come
+    headgate.live.v1.<shard>.position.<user>.<job>   PositionChanged
+    headgate.logs.v1.<job>                     LogLine
+
+A lost message costs time and nothing else: beats are repeated, a lost grant comes again with the next beat.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from headgate_contracts.api import QueuePart, WaitingOn
+from headgate_contracts.events import GroupName
+from headgate_contracts.records import Record
+from headgate_contracts.tokens import JobId, Token, check_token
+
+CMD_PREFIX: Final = "headgate.cmd.v1"
+LIVE_PREFIX: Final = "headgate.live.v1"
+LOGS_PREFIX: Final = "headgate.logs.v1"
+
+LeaseId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+HolderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,40}:[0-9]{1,9}$")]
+Milliseconds = Annotated[int, Field(ge=0)]
+
+
+class NamedLease(Record):
+    """A lease taken inside a job, as its worker knows it."""
+
+    lease: LeaseId
+    holder: HolderName
+    groups: tuple[GroupName, ...]
+
+
+class Beat(Record):
+    """A worker lives: what it can run, what it runs, and what that holds."""
+
+    worker: Token
+    pool: Token
+    slots: Annotated[int, Field(ge=0)]
+    draining: bool = False
+    holders: tuple[HolderName, ...] = ()
+    leases: tuple[NamedLease, ...] = ()
+
+
+class BeatReply(Record):
+    """What became of each holder: `kept` was extended, `cancel` too but should end, `not_yours` must stop at once."""
+
+    kept: tuple[HolderName, ...] = ()
+    cancel: tuple[HolderName, ...] = ()
+    not_yours: tuple[HolderName, ...] = ()
+    lost_leases: tuple[LeaseId, ...] = ()
+    lease_s: Annotated[float, Field(gt=0)]
+
+
+class AcquireLease(Record):
+    """Slots of several groups, all or none. Without a holder the lease belongs to no job."""
+
+    lease: LeaseId
+    groups: Annotated[tuple[GroupName, ...], Field(min_length=1, max_length=16)]
+    holder: HolderName | None = None
+    ttl_ms: Milliseconds | None = None
+    wait_ms: Milliseconds = 0
+
+
+class GiveUpLease(Record):
+    """The lease, or the wait for it, is over."""
+
+    lease: LeaseId
+
+
+class LeaseReply(Record):
+    """How a lease stands. `waiting` holds nothing; the grant comes on the lease's own subject."""
+
+    lease: LeaseId
+    state: Literal["granted", "waiting", "full", "not_yours", "given_up", "view_lost"]
+    expires_ms: Milliseconds | None = None
+    group: GroupName | None = None
+    behind: int | None = None
+
+
+class LogLine(Record):
+    """One line of a job's build log."""
+
+    job_id: JobId
+    attempt: Annotated[int, Field(ge=1)]
+    stage: Token
+    line: Annotated[str, StringConstraints(max_length=8192)]
+    ts: AwareDatetime
+
+
+class AskPosition(Record):
+    """Where does this job stand?"""
+
+    job_id: JobId
+
+
+class PositionChanged(Record):
+    """Where a job stands now: the `queue` and `waiting_on` parts of the job as the API shows it, and its user's day."""
+
+    job_id: JobId
+    queue: QueuePart | None
+    waiting_on: tuple[WaitingOn, ...] = ()
+    used_today: Annotated[int, Field(ge=0)] | None = None
+
+
+def command_subject(shard: str, command: Literal["beat", "acquire", "give_up", "position"]) -> str:
+    return f"{CMD_PREFIX}.{check_token('shard', shard)}.{command}"
+
+
+def granted_subject(shard: str, lease: str) -> str:
+    return f"{CMD_PREFIX}.{check_token('shard', shard)}.granted.{check_token('lease', lease)}"
+
+
+def position_subject(shard: str, user_id: str, job_id: str) -> str:
+    tokens = (check_token("shard", shard), "position", check_token("user_id", user_id), check_token("job_id", job_id))
+    return f"{LIVE_PREFIX}.{'.'.join(tokens)}"
+
+
+def logs_subject(job_id: str) -> str:
+    return f"{LOGS_PREFIX}.{check_token('job_id', job_id)}"

@@ -1,0 +1,369 @@
+"""The data of every event, as other teams read it.
+
+Owns names, types and bounds. Refuses rules about order: who may write what, and when, is `lifecycle`.
+Writers are exact, readers are tolerant: a field that a reader does not know is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from headgate_contracts.records import (
+    Amount,
+    Count,
+    GroupName,
+    HeldGroups,
+    LabelKey,
+    LabelValue,
+    Note,
+    Rank,
+    Record,
+    Scope,
+    Url,
+    Who,
+)
+from headgate_contracts.subjects import JobSubject, OpsSubject, SchedSubject
+from headgate_contracts.tokens import JobId, Token
+from headgate_contracts.vocabulary import (
+    ActName,
+    ChangeReason,
+    EventName,
+    Fault,
+    GivenBackReason,
+    Priority,
+    QueuedWhy,
+    Stage,
+    Status,
+    Tier,
+)
+
+
+class Group(Record):
+    """A named group that a job needs a slot of, and the limit to set where none is set."""
+
+    name: GroupName
+    limit: Count | None = None
+
+
+class Estimate(Record):
+    """The forecast that was shown when the job entered the queue."""
+
+    estimate_seconds: Amount
+    lower_bound: Amount
+    upper_bound: Amount
+    confidence: Literal["medium", "low"]
+
+
+class Submission(Record):
+    """What was asked for. It stands in the first event of a job and never changes."""
+
+    tier: Tier
+    priority: Priority = Priority.NORMAL
+    pool: Token = "default"
+    pipeline: Token = "build"
+    groups: Annotated[tuple[Group, ...], Field(max_length=16)] = ()
+    workflow: Token | None = None
+    phase: Count | None = None
+    submitted_at: AwareDatetime
+    run_at: AwareDatetime | None = None
+    queue_ttl_s: Count | None = None
+    run_timeout_s: Count | None = None
+    notify_url: Url | None = None
+    labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str], max_length=16)
+    input_digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+    retry_of: JobId | None = None
+
+
+class JobData(Record):
+    """What every event of a job says. `status` and `attempt` are those after the event."""
+
+    EVENT: ClassVar[EventName]
+
+    job_id: JobId
+    user_id: Token
+    project_id: Token
+    status: Status
+    attempt: Amount
+
+    @classmethod
+    def type_name(cls) -> str:
+        return f"dev.headgate.job.{cls.EVENT.value}.v1"
+
+    def about(self) -> str:
+        return self.job_id
+
+    def route(self) -> JobSubject:
+        return JobSubject(self.job_id, self.user_id, self.project_id, self.EVENT)
+
+
+class JobQueued(JobData):
+    """The job entered the queue, at this place."""
+
+    EVENT = EventName.QUEUED
+
+    why: QueuedWhy
+    arrival: Rank
+    place: Rank
+    passed: Annotated[tuple[JobId, ...], Field(max_length=100)] = ()
+    position_original: Count
+    quota_day: date | None = None
+    estimate: Estimate | None = None
+    submission: Submission | None = None
+
+
+class JobScheduled(JobData):
+    """The job was accepted for a later day: it enters the queue at `scheduled_for`."""
+
+    EVENT = EventName.SCHEDULED
+
+    scheduled_for: AwareDatetime
+    quota_day: date | None = None
+    submission: Submission | None = None
+
+
+class JobWaiting(JobData):
+    """The job is a later phase of a workflow and waits for the one before it."""
+
+    EVENT = EventName.WAITING
+
+    workflow: Token
+    phase: Annotated[Count, Field(ge=2)]
+    submission: Submission | None = None
+
+
+class JobDispatched(JobData):
+    """A worker of the pool may claim the job. It holds a slot in each of these groups from here on."""
+
+    EVENT = EventName.DISPATCHED
+
+    pool: Token
+    groups: HeldGroups
+    deadline: AwareDatetime | None = None
+
+    def route(self) -> JobSubject:
+        return JobSubject(self.job_id, self.user_id, self.project_id, self.EVENT, self.pool)
+
+
+class JobStarted(JobData):
+    """This worker claimed the attempt."""
+
+    EVENT = EventName.STARTED
+
+    worker: Token
+
+
+class JobStage(JobData):
+    """A stage began, so the one before it is finished; `checkpoint` holds its work.
+
+    `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again.
+    """
+
+    EVENT = EventName.STAGE
+
+    stage: Stage
+    iteration: Count
+    checkpoint: Token | None = None
+    restored: bool = False
+
+
+class JobAwaitingConfirmation(JobData):
+    """The cycles granted so far are used up: the job gave its slots back and asks its user."""
+
+    EVENT = EventName.AWAITING_CONFIRMATION
+
+    iterations_used: Count
+    next_batch: Count
+    expires_at: AwareDatetime
+    checkpoint: Token | None = None
+
+
+class JobConfirmationReminder(JobData):
+    """The question is still open."""
+
+    EVENT = EventName.CONFIRMATION_REMINDER
+
+    hours_left: Amount
+
+
+class JobConfirmed(JobData):
+    """The user granted another batch of cycles: the job is back at its old place."""
+
+    EVENT = EventName.CONFIRMED
+
+    by: Who
+    batch: Count
+
+
+class JobGivenBack(JobData):
+    """The attempt is over without an end: the job is back at its old place with its finished stages."""
+
+    EVENT = EventName.GIVEN_BACK
+
+    reason: GivenBackReason
+    finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
+    checkpoint: Token | None = None
+
+
+class JobCancelRequested(JobData):
+    """Somebody asked for the end of a running job; its worker will write `cancelled`."""
+
+    EVENT = EventName.CANCEL_REQUESTED
+
+    by: Who
+    reason: Note = ""
+
+
+class JobCancelled(JobData):
+    """The job ended because somebody asked for it, or because an earlier phase failed."""
+
+    EVENT = EventName.CANCELLED
+
+    by: Who
+    reason: Note = ""
+
+
+class _PlaceChange(JobData):
+    from_: Annotated[Priority, Field(alias="from")]
+    to: Priority
+    place: Rank | None = None
+    by: Who
+    reason: ChangeReason
+    note: Note = ""
+
+
+class JobReprioritized(_PlaceChange):
+    """The job changed its class. `place` is null where it is not in the queue yet."""
+
+    EVENT = EventName.REPRIORITIZED
+
+
+class JobMoved(_PlaceChange):
+    """The job changed its place."""
+
+    EVENT = EventName.MOVED
+
+
+class JobReady(JobData):
+    """The job ended well."""
+
+    EVENT = EventName.READY
+
+    result: Token | None = None
+    duration_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    iterations: Count
+
+
+class JobFailed(JobData):
+    """The job ended badly. `summary` and `detail` are fit for its user's eyes."""
+
+    EVENT = EventName.FAILED
+
+    summary: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+    detail: Annotated[str, StringConstraints(max_length=4096)] = ""
+    debug_id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    fault: Fault
+
+
+class ActData(Record):
+    """What an operator did, and who it was."""
+
+    ACT: ClassVar[ActName]
+
+    by: Who
+    reason: Note = ""
+
+    @classmethod
+    def type_name(cls) -> str:
+        return f"dev.headgate.ops.{cls.ACT.value}.v1"
+
+    def route(self) -> OpsSubject:
+        return OpsSubject(self.ACT)
+
+
+class _ScopeAct(ActData):
+    scope: Scope
+
+    def about(self) -> str:
+        return self.scope
+
+
+class QueuePaused(_ScopeAct):
+    """Nothing in this scope is started until it is resumed."""
+
+    ACT = ActName.PAUSED
+
+
+class QueueResumed(_ScopeAct):
+    """The scope may start again."""
+
+    ACT = ActName.RESUMED
+
+
+class _GroupAct(ActData):
+    group: GroupName
+
+    def about(self) -> str:
+        return self.group
+
+
+class LimitSet(_GroupAct):
+    """The group has this many slots from here on."""
+
+    ACT = ActName.LIMIT_SET
+
+    limit: Count
+
+
+class LeaseReleased(_GroupAct):
+    """This lease was forced free."""
+
+    ACT = ActName.LEASE_RELEASED
+
+    lease: Annotated[str, StringConstraints(min_length=1, max_length=160)]
+
+
+class SchedulerCommitted(Record):
+    """One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with."""
+
+    shard: Token
+    leader: Token
+    jobs: Annotated[tuple[JobId, ...], Field(max_length=50)]
+    limits: Mapping[GroupName, Count] = Field(default_factory=dict[str, int])
+    slots: Mapping[Token, Amount] = Field(default_factory=dict[str, int])
+
+    @classmethod
+    def type_name(cls) -> str:
+        return "dev.headgate.sched.committed.v1"
+
+    def about(self) -> str:
+        return self.shard
+
+    def route(self) -> SchedSubject:
+        return SchedSubject(self.shard)
+
+
+JOB_DATA: tuple[type[JobData], ...] = (
+    JobQueued,
+    JobScheduled,
+    JobWaiting,
+    JobDispatched,
+    JobStarted,
+    JobStage,
+    JobAwaitingConfirmation,
+    JobConfirmationReminder,
+    JobConfirmed,
+    JobGivenBack,
+    JobCancelRequested,
+    JobCancelled,
+    JobReprioritized,
+    JobMoved,
+    JobReady,
+    JobFailed,
+)
+Act = QueuePaused | QueueResumed | LimitSet | LeaseReleased
+ACT_DATA: tuple[type[Act], ...] = (QueuePaused, QueueResumed, LimitSet, LeaseReleased)
+Data = JobData | Act | SchedulerCommitted

@@ -1,0 +1,174 @@
+"""One golden example of each type of event, for readers in any language to try themselves on.
+
+Owns their words. They are the same on every machine, so a difference in `examples/` is a difference in the contract.
+Refuses to be a story: each event stands for itself, as a consumer with a filter would meet it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from headgate_contracts.envelope import AnyEvent, Event
+from headgate_contracts.events import (
+    Data,
+    Estimate,
+    Group,
+    JobAwaitingConfirmation,
+    JobCancelled,
+    JobCancelRequested,
+    JobConfirmationReminder,
+    JobConfirmed,
+    JobDispatched,
+    JobFailed,
+    JobGivenBack,
+    JobMoved,
+    JobQueued,
+    JobReady,
+    JobReprioritized,
+    JobScheduled,
+    JobStage,
+    JobStarted,
+    JobWaiting,
+    LeaseReleased,
+    LimitSet,
+    QueuePaused,
+    QueueResumed,
+    SchedulerCommitted,
+    Submission,
+)
+from headgate_contracts.tokens import ulid
+from headgate_contracts.vocabulary import (
+    ChangeReason,
+    Fault,
+    GivenBackReason,
+    Priority,
+    QueuedWhy,
+    Stage,
+    Status,
+    Tier,
+    Writer,
+)
+
+AT: Final = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+_Fields = dict[str, Any]
+_OWNER: Final[_Fields] = {
+    "job_id": "01KJPZ0A4TD8F3S6W9XKQ2M7BV",
+    "user_id": "u1",
+    "project_id": "shop",
+}
+_A, _S, _W = Writer.ADMISSION, Writer.SCHEDULER, Writer.WORKER
+
+
+def examples() -> tuple[AnyEvent, ...]:
+    """Every example, one a type."""
+    return (*_beginnings(), *_changes_of_place(), *_of_the_scheduler(), *_of_the_worker(), *_of_people(), *_acts())
+
+
+def _beginnings() -> Iterator[AnyEvent]:
+    estimate = Estimate(estimate_seconds=1500, lower_bound=1050, upper_bound=1950, confidence="medium")
+    queued = JobQueued(
+        **_job(Status.QUEUED, 0),
+        why=QueuedWhy.SUBMITTED,
+        arrival=4711,
+        place=308674560,
+        passed=("01KJPYV2M0H4N8R5T1C7Z3E6GW",),
+        position_original=4,
+        quota_day=AT.date(),
+        estimate=estimate,
+        submission=_submission(),
+    )
+    tomorrow = datetime(2026, 3, 3, 0, 17, 5, tzinfo=UTC)
+    scheduled: _Fields = {"scheduled_for": tomorrow, "quota_day": tomorrow.date(), "submission": _submission()}
+    phase: _Fields = {"workflow": "release-42", "phase": 2}
+    yield _event(_A, 1, queued)
+    yield _event(_A, 1, JobScheduled(**_job(Status.SCHEDULED, 0), **scheduled))
+    yield _event(_A, 1, JobWaiting(**_job(Status.WAITING, 0), **phase, submission=_submission(**phase)))
+
+
+def _changes_of_place() -> Iterator[AnyEvent]:
+    by_operator: _Fields = {"from_": Priority.NORMAL, "by": "operator-1", "reason": ChangeReason.OPERATOR}
+    changed = {**_job(Status.QUEUED, 0), **by_operator}
+    yield _event(_A, 2, JobReprioritized(**changed, to=Priority.HIGH, place=308740096, note="blocks the release"))
+    yield _event(_A, 2, JobMoved(**changed, to=Priority.NORMAL, place=308609028))
+
+
+def _of_the_scheduler() -> Iterator[AnyEvent]:
+    groups = ("user:u1", "project:shop", "group:shop:staging-db")
+    hour = timedelta(hours=1)
+    lost = JobGivenBack(
+        **_job(Status.QUEUED, 1),
+        reason=GivenBackReason.LOST,
+        finished_stages=(Stage.SCAFFOLD, Stage.CODE),
+        checkpoint="01KJPZ0A-1-code",
+    )
+    yield _event(_S, 2, JobDispatched(**_job(Status.STARTING, 1), pool="default", groups=groups, deadline=AT + hour))
+    yield _event(_S, 7, lost)
+    yield _event(_S, 17, JobConfirmationReminder(**_job(Status.AWAITING_CONFIRMATION, 1), hours_left=12))
+    yield _event(
+        _S,
+        None,
+        SchedulerCommitted(
+            shard="0",
+            leader="scheduler-5d4b",
+            jobs=(_OWNER["job_id"],),
+            limits=dict.fromkeys(groups, 3),
+            slots={"default": 8},
+        ),
+    )
+
+
+def _of_the_worker() -> Iterator[AnyEvent]:
+    stage: _Fields = {"stage": Stage.CODE, "iteration": 1, "checkpoint": "01KJPZ0A-1-scaffold"}
+    asked: _Fields = {"iterations_used": 3, "next_batch": 3, "expires_at": AT + timedelta(days=1)}
+    failed = JobFailed(
+        **_job(Status.FAILED, 1),
+        summary="The checks failed after 3 cycles.",
+        detail="2 of 14 tests failed: test_redirects, test_expired_links.",
+        debug_id="4bf92f3577b34da6a3ce929d0e0e4736",
+        fault=Fault.JOB,
+    )
+    yield _event(_W, 3, JobStarted(**_job(Status.STARTING, 1), worker="worker-7c9f"))
+    yield _event(_W, 5, JobStage(**_job(Status.CODE, 1), **stage))
+    yield _event(_W, 16, JobAwaitingConfirmation(**_job(Status.AWAITING_CONFIRMATION, 1), **asked))
+    yield _event(_W, 7, JobCancelled(**_job(Status.CANCELLED, 1), by="u1", reason="wrong prompt"))
+    yield _event(_W, 8, JobReady(**_job(Status.READY, 1), result="01KJPZ0A-1", duration_s=512.4, iterations=1))
+    yield _event(_W, 8, failed)
+
+
+def _of_people() -> Iterator[AnyEvent]:
+    yield _event(_A, 18, JobConfirmed(**_job(Status.QUEUED, 1), by="u1", batch=3))
+    yield _event(_A, 6, JobCancelRequested(**_job(Status.CODE, 1), by="u1", reason="wrong prompt"))
+
+
+def _acts() -> Iterator[AnyEvent]:
+    by = "operator-1"
+    yield _event(_A, None, QueuePaused(scope="pool:gpu", by=by, reason="driver update"))
+    yield _event(_A, None, QueueResumed(scope="pool:gpu", by=by))
+    yield _event(_A, None, LimitSet(group="llm:openai", by=by, limit=6, reason="new quota"))
+    yield _event(_A, None, LeaseReleased(group="group:shop:staging-db", by=by, lease="01KJPZ7QXN5B2D9F4H8K3M6PRT"))
+
+
+def _job(status: Status, attempt: int) -> _Fields:
+    return {**_OWNER, "status": status, "attempt": attempt}
+
+
+def _submission(**changes: Any) -> Submission:
+    asked: _Fields = {
+        "tier": Tier.PARTNER,
+        "groups": (Group(name="group:shop:staging-db", limit=3),),
+        "submitted_at": AT,
+        "queue_ttl_s": 86400,
+        "run_timeout_s": 3600,
+        "labels": {"team": "growth"},
+        "input_digest": f"sha256:{hashlib.sha256(b'a URL shortener').hexdigest()}",
+    }
+    return Submission(**asked | changes)
+
+
+def _event(writer: Writer, sequence: int | None, data: Data) -> AnyEvent:
+    at = AT + timedelta(seconds=sequence or 0)
+    entropy = hashlib.sha256(data.type_name().encode()).digest()[:10]
+    return Event(ulid(round(at.timestamp() * 1000), entropy), writer, at, data, sequence)

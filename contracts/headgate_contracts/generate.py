@@ -1,0 +1,102 @@
+"""Writes what other teams read from what this package says: `python -m headgate_contracts.generate [--check]`.
+
+Owns every generated file under `contracts/`, as one list, `artifacts()`: path → text. What is generated is checked in,
+so that a change of the contract is seen where it is reviewed. `--check` writes nothing, names each file that is stale,
+missing or surplus, and exits with 1.
+
+Refuses to run on an installed package: the files belong to the source tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from headgate_contracts.envelope import DATA_BY_TYPE, ENVELOPES, schema_id
+from headgate_contracts.examples import examples
+
+HERE: Final = Path(__file__).resolve().parents[1]
+OWNED: Final = ("schemas", "examples")  # folders in which every file is one of ours
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m headgate_contracts.generate", description="Generate contracts/.")
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 where a file is out of date")
+    parser.add_argument("--root", type=Path, default=HERE, help="the folder contracts/ (default: %(default)s)")
+    options = parser.parse_args(argv)
+    if not (options.root / "pyproject.toml").is_file():
+        parser.error(f"{options.root} is not the source tree of the contracts: name it with --root")
+    found = differences(options.root)
+    if options.check:
+        print("\n".join(f"{word}: {path}" for path, word in found.items()) or "contracts are up to date")
+        return 1 if found else 0
+    write(options.root, found)
+    return 0
+
+
+def artifacts() -> dict[str, str]:
+    """Every generated file: its path under `contracts/` and its text."""
+    schemas = {f"schemas/{name}.json": _text(schema_of(name)) for name in ENVELOPES}
+    golden = {f"examples/{event.type}.json": _text(json.loads(event.encode())) for event in examples()}
+    return {**schemas, **golden}
+
+
+def differences(root: Path) -> dict[str, str]:
+    """The files that are not as they should be: path → stale, missing or surplus."""
+    expected = artifacts()
+    present = {path.relative_to(root).as_posix(): path for folder in OWNED for path in _files(root / folder)}
+    surplus = dict.fromkeys(present.keys() - expected.keys(), "surplus")
+    missing = dict.fromkeys(expected.keys() - present.keys(), "missing")
+    stale = {name: "stale" for name in expected.keys() & present.keys() if _read(present[name]) != expected[name]}
+    return dict(sorted({**surplus, **missing, **stale}.items()))
+
+
+def write(root: Path, found: Mapping[str, str]) -> None:
+    """Bring these files up to date; a surplus one is removed."""
+    expected = artifacts()
+    for name, word in found.items():
+        path = root / name
+        if word == "surplus":
+            path.unlink()
+            print(f"removed {name}")
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(expected[name], encoding="utf-8", newline="\n")
+        print(f"wrote {name}")
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The schema of a whole event. Its data have an anchor of their own: that is what `dataschema` points to."""
+    data = DATA_BY_TYPE[name]
+    schema = ENVELOPES[name].model_json_schema(schema_generator=_Untitled)
+    schema["$defs"][data.__name__]["$anchor"] = "data"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id(data), **schema}
+
+
+class _Untitled(GenerateJsonSchema):
+    """Without a title for each field: generators of types make a name of each."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def _read(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", errors="replace")
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

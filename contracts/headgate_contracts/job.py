@@ -1,0 +1,85 @@
+"""What the events of one job add up to.
+
+Owns the folded job as a value. How it changes is `lifecycle.advance`; nobody else makes one.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+from pydantic import AwareDatetime
+
+from headgate_contracts.events import Estimate, Submission
+from headgate_contracts.records import Record
+from headgate_contracts.tokens import JobId, Token
+from headgate_contracts.vocabulary import Fault, Priority, Stage, Status
+
+
+class Failure(Record):
+    """Why a job failed, fit for its user's eyes."""
+
+    summary: str
+    detail: str
+    debug_id: str
+    fault: Fault
+
+
+class Standing(Record):
+    """The job's place in the queue: given once, kept while it runs, so that it can return to it."""
+
+    arrival: int
+    place: int
+    position_original: int
+    estimate: Estimate | None = None
+    entered_at: AwareDatetime
+
+
+class Job(Record):
+    """A job, folded. `sequence` is its n-th event, `seq` that event's sequence in the log and
+    `first_seq` that of its first event (0 outside a log).
+    """
+
+    id: JobId
+    user_id: Token
+    project_id: Token
+    submission: Submission
+
+    status: Status
+    priority: Priority
+    sequence: int
+    seq: int = 0
+    first_seq: int = 0
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+    standing: Standing | None = None
+    quota_day: date | None = None
+    scheduled_for: AwareDatetime | None = None
+    aged_at: AwareDatetime | None = None
+
+    attempt: int = 0
+    groups: tuple[str, ...] = ()
+    dispatched_at: AwareDatetime | None = None
+    started_at: AwareDatetime | None = None
+    deadline: AwareDatetime | None = None
+    worker: str | None = None
+    lost: int = 0
+
+    iteration: int = 0
+    cycle_over: bool = True
+    finished_stages: tuple[Stage, ...] = ()
+    checkpoint: str | None = None
+    confirmations: int = 0
+    granted: int = 0
+    expires_at: AwareDatetime | None = None
+    reminders: int = 0
+
+    cancel_requested_by: str | None = None
+    result: str | None = None
+    duration_s: float | None = None
+    failure: Failure | None = None
+
+    @property
+    def holder(self) -> str | None:
+        """The name under which the job holds its slots, while it does."""
+        return f"{self.id}:{self.attempt}" if self.status.is_running else None

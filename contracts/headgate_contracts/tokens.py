@@ -1,0 +1,67 @@
+"""Names that travel in subjects, and the ids made from them.
+
+Owns the one alphabet of tokens, the mapping of foreign ids into it, and the shape of ids.
+Refuses to draw randomness or read a clock: both are arguments.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import Annotated, Final
+
+from pydantic import StringConstraints
+
+from headgate_contracts.errors import InvalidToken
+
+TOKEN_PATTERN: Final = r"^[A-Za-z0-9_-]{1,64}$"
+Token = Annotated[str, StringConstraints(pattern=TOKEN_PATTERN)]
+JobId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAPPED: Final = re.compile(r"x-[a-z2-7]{26}")
+_CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def check_token(field: str, value: str) -> str:
+    """Give the value back if it can stand in a subject."""
+    if not _TOKEN.fullmatch(value):
+        raise InvalidToken(field, f"{value!r} is not a token: use 1 to 64 of A-Z a-z 0-9 _ -")
+    return value
+
+
+def foreign_token(value: str) -> str:
+    """Map any user or project id into the alphabet; one that fits already stays as it is.
+
+    An id that merely looks mapped is mapped again, so nobody can be named into another's place.
+    """
+    if _TOKEN.fullmatch(value) and not _MAPPED.fullmatch(value):
+        return value
+    return f"x-{_digest(_bytes(value))}"
+
+
+def job_id_for_key(user_id: str, idempotency_key: str) -> str:
+    """The id of the job that this user's key stands for: the same key is the same job, so the log refuses a second.
+
+    The user goes in as a hash, of one length, so that no user and key run together into another user's.
+    """
+    return f"k{_digest(hashlib.sha256(_bytes(user_id)).digest() + _bytes(idempotency_key))}"
+
+
+def ulid(now_ms: int, entropy: bytes) -> str:
+    """A ULID: 48 bits of time, 80 bits of the caller's entropy, in 26 characters that sort by time."""
+    if len(entropy) != 10:
+        raise ValueError(f"a ULID needs 10 bytes of entropy, not {len(entropy)}")
+    if not 0 <= now_ms < 1 << 48:
+        raise ValueError(f"a ULID holds a time from 0 to 2^48 ms, not {now_ms}")
+    number = (now_ms << 80) | int.from_bytes(entropy, "big")
+    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def _bytes(value: str) -> bytes:
+    return value.encode(errors="surrogatepass")  # half a surrogate is legal in JSON, and so in a claim
+
+
+def _digest(data: bytes) -> str:
+    return base64.b32encode(hashlib.sha256(data).digest()).decode().lower()[:26]

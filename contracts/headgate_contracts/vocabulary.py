@@ -1,0 +1,158 @@
+"""The words of the contracts: every closed set of names that an event, a job or a rule may use.
+
+Owns the spelling. Refuses numbers that an operator may change: those are policy.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    SCHEDULED = "scheduled"
+    WAITING = "waiting"
+    STARTING = "starting"
+    SCAFFOLD = "scaffold"
+    CODE = "code"
+    DEPS = "deps"
+    CHECKS = "checks"
+    AWAITING_CONFIRMATION = "awaiting_confirmation"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_end(self) -> bool:
+        return self in ENDS
+
+    @property
+    def is_running(self) -> bool:
+        """A worker has it, or is about to claim it: it holds its slots."""
+        return self in RUNNING
+
+
+class Stage(StrEnum):
+    """The steps of one cycle, in order."""
+
+    SCAFFOLD = "scaffold"
+    CODE = "code"
+    DEPS = "deps"
+    CHECKS = "checks"
+
+    @property
+    def status(self) -> Status:
+        return Status(self.value)
+
+
+STAGES = tuple(Stage)
+ENDS = frozenset({Status.READY, Status.FAILED, Status.CANCELLED})
+RUNNING = frozenset({Status.STARTING, *(stage.status for stage in STAGES)})
+UNSTARTED = frozenset({Status.SCHEDULED, Status.WAITING, Status.QUEUED})
+
+
+class EventName(StrEnum):
+    """What can happen to a job: the token of its subject, and the middle of its CloudEvents type."""
+
+    QUEUED = "queued"
+    SCHEDULED = "scheduled"
+    WAITING = "waiting"
+    DISPATCHED = "dispatched"
+    STARTED = "started"
+    STAGE = "stage"
+    AWAITING_CONFIRMATION = "awaiting_confirmation"
+    CONFIRMATION_REMINDER = "confirmation_reminder"
+    CONFIRMED = "confirmed"
+    GIVEN_BACK = "given_back"
+    CANCEL_REQUESTED = "cancel_requested"
+    CANCELLED = "cancelled"
+    REPRIORITIZED = "reprioritized"
+    MOVED = "moved"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class ActName(StrEnum):
+    """What an operator can do to the queue as a whole."""
+
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    LIMIT_SET = "limit_set"
+    LEASE_RELEASED = "lease_released"
+
+
+class Writer(StrEnum):
+    """The services that write about jobs."""
+
+    ADMISSION = "admission"
+    SCHEDULER = "scheduler"
+    WORKER = "worker"
+
+
+class Tier(StrEnum):
+    """What a user has bought, lowest first."""
+
+    BOOTSTRAPPER = "bootstrapper"
+    PARTNER = "partner"
+    CTO_SCALE = "cto_scale"
+
+
+class Priority(StrEnum):
+    """The classes of the queue. A lower number always goes first."""
+
+    URGENT = "urgent"
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+    BACKGROUND = "background"
+
+    @property
+    def class_number(self) -> int:
+        return CLASS_NUMBERS[self]
+
+
+CLASS_NUMBERS = {
+    Priority.URGENT: 10,
+    Priority.HIGH: 20,
+    Priority.NORMAL: 50,
+    Priority.LOW: 70,
+    Priority.BACKGROUND: 90,
+}
+
+
+class QueuedWhy(StrEnum):
+    """Why a job entered the queue."""
+
+    SUBMITTED = "submitted"
+    RELEASED = "released"
+    PHASE_READY = "phase_ready"
+
+
+class GivenBackReason(StrEnum):
+    """Why a running job returned to the queue. Only `lost` counts towards the limit of lost workers."""
+
+    LOST = "lost"
+    DRAINED = "drained"
+    PROVIDER = "provider"
+    OUTAGE = "outage"
+    FORCED = "forced"
+
+
+class ChangeReason(StrEnum):
+    """Why a job's priority or place changed."""
+
+    OPERATOR = "operator"
+    USER = "user"
+    AGED = "aged"
+    SPACED = "spaced"
+
+
+class Fault(StrEnum):
+    """Whose fault a failure was. Only a `system` fault gives the day's place back."""
+
+    JOB = "job"
+    SYSTEM = "system"
+    LIMIT = "limit"
+    TIMEOUT = "timeout"
