@@ -1,0 +1,46 @@
+"""The numbers and named choices that an operator may change, in one frozen object.
+
+Owns defaults, bounds, what numbers must keep together, and how `policy.toml` and the environment become a `Policy`.
+Refuses decisions: it says how many, never who.
+"""
+
+from libs.policy.errors import PolicyError, Problem
+from libs.policy.loading import load_policy
+from libs.policy.model import Policy
+from libs.policy.sections import (
+    Concurrency,
+    Confirmation,
+    Forecast,
+    Leases,
+    Order,
+    Providers,
+    Queue,
+    Retention,
+    Runs,
+    Stream,
+    Submissions,
+    TierLimits,
+    Tiers,
+    Webhooks,
+)
+
+__all__ = [
+    "Concurrency",
+    "Confirmation",
+    "Forecast",
+    "Leases",
+    "Order",
+    "Policy",
+    "PolicyError",
+    "Problem",
+    "Providers",
+    "Queue",
+    "Retention",
+    "Runs",
+    "Stream",
+    "Submissions",
+    "TierLimits",
+    "Tiers",
+    "Webhooks",
+    "load_policy",
+]

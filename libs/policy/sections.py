@@ -1,0 +1,277 @@
+"""The numbers an operator may change, grouped by who reads them.
+
+Owns each number's default, unit, bounds and meaning. Refuses what several numbers must keep together (`model`), and
+names that clients see (`headgate_contracts.vocabulary`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from headgate_contracts.vocabulary import Priority
+from libs.policy.errors import key_path
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a number counts, for the reference table."""
+
+    name: str
+
+
+Default = TypeVar("Default")
+Table = Mapping[str, Any]
+
+# Durations start at one millisecond, the step of the view's clock. The upper bounds keep every sum of milliseconds
+# exact in the doubles that Lua counts with.
+Seconds = Annotated[float, Field(ge=0.001, le=1e9, allow_inf_nan=False), Unit("s")]
+Days = Annotated[int, Field(ge=1, le=10_000), Unit("days")]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Jobs = Annotated[Count, Unit("jobs")]
+Cycles = Annotated[Count, Unit("cycles")]
+Slots = Annotated[Count, Unit("slots")]
+Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False), Unit("share")]
+Class = Annotated[Priority, Field(strict=False), Unit("priority")]
+Text = Annotated[str, Unit("text")]
+
+GROUP: Final = r"^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,64}){0,2}$"
+PROVIDER: Final = r"^[a-z0-9_]{1,64}$"
+HOST: Final = r"^[a-z0-9.-]{1,253}(:[0-9]{1,5})?$"
+IN_WORDS: Final = {
+    GROUP: "a group's name, like db or group:shop:db",
+    PROVIDER: "a provider's name of a-z, 0-9 and _",
+    HOST: "a host in lower case, like hooks.example.com or hooks.example.com:8443, without https:// and path",
+}
+GroupKey = Annotated[str, Field(pattern=GROUP)]
+ProviderName = Annotated[str, Field(pattern=PROVIDER)]
+Host = Annotated[str, Field(pattern=HOST)]
+
+
+class Section(BaseModel):
+    """A table of the file. What the file does not name keeps its default, also inside a table that has some keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _over_the_default(cls, value: Any, info: ValidationInfo) -> Any:
+        base: Any = cls.model_fields[info.field_name or ""].default
+        if isinstance(base, Section):
+            base = base.model_dump(exclude_unset=True)  # without what is derived: it is derived again
+        are_tables = all(isinstance(one, Mapping) for one in (base, value))
+        return {**base, **value} if are_tables else value
+
+
+@dataclass(frozen=True)
+class Key:
+    """One number of the policy: where it stands, what it is now, and what it means."""
+
+    path: str
+    value: Any
+    unit: str
+    meaning: str
+
+
+def keys(section: Section, prefix: str = "") -> Iterator[Key]:
+    """Every number below a section, in the order of the source."""
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            yield from keys(value, f"{prefix}{name}.")
+        else:
+            units = [mark.name for mark in field.metadata if isinstance(mark, Unit)]
+            yield Key(f"{prefix}{name}", value, units[0], field.description or "")
+
+
+def toml_text(value: Any) -> str:
+    """A number of the policy as it stands in a file."""
+    if isinstance(value, Mapping):
+        entries = cast("Table", value)
+        return f"{{{', '.join(f'{key_path(name)} = {toml_text(entry)}' for name, entry in entries.items())}}}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(toml_text, cast('tuple[Any, ...]', value)))}]"
+    return json.dumps(value, ensure_ascii=False).removesuffix(".0")
+
+
+def default(value: Default, meaning: str) -> Default:
+    """A number's default and its line in the reference. Typed as the default, so that type checkers see one."""
+    return Field(default=value, description=meaning)
+
+
+def _derived(derive: Callable[[dict[str, Any]], Any], meaning: str) -> Any:
+    return Field(default_factory=derive, description=meaning)
+
+
+class TierLimits(Section):
+    """What a user's tier gives. Read at the moment of a decision, never copied onto a job."""
+
+    jobs_per_user: Jobs = default(2, "jobs of one user that run at once")
+    jobs_per_project: Jobs = default(2, "jobs of one project that run at once, by the starting job's tier")
+    jobs_per_day: Jobs = default(5, "jobs of one user in a UTC day; more are scheduled for a later day")
+    boost: Annotated[int, Field(ge=0, le=1000), Unit("places")] = default(0, "places a new job moves ahead")
+    cycles_per_batch: Cycles = default(2, "build cycles before the user is asked to go on")
+    hard_cap: Cycles = _derived(
+        lambda known: 3 * known["cycles_per_batch"], "cycles after which a job fails; not set: 3 × cycles_per_batch"
+    )
+    first_duration_s: Seconds = default(480, "first guess of a job's duration, until some have been measured")
+    highest_priority: Class = default(Priority.NORMAL, "highest priority a user may ask for")
+    upgrade_url: Text = default("/pricing", "where the next tier is offered; empty: there is none")
+
+
+class Tiers(Section):
+    """What each tier gives. Limits are read at the moment of a decision: a change applies to the backlog at once."""
+
+    bootstrapper: TierLimits = TierLimits()
+    partner: TierLimits = TierLimits(
+        jobs_per_user=3,
+        jobs_per_project=3,
+        jobs_per_day=50,
+        boost=2,
+        cycles_per_batch=3,
+        first_duration_s=600,
+        highest_priority=Priority.HIGH,
+    )
+    cto_scale: TierLimits = TierLimits(
+        jobs_per_user=10,
+        jobs_per_project=5,
+        jobs_per_day=200,
+        boost=5,
+        cycles_per_batch=5,
+        first_duration_s=900,
+        highest_priority=Priority.URGENT,
+        upgrade_url="",
+    )
+
+
+class Submissions(Section):
+    """What admission accepts, from whom and how fast."""
+
+    per_minute: Jobs = default(60, "submissions of one user in a minute, then 429")
+    max_input_bytes: Annotated[int, Field(ge=1, le=900_000), Unit("bytes")] = default(
+        65_536, "largest input of a job; it travels in one NATS message of at most 1 MiB"
+    )
+    # One workflow is one atomic batch, and the server takes 1000 messages in one.
+    max_phases: Annotated[int, Field(ge=1, le=1000), Unit("phases")] = default(20, "phases of one workflow")
+    idempotency_s: Annotated[Seconds, Field(ge=86_400)] = default(
+        86_400, "how long an Idempotency-Key is known at least"
+    )
+    reservation_s: Seconds = default(60, "how long a place is held for a submission not yet in the log")
+    append_deadline_s: Seconds = default(30, "after its reservation, how long admission tries to append")
+
+
+class Queue(Section):
+    """How much may wait, and for how long ahead."""
+
+    cap: Jobs = default(100, "jobs queued at once, then 503")
+    user_share: Jobs = _derived(
+        lambda known: max(1, known["cap"] // 2), "queued jobs of one user, then 429; not set: half of cap"
+    )
+    busy_step_minutes: Annotated[Count, Unit("minutes")] = default(
+        15, "'try again in N minutes' is rounded up to a multiple of this"
+    )
+    horizon_days: Days = default(30, "how far ahead a job may be scheduled, then 429")
+    release_spread_s: Annotated[int, Field(ge=0, le=86_400), Unit("s")] = default(
+        3600, "scheduled jobs are released over this time after midnight UTC"
+    )
+
+
+class Order(Section):
+    """Who goes first, and what keeps everybody moving."""
+
+    max_passed: Annotated[int, Field(ge=0, le=10**9), Unit("times")] = default(
+        10, "how often boosted jobs may pass one job"
+    )
+    ageing_after_s: Seconds = default(3600, "a job that has waited this long rises one class, and again")
+    ageing_ceiling: Class = default(Priority.HIGH, "the class above which no job rises by waiting")
+    starved_after_s: Seconds = default(3600, "a class that could have started but did not for so long starves")
+    starved_every: Annotated[int, Field(ge=2, le=10**9), Unit("starts")] = default(
+        10, "a starving class gets every n-th start"
+    )
+
+
+class Runs(Section):
+    """How long an attempt may take, and how often its worker may be lost."""
+
+    timeout_s: Seconds = default(21_600, "deadline of an attempt that asks for none")
+    max_timeout_s: Seconds = default(86_400, "longest run_timeout_s that a job may ask for")
+    max_lost: Annotated[int, Field(ge=0, le=1000), Unit("times")] = default(
+        3, "how often a job is given back because its worker was lost; then it fails"
+    )
+
+
+class Leases(Section):
+    """How long a slot or the lead is held by someone who has fallen silent."""
+
+    job_s: Seconds = default(30, "lease of a running job and of what it takes inside")
+    heartbeat_s: Seconds = default(5, "how often a worker extends its leases")
+    leader_s: Seconds = default(5, "lease of the leading scheduler")
+    leader_heartbeat_s: Seconds = default(1, "how often the leading scheduler extends its lease")
+
+
+class Concurrency(Section):
+    """Slots of named groups. `[concurrency.limits]` holds full names (`workflows`, `group:shop:db`), or the last part
+    alone (`db`), which then is the limit of every project's group of that name."""
+
+    default_lease_duration_secs: Seconds = default(300, "lease asked for outside a job")
+    default_limit: Slots = default(1, "slots of a named group for which nobody has set or asked a limit")
+    limits: Annotated[Mapping[GroupKey, Slots], Unit("slots")] = default({"workflows": 5}, "slots by group")
+
+
+class Providers(Section):
+    """Calls to LLM providers at once. `LLM_MAX_CONCURRENCY_<PROVIDER>` and `LLM_MAX_CONCURRENCY_GLOBAL` override."""
+
+    global_limit: Slots = default(12, "calls at once over all providers")
+    limits: Annotated[Mapping[ProviderName, Slots], Unit("slots")] = default(
+        {"ollama": 4, "gemini": 8, "openai": 10, "deepseek": 8}, "calls at once by provider"
+    )
+
+
+class Confirmation(Section):
+    """How long a job waits for its user's answer, from the question on."""
+
+    reminders_s: Annotated[tuple[Seconds, ...], Field(strict=False), Unit("s")] = default(
+        (43_200, 82_800), "when the user is reminded"
+    )
+    timeout_s: Seconds = default(86_400, "when the job fails")
+
+
+class Forecast(Section):
+    """How the plain estimate is made."""
+
+    alpha: Share = default(0.3, "weight of the newest duration in the moving average")
+    spread: Share = default(0.3, "the bounds lie this far below and above the estimate")
+    medium_below: Annotated[Count, Unit("position")] = default(10, "confidence is medium below this, low from here")
+
+
+class Stream(Section):
+    """What one client's event stream costs and how often it hears."""
+
+    per_user: Annotated[Count, Unit("streams")] = default(10, "open streams of one user")
+    comment_s: Seconds = default(15, "time between heartbeat comments")
+    retry_ms: Annotated[Count, Unit("ms")] = default(2000, "when a client should connect again")
+    positions_per_second: Annotated[Count, Unit("per s")] = default(4, "most position updates, merged")
+    position_every_s: Seconds = default(5, "longest time between position updates")
+
+
+class Webhooks(Section):
+    """Where `notify_url` may point."""
+
+    hosts: Annotated[tuple[Host, ...], Field(strict=False), Unit("hosts")] = default(
+        (), "hosts that may be called, `host` or `host:port`, in lower case"
+    )
+
+
+class Retention(Section):
+    """How long things are kept."""
+
+    events_days: Days = default(90, "events; longer than any job can live")
+    inputs_days: Days = default(90, "inputs; longer than any job can live")
+    results_days: Days = default(7, "results, after the job's end")
+    workspaces_days: Days = default(1, "workspaces, after the job's end")
+    logs_days: Days = default(1, "build log lines")
+    view_days: Days = default(1, "a finished job stays in the lists; older ones are read from the log")
