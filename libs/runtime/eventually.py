@@ -1,0 +1,42 @@
+"""Waiting for something that another process or task does, without a guess at how long it takes.
+
+Owns the one polling loop of the project. It is for the outside world (a server that starts, a leader that is elected)
+and for tests; code of the services waits for messages, futures and the clock, never for this.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast
+
+Result = TypeVar("Result")
+
+
+async def eventually(
+    check: Callable[[], Result | Awaitable[Result]], *, within_s: float = 5.0, every_s: float = 0.01
+) -> Result:
+    """Calls `check` until its answer is true and gives that answer back.
+
+    A false answer or an AssertionError means "not yet"; any other exception is a fault and passes through at once.
+    After `within_s` the last AssertionError is raised, or one that shows the last answer.
+    """
+    give_up_at = time.monotonic() + within_s
+    while True:
+        failure: AssertionError | None = None
+        answer: Result | None = None
+        try:
+            answer = await _called(check)
+        except AssertionError as not_yet:
+            failure = not_yet
+        if answer:
+            return answer
+        if time.monotonic() >= give_up_at:
+            raise failure or AssertionError(f"still {answer!r} after {within_s} s")
+        await asyncio.sleep(every_s)
+
+
+async def _called(check: Callable[[], Result | Awaitable[Result]]) -> Result:
+    answer = check()
+    if isinstance(answer, Awaitable):
+        return await cast("Awaitable[Result]", answer)
+    return cast("Result", answer)

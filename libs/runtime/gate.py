@@ -1,0 +1,156 @@
+"""What a request passes before any route sees it: an open gate, and a body of a size that can be read.
+
+Owns both layers. Refuses to look into a request: who asks and for what is for the routes.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Generator, MutableMapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from libs.runtime.errors import BodyTooLarge, HalfCharacter
+from libs.runtime.problems import Problem, problem_of_body
+
+logger = logging.getLogger(__name__)
+
+PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
+SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")  # a cheap first look
+DRAIN_S: Final = 5.0
+CLOSED: Final = Problem(
+    status=503,
+    slug="unavailable",
+    title="Not now",
+    detail="This replica is starting or stopping. Try again.",
+    retry_after_s=1,
+    headers={"Connection": "close"},  # so that the next attempt may reach another one
+)
+
+
+def is_probe(scope: MutableMapping[str, Any]) -> bool:
+    return scope["path"] in PROBES
+
+
+class Gate:
+    """Lets requests through between `start` and `stop`. Streams watch `draining`."""
+
+    name = "gate"
+
+    def __init__(self, *, patience_s: float = DRAIN_S) -> None:
+        self.draining = asyncio.Event()
+        self.is_open = False
+        self._patience_s = patience_s
+        self._inside: set[asyncio.Task[Any]] = set()
+        self._left = asyncio.Event()  # somebody has
+
+    async def start(self) -> None:
+        self.draining.clear()
+        self.is_open = True
+
+    async def stop(self) -> None:
+        """Until every request has ended; those that take longer than the patience are cut off."""
+        self.is_open = False
+        self.draining.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._until_empty(), self._patience_s)
+        for late in self._inside:
+            logger.warning("a request was cut off: it ran on for %s s", self._patience_s)
+            late.cancel()
+
+    @contextmanager
+    def inside(self) -> Generator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._inside.add(task)
+        try:
+            yield
+        finally:
+            self._inside.discard(task)
+            self._left.set()
+
+    async def _until_empty(self) -> None:
+        while self._inside:
+            self._left.clear()
+            await self._left.wait()
+
+
+class Gated:
+    """Refuses what comes while the gate is closed, probes aside."""
+
+    def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
+        self._app = app
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if is_probe(scope):
+            await self._app(scope, receive, send)
+        elif self._gate.is_open:
+            with self._gate.inside():
+                await self._app(scope, receive, send)
+        else:
+            await CLOSED.response()(scope, receive, send)
+
+
+class WholeBody:
+    """Reads the body before anything else runs: no further than the limit, and only text that can be written again."""
+
+    def __init__(self, app: ASGIApp, *, limit_bytes: int) -> None:
+        self._app = app
+        self._limit_bytes = limit_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        if b"content-length" not in headers and b"transfer-encoding" not in headers:
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check_length(int(headers.get(b"content-length", b"0")))
+            body = await self._body(receive)
+        except (BodyTooLarge, HalfCharacter) as fault:
+            await problem_of_body(fault).response()(scope, receive, send)
+            return
+        if body is not None:
+            await self._app(scope, _replayed(body, receive), send)
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """Null where the client has gone before its end."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            self._check_length(len(body))
+            if not message.get("more_body", False):
+                _check_text(bytes(body))
+                return bytes(body)
+
+    def _check_length(self, length: int) -> None:
+        if length > self._limit_bytes:
+            raise BodyTooLarge(limit_bytes=self._limit_bytes)
+
+
+def _check_text(body: bytes) -> None:
+    """JSON may spell half a character (`\\ud800`). Python reads it, and nothing can write it again."""
+    if not SURROGATE.search(body):
+        return
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError as fault:
+        raise HalfCharacter from fault
+    except (ValueError, RecursionError):  # no JSON: the route says so, if it wants JSON at all
+        return
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body at once, then what the client does next."""
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return receive_again

@@ -1,0 +1,197 @@
+"""The HTTP side of a service: one application, one server in the service's own loop, one gate in front of the routes.
+
+    started   1. HttpServer    listens: /livez yes, /readyz no, all else 503
+              2. clients, loops
+              3. Gate          lets requests in
+    stopped   3. Gate          /readyz no, new requests 503, streams see `draining` and end, running requests end
+              2. loops, clients
+              1. HttpServer    closes what is left
+
+So nothing is let in before it can be served, and nothing is taken away from a request that still runs. uvicorn by
+itself waits until every response has ended, and tells nobody to end one: hence a gate that is closed first.
+
+Owns the application, the server and the probes. Refuses signals: those are the service's (`lifecycle`).
+"""
+
+import asyncio
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import uvicorn
+from fastapi import FastAPI, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.types import ASGIApp
+
+from libs.runtime.auth import Tokens
+from libs.runtime.errors import PortTaken
+from libs.runtime.gate import Gate, Gated, WholeBody, is_probe
+from libs.runtime.lifecycle import Health, Loop
+from libs.runtime.problems import MEDIA_TYPE, Faults, Problem, answer_with_problems
+from libs.runtime.telemetry import Telemetry
+
+BODY_LIMIT_BYTES: Final = 256 * 1024  # a submission may bring 64 KiB of input; a batch asks for more
+KEEP_ALIVE_S: Final = 65  # longer than a gateway keeps an idle connection, so that it is the one to close it
+BACKLOG: Final = 2048
+LAST_RESPONSES_S: Final = 1  # behind the closed gate only probes can be left
+
+PROBLEM_RESPONSE: Final[dict[str, Any]] = {
+    "description": "Any other answer",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+PROBLEM_SCHEMA: Final[dict[str, Any]] = {
+    "title": "Problem",
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "debug_id"],
+    "properties": {
+        "type": {"type": "string", "format": "uri-reference"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "debug_id": {"type": "string", "description": "The id of the trace: it finds everything that was logged."},
+    },
+}
+
+
+def create_app(
+    service: str,
+    *,
+    version: str,
+    gate: Gate,
+    health: Health,
+    telemetry: Telemetry,
+    tokens: Tokens | None = None,
+    faults: Faults | None = None,
+    body_limit_bytes: int = BODY_LIMIT_BYTES,
+) -> FastAPI:
+    """The application every service begins with. Routes are added when their clients are there, before the gate opens.
+
+    `faults` says which problem an exception becomes; `tokens` is what `principal()` asks.
+    """
+    app = _App(
+        title=f"Headgate {service}",
+        version=version,
+        docs_url=None,  # both pages load scripts from elsewhere
+        redoc_url=None,
+        responses={"default": PROBLEM_RESPONSE},
+        telemetry={
+            "tracer_provider": telemetry.tracer_provider,
+            "meter_provider": telemetry.meter_provider,
+            "logs": False,  # ours are in JSON on stdout
+            "operation_spans": False,  # a quarter of the time of a small request
+            "auto_configure": False,
+            "exclude": is_probe,
+        },
+    )
+    app.state.tokens = tokens
+    app.add_middleware(WholeBody, limit_bytes=body_limit_bytes)
+    app.add_middleware(Gated, gate=gate)
+    answer_with_problems(app, faults or {})
+    _add_probes(app, gate=gate, health=health, telemetry=telemetry)
+    return app
+
+
+class HttpServer:
+    """uvicorn in the running loop. Port 0 takes a free one: `port` says which."""
+
+    name = "HTTP server"
+
+    def __init__(self, app: ASGIApp, *, host: str, port: int) -> None:
+        self._app = app
+        self._host = host
+        self._port = port
+        self._socket: socket.socket | None = None
+        self._loop = Loop("HTTP server", self._serve, patience_s=LAST_RESPONSES_S + 1)
+
+    @property
+    def port(self) -> int:
+        return self._port if self._socket is None else self._socket.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        return f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}"
+
+    async def start(self) -> None:
+        """From here on connections are taken: the first ones wait in the socket until uvicorn has come up."""
+        if self._socket is None:
+            self._socket = _listening(self._host, self._port)
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        await self._loop.stop()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    async def ended(self) -> None:
+        await self._loop.ended()
+
+    async def _serve(self, stopping: asyncio.Event) -> None:
+        config = uvicorn.Config(
+            self._app,
+            lifespan="off",  # the parts of the service have a life, the application has none
+            ws="none",
+            log_config=None,
+            log_level="warning",
+            access_log=False,  # spans and metrics say it
+            server_header=False,
+            proxy_headers=False,  # nothing here depends on who a proxy says the client is
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=LAST_RESPONSES_S,
+        )
+        assert self._socket is not None
+        await _Uvicorn(config, stopping).serve(sockets=[self._socket])
+
+
+class _Uvicorn(uvicorn.Server):
+    """Without signals of its own, and told to stop by an event."""
+
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._stopping.is_set()
+
+
+class _App(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        document.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
+        return document
+
+
+def _add_probes(app: FastAPI, *, gate: Gate, health: Health, telemetry: Telemetry) -> None:
+    async def livez() -> Response:
+        return Response("alive\n", media_type="text/plain")
+
+    async def readyz() -> Response:
+        """Names what is missing; why it is missing stands in the log, as it may name addresses."""
+        missing = [*(missing.name for missing in health.missing), *([] if gate.is_open else ["gate"])]
+        if not missing:
+            return Response("ready\n", media_type="text/plain")
+        detail = f"Waiting for {', '.join(missing)}."
+        more = {"missing": missing}
+        return Problem(
+            status=503, slug="not-ready", title="Not ready", detail=detail, retry_after_s=1, more=more
+        ).response()
+
+    async def metrics() -> Response:
+        return Response(telemetry.metrics_text(), media_type=CONTENT_TYPE_LATEST)
+
+    for probe in (livez, readyz, metrics):
+        app.add_api_route(f"/{probe.__name__}", probe, include_in_schema=False)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as fault:
+        raise PortTaken(host=host, port=port) from fault

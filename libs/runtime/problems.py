@@ -1,0 +1,176 @@
+"""What a client is told when the answer is no: `application/problem+json` (RFC 9457), with a `debug_id` always.
+
+Owns the one way from an exception to an answer. Refuses to tell what went wrong inside: that stands in the log, under
+the same `debug_id`.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from libs.runtime.errors import BodyTooLarge, Forbidden, HalfCharacter, KeysAway, Unauthorized
+from libs.runtime.telemetry import current_debug_id
+
+logger = logging.getLogger(__name__)
+
+MEDIA_TYPE: Final = "application/problem+json"
+MOST_FIELDS: Final = 20  # a body can be wrong in thousands of places; nobody reads them
+LONGEST_FIELD: Final = 200  # characters; the name of an unknown field is the client's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One answer. `more` are members beside the standard ones; without a `debug_id` it is the request's trace."""
+
+    status: int
+    slug: str
+    title: str
+    detail: str
+    retry_after_s: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    more: Mapping[str, object] = field(default_factory=dict[str, object])
+    debug_id: str | None = None
+
+    def response(self) -> JSONResponse:
+        body = {
+            "type": f"/problems/{self.slug}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "debug_id": self.debug_id or current_debug_id(),
+            **self.more,
+        }
+        waits = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+        return JSONResponse(body, self.status, headers={**self.headers, **waits}, media_type=MEDIA_TYPE)
+
+
+class Refused(Exception):
+    """A route's own answer is this problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+Fault = Callable[[Any], Problem]
+Faults = Mapping[type[Exception], Fault]  # which answer an exception becomes; the nearest base class counts
+
+
+def _unauthorized(fault: Unauthorized) -> Problem:
+    said = "" if fault.missing else f', error="invalid_token", error_description="{fault.reason}"'
+    challenge = {"WWW-Authenticate": f'Bearer realm="headgate"{said}'}
+    return Problem(status=401, slug="unauthorized", title="Not signed in", detail=str(fault), headers=challenge)
+
+
+def _forbidden(fault: Forbidden) -> Problem:
+    challenge = f'Bearer realm="headgate", error="insufficient_scope", scope="{fault.scope}"'
+    return Problem(
+        status=403, slug="forbidden", title="Not allowed", detail=str(fault), headers={"WWW-Authenticate": challenge}
+    )
+
+
+def _keys_away(fault: KeysAway) -> Problem:
+    wait_s = fault.retry_after_s
+    return Problem(status=503, slug="unavailable", title="Not now", detail=str(fault), retry_after_s=wait_s)
+
+
+def _too_large(fault: BodyTooLarge) -> Problem:
+    return Problem(status=413, slug="too-large", title="Body too large", detail=str(fault))
+
+
+def _half(fault: HalfCharacter) -> Problem:
+    errors = [{"in": "body", "field": "", "message": str(fault)}]
+    return Problem(status=422, slug="invalid", title="Invalid request", detail=str(fault), more={"errors": errors})
+
+
+def problem_of_body(fault: BodyTooLarge | HalfCharacter) -> Problem:
+    """For the layer that reads the body: it answers before any handler could."""
+    return _too_large(fault) if isinstance(fault, BodyTooLarge) else _half(fault)
+
+
+def _http(fault: HTTPException) -> Problem:
+    """What the framework itself refuses: no such path, no such method, a body that is no JSON."""
+    title = HTTPStatus(fault.status_code).phrase
+    slug = title.lower().replace(" ", "-")
+    headers = fault.headers or {}
+    return Problem(status=fault.status_code, slug=slug, title=title, detail=str(fault.detail), headers=headers)
+
+
+def _invalid(fault: RequestValidationError) -> Problem:
+    """Names each field and never repeats what was in it."""
+    wrong = [_wrong(error) for error in cast("Sequence[dict[str, Any]]", fault.errors())[:MOST_FIELDS]]
+    detail = "; ".join(f"{entry['field'] or entry['in']}: {entry['message']}" for entry in wrong)
+    return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": wrong})
+
+
+def _wrong(error: dict[str, Any]) -> dict[str, str]:
+    place, *path = error["loc"]
+    if error["type"] == "json_invalid":  # its path is an offset
+        return {"in": place, "field": "", "message": "this is not JSON"}
+    message = "there is no such field" if error["type"] == "extra_forbidden" else str(error["msg"])
+    return {"in": str(place), "field": ".".join(map(str, path))[:LONGEST_FIELD], "message": message}
+
+
+def _refused(fault: Refused) -> Problem:
+    return fault.problem
+
+
+DEFAULTS: Final[Faults] = {
+    Refused: _refused,
+    RequestValidationError: _invalid,
+    HTTPException: _http,
+    Unauthorized: _unauthorized,
+    Forbidden: _forbidden,
+    KeysAway: _keys_away,
+}
+
+
+def answer_with_problems(app: FastAPI, faults: Faults) -> None:
+    """Every exception that a request can end with becomes a problem: by the table, else 500."""
+    for kind, problem in {**DEFAULTS, **faults}.items():
+        app.add_exception_handler(kind, _handler(problem))
+    app.add_middleware(_Unexpected)
+
+
+def _handler(problem: Fault) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def respond(request: Request, fault: Exception) -> Response:  # a plain function would cost a thread
+        return problem(fault).response()
+
+    return respond
+
+
+class _Unexpected:
+    """The outermost layer. What arrives here is a bug: it is logged in full, and the client gets the id to ask with."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:
+            if begun:  # half an answer cannot be taken back: the server cuts the connection
+                raise
+            problem = _internal()
+            logger.exception("a request ended in a fault", extra={"debug_id": problem.debug_id, "path": scope["path"]})
+            await problem.response()(scope, receive, send)
+
+
+def _internal() -> Problem:
+    detail = "An unexpected fault. Tell us the debug_id; the same request may work later."
+    return Problem(status=500, slug="internal", title="Internal fault", detail=detail, debug_id=current_debug_id())

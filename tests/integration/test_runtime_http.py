@@ -1,0 +1,249 @@
+"""A real server on a free port: streams end with their last bytes, and refusals arrive whole, however much was sent."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from fastapi import Depends, FastAPI
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict
+
+from libs.runtime.auth import Keys, Principal, Tokens, principal
+from libs.runtime.clock import SystemClock
+from libs.runtime.errors import PortTaken
+from libs.runtime.eventually import eventually
+from libs.runtime.gate import Gate
+from libs.runtime.http import HttpServer, create_app
+from libs.runtime.keys import KeyPair, jwks
+from libs.runtime.lifecycle import Health
+from libs.runtime.telemetry import Telemetry
+
+PAIR = KeyPair.generate()
+STREAMS = 300
+LAST = b"retry: 2000\n\n"
+
+
+class Submission(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    project_id: str
+
+
+@dataclass
+class Service:
+    server: HttpServer
+    gate: Gate
+    streams: int = 0
+    ended: int = 0
+
+
+@pytest_asyncio.fixture
+async def service() -> AsyncIterator[Service]:
+    gate = Gate()
+    app = create_app(
+        "test",
+        version="0",
+        gate=gate,
+        health=Health(),
+        telemetry=Telemetry("test", instance="t-1", logs=None),
+        tokens=Tokens(Keys(["-"], clock=SystemClock(), read=public_keys), issuer="headgate", audience="headgate"),
+    )
+    made = Service(HttpServer(app, host="127.0.0.1", port=0), gate)
+    add_routes(app, made)
+    await made.server.start()
+    await gate.start()
+    yield made
+    await gate.stop()
+    await made.server.stop()
+
+
+async def public_keys(source: str) -> bytes:
+    return jwks(PAIR)
+
+
+def add_routes(app: FastAPI, service: Service) -> None:
+    @app.post("/jobs")
+    async def submit(submission: Submission, who: Annotated[Principal, Depends(principal(scope="jobs:write"))]) -> str:
+        return who.user
+
+    @app.get("/stream")
+    async def stream() -> StreamingResponse:
+        async def frames() -> AsyncIterator[bytes]:
+            service.streams += 1
+            yield b": hello\n\n"
+            await service.gate.draining.wait()
+            yield LAST
+            service.ended += 1
+
+        return StreamingResponse(frames(), media_type="text/event-stream")
+
+
+@pytest_asyncio.fixture
+async def client(service: Service) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=service.server.url) as made:
+        yield made
+
+
+def token(**changed: object) -> dict[str, str]:
+    claims = {"sub": "u1", "tier": "partner", "scope": "jobs:write", "iss": "headgate", "aud": "headgate"}
+    return {"Authorization": f"Bearer {PAIR.sign({**claims, 'exp': int(time.time()) + 3600, **changed})}"}
+
+
+async def raw(service: Service, request: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", service.server.port)
+    writer.write(request.replace("\n", "\r\n").encode())
+    return reader, writer
+
+
+async def all_of_a_stream(service: Service) -> bytes:
+    reader, writer = await raw(service, "GET /stream HTTP/1.1\nHost: test\n\n")
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+async def test_open_streams_get_their_last_bytes_and_end_at_once(service: Service) -> None:
+    readers = [asyncio.create_task(all_of_a_stream(service)) for _ in range(STREAMS)]
+    await eventually(lambda: service.streams == STREAMS, within_s=20)
+    began = time.monotonic()
+
+    await service.gate.stop()
+    drained_s = time.monotonic() - began
+    await service.server.stop()
+    stopped_s = time.monotonic() - began
+
+    for stream in await asyncio.gather(*readers):
+        head, _, body = stream.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert LAST in body
+        assert body.endswith(b"0\r\n\r\n")  # the end of a chunked body: nothing was cut
+    assert service.ended == STREAMS
+    assert drained_s < 3  # far from the 5 s after which the gate would cut them; 0.05 s on an idle machine
+    assert stopped_s < 6
+
+
+async def test_a_client_that_has_gone_holds_up_nobody(service: Service) -> None:
+    _, writer = await raw(service, "GET /stream HTTP/1.1\nHost: test\n\n")
+    await eventually(lambda: service.streams == 1)
+    writer.transport.abort()
+
+    await asyncio.wait_for(service.gate.stop(), 3)
+
+
+async def test_ten_megabytes_are_refused_before_they_are_sent(service: Service) -> None:
+    reader, writer = await raw(service, "POST /jobs HTTP/1.1\nHost: test\nContent-Length: 10000000\n\n")
+
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+
+    assert head.startswith(b"HTTP/1.1 413")
+    assert b"application/problem+json" in head
+    writer.close()
+
+
+@pytest.mark.parametrize("in_chunks", [False, True], ids=["announced", "in chunks"])
+async def test_a_client_that_sends_all_of_ten_megabytes_gets_the_whole_refusal(
+    client: httpx.AsyncClient,
+    in_chunks: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 100_000
+
+    response = await client.post("/jobs", content=chunks() if in_chunks else b"x" * 10_000_000)
+
+    assert (response.status_code, response.json()["type"]) == (413, "/problems/too-large")
+    assert (await client.post("/jobs", json={"project_id": "shop"}, headers=token())).json() == "u1"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "named"),
+    [
+        ({"project_id": "shop"}, {}, 401, "No token"),
+        ({"project_id": "shop"}, token(aud="billing"), 401, "another audience"),
+        ({"project_id": "shop"}, token(scope="jobs:read"), 403, "jobs:write"),
+        ({"project_id": "shop", "colour": 1}, token(), 422, "colour"),
+        ({"project_id": 1}, token(), 422, "project_id"),
+        ({"project_id": "x" * 300_000}, token(), 413, "262144 bytes"),
+    ],
+)
+async def test_refusals_are_problems_that_name_what_is_wrong(
+    client: httpx.AsyncClient, body: dict[str, Any], headers: dict[str, str], status: int, named: str
+) -> None:
+    response = await client.post("/jobs", json=body, headers=headers)
+
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    assert named in response.json()["detail"]
+    assert len(response.json()["debug_id"]) == 32
+    assert ("www-authenticate" in response.headers) is (status in {401, 403})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"project_id": ' + b"9" * 10_000 + b"}",
+        b'{"project_id": "\xff"}',
+        b'{"project_id": "\\ud800"}',
+    ],
+    ids=["deep", "a number of 10,000 digits", "no UTF-8", "half a character"],
+)
+async def test_a_body_that_breaks_parsers_is_the_clients_fault(client: httpx.AsyncClient, body: bytes) -> None:
+    response = await client.post("/jobs", content=body, headers={**token(), "Content-Type": "application/json"})
+
+    assert response.status_code in {400, 422}
+    assert json.loads(response.content)["debug_id"]
+
+
+async def test_a_character_spelled_as_a_pair_is_read(client: httpx.AsyncClient) -> None:
+    body = b'{"project_id": "\\ud83d\\ude80"}'
+
+    response = await client.post("/jobs", content=body, headers={**token(), "Content-Type": "application/json"})
+
+    assert response.json() == "u1"
+
+
+async def test_a_port_that_is_taken_is_said(service: Service) -> None:
+    other = HttpServer(FastAPI(), host="127.0.0.1", port=service.server.port)
+
+    with pytest.raises(PortTaken, match=str(service.server.port)):
+        await other.start()
+    await other.stop()
+
+
+async def test_a_server_serves_again_on_its_port_after_a_stop(service: Service) -> None:
+    port = service.server.port
+    await service.server.stop()
+    await service.server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+    again = HttpServer(FastAPI(), host="127.0.0.1", port=port)
+    await again.start()
+    await again.start()
+
+    async with httpx.AsyncClient(base_url=again.url) as client:
+        assert (await client.get("/openapi.json")).status_code == 200
+    await again.stop()
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+async def test_an_address_of_ipv6_stands_in_brackets() -> None:
+    server = HttpServer(FastAPI(), host="::1", port=0)
+    try:
+        await server.start()
+    except PortTaken:
+        pytest.skip("this machine has no IPv6 loopback address")
+
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        assert (await client.get("/openapi.json")).status_code == 200
+    assert server.url == f"http://[::1]:{server.port}"
+    await server.stop()

@@ -1,0 +1,339 @@
+"""Every refusal has the same shape, names what is wrong, and shows nothing of what is inside."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from fastapi import Depends, FastAPI, HTTPException, Query
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic import BaseModel, ConfigDict
+
+from libs.runtime.auth import Keys, Principal, Tokens, principal
+from libs.runtime.clock import ManualClock
+from libs.runtime.gate import Gate
+from libs.runtime.http import create_app
+from libs.runtime.keys import KeyPair, jwks
+from libs.runtime.lifecycle import Health
+from libs.runtime.problems import MEDIA_TYPE, Problem
+from libs.runtime.telemetry import Telemetry
+
+PAIR = KeyPair.generate()
+CLAIMS = {"sub": "u1", "tier": "partner", "scope": "jobs:read", "iss": "headgate", "aud": "headgate", "exp": 2**33}
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+
+
+class Group(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str
+    limit: int = 1
+
+
+class Submission(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    project_id: str
+    groups: list[Group] = []
+
+
+class StoreAway(Exception):
+    """The store does not answer."""
+
+
+class StoreSlow(StoreAway):
+    """The store answers too late."""
+
+
+@pytest.fixture
+def exporter() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def health() -> Health:
+    return Health()
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def app(exporter: InMemorySpanExporter, health: Health, gate: Gate, clock: ManualClock) -> FastAPI:
+    async def read(source: str) -> bytes:
+        if source == "away":
+            raise OSError("nobody listens")
+        return jwks(PAIR)
+
+    made = create_app(
+        "test",
+        version="1.2.3",
+        gate=gate,
+        health=health,
+        telemetry=Telemetry("test", instance="t-1", logs=None, span_processors=(SimpleSpanProcessor(exporter),)),
+        tokens=Tokens(Keys(["file", "away"], clock=clock, read=read), issuer="headgate", audience="headgate"),
+        faults={StoreAway: lambda _: Problem(status=503, slug="away", title="Away", detail="Later.", retry_after_s=7)},
+        body_limit_bytes=1000,
+    )
+    add_routes(made)
+    return made
+
+
+def add_routes(app: FastAPI) -> None:
+    @app.post("/jobs")
+    async def submit(submission: Submission, limit: Annotated[int, Query(le=9)] = 1) -> dict[str, int]:
+        return {"groups": len(submission.groups)}
+
+    @app.get("/jobs")
+    async def jobs(who: Annotated[Principal, Depends(principal(scope="jobs:read"))]) -> str:
+        return who.user
+
+    @app.get("/queue")
+    async def queue(who: Annotated[Principal, Depends(principal(scope="ops"))]) -> str:
+        return who.user
+
+    @app.get("/fault/{kind}")
+    async def fault(kind: str) -> None:
+        raise {
+            "away": StoreAway(),
+            "slow": StoreSlow(),
+            "teapot": HTTPException(418, "no coffee", headers={"X-Pot": "short"}),
+            "bug": RuntimeError("password=hunter2 at /srv/headgate"),
+        }[kind]
+
+
+@pytest_asyncio.fixture
+async def client(app: FastAPI, gate: Gate) -> AsyncIterator[httpx.AsyncClient]:
+    await gate.start()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as made:
+        yield made
+
+
+def problem(response: httpx.Response) -> dict[str, Any]:
+    """The body, after what holds for every problem was checked."""
+    body = response.json()
+    assert response.headers["content-type"] == MEDIA_TYPE
+    assert body["status"] == response.status_code
+    assert body["type"].startswith("/problems/")
+    assert body["title"]
+    assert body["detail"]
+    assert len(body["debug_id"]) == 32
+    return body
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, ["project_id"]),
+        ({"project_id": 7}, ["project_id"]),
+        ({"project_id": "shop", "colour": "red"}, ["colour"]),
+        ({"project_id": "shop", "groups": {}}, ["groups"]),
+        ({"project_id": "shop", "groups": [{"name": "a"}, {"name": "b", "limit": "2"}]}, ["groups.1.limit"]),
+        ({"project_id": None, "colour": 1, "shape": 2}, ["project_id", "colour", "shape"]),
+        ([], [""]),
+        ("{", [""]),
+    ],
+)
+async def test_a_body_that_does_not_fit_is_refused_by_the_names_of_its_fields(
+    client: httpx.AsyncClient, body: object, fields: list[str]
+) -> None:
+    sent: dict[str, Any] = (
+        {"content": body, "headers": {"Content-Type": "application/json"}} if isinstance(body, str) else {"json": body}
+    )
+
+    refused = problem(await client.post("/jobs", **sent))
+
+    assert refused["type"] == "/problems/invalid"
+    assert refused["status"] == 422
+    assert [error["field"] for error in refused["errors"]] == fields
+    assert all((field or "body") in refused["detail"] for field in fields)
+
+
+async def test_a_parameter_that_does_not_fit_is_named_too(client: httpx.AsyncClient) -> None:
+    refused = problem(await client.post("/jobs?limit=10", json={"project_id": "shop"}))
+
+    assert [(error["in"], error["field"]) for error in refused["errors"]] == [("query", "limit")]
+
+
+async def test_what_was_sent_is_not_repeated(client: httpx.AsyncClient) -> None:
+    response = await client.post("/jobs", json={"project_id": {"password": "hunter2"}})
+
+    assert problem(response)["status"] == 422
+    assert "hunter2" not in response.text
+
+
+async def test_a_body_that_is_wrong_in_many_places_gets_a_short_answer(client: httpx.AsyncClient) -> None:
+    response = await client.post("/jobs", json={"project_id": "x", **{f"f{n}": 1 for n in range(90)}})
+
+    assert len(problem(response)["errors"]) == 20
+
+
+@pytest.mark.parametrize("headers", [{"Content-Length": "10000000"}, {}], ids=["announced", "in chunks"])
+async def test_a_body_above_the_limit_is_refused_before_it_is_read(
+    client: httpx.AsyncClient, headers: dict[str, str]
+) -> None:
+    taken = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal taken
+        while True:
+            taken += 600
+            assert taken <= (0 if headers else 1200)
+            yield b"x" * 600
+
+    refused = problem(await client.post("/jobs", content=endless(), headers=headers))
+
+    assert (refused["status"], refused["type"]) == (413, "/problems/too-large")
+    assert "1000 bytes" in refused["detail"]
+
+
+async def test_a_body_at_the_limit_is_read(client: httpx.AsyncClient) -> None:
+    body = b'{"project_id": "%s"}' % (b"x" * 982)
+    assert len(body) == 1000
+
+    response = await client.post("/jobs", content=body, headers={"Content-Type": "application/json"})
+
+    assert response.json() == {"groups": 0}
+
+
+async def test_paths_and_methods_that_do_not_exist_are_problems(client: httpx.AsyncClient) -> None:
+    assert problem(await client.get("/nowhere"))["status"] == 404
+    refused = await client.delete("/jobs")
+    assert problem(refused)["status"] == 405
+    assert refused.headers["allow"]
+
+
+async def test_the_headers_of_an_exception_are_passed_on(client: httpx.AsyncClient) -> None:
+    response = await client.get("/fault/teapot")
+
+    assert (problem(response)["detail"], response.headers["x-pot"]) == ("no coffee", "short")
+
+
+@pytest.mark.parametrize("kind", ["away", "slow"])
+async def test_a_services_own_faults_are_answered_by_its_table(client: httpx.AsyncClient, kind: str) -> None:
+    response = await client.get(f"/fault/{kind}")
+
+    assert (problem(response)["type"], response.headers["retry-after"]) == ("/problems/away", "7")
+
+
+async def test_a_bug_is_logged_in_full_and_shown_as_an_id(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = await client.get("/fault/bug", headers={"traceparent": TRACEPARENT})
+
+    assert (problem(response)["status"], problem(response)["debug_id"]) == (500, TRACE)
+    assert "hunter2" not in response.text
+    [record] = [record for record in caplog.records if record.name == "libs.runtime.problems"]
+    assert vars(record)["debug_id"] == TRACE
+    assert "RuntimeError: password" in caplog.text
+
+
+async def test_the_debug_id_is_the_trace_of_the_request(
+    client: httpx.AsyncClient, exporter: InMemorySpanExporter
+) -> None:
+    refused = problem(await client.get("/nowhere"))
+
+    [span] = exporter.get_finished_spans()
+    assert span.context is not None
+    assert refused["debug_id"] == f"{span.context.trace_id:032x}"
+
+
+async def test_the_trace_of_the_caller_is_continued(client: httpx.AsyncClient, exporter: InMemorySpanExporter) -> None:
+    await client.post("/jobs?limit=2", json={"project_id": "shop"}, headers={"traceparent": TRACEPARENT})
+
+    [span] = exporter.get_finished_spans()
+    assert (span.name, span.attributes and span.attributes["http.route"]) == ("POST /jobs", "/jobs")
+    assert span.parent is not None
+    assert f"{span.parent.trace_id:032x}-{span.parent.span_id:016x}" == TRACEPARENT[3:-3]
+
+
+# --- who asks ---
+
+
+def bearer(**changed: object) -> dict[str, str]:
+    return {"Authorization": f"Bearer {PAIR.sign({**CLAIMS, **changed})}"}
+
+
+async def test_a_good_token_is_let_in(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/jobs", headers=bearer())).json() == "u1"
+
+
+async def test_without_a_token_one_is_asked_for(client: httpx.AsyncClient) -> None:
+    for headers in ({}, {"Authorization": "Basic dTpw"}, {"Authorization": "Bearer"}):
+        response = await client.get("/jobs", headers=headers)
+
+        assert problem(response)["status"] == 401
+        assert response.headers["www-authenticate"] == 'Bearer realm="headgate"'
+
+
+async def test_a_bad_token_is_refused_with_the_reason(client: httpx.AsyncClient) -> None:
+    response = await client.get("/jobs", headers=bearer(exp=1))
+
+    assert problem(response)["detail"].startswith("The token has expired.")
+    assert response.headers["www-authenticate"] == (
+        'Bearer realm="headgate", error="invalid_token", error_description="The token has expired"'
+    )
+
+
+async def test_a_token_without_the_scope_is_told_which(client: httpx.AsyncClient) -> None:
+    response = await client.get("/queue", headers=bearer())
+
+    assert (problem(response)["status"], problem(response)["type"]) == (403, "/problems/forbidden")
+    assert response.headers["www-authenticate"] == ('Bearer realm="headgate", error="insufficient_scope", scope="ops"')
+
+
+async def test_a_token_that_nobody_can_judge_now_is_told_to_come_again(client: httpx.AsyncClient) -> None:
+    response = await client.get("/jobs", headers={"Authorization": f"Bearer {KeyPair.generate().sign(CLAIMS)}"})
+
+    assert (problem(response)["status"], response.headers["retry-after"]) == (503, "1")
+
+
+# --- the application around it ---
+
+
+async def test_the_document_says_which_shape_refusals_have(client: httpx.AsyncClient) -> None:
+    document = (await client.get("/openapi.json")).json()
+
+    assert document["openapi"].startswith("3.1")
+    assert (document["info"]["title"], document["info"]["version"]) == ("Headgate test", "1.2.3")
+    for operation in (document["paths"]["/jobs"]["post"], document["paths"]["/queue"]["get"]):
+        assert operation["responses"].keys() == {"200", "default"}  # and no 422 of another shape
+        assert operation["responses"]["default"]["content"].keys() == {MEDIA_TYPE}
+    assert "debug_id" in document["components"]["schemas"]["Problem"]["required"]
+    assert document["components"]["securitySchemes"]["HTTPBearer"]["bearerFormat"] == "JWT"
+    assert not {"/livez", "/readyz", "/metrics"} & document["paths"].keys()
+
+
+async def test_a_service_is_alive_before_it_is_ready(app: FastAPI, gate: Gate, health: Health) -> None:
+    health.is_missing("NATS", "nats://admission:hunter2@10.0.0.1 refused")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        assert (await client.get("/livez")).status_code == 200
+        not_ready = await client.get("/readyz")
+        assert (problem(not_ready)["status"], problem(not_ready)["missing"]) == (503, ["NATS", "gate"])
+        assert "10.0.0.1" not in not_ready.text
+        early = await client.get("/jobs", headers=bearer())
+        assert (problem(early)["status"], early.headers["retry-after"]) == (503, "1")
+
+        health.is_there("NATS")
+        await gate.start()
+
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.get("/jobs", headers=bearer())).status_code == 200
+
+
+async def test_requests_are_counted_and_probes_are_not(
+    client: httpx.AsyncClient, exporter: InMemorySpanExporter
+) -> None:
+    await client.post("/jobs", json={"project_id": "shop"})
+    metrics = await client.get("/metrics")
+    await client.get("/livez")
+
+    assert 'http_route="/jobs"' in metrics.text
+    assert "http_server_request_duration_seconds_count" in metrics.text
+    assert [span.name for span in exporter.get_finished_spans()] == ["POST /jobs"]
+    assert "/livez" not in (await client.get("/metrics")).text

@@ -1,0 +1,286 @@
+"""A job's trace follows from its id, in every process alike; names are few; logs are joined to traces and jobs."""
+
+import io
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
+
+from libs.runtime.telemetry import Telemetry, current_debug_id, job_trace, linked, traceparent
+
+JOB = "01JABCDEFGHJKMNPQRSTVWXYZ0"
+TEMPLATE = "headgate.jobs.v1.{job}.{user}.{project}.{event}"
+
+
+@pytest.fixture
+def exporter() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest_asyncio.fixture
+async def telemetry(exporter: InMemorySpanExporter) -> AsyncIterator[Telemetry]:
+    made = Telemetry("admission", instance="a-1", logs=None, span_processors=(SimpleSpanProcessor(exporter),))
+    await made.start()
+    yield made
+    await made.stop()
+
+
+def only(exporter: InMemorySpanExporter) -> ReadableSpan:
+    [span] = exporter.get_finished_spans()
+    return span
+
+
+def ids(span: ReadableSpan) -> tuple[int, int]:
+    context = span.get_span_context()
+    assert context is not None
+    return context.trace_id, context.span_id
+
+
+def test_the_ids_of_a_jobs_trace_are_the_first_24_bytes_of_a_hash() -> None:
+    found = job_trace("j1")
+
+    # printf 'headgate job j1' | sha256sum
+    assert found.debug_id == "3aff6a0b74b197497385544f9f2eab4c"
+    assert trace.format_span_id(found.root_span_id) == "31034d3869687a32"
+
+
+async def test_the_root_span_has_exactly_the_ids_that_follow_from_the_job(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    started_ns = time.time_ns() - 5_000_000
+
+    telemetry.emit_root("accept", JOB, started_ns=started_ns)
+
+    root = only(exporter)
+    assert ids(root) == (job_trace(JOB).trace_id, job_trace(JOB).root_span_id)
+    assert (root.name, root.parent, root.start_time) == ("accept", None, started_ns)
+
+
+async def test_only_the_root_span_is_given_its_ids(telemetry: Telemetry, exporter: InMemorySpanExporter) -> None:
+    telemetry.emit_root("accept", JOB, started_ns=time.time_ns())
+    with telemetry.tracer.start_as_current_span("another"):
+        pass
+
+    root, another = exporter.get_finished_spans()
+    assert ids(root)[0] != ids(another)[0]
+    assert ids(root)[1] != ids(another)[1]
+
+
+async def test_the_root_links_to_the_request_that_submitted_the_job(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    with telemetry.tracer.start_as_current_span("POST /v1/jobs") as request:
+        telemetry.emit_root("accept", JOB, started_ns=time.time_ns())
+
+    root = exporter.get_finished_spans()[0]
+    assert root.parent is None
+    assert [link.context for link in root.links] == [request.get_span_context()]
+
+
+async def test_a_span_in_any_process_is_a_child_of_the_jobs_root(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    with telemetry.job_span("stage code", JOB, attributes={"headgate.stage": "code"}):
+        assert current_debug_id() == job_trace(JOB).debug_id
+
+    span = only(exporter)
+    assert span.parent is not None
+    assert (span.parent.trace_id, span.parent.span_id) == (job_trace(JOB).trace_id, job_trace(JOB).root_span_id)
+    assert dict(span.attributes or {}) == {"headgate.job.id": JOB, "headgate.stage": "code"}
+
+
+async def test_a_span_inside_a_span_of_the_same_job_is_its_child(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    with telemetry.job_span("outer", JOB) as outer, telemetry.job_span("inner", JOB):
+        pass
+
+    inner = exporter.get_finished_spans()[0]
+    assert inner.parent is not None
+    assert inner.parent.span_id == outer.get_span_context().span_id
+    assert inner.links == ()
+
+
+async def test_a_span_of_one_job_inside_another_trace_links_to_it_and_to_what_it_is_told(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    message = linked(f"00-{'a' * 32}-{'b' * 16}-01")
+    with telemetry.job_span("plan", "another") as other, telemetry.job_span("dispatch", JOB, links=message):
+        pass
+
+    span = exporter.get_finished_spans()[0]
+    assert ids(span)[0] == job_trace(JOB).trace_id
+    assert [link.context for link in span.links] == [other.get_span_context(), *message]
+
+
+async def test_a_fault_marks_the_span_and_goes_on(telemetry: Telemetry, exporter: InMemorySpanExporter) -> None:
+    with pytest.raises(OSError, match="disk"), telemetry.job_span("stage code", JOB):
+        raise OSError("disk full")
+
+    assert only(exporter).status.is_ok is False
+
+
+@pytest.mark.parametrize(("operation", "kind"), [("publish", SpanKind.PRODUCER), ("process", SpanKind.CONSUMER)])
+@pytest.mark.parametrize("job_id", [None, JOB])
+async def test_a_message_span_is_named_after_the_template_of_its_subject(
+    telemetry: Telemetry, exporter: InMemorySpanExporter, operation: str, kind: SpanKind, job_id: str | None
+) -> None:
+    with telemetry.message_span(operation, TEMPLATE, job_id=job_id):  # type: ignore[arg-type]
+        pass
+
+    span = only(exporter)
+    assert (span.name, span.kind) == (f"{operation} {TEMPLATE}", kind)
+    assert span.attributes is not None
+    assert span.attributes["messaging.destination.template"] == TEMPLATE
+    assert (ids(span)[0] == job_trace(JOB).trace_id) is (job_id is not None)
+
+
+async def test_a_name_with_the_jobs_id_in_it_is_refused(telemetry: Telemetry) -> None:
+    with pytest.raises(ValueError, match="ids are attributes"), telemetry.job_span(f"run {JOB}", JOB):
+        pass
+
+
+async def test_the_values_of_a_query_are_never_exported(telemetry: Telemetry, exporter: InMemorySpanExporter) -> None:
+    query = "ticket=secret&last_event_id=e-1"
+    with telemetry.tracer.start_as_current_span("GET /v1/stream", attributes={"url.query": query}):
+        pass
+
+    assert (only(exporter).attributes or {})["url.query"] == "ticket&last_event_id"
+
+
+async def test_what_a_message_carries_on_is_read_back_as_the_same_span(telemetry: Telemetry) -> None:
+    with telemetry.job_span("publish", JOB) as span:
+        header = traceparent()
+
+    assert header is not None
+    assert header.startswith(f"00-{job_trace(JOB).debug_id}-")
+    assert header.endswith("-03")  # sampled, and as even as random
+    [context] = linked(header)
+    assert (context.trace_id, context.span_id) == (span.get_span_context().trace_id, span.get_span_context().span_id)
+
+
+def test_outside_any_span_there_is_nothing_to_carry_on() -> None:
+    assert traceparent() is None
+    assert traceparent(job_trace(JOB).root) is not None
+
+
+def test_outside_any_trace_each_debug_id_is_another() -> None:
+    assert current_debug_id() != current_debug_id()
+
+
+@pytest.mark.parametrize(
+    "header", [None, "", "nonsense", f"00-{'0' * 32}-{'b' * 16}-01", f"00-{'A' * 32}-{'b' * 16}-01"]
+)
+def test_a_header_that_cannot_be_read_links_to_nothing(header: str | None) -> None:
+    assert linked(header) == ()
+
+
+async def test_metrics_have_the_names_that_were_given(telemetry: Telemetry) -> None:
+    telemetry.meter.create_counter("headgate_concurrency_acquisition").add(
+        2, {"group": "workflows", "result": "acquired"}
+    )
+    telemetry.meter.create_histogram("headgate_concurrency_wait_seconds").record(0.2, {"group": "workflows"})
+
+    text = telemetry.metrics_text().decode()
+
+    assert 'headgate_concurrency_acquisition_total{group="workflows",result="acquired"} 2.0' in text
+    assert 'headgate_concurrency_wait_seconds_count{group="workflows"} 1.0' in text
+    assert 'service_name="admission"' in text
+
+
+async def test_two_services_in_one_process_count_for_themselves(telemetry: Telemetry) -> None:
+    other = Telemetry("worker", instance="w-1", logs=None)
+    other.meter.create_counter("headgate_beats").add(1)
+
+    assert b"headgate_beats_total 1.0" in other.metrics_text()
+    assert b"headgate_beats" not in telemetry.metrics_text()
+
+
+# --- logs ---
+
+
+@pytest_asyncio.fixture
+async def written() -> AsyncIterator[io.StringIO]:
+    stream = io.StringIO()
+    logging_telemetry = Telemetry("worker", instance="w-1", logs=stream)
+    await logging_telemetry.start()
+    yield stream
+    await logging_telemetry.stop()
+
+
+ours = logging.getLogger("libs.runtime.test")
+
+
+def lines(stream: io.StringIO) -> list[dict[str, str]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+async def test_a_line_says_when_who_how_bad_and_what(written: io.StringIO) -> None:
+    ours.warning("the store is %s\nfull", "nearly", extra={"free_bytes": 7})
+
+    [line] = lines(written)
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "WARNING",
+        "service": "worker",
+        "instance": "w-1",
+        "message": "the store is nearly\nfull",
+        "free_bytes": 7,
+        "logger": "libs.runtime.test",
+    }
+
+
+async def test_a_line_inside_a_job_names_the_job_and_its_trace(written: io.StringIO, telemetry: Telemetry) -> None:
+    with telemetry.job_span("stage code", JOB):
+        ours.info("inside")
+    ours.info("outside")
+
+    inside, outside = lines(written)
+    assert (inside["job_id"], inside["trace_id"]) == (JOB, job_trace(JOB).debug_id)
+    assert not {"job_id", "trace_id"} & outside.keys()
+
+
+async def test_a_fault_is_written_into_its_line(written: io.StringIO) -> None:
+    ours.error("cannot go on", exc_info=OSError("disk full"))
+
+    [line] = lines(written)
+    assert "OSError: disk full" in line["exception"]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["nats://worker:hunter2@127.0.0.1:4222", "Bearer eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJodW50ZXIyIn0.hunter2"],
+)
+async def test_what_looks_like_a_credential_is_not_written(written: io.StringIO, secret: str) -> None:
+    ours.error("no answer from %s", secret, extra={"target": secret})
+
+    assert "hunter2" not in written.getvalue()
+    assert "no answer from" in written.getvalue()
+
+
+async def test_others_are_heard_from_warnings_on(written: io.StringIO) -> None:
+    logging.getLogger("somebody.else").info("chatter")
+    logging.getLogger("somebody.else").warning("trouble")
+
+    assert [line["message"] for line in lines(written)] == ["trouble"]
+
+
+async def test_after_the_end_nothing_is_written() -> None:
+    stream = io.StringIO()
+    telemetry = Telemetry("worker", instance="w-1", logs=stream)
+    await telemetry.start()
+    await telemetry.start()
+
+    await telemetry.stop()
+    await telemetry.stop()
+    ours.error("late")
+
+    assert stream.getvalue() == ""
