@@ -1,0 +1,75 @@
+"""From a stored message to a record. Owns both shapes in which the server hands messages out; refuses to raise.
+
+A message that is no event, or does not belong where it stands, becomes `Unreadable`: one bad message halts nobody.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from headgate_contracts import ContractError, Event, UnknownEvent, job_filter, parse_event
+from headgate_contracts.envelope import AnyEvent
+from libs.eventlog.expectation import TRACEPARENT
+from libs.eventlog.values import Record, Unreadable
+
+DELIVERED: Final = "$JS.ACK."  # begins the reply subject of what a consumer delivers; status messages have none
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What the reply subject of a delivered message says of it."""
+
+    seq: int
+    at: datetime
+    pending: int  # how many more the stream held when it was sent
+
+
+def delivery_of(reply: str) -> Delivery:
+    """`$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<tries>.<seq>.<consumer seq>.<ns>.<pending>[.<random>]`."""
+    tokens = reply.split(".")
+    skipped = 5 if len(tokens) == 9 else 7
+    seq, _, at_ns, pending = tokens[skipped : skipped + 4]
+    return Delivery(int(seq), _EPOCH + timedelta(microseconds=int(at_ns) // 1000), int(pending))
+
+
+def delivered(subject: str, payload: bytes, *, delivery: Delivery, headers: Mapping[str, str] | None) -> Record:
+    """A message that a consumer delivered."""
+    event = event_in(subject, payload)
+    return Record(delivery.seq, delivery.at, event, headers.get(TRACEPARENT) if headers else None)
+
+
+def fetched(message: Mapping[str, Any]) -> Record:
+    """A message that the stream's leader was asked for."""
+    payload = base64.b64decode(message.get("data", ""))
+    event = event_in(message["subject"], payload)
+    at = datetime.fromisoformat(message["time"])
+    return Record(message["seq"], at, event, _header(TRACEPARENT, base64.b64decode(message.get("hdrs", ""))))
+
+
+def event_in(subject: str, payload: bytes) -> AnyEvent | UnknownEvent | Unreadable:
+    """The event in a message's data, if it belongs to the message's subject."""
+    try:
+        event = parse_event(payload)
+        belongs = _belongs(event, subject)
+    except ContractError as error:
+        return Unreadable(subject, str(error))
+    return event if belongs else Unreadable(subject, f"subject: {event.type} {event.id} does not belong here")
+
+
+def _belongs(event: AnyEvent | UnknownEvent, subject: str) -> bool:
+    if isinstance(event, Event):
+        return event.subject == subject
+    return event.job_id is None or subject.startswith(job_filter(event.job_id).rstrip(">"))
+
+
+def _header(name: str, block: bytes) -> str | None:
+    for line in block.decode(errors="replace").split("\r\n"):
+        key, colon, value = line.partition(":")
+        if colon and key == name:
+            return value.strip()
+    return None

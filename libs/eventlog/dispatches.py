@@ -1,0 +1,207 @@
+"""The dispatches of one pool, each to one worker: one end of a durable consumer that all workers of the pool share.
+
+    JOBS ──► worker-<pool> ──one message for one open request──► a free slot ──► ack, or back to the others
+
+Owns the consumer's name and settings, and that no message is stranded. A request that nobody waits for any more may
+still be answered: what arrives for it is handed back at once (`nak`), so that another slot has it within milliseconds
+and not only when the time for its ack is over. That is why nats-py's `fetch` is not used: cancelled, it keeps what
+comes after.
+
+Refuses to know what a dispatch is worth. The log may have moved on from it; whoever takes it asks the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import suppress
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from pydantic_core import to_json
+
+from headgate_contracts import EventName, consumer_filter
+from headgate_contracts.tokens import check_token
+from libs.eventlog.api import ask, listen
+from libs.eventlog.decoding import DELIVERED, delivered, delivery_of
+from libs.eventlog.edge import CLIENT_ERRORS, translated
+from libs.eventlog.errors import LogMissing, LogUnavailable
+from libs.eventlog.streams import JOBS
+from libs.eventlog.values import Record
+from libs.runtime.clock import Clock
+
+ASK_FOR_S = 2.0  # how long one request stays open at the server
+SILENT_AFTER_S = 2.5  # then it is asked again
+LOOK_EVERY_S = 0.25
+ACK_WITHIN_S = 15.0  # from its delivery to its claim; then it is another's
+ACKED_WITHIN_S = 2.0
+CLOSED_WITHIN_S = 1.0
+AGAIN_AFTER_MS = 100
+MAX_WAITING = 4096  # open requests of all workers of the pool; one for each free slot
+_SECOND_NS = 1_000_000_000
+_REQUEST = to_json({"batch": 1, "expires": round(ASK_FOR_S * _SECOND_NS)})
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """One message of the pool. Until it is acked it comes again, to whoever asks."""
+
+    record: Record
+    _nc: Client
+    _reply: str
+
+    async def ack(self) -> None:
+        """Come back when the server knows. `LogUnavailable`: it may come again, which costs a look at the log."""
+        with translated(JOBS):
+            await self._nc.request(self._reply, b"+ACK", timeout=ACKED_WITHIN_S)
+
+    async def nak(self) -> None:
+        """Not for us: another may have it now."""
+        with translated(JOBS):
+            await self._nc.publish(self._reply, b"-NAK")
+
+
+class PoolDispatches:
+    """Gives dispatches to free slots, one to each that waits in `next`."""
+
+    def __init__(self, nc: Client, *, pool: str, clock: Clock) -> None:
+        self.consumer = f"worker-{check_token('pool', pool)}"
+        self._nc = nc
+        self._pool = pool
+        self._clock = clock
+        self._lanes: list[_Lane] = []
+        self._idle: list[_Lane] = []
+
+    async def start(self) -> None:
+        """Make the consumer where there is none, before anybody is told that this worker has slots."""
+        config = {
+            "durable_name": self.consumer,
+            "filter_subject": consumer_filter(event=EventName.DISPATCHED, pool=self._pool),
+            # What was dispatched before there was a consumer is not ours to find: its lease ends, and it is given back.
+            "deliver_policy": "new",
+            "ack_policy": "explicit",
+            "ack_wait": round(ACK_WITHIN_S * _SECOND_NS),
+            "max_deliver": -1,
+            "max_waiting": MAX_WAITING,
+            "max_ack_pending": -1,
+        }
+        place = f"{JOBS}.{self.consumer}"  # the stream and the consumer are one address there
+        await ask(self._nc, "CONSUMER.CREATE", stream=place, question={"stream_name": JOBS, "config": config})
+
+    async def stop(self) -> None:
+        """Whatever is still on its way to us goes to another."""
+        lanes, self._lanes, self._idle = self._lanes, [], []
+        if self._nc.is_connected:  # else nothing is on its way
+            await asyncio.gather(*(lane.close() for lane in lanes))
+
+    async def next(self) -> Dispatch:
+        """The next dispatch, however long that takes. May be cancelled at any time."""
+        while True:
+            try:
+                dispatch = await self._asked()
+                if dispatch is not None:
+                    return dispatch
+            except LogUnavailable:
+                await self._clock.sleep_ms(AGAIN_AFTER_MS)
+                with suppress(LogUnavailable, LogMissing):  # a server that has just started may not see its streams yet
+                    await self.start()  # the consumer may have been lost; where it is there this changes nothing
+
+    async def _asked(self) -> Dispatch | None:
+        """One request; null where its time is over."""
+        lane = self._idle.pop() if self._idle else await self._opened()
+        try:
+            return await lane.ask(self.consumer)
+        finally:
+            self._idle.append(lane)
+
+    async def _opened(self) -> _Lane:
+        lane = _Lane(self._nc)
+        await lane.open()
+        self._lanes.append(lane)
+        return lane
+
+
+class _Lane:
+    """Where answers to one slot's requests arrive: a dispatch bears its own subject, and only its inbox tells for whom
+    it is."""
+
+    def __init__(self, nc: Client) -> None:
+        self._nc = nc
+        self._inbox = nc.new_inbox()
+        self._numbers = itertools.count(1)
+        self._token = ""
+        self._waiting: asyncio.Future[Dispatch | None] | None = None
+        self._subscription: Subscription | None = None
+
+    async def open(self) -> None:
+        self._subscription = await listen(self._nc, f"{self._inbox}.*", hear=self._arrived)
+
+    async def close(self) -> None:
+        """What the server has sent already is handed back first."""
+        if self._subscription is not None:
+            with suppress(*CLIENT_ERRORS):
+                async with asyncio.timeout(CLOSED_WITHIN_S):
+                    await self._subscription.drain()
+
+    async def ask(self, consumer: str) -> Dispatch | None:
+        """One request; null where its time is over."""
+        answer = self._waiting = asyncio.get_running_loop().create_future()
+        self._token, taken = f"{self._inbox}.{next(self._numbers)}", False
+        try:
+            with translated(JOBS):
+                await self._nc.publish(f"$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}", _REQUEST, reply=self._token)
+            await self._silence_or(answer)
+            taken = answer.done()
+            return answer.result() if taken else None
+        finally:
+            self._waiting = None
+            if not taken:
+                await _hand_back(answer)
+
+    async def _silence_or(self, answer: asyncio.Future[Dispatch | None]) -> None:
+        """Until it is answered, or can be answered no more: a server that was restarted knows no open requests."""
+        reconnects = self._nc.stats["reconnects"]
+        for _ in range(round(SILENT_AFTER_S / LOOK_EVERY_S)):
+            await asyncio.wait([answer], timeout=LOOK_EVERY_S)
+            if answer.done() or self._nc.stats["reconnects"] != reconnects:
+                return
+
+    async def _arrived(self, message: Msg) -> None:
+        waiting = self._waiting
+        wanted = waiting is not None and not waiting.done()
+        if message.reply.startswith(DELIVERED):
+            dispatch = self._dispatch_in(message)
+            if waiting is not None and wanted:
+                waiting.set_result(dispatch)
+            else:
+                await _return(dispatch)
+        elif waiting is not None and wanted and message.subject == self._token:  # not for an earlier request
+            _hear(waiting, message.headers or {})
+
+    def _dispatch_in(self, message: Msg) -> Dispatch:
+        delivery = delivery_of(message.reply)
+        record = delivered(message.subject, message.data, delivery=delivery, headers=message.headers)
+        return Dispatch(record, self._nc, message.reply)
+
+
+def _hear(waiting: asyncio.Future[Dispatch | None], headers: dict[str, str]) -> None:
+    match headers.get("Status"):
+        case "404" | "408":
+            waiting.set_result(None)
+        case status:
+            waiting.set_exception(LogUnavailable(reason=f"the consumer: {status} {headers.get('Description', '')}"))
+
+
+async def _hand_back(answer: asyncio.Future[Dispatch | None]) -> None:
+    """It may have been answered in the very moment in which its asker gave up."""
+    if answer.done() and not answer.cancelled() and answer.exception() is None:
+        dispatch = answer.result()
+        if dispatch is not None:
+            await _return(dispatch)
+
+
+async def _return(dispatch: Dispatch) -> None:
+    with suppress(LogUnavailable):  # without a connection it goes to another when the time for its ack is over
+        await dispatch.nak()

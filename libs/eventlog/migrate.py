@@ -1,0 +1,64 @@
+"""Makes the streams and buckets, and brings those that are there in line. The one place that changes them.
+
+Owns the log's epoch: a ULID in the metadata of JOBS, given once, when the stream is made. Refuses to delete anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nats.aio.client import Client
+
+from libs.eventlog.api import EPOCH_KEY, ask, state_of
+from libs.eventlog.errors import LogMissing
+from libs.eventlog.guard import stream_differences
+from libs.eventlog.streams import JOBS, LogSettings, Stream, streams
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What was done: the streams that were made, and each setting that was changed."""
+
+    made: tuple[str, ...]
+    changed: tuple[str, ...]
+
+
+async def migrate(nc: Client, settings: LogSettings, *, new_epoch: str) -> Migrated:
+    """Bring all streams in line. `new_epoch` becomes the log's, if there is none yet; run twice, it changes nothing."""
+    made: list[str] = []
+    changed: list[str] = []
+    for stream in streams(settings):
+        found = await _config_of(nc, stream)
+        epoch = {EPOCH_KEY: new_epoch} if stream.name == JOBS else {}
+        if found is None:
+            await ask(nc, "STREAM.CREATE", stream=stream.name, question=_request(stream, found={}, metadata=epoch))
+            made.append(stream.name)
+            continue
+        differences = stream_differences(stream, found)
+        metadata = epoch | _own(found.get("metadata", {}))
+        if differences or metadata != _own(found.get("metadata", {})):
+            await ask(
+                nc, "STREAM.UPDATE", stream=stream.name, question=_request(stream, found=found, metadata=metadata)
+            )
+            changed += differences
+    return Migrated(tuple(made), tuple(changed))
+
+
+async def _config_of(nc: Client, stream: Stream) -> Mapping[str, Any] | None:
+    try:
+        return (await state_of(nc, stream.name)).config
+    except LogMissing:
+        return None
+
+
+def _request(stream: Stream, *, found: Mapping[str, Any], metadata: Mapping[str, str]) -> dict[str, Any]:
+    """What is there, with our settings over it; what must not be set is left out."""
+    wanted = {**found, "name": stream.name, **stream.settings, "metadata": metadata}
+    return {key: value for key, value in wanted.items() if value is not None}
+
+
+def _own(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Without what the server writes there about itself."""
+    return {key: value for key, value in metadata.items() if not key.startswith("_nats.")}

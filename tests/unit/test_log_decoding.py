@@ -1,0 +1,76 @@
+"""From a stored message to a record."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contracts import Event, UnknownEvent
+from libs.eventlog.decoding import Delivery, delivery_of, event_in
+from libs.eventlog.values import Unreadable
+from tests.fixtures.lives import queued
+
+AT = datetime(2026, 11, 18, 14, 29, 16, 578923, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "$JS.ACK.JOBS.c1.1.42.7.1795012156578923484.58",
+        "$JS.ACK.hub.Acc0untHash.JOBS.c1.1.42.7.1795012156578923484.58",
+        "$JS.ACK._.Acc0untHash.JOBS.c1.1.42.7.1795012156578923484.58.rand0m",
+    ],
+)
+def test_what_a_consumer_delivers_says_where_it_stood(reply: str) -> None:
+    assert delivery_of(reply) == Delivery(seq=42, at=AT, pending=58)
+
+
+def test_an_event_is_read_where_it_belongs() -> None:
+    event = queued("job-1")
+
+    assert event_in(event.subject, event.encode()) == event
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "headgate.jobs.v1.job-2.user-1.project-1.queued",
+        "headgate.jobs.v1.job-1.user-2.project-1.queued",
+        "headgate.jobs.v1.job-1.user-1.project-1.ready",
+        "headgate.ops.v1.paused",
+    ],
+)
+def test_an_event_under_anothers_subject_is_unreadable(subject: str) -> None:
+    event = queued("job-1")
+
+    reason = f"subject: dev.headgate.job.queued.v1 {event.id} does not belong here"
+
+    assert event_in(subject, event.encode()) == Unreadable(subject, reason)
+
+
+@pytest.mark.parametrize(("job", "readable"), [("job-1", True), ("job-2", False), ("job", False)])
+def test_what_a_newer_writer_added_is_read_where_its_job_is(job: str, readable: bool) -> None:  # noqa: FBT001 a column
+    newer = json.loads(queued("job-1").encode()) | {"type": "dev.headgate.job.polished.v1"}
+
+    event = event_in(f"headgate.jobs.v1.{job}.user-1.project-1.polished", json.dumps(newer).encode())
+
+    assert isinstance(event, UnknownEvent if readable else Unreadable)
+
+
+JSON = st.recursive(st.none() | st.text() | st.integers(), st.lists)
+
+
+@given(payload=st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
+def test_no_message_is_too_strange_to_step_over(payload: bytes) -> None:
+    assert isinstance(event_in("headgate.ops.v1.paused", payload), Unreadable)
+
+
+@given(field=st.sampled_from(["id", "type", "source", "subject", "time", "data"]), value=st.text() | st.none())
+def test_no_envelope_is_too_strange_to_step_over(field: str, value: str | None) -> None:
+    strange = json.loads(queued("job-1").encode()) | {field: value}
+
+    event = event_in(queued("job-1").subject, json.dumps(strange).encode())
+
+    assert isinstance(event, Event | UnknownEvent | Unreadable)

@@ -1,0 +1,237 @@
+"""What becomes of an append when answers fail to come. The server is in memory; what happens to each try is chosen."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contracts import JobEvent
+from libs.eventlog import Appended, Conflicted, Entry, LogFull, LogUnavailable, OutcomeUnknown, Record
+from libs.eventlog.expectation import Message
+from libs.eventlog.memory import Fate, MemoryLog, MemoryServer, MemoryWire
+from libs.eventlog.settling import SettlingLog
+from libs.eventlog.wire import Answer, Contradicted
+from tests.fixtures.lives import job_after, queued, step
+from tests.fixtures.logs import HastyClock, act, commit, in_memory
+
+ARRIVES, LOST, UNHEARD, LATE = Fate.ARRIVES, Fate.LOST, Fate.UNHEARD, Fate.LATE
+
+
+@pytest.fixture
+def server() -> MemoryServer:
+    return MemoryServer(HastyClock(), epoch="E1")
+
+
+def fated(*fates: Fate, then: Fate = ARRIVES) -> Callable[[Sequence[Message]], Fate]:
+    """The fates of the first tries, and of all later ones."""
+    rest: Iterator[Fate] = iter(fates)
+    return lambda messages: next(rest, then)
+
+
+@pytest.mark.parametrize("fate", [LOST, UNHEARD, LATE])
+async def test_after_silence_the_same_event_is_sent_until_it_stands(server: MemoryServer, fate: Fate) -> None:
+    log = in_memory(server, fate=fated(fate, fate, fate))
+
+    outcome = await log.append(queued("job-1"), after=None)
+
+    assert isinstance(outcome, Appended)
+    assert [record.seq for record in await log.read("job-1")] == [outcome.records[0].seq] == [1]
+
+
+@pytest.mark.parametrize("fate", [LOST, UNHEARD, LATE])
+async def test_after_silence_a_batch_is_known_by_its_witness(server: MemoryServer, fate: Fate) -> None:
+    log = in_memory(server, fate=fated(fate))
+
+    outcome = await log.append_batch([Entry(commit(1), 0), Entry(queued("job-1"), 0)])
+
+    assert isinstance(outcome, Appended)
+    assert [record.seq for record in outcome.records] == [1, 2]
+    assert server.last_seq == 2
+
+
+async def test_a_copy_that_lands_late_finds_its_place_taken_by_its_twin(server: MemoryServer) -> None:
+    log = in_memory(server, fate=fated(LATE, LATE))
+    await log.append(queued("job-1"), after=None)
+
+    answers = server.land()
+
+    assert [type(answer) for answer in answers] == [Contradicted, Contradicted]
+    assert server.last_seq == 1
+
+
+async def test_a_copy_that_lands_late_finds_its_place_taken_by_the_winner(server: MemoryServer) -> None:
+    slow, quick = in_memory(server, fate=fated(then=LATE)), in_memory(server)
+    with pytest.raises(OutcomeUnknown):
+        await slow.append(queued("job-1", salt="slow"), after=None)
+    await quick.append(queued("job-1", salt="quick"), after=None)
+
+    server.land()
+
+    assert [record.event for record in await quick.read("job-1")] == [queued("job-1", salt="quick")]
+    assert isinstance(await in_memory(server).append(queued("job-1", salt="slow"), after=None), Conflicted)
+
+
+async def test_what_is_not_known_in_time_is_not_made_up(server: MemoryServer) -> None:
+    log = in_memory(server, fate=fated(then=LOST))
+    event = queued("job-1")
+
+    with pytest.raises(OutcomeUnknown) as unknown:
+        await log.append(event, after=None)
+
+    assert str(unknown.value) == (
+        f"Whether dev.headgate.job.queued.v1 {event.id} was stored is not known after 15 s: no answer. "
+        "Release nothing that was reserved for it, and try again with the same event until it is known."
+    )
+
+
+async def test_an_unknown_outcome_can_be_settled_at_any_later_time(server: MemoryServer) -> None:
+    event = queued("job-1")
+    with pytest.raises(OutcomeUnknown):
+        await in_memory(server, fate=fated(then=LATE)).append(event, after=None)
+    server.land()
+    await in_memory(server).append(step(job_after("queued"), "dispatched"), after=1)
+
+    outcome = await in_memory(server).append(event, after=None)
+
+    assert isinstance(outcome, Appended)
+    assert outcome.records[0].seq == 1
+    assert server.last_seq == 2
+
+
+async def test_an_act_is_stored_once_whatever_was_unheard(server: MemoryServer) -> None:
+    log = in_memory(server, fate=fated(UNHEARD, LOST, UNHEARD))
+
+    outcome = await log.append(act(), after=None)
+
+    assert isinstance(outcome, Appended)
+    assert server.last_seq == 1
+
+
+async def test_without_a_connection_nothing_was_stored_and_that_is_known(server: MemoryServer) -> None:
+    log = in_memory(server)
+    log.wire.connected = False
+
+    with pytest.raises(LogUnavailable, match=r"^The log cannot be reached: not connected\. Nothing was stored; "):
+        await log.append(queued("job-1"), after=None)
+
+    assert server.last_seq == 0
+
+
+async def test_a_connection_lost_after_silence_leaves_the_outcome_unknown(server: MemoryServer) -> None:
+    def cut(messages: Sequence[Message]) -> Fate:
+        log.wire.connected = False
+        return LATE
+
+    log = in_memory(server, fate=cut)
+
+    with pytest.raises(OutcomeUnknown, match="not connected"):
+        await log.append(queued("job-1"), after=None)
+
+
+async def test_a_full_log_is_told_at_once_where_no_copy_is_under_way() -> None:
+    log = in_memory(max_bytes=100)
+
+    with pytest.raises(LogFull, match=r"^The log takes no more: maximum bytes exceeded\."):
+        await log.append(queued("job-1"), after=None)
+
+
+async def test_a_full_log_says_nothing_of_a_copy_under_way() -> None:
+    log = in_memory(max_bytes=100, fate=fated(LATE))
+
+    with pytest.raises(OutcomeUnknown, match="maximum bytes exceeded"):
+        await log.append(queued("job-1"), after=None)
+
+
+async def test_a_copy_that_made_the_log_full_is_found() -> None:
+    log = in_memory(max_bytes=1000, fate=fated(UNHEARD))
+
+    outcome = await log.append(queued("job-1"), after=None)
+
+    assert isinstance(outcome, Appended)
+
+
+async def test_a_sequence_beyond_the_log_is_not_believed_while_a_copy_is_under_way(server: MemoryServer) -> None:
+    log = in_memory(server, fate=fated(LATE))
+
+    with pytest.raises(OutcomeUnknown, match="wrong last sequence: 0"):
+        await log.append(step(job_after("queued"), "dispatched"), after=7)
+
+
+class UnderWay(MemoryWire):
+    """Contradicts the first copy because it is under way, as three servers do; it lands after the first look."""
+
+    async def send(self, messages: Sequence[Message]) -> Answer:
+        if not self.server.late and not self.server.last_seq:
+            self.server.late.append(messages)
+            return Contradicted("under way")
+        return await super().send(messages)
+
+    async def next(self, subject_filter: str, *, after: int) -> Record | None:
+        seen = await super().next(subject_filter, after=after)
+        self.server.land()
+        return seen
+
+
+async def test_a_batch_that_lands_while_one_looks_is_no_conflict_with_itself(server: MemoryServer) -> None:
+    log = SettlingLog(UnderWay(server), clock=HastyClock())
+
+    outcome = await log.append_batch([Entry(commit(1), 0), Entry(queued("job-1"), 0)])
+
+    assert isinstance(outcome, Appended)
+    assert server.last_seq == 2
+
+
+class Dim(MemoryWire):
+    """Its first reads fail."""
+
+    failures = 3
+
+    async def next(self, subject_filter: str, *, after: int) -> Record | None:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise LogUnavailable(reason="no leader")
+        return await super().next(subject_filter, after=after)
+
+
+async def test_a_conflict_is_not_believed_before_the_winner_was_seen(server: MemoryServer) -> None:
+    winner, loser = queued("job-1", salt="winner"), queued("job-1", salt="loser")
+    await in_memory(server).append(winner, after=None)
+    wire = Dim(server)
+
+    outcome = await SettlingLog(wire, clock=HastyClock()).append(loser, after=None)
+
+    assert isinstance(outcome, Conflicted)
+    assert outcome.winner is not None
+    assert outcome.winner.event == winner
+    assert wire.failures < 0
+
+
+FATES = st.lists(st.sampled_from(Fate), max_size=8)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@given(fates=st.tuples(FATES, FATES, FATES), lands=st.booleans())
+async def test_whatever_happens_to_three_rivals_they_are_told_the_truth(
+    *, batched: bool, fates: tuple[list[Fate], ...], lands: bool
+) -> None:
+    server = MemoryServer(HastyClock(), epoch="E1")
+    rivals = [queued("job-1", salt=f"rival {number}") for number in range(3)]
+    logs = [in_memory(server, fate=fated(*each)) for each in fates]
+
+    tries = (_told(log, rival, batched=batched) for log, rival in zip(logs, rivals, strict=True))
+    told = await asyncio.gather(*tries)
+    if lands:
+        server.land()
+
+    [stands] = await in_memory(server).read("job-1")
+    winners = [rival for rival, outcome in zip(rivals, told, strict=True) if isinstance(outcome, Appended)]
+    assert winners == [stands.event]
+    assert server.last_seq == (2 if batched else 1)
+
+
+async def _told(log: MemoryLog, event: JobEvent, *, batched: bool) -> Appended | Conflicted:
+    if not batched:
+        return await log.append(event, after=None)
+    return await log.append_batch([Entry(event, 0), Entry(commit(1, salt=event.id), 0)])
