@@ -1,0 +1,384 @@
+"""What the view is asked, and what it answers. Outcomes are values; a lost view is an exception.
+
+Days are days since 1970 in UTC, times are milliseconds since 1970 by the store's own clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A waiter got its slots: whoever is told sends this to `reply`."""
+
+    lease: str
+    owner: str | None
+    reply: str
+    expires_ms: int
+
+
+# ── fold ──────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Every change was applied."""
+
+    applied: int
+    grants: tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """The view is not where the first refused change continues: it stands at `applied`."""
+
+    applied: int
+    grants: tuple[Grant, ...] = ()
+
+
+# ── entering the queue ────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A place in the queue, a place of a day and one of the places under the cap, all or none."""
+
+    job: str
+    user: str
+    project: str
+    pool: str
+    class_number: int
+    boost: int
+    workflow: str | None = None
+    takes_day: bool = True
+    first_day: int = 0  # not before this day
+    later: bool = False  # a job with a `run_at` of its own: a day is held, a place in the queue is not
+    per_day: int
+    horizon_days: int
+    cap: int
+    user_share: int
+    passed_bound: int
+    lapse_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Held under the job's id until its first event is folded, or until the reservation lapses."""
+
+    arrival: int
+    place: int
+    passed: tuple[str, ...]
+    position: int
+    day: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The first day on which the user has a free place; it is held likewise, and no place in the queue is."""
+
+    day: int
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The cap is reached, or somebody waits for room. `queued` counts towards it, `slots` are those of live workers."""
+
+    queued: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFull:
+    """The user holds their share of the queue."""
+
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonFull:
+    """No day up to and with `last_day` has a free place."""
+
+    last_day: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The job is in the log already."""
+
+    status: str
+    seq: int
+
+
+ReserveAnswer = Reserved | Deferred | Busy | ShareFull | HorizonFull | Known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A place in the queue for a job of the log that is scheduled or waiting. Its day was taken long ago."""
+
+    job: str
+    cap: int
+    passed_bound: int
+    lapse_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """The queue is full: the job is first in line for a free place, and admission refuses meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReleasable:
+    """The job is neither scheduled nor waiting: there is nothing to release."""
+
+    job: str
+
+
+ReleaseAnswer = Reserved | NoRoom | NotReleasable
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number in the class of the neighbour, right before or right after it."""
+
+    class_number: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoGap:
+    """The two neighbours stand on consecutive numbers: the class has to be spaced first."""
+
+    class_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotQueued:
+    """One of the two is not in the queue."""
+
+    job: str
+
+
+BetweenAnswer = Between | NoGap | NotQueued
+
+
+# ── planning ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A job that may run now, seen at this sequence."""
+
+    job: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who may run now, in order, and the limits and slots that were counted with.
+
+    `more`: the budget of one call ran out before the queue did; ask again.
+    """
+
+    applied: int
+    picks: tuple[Pick, ...]
+    limits: Mapping[str, int]
+    slots: Mapping[str, int]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A timer that has come due, or a running attempt's lease that has ended (kind `lease`)."""
+
+    kind: str
+    job: str
+    due_ms: int
+    attempt: int | None = None
+
+
+# ── leases ────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRequest:
+    """Slots of several groups at once, for a stage (`owner` is its job's holder) or for somebody outside any job."""
+
+    lease: str
+    groups: tuple[str, ...]
+    owner: str | None
+    ttl_ms: int
+    wait_ms: int  # 0: do not wait
+    reply: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """Held until `expires_ms`, unless a heartbeat extends it."""
+
+    lease: str
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Holds nothing; the grant is sent to the request's `reply`. `behind` others wait for the same group."""
+
+    lease: str
+    group: str
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """The group has no slot, and the request did not want to wait."""
+
+    group: str
+    limit: int
+    active: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotYours:
+    """The attempt that asks is not the one that runs."""
+
+    owner: str
+
+
+LeaseAnswer = Granted | Waits | Full | NotYours
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLease:
+    """A lease inside a job, as its worker names it in a heartbeat."""
+
+    lease: str
+    owner: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """A worker says that it lives, what it runs and what that holds."""
+
+    worker: str
+    pool: str
+    slots: int
+    draining: bool
+    holders: tuple[str, ...]
+    leases: tuple[HeldLease, ...]
+    ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What the view says back: whom to cancel, what is not the worker's any more, who got a slot."""
+
+    kept: tuple[str, ...]
+    cancel: tuple[str, ...]
+    not_yours: tuple[str, ...]
+    lost_leases: tuple[str, ...] = ()
+    grants: tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What time alone has changed."""
+
+    grants: tuple[Grant, ...] = ()
+    lapsed: tuple[str, ...] = ()
+    gone_workers: tuple[str, ...] = ()
+
+
+# ── reading ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a slot. `expires_ms` of a running job is its lease's end; the log alone frees its slot."""
+
+    name: str
+    job: str | None
+    attempt: int | None
+    worker: str | None
+    since_ms: int | None
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """One group, as it is now."""
+
+    group: str
+    limit: int
+    active: int
+    waiting: int
+    parked: int
+    holders: tuple[Holder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A group without a free slot for this job."""
+
+    group: str
+    limit: int
+    active: int
+    since_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """Where a queued job stands, and all that keeps it from running now."""
+
+    position: int
+    passed: int
+    score: int
+    pauses: tuple[str, ...]
+    obstacles: tuple[Obstacle, ...]
+    pool_slots: int
+    pool_active: int
+    quarantined: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    """One line of the queue, in order."""
+
+    job: str
+    score: int
+    reserved: bool
+    passed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMark:
+    """Which life of the view this is, and how far it was folded."""
+
+    epoch: str
+    generation: str
+    applied: int
+    open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Everything that can be observed of a view: what the twin and the store are compared by."""
+
+    mark: ViewMark
+    queue: tuple[QueueEntry, ...]
+    statuses: Mapping[str, str]
+    groups: Mapping[str, tuple[str, ...]]
+    waiters: Mapping[str, tuple[str, ...]]
+    quotas: Mapping[str, tuple[str, ...]]  # `<user>:<day>` → jobs
+    timers: Mapping[str, int]
+    limits: Mapping[str, int]
+    pauses: Mapping[str, Mapping[str, str]]
+    slots: Mapping[str, int]
+    room: tuple[str, ...]
+    leases: Mapping[str, int]  # running holder → when its lease ends
+    eligible: Mapping[str, tuple[str, ...]]  # pool → jobs that nothing is known to block, in order
+    parked: Mapping[str, tuple[str, ...]]  # bucket → jobs, in order
+    debts: Mapping[str, int]  # bucket → how many of its jobs are owed another look

@@ -1,0 +1,110 @@
+"""Keeps the view equal to a fold of the log.
+
+    log ──pages──► take ──► ledger          every replica, always
+                     └────► tail ──► bring ──► view       the leader only
+
+`take` advances the ledger and remembers the changes as a tail; `bring` folds the tail into the view. A replica that
+stands by only cuts its tail to where the view already is, and brings it the moment it leads. Where the view is missing,
+of another log, further back than this replica saw it, or beyond the reach of the tail, `bring` opens a new generation
+from the ledger. Refuses to decide who leads: its caller calls `bring` only while it does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from libs.capacity.answers import Grant, Stale, ViewMark
+from libs.capacity.errors import ViewLost
+from libs.capacity.ledger import Ledger, LogRecord
+from libs.capacity.ports import View
+from libs.capacity.rows import Change
+
+FOLD_PIPELINE = 500  # changes in one round trip: about 10 ms of the view's time, so that others get their turn
+TAIL_MAX = 50_000  # a rebuild is cheaper than folding more than this one by one
+
+
+class Folder:
+    """One replica's end of the fold."""
+
+    def __init__(
+        self,
+        view: View,
+        ledger: Ledger,
+        *,
+        epoch: str,
+        lease_ms: int,
+        new_generation: Callable[[], str],
+        tail_max: int = TAIL_MAX,
+    ) -> None:
+        self.ledger = ledger
+        self._view = view
+        self._epoch = epoch
+        self._lease_ms = lease_ms
+        self._new_generation = new_generation
+        self._tail_max = tail_max
+        self._tail: deque[Change] = deque()
+        self._tail_from = ledger.applied
+        self._seen: ViewMark | None = None
+
+    def take(self, records: Iterable[LogRecord]) -> list[Change]:
+        """Advance the ledger. Records that it holds already are passed over."""
+        changes = [self.ledger.apply(record) for record in records if record.seq > self.ledger.applied]
+        self._tail.extend(changes)
+        if len(self._tail) > self._tail_max:
+            self._cut(self.ledger.applied)
+        return changes
+
+    async def stand_by(self) -> None:
+        """Cut the tail to where the view is: what the leader has folded need not be remembered."""
+        mark = await self._view.mark()
+        if mark is not None and mark.epoch == self._epoch:
+            self._cut(min(mark.applied, self.ledger.applied))
+            self._seen = mark
+
+    async def bring(self) -> tuple[Grant, ...]:
+        """Make the view equal to the ledger; the waiters that got a slot by it."""
+        grants: list[Grant] = []
+        while True:
+            mark = await self._view.mark()
+            if mark is None or not self._continues(mark):
+                await self.rebuild()
+                return tuple(grants)
+            self._cut(min(mark.applied, self.ledger.applied))
+            self._seen = mark
+            if not self._tail:
+                return tuple(grants)
+            try:
+                grants += await self._fold_tail()
+            except ViewLost:
+                self._seen = None
+
+    async def rebuild(self) -> None:
+        """Open a new generation of the view from the ledger. Decisions wait meanwhile, for seconds."""
+        generation, ledger = self._new_generation(), self.ledger
+        await self._view.begin(self._epoch, generation=generation, applied=ledger.applied, standing=ledger.standing())
+        seeds = list(ledger.seeds())
+        for start in range(0, len(seeds), FOLD_PIPELINE):
+            chunk = seeds[start : start + FOLD_PIPELINE]
+            await self._view.seed(chunk, generation=generation, lease_ms=self._lease_ms)
+        await self._view.open(generation=generation, quarantine_ms=self._lease_ms)
+        self._seen = ViewMark(self._epoch, generation, ledger.applied, open=True)
+        self._cut(ledger.applied)
+
+    async def _fold_tail(self) -> tuple[Grant, ...]:
+        chunk = [self._tail[index] for index in range(min(FOLD_PIPELINE, len(self._tail)))]
+        answer = await self._view.fold(chunk, lease_ms=self._lease_ms)
+        if not isinstance(answer, Stale):
+            self._cut(chunk[-1].seq)
+        return answer.grants
+
+    def _continues(self, mark: ViewMark) -> bool:
+        """Whether the tail leads on from where the view stands."""
+        seen = self._seen
+        went_back = seen is not None and seen.generation == mark.generation and mark.applied < seen.applied
+        return mark.open and mark.epoch == self._epoch and mark.applied >= self._tail_from and not went_back
+
+    def _cut(self, applied: int) -> None:
+        while self._tail and self._tail[0].seq <= applied:
+            self._tail.popleft()
+        self._tail_from = max(self._tail_from, applied)

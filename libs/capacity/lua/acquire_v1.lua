@@ -1,0 +1,56 @@
+-- Takes a slot of each of several groups, or none and waits.
+--   KEYS[1]  the shard's view
+--   ARGV     1 epoch, 2 now (ms or empty), 3 lease, 4 groups (JSON list), 5 owner (<job>:<attempt>, or empty: outside any job),
+--            6 how long it is held unless extended (ms), 7 how long to wait (ms; 0: not at all), 8 where a grant is sent to
+--   GIVES    granted, ends (ms) · waits, group, how many go before · full, group, limit, active · not_yours
+--   KEEPS    first come, first served, and nothing is held while waiting; asked twice it is the same lease or the same wait.
+--            A group that the owner's job holds is not taken again.
+-- include: head.lua
+-- include: time.lua
+-- use: catch_up
+local lease, owner, ttl, wait_ms = ARGV[3], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local function waits()
+  local group = redis.call('HGET', key('waiter', lease), 'at')
+  return { 'waits', group, redis.call('ZRANK', key('waiters', group), lease) }
+end
+
+local function wait_for(group, groups)
+  local ticket = redis.call('HINCRBY', KEYS[1], 'tickets', 1)
+  redis.call('HSET', key('waiter', lease), 'groups', cjson.encode(groups), 'owner', owner, 'reply', ARGV[8], 'ttl', ttl,
+    'ticket', ticket)
+  redis.call('ZADD', key('deadlines'), now + wait_ms, lease)
+  if owner ~= '' then
+    redis.call('SADD', key('asking', leases.job_of(owner)), lease)
+  end
+  leases.wait_at(group, lease, ticket)
+  return waits()
+end
+
+local function take()
+  local groups = leases.wanted_groups(cjson.decode(ARGV[4]), owner)
+  if owner ~= '' then
+    redis.call('SREM', key('freed', leases.job_of(owner)), lease)
+  end
+  if #groups == 0 then
+    return { 'granted', now + ttl }
+  end
+  local full = limits.first_full(groups)
+  if not full then
+    return { 'granted', leases.hold(lease, groups, owner, ttl) }
+  elseif wait_ms <= 0 then
+    return { 'full', full, limits.of(full), limits.active(full) }
+  end
+  return wait_for(full, groups)
+end
+
+catch_up.all()
+grants.tell_later()
+if owner ~= '' and not leases.is_running(owner) then
+  return { 'not_yours' }
+elseif redis.call('EXISTS', key('lease', lease)) == 1 then
+  return { 'granted', tonumber(redis.call('ZSCORE', key('ends'), lease)) }
+elseif redis.call('EXISTS', key('waiter', lease)) == 1 then
+  return waits()
+end
+return take()

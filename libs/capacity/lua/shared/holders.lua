@@ -1,0 +1,31 @@
+-- Who holds a slot of a group.
+-- use: leases
+
+function holders.of(group)
+  local names = redis.call('ZRANGEBYSCORE', key('held', group), '(' .. now, '+inf')
+  table.sort(names)
+  return names
+end
+
+-- GIVES name, owner (a running holder is its own), worker, since, end; null where there is none.
+function holders.describe(name)
+  local lease = redis.call('HMGET', key('lease', name), 'owner', 'since')
+  local ends = tonumber(redis.call('ZSCORE', lease[1] and key('ends') or key('leases'), name))
+  if lease[1] == '' then
+    return { name, false, false, tonumber(lease[2]), ends }
+  end
+  local owner = lease[1] or name
+  local job = redis.call('HMGET', key('job', leases.job_of(owner)), 'worker', 'shape')
+  local since = lease[2] and tonumber(lease[2]) or cjson.decode(job[2]).started_ms
+  return { name, owner, job[1] ~= '' and job[1], since or false, ends }
+end
+
+-- Since when the group is full: since the job that started last, of those that run in it.
+function holders.full_since(group)
+  local since = nil
+  for _, holder in ipairs(redis.call('ZRANGEBYSCORE', key('held', group), '+inf', '+inf')) do
+    local row = cjson.decode(redis.call('HGET', key('job', leases.job_of(holder)), 'shape'))
+    since = row.started_ms and math.max(since or 0, row.started_ms) or since
+  end
+  return since or false
+end

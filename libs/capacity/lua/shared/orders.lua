@@ -1,0 +1,73 @@
+-- What operators order: pauses, limits, leases freed by force.
+-- use: rows
+
+-- The queued jobs of a scope, in order. Of a priority it is the stretch of the queue that is its class's.
+local function members_of(scope, class)
+  if not string.find(scope, '^priority:') then
+    return redis.call('ZRANGE', key('members', scope), 0, -1)
+  elseif not class then
+    return {}
+  end
+  local from, above = queue.scores_of(class)
+  return redis.call('ZRANGEBYSCORE', key('queue'), from, string.format('(%.0f', above))
+end
+
+-- GIVES what makes a job an entry of the queue, whether that is its row, and its spot.
+local function entry_of(id)
+  local job = redis.call('HMGET', key('job', id), 'reservation', 'shape', 'spot')
+  if job[1] then
+    return cjson.decode(job[1]), false
+  end
+  return cjson.decode(job[2]), true, job[3]
+end
+
+-- `all` and pools are looked at when planning: their jobs stay where they are.
+function orders.pause(order)
+  redis.call('HSET', key('paused'), order.scope, order.text)
+  for _, id in ipairs(members_of(order.scope, order.class)) do
+    local entry, is_row, spot = entry_of(id)
+    redis.call('ZREM', key('line', entry.pool), id)
+    if is_row then
+      queue.leave(id, entry, spot, false)
+      queue.set_spot(id, 'aside')
+    end
+  end
+end
+
+function orders.resume(order)
+  if redis.call('HDEL', key('paused'), order.scope) == 0 then
+    return
+  end
+  for _, id in ipairs(members_of(order.scope, order.class)) do
+    local entry, is_row = entry_of(id)
+    if not queue.is_paused(entry) then
+      queue.join_line(id, entry)
+      if is_row then
+        queue.set_spot(id, queue.enter(id, entry))
+      end
+    end
+  end
+end
+
+function orders.set_limit(order)
+  debts.change_limits(debts.buckets_of(order.group), function()
+    redis.call('HSET', key('limits'), order.group, order.limit)
+  end)
+  leases.wake({ order.group })
+end
+
+-- An operator's word: the lease is over, and its stage is not to hold it again. A job's own slot is not to be had so.
+function orders.free_lease(order)
+  local asked = redis.call('HGET', key('waiter', order.lease), 'groups')
+  if asked and rows.contains(cjson.decode(asked), order.group) then
+    leases.stop_waiting(order.lease)
+  end
+  local held = redis.call('HMGET', key('lease', order.lease), 'groups', 'owner')
+  if not held[1] or not rows.contains(cjson.decode(held[1]), order.group) then
+    return
+  end
+  if held[2] ~= '' then
+    redis.call('SADD', key('freed', leases.job_of(held[2])), order.lease)
+  end
+  leases.hand_on(leases.let_go(order.lease))
+end

@@ -1,0 +1,108 @@
+-- Where a queued job stands: in `queue` always, in its pool's `line` unless paused, and there eligible or parked.
+-- `spot` of a job says which: eligible, parked:<bucket>, aside (paused) or held (it runs). Reserved ones have none.
+-- An entry is a row or a reservation: user, project, workflow, pool, class, priority, place.
+-- use: debts
+
+local CLASS_STEP = 2 ^ 46
+
+function queue.score_of(entry)
+  return entry.class * CLASS_STEP + entry.place
+end
+
+-- The scores of a class: from, and the first that is none of them.
+function queue.scores_of(class)
+  return class * CLASS_STEP, (class + 1) * CLASS_STEP
+end
+
+-- Whose it is: the scopes whose members are kept.
+function queue.owners_of(entry)
+  return { 'user:' .. entry.user, 'project:' .. entry.project, entry.workflow and 'workflow:' .. entry.workflow }
+end
+
+-- `all` and `pool:` are flags that plan reads: they move nobody.
+function queue.is_paused(entry)
+  if redis.call('HLEN', key('paused')) == 0 then
+    return false
+  end
+  local scopes = queue.owners_of(entry)
+  scopes[#scopes + 1] = 'priority:' .. entry.priority
+  for _, pause in ipairs(redis.call('HMGET', key('paused'), unpack(scopes))) do
+    if pause then
+      return true
+    end
+  end
+  return false
+end
+
+function queue.set_spot(id, spot)
+  redis.call('HSET', key('job', id), 'spot', spot)
+end
+
+-- These three give the spot it stands in; writing it is for the caller.
+function queue.park(id, row, group)
+  local bucket = debts.bucket_of(group, row)
+  redis.call('ZADD', key('parked', bucket), queue.score_of(row), id)
+  redis.call('ZADD', key('buckets'), 0, bucket)
+  return 'parked:' .. bucket
+end
+
+function queue.make_eligible(id, row)
+  redis.call('ZADD', key('eligible', row.pool), queue.score_of(row), id)
+  return 'eligible'
+end
+
+function queue.enter(id, row)
+  local full = limits.first_full(row.groups, row.tier)
+  return full and queue.park(id, row, full) or queue.make_eligible(id, row)
+end
+
+function queue.unpark(id, bucket)
+  redis.call('ZREM', key('parked', bucket), id)
+  if redis.call('EXISTS', key('parked', bucket)) == 0 then
+    redis.call('ZREM', key('buckets'), bucket)
+    debts.forgive(bucket)
+  end
+end
+
+-- Out of eligible or parked. One that was eligible stood for a slot that another may have, unless it takes it.
+function queue.leave(id, row, spot, takes_slots)
+  if spot == 'eligible' then
+    redis.call('ZREM', key('eligible', row.pool), id)
+    if not takes_slots then
+      debts.owe_groups(row.groups)
+    end
+  elseif string.find(spot, '^parked:') then
+    queue.unpark(id, string.sub(spot, 8))
+  end
+end
+
+function queue.join_line(id, entry)
+  redis.call('ZADD', key('line', entry.pool), queue.score_of(entry), id)
+end
+
+-- In the order and in the counts; whether it stands in line is for the caller to say.
+function queue.join(id, entry)
+  local score = queue.score_of(entry)
+  redis.call('ZADD', key('queue'), score, id)
+  for _, owner in ipairs(queue.owners_of(entry)) do
+    redis.call('ZADD', key('members', owner), score, id)
+  end
+end
+
+function queue.quit(id, entry)
+  redis.call('ZREM', key('queue'), id)
+  redis.call('ZREM', key('line', entry.pool), id)
+  for _, owner in ipairs(queue.owners_of(entry)) do
+    redis.call('ZREM', key('members', owner), id)
+  end
+end
+
+-- A paused one has the position that it would have.
+function queue.position_of(id, entry)
+  local score = string.format('%.0f', queue.score_of(entry))
+  local position = 1 + redis.call('ZCOUNT', key('line', entry.pool), '-inf', '(' .. score)
+  for _, same in ipairs(redis.call('ZRANGEBYSCORE', key('line', entry.pool), score, score)) do
+    position = position + (same < id and 1 or 0)
+  end
+  return position
+end

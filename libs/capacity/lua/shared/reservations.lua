@@ -1,0 +1,24 @@
+-- A place in the queue and a place of a day, held under a job's id until an event of the job is folded or the time is over.
+-- It is kept as JSON: an entry of the queue with boost, arrival, passed and position, or a day alone. No number in it has
+-- more than the 14 digits that cjson writes: a place is below 2^46.
+-- use: queue
+-- use: passing
+
+-- Takes back all it holds. `of_row`: its day is the row's, not its own.
+function reservations.drop(id, text)
+  local held = cjson.decode(text)
+  if held.place then
+    queue.quit(id, held)
+    passing.take_back(held.passed)
+  end
+  if held.day and not held.of_row then
+    redis.call('SREM', key('quota', held.user, held.day), id)
+  end
+  redis.call('ZREM', key('lapses'), id)
+  redis.call('HDEL', key('job', id), 'reservation')
+end
+
+function reservations.keep(id, held, lapses)
+  redis.call('HSET', key('job', id), 'reservation', cjson.encode(held), 'boost', held.boost)
+  redis.call('ZADD', key('lapses'), lapses, id)
+end

@@ -1,0 +1,25 @@
+-- Ends what time alone has ended. Called only by who has folded all there was in the log: a reservation whose event stands
+-- there already is then replaced and does not lapse.
+--   KEYS[1]  the shard's view
+--   ARGV     1 epoch, 2 now (ms or empty)
+--   GIVES    the grants · jobs whose reservation has lapsed · workers that were silent too long
+--   KEEPS    running jobs' own leases are not swept: they come up as due, and the log frees their slots
+-- include: head.lua
+-- include: time.lua
+-- use: reservations
+-- use: catch_up
+-- use: workers
+local lapsed = redis.call('ZRANGEBYSCORE', key('lapses'), '-inf', now)
+for _, id in ipairs(lapsed) do
+  local job = redis.call('HMGET', key('job', id), 'reservation', 'shape')
+  reservations.drop(id, job[1])
+  if not job[2] then
+    redis.call('DEL', key('job', id))
+  end
+end
+catch_up.all()
+local gone = redis.call('ZRANGEBYSCORE', key('workers'), '-inf', now)
+for _, worker in ipairs(gone) do
+  workers.drop(worker)
+end
+return { grants.told(), lapsed, gone }

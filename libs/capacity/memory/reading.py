@@ -1,0 +1,161 @@
+"""What readers are told. Changes nothing."""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import inf
+
+from libs.capacity.answers import (
+    Due,
+    GroupStatus,
+    Holder,
+    Observation,
+    Obstacle,
+    Outlook,
+    QueueEntry,
+    ViewMark,
+)
+from libs.capacity.memory.places import position
+from libs.capacity.memory.slots import job_of
+from libs.capacity.memory.sorted_set import SortedSet
+from libs.capacity.memory.state import State, active, is_shut, limit_of, live_pools, slots_of, times_passed
+from libs.capacity.rows import Row
+
+
+def mark(state: State) -> ViewMark:
+    return ViewMark(state.epoch, state.generation, state.applied, state.is_open)
+
+
+def due(state: State, limit: int, *, now_ms: int) -> tuple[Due, ...]:
+    """Timers and running jobs' leases that are over, the oldest first."""
+    timers = [_due(state, name, *name.split(":", 1)) for name in state.timers.up_to(now_ms)[:limit]]
+    leases = [_lease_due(state, holder) for holder in state.running.up_to(now_ms)[:limit]]
+    return tuple(sorted(timers + leases, key=lambda each: (each.due_ms, each.kind, each.job))[:limit])
+
+
+def _due(state: State, name: str, kind: str, job: str) -> Due:
+    return Due(kind, job, int(state.timers.score(name) or 0))
+
+
+def _lease_due(state: State, holder: str) -> Due:
+    job, attempt = _holder_parts(holder)
+    return Due("lease", job, int(state.running.score(holder) or 0), attempt)
+
+
+def outlook(state: State, job: str, *, now_ms: int) -> Outlook | None:
+    row = state.rows.get(job)
+    if row is None or row.place is None:
+        return None
+    spot = state.spots[job]
+    first, *rest = spot.scopes
+    scopes = (
+        ("all", first, f"pool:{row.pool}", *rest)
+        if first.startswith("priority:")
+        else ("all", f"pool:{row.pool}", first, *rest)
+    )
+    return Outlook(
+        position=position(state, spot),
+        passed=times_passed(state, job),
+        score=spot.score,
+        pauses=tuple(scope for scope in scopes if scope in state.paused),
+        obstacles=_obstacles(state, row, now_ms=now_ms),
+        pool_slots=slots_of(state, row.pool, now_ms),
+        pool_active=active(state, f"pool:{row.pool}", now_ms),
+        quarantined=any(is_shut(state, group, now_ms) for group in row.groups),
+    )
+
+
+def _obstacles(state: State, row: Row, *, now_ms: int) -> tuple[Obstacle, ...]:
+    counted = (
+        (group, limit_of(state, group, tier=row.tier, now_ms=now_ms), active(state, group, now_ms))
+        for group in row.groups
+    )
+    return tuple(
+        Obstacle(group, limit, count, _full_since(state, group)) for group, limit, count in counted if count >= limit
+    )
+
+
+def _full_since(state: State, group: str) -> int | None:
+    """The group is full since the job that started last."""
+    rows = (state.rows[job_of(holder)] for holder in state.held.get(group, ()) if holder in state.running)
+    return max((row.started_ms for row in rows if row.started_ms is not None), default=None)
+
+
+def group(state: State, name: str, *, now_ms: int) -> GroupStatus:
+    holders = _holders(state, name, now_ms)
+    return GroupStatus(
+        group=name,
+        limit=limit_of(state, name, tier=None, now_ms=now_ms),
+        active=len(holders),
+        waiting=len(state.waiters.get(name, ())),
+        parked=sum(len(state.parked[bucket]) for bucket in state.buckets.get(name, ())),
+        holders=tuple(_holder(state, holder) for holder in holders),
+    )
+
+
+def _holders(state: State, group: str, now_ms: int) -> list[str]:
+    held = state.held.get(group) or SortedSet()
+    return sorted(holder for end_ms, holder in held.entries() if end_ms > now_ms)
+
+
+def _holder(state: State, name: str) -> Holder:
+    lease = state.leases.get(name)
+    since_ms = lease.since_ms if lease else state.rows[job_of(name)].started_ms
+    expires_ms = int((state.ends if lease else state.running).score(name) or 0)
+    owner = lease.owner if lease else name
+    if owner is None:
+        return Holder(name, None, None, None, since_ms, expires_ms)
+    job, attempt = _holder_parts(owner)
+    return Holder(name, job, attempt, state.rows[job].worker, since_ms, expires_ms)
+
+
+def _holder_parts(holder: str) -> tuple[str, int]:
+    job, _, attempt = holder.rpartition(":")
+    return job, int(attempt)
+
+
+def jobs_of(state: State, user: str, *, before: int | None, count: int) -> tuple[tuple[str, int], ...]:
+    """The newest first."""
+    jobs = state.jobs.get(user) or SortedSet()
+    older = jobs.back_from(inf if before is None else before, 0)
+    return tuple((job, int(first_seq)) for first_seq, job in islice(older, count))
+
+
+def queue(state: State, *, offset: int, count: int | None) -> tuple[QueueEntry, ...]:
+    stop = None if count is None else offset + count
+    return tuple(
+        QueueEntry(job=job, score=int(score), reserved=job in state.reservations, passed=times_passed(state, job))
+        for score, job in state.queue.entries(offset, stop)
+    )
+
+
+def observe(state: State, *, now_ms: int) -> Observation:
+    held = {name: tuple(_holders(state, name, now_ms)) for name in state.held}
+    return Observation(
+        mark=mark(state),
+        queue=queue(state, offset=0, count=None),
+        statuses={job: row.status for job, row in state.rows.items()},
+        groups={name: holders for name, holders in held.items() if holders},
+        waiters=_in_order(state.waiters),
+        quotas={f"{user}:{day}": tuple(sorted(jobs)) for (user, day), jobs in state.quota.items() if jobs},
+        timers=_scores(state.timers),
+        limits=dict(state.limits),
+        pauses={
+            scope: {"by": pause.by, "reason": pause.reason, "since_ms": str(pause.since_ms)}
+            for scope, pause in state.paused.items()
+        },
+        slots={pool: slots_of(state, pool, now_ms) for pool in live_pools(state, now_ms)},
+        room=tuple(state.room),
+        leases=_scores(state.running),
+        eligible=_in_order(state.eligible),
+        parked=_in_order(state.parked),
+        debts=dict(state.debts),
+    )
+
+
+def _in_order(sets: dict[str, SortedSet]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(members) for name, members in sets.items() if members}
+
+
+def _scores(members: SortedSet) -> dict[str, int]:
+    return {member: int(score) for score, member in members.entries()}

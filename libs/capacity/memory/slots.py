@@ -1,0 +1,256 @@
+"""Slots of groups: held by running jobs until the log says otherwise, by leases until they end, and waited for.
+
+Owns holders, leases and waiters. A slot that comes free goes to the group's waiters first, in order, then to the jobs
+that the group blocks. Whoever waits holds nothing: a waiter stands in line for the first of its groups that is full.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from math import inf
+
+from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, NotYours, Waits
+from libs.capacity.memory.blocking import owe_all, owe_groups
+from libs.capacity.memory.state import Lease, State, Waiter, active, is_full, is_inner, limit_of
+from libs.capacity.rows import Row
+
+Freed = Counter[str]  # group → slots
+
+
+# ── running jobs ──────────────────────────────────────────────────────────────
+
+
+def change_holder(state: State, old: Row | None, new: Row, *, now_ms: int, lease_ms: int) -> Freed:
+    """From what the job held to what it holds; what came free by that."""
+    freed = Freed()
+    if old and old.holder and old.holder != new.holder:
+        freed += _end_holder(state, old, old.holder)
+    if new.holder is None:
+        return freed
+    kept = old is not None and old.holder == new.holder
+    if not kept:
+        state.running.add(new.holder, now_ms + lease_ms)
+    for group in _slots(old) if old and kept else ():
+        if group not in _slots(new):
+            state.held[group].discard(new.holder)
+            freed[group] += 1
+    for group in _slots(new):
+        state.held[group].add(new.holder, inf)
+    return freed
+
+
+def _end_holder(state: State, row: Row, holder: str) -> Freed:
+    state.running.discard(holder)
+    state.unheard.discard(holder)
+    for group in _slots(row):
+        state.held[group].discard(holder)
+    freed = Freed(_slots(row))
+    for lease in sorted(state.inner.pop(row.id, ())):
+        freed += end_lease(state, lease)
+    for lease in sorted(state.asking.pop(row.id, ())):
+        drop_waiter(state, lease)
+    state.freed.pop(row.id, None)
+    return freed
+
+
+def _slots(row: Row) -> tuple[str, ...]:
+    return (*row.groups, f"pool:{row.pool}")
+
+
+def is_running(state: State, holder: str) -> bool:
+    return holder in state.running
+
+
+# ── leases ────────────────────────────────────────────────────────────────────
+
+
+def acquire(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
+    state.untold += catch_up(state, now_ms=now_ms)
+    if request.owner is not None and not is_running(state, request.owner):
+        return NotYours(request.owner)
+    if request.lease in state.leases:
+        return Granted(request.lease, _end_of(state, request.lease))
+    if request.lease in state.waiting:
+        return _waits(state, request.lease)
+    return _acquire_anew(state, request, now_ms=now_ms)
+
+
+def _acquire_anew(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
+    groups = wanted_groups(state, request.groups, request.owner)
+    if request.owner is not None:
+        state.freed[job_of(request.owner)].discard(request.lease)
+    if not groups:
+        return Granted(request.lease, now_ms + request.ttl_ms)
+    full = _first_full(state, groups, now_ms=now_ms)
+    if full is None:
+        hold(state, request.lease, Lease(groups, request.owner, request.ttl_ms, now_ms), end_ms=now_ms + request.ttl_ms)
+        return Granted(request.lease, now_ms + request.ttl_ms)
+    if request.wait_ms <= 0:
+        return Full(full, limit_of(state, full, tier=None, now_ms=now_ms), active(state, full, now_ms))
+    _wait(state, request, groups, full, now_ms=now_ms)
+    return _waits(state, request.lease)
+
+
+def wanted_groups(state: State, groups: Iterable[str], owner: str | None) -> tuple[str, ...]:
+    """Without those that the owner's job holds itself."""
+    row = state.rows.get(job_of(owner)) if owner else None
+    return tuple(group for group in dict.fromkeys(groups) if row is None or group not in row.groups)
+
+
+def job_of(holder: str) -> str:
+    return holder.rpartition(":")[0]
+
+
+def hold(state: State, name: str, lease: Lease, *, end_ms: int) -> None:
+    state.leases[name] = lease
+    state.ends.add(name, end_ms)
+    for group in lease.groups:
+        state.held[group].add(name, end_ms)
+    if lease.owner is not None:
+        state.inner[job_of(lease.owner)].add(name)
+
+
+def extend(state: State, name: str, *, end_ms: int) -> None:
+    state.ends.add(name, end_ms)
+    for group in state.leases[name].groups:
+        state.held[group].add(name, end_ms)
+
+
+def end_lease(state: State, name: str) -> Freed:
+    """Let go of a lease; nothing where there is none."""
+    lease = state.leases.pop(name, None)
+    if lease is None:
+        return Freed()
+    state.ends.discard(name)
+    for group in lease.groups:
+        state.held[group].discard(name)
+    if lease.owner is not None:
+        state.inner[job_of(lease.owner)].discard(name)
+    return Freed(lease.groups)
+
+
+def give_up(state: State, name: str, *, now_ms: int) -> tuple[Grant, ...]:
+    """Its holder needs it no more, or waits for it no more."""
+    drop_waiter(state, name)
+    return told(state, hand_on(state, end_lease(state, name), now_ms=now_ms))
+
+
+def force(state: State, group: str, name: str) -> Freed:
+    """An operator's word: the lease is over, and its stage is not to hold it again."""
+    waiter = state.waiting.get(name)
+    if waiter is not None and group in waiter.groups:
+        drop_waiter(state, name)
+    lease = state.leases.get(name)
+    if lease is None or group not in lease.groups:
+        return Freed()
+    if lease.owner is not None:
+        state.freed[job_of(lease.owner)].add(name)
+    return end_lease(state, name)
+
+
+def _end_of(state: State, name: str) -> int:
+    return int(state.ends.score(name) or 0)
+
+
+def _first_full(state: State, groups: Iterable[str], *, now_ms: int) -> str | None:
+    return next((group for group in groups if is_full(state, group, tier=None, now_ms=now_ms)), None)
+
+
+# ── waiters ───────────────────────────────────────────────────────────────────
+
+
+def _wait(state: State, request: LeaseRequest, groups: tuple[str, ...], full: str, *, now_ms: int) -> None:
+    state.tickets += 1
+    waiter = Waiter(groups, request.owner, request.ttl_ms, request.reply, state.tickets, full)
+    state.waiting[request.lease] = waiter
+    state.waiters[full].add(request.lease, waiter.ticket)
+    state.deadlines.add(request.lease, now_ms + request.wait_ms)
+    if request.owner is not None:
+        state.asking[job_of(request.owner)].add(request.lease)
+
+
+def _waits(state: State, name: str) -> Waits:
+    waiter = state.waiting[name]
+    return Waits(name, waiter.group, state.waiters[waiter.group].rank(waiter.ticket))
+
+
+def drop_waiter(state: State, name: str) -> None:
+    waiter = state.waiting.pop(name, None)
+    if waiter is None:
+        return
+    state.waiters[waiter.group].discard(name)
+    state.deadlines.discard(name)
+    if waiter.owner is not None:
+        state.asking[job_of(waiter.owner)].discard(name)
+
+
+def wake(state: State, group: str, *, now_ms: int) -> list[Grant]:
+    """Look at those who wait for the group, in order, while it has a slot."""
+    grants: list[Grant] = []
+    for name in list(state.waiters.get(group, ())):
+        if is_full(state, group, tier=None, now_ms=now_ms):
+            break
+        if (state.deadlines.score(name) or 0) <= now_ms:
+            drop_waiter(state, name)
+            continue
+        grant = _grant_or_move(state, name, now_ms=now_ms)
+        if grant is not None:
+            grants.append(grant)
+    return grants
+
+
+def _grant_or_move(state: State, name: str, *, now_ms: int) -> Grant | None:
+    waiter = state.waiting[name]
+    full = _first_full(state, waiter.groups, now_ms=now_ms)
+    if full is not None:
+        state.waiters[waiter.group].discard(name)
+        state.waiters[full].add(name, waiter.ticket)
+        waiter.group = full
+        return None
+    drop_waiter(state, name)
+    end_ms = now_ms + waiter.ttl_ms
+    hold(state, name, Lease(waiter.groups, waiter.owner, waiter.ttl_ms, now_ms), end_ms=end_ms)
+    return Grant(name, waiter.owner, waiter.reply, end_ms)
+
+
+# ── what comes free ───────────────────────────────────────────────────────────
+
+
+def hand_on(state: State, freed: Freed, *, now_ms: int) -> list[Grant]:
+    """Slots that came free: to the waiters, then to the jobs that the groups block."""
+    grants = wake_all(state, freed, now_ms=now_ms)
+    owe_groups(state, freed.elements())
+    return grants
+
+
+def wake_all(state: State, groups: Iterable[str], *, now_ms: int) -> list[Grant]:
+    return [grant for group in sorted(groups) for grant in wake(state, group, now_ms=now_ms)]
+
+
+def catch_up(state: State, *, now_ms: int) -> list[Grant]:
+    """What time alone has ended: waiting, leases, the quarantine. Jobs' own leases end in the log only."""
+    for name in state.deadlines.up_to(now_ms):
+        drop_waiter(state, name)
+    for name in state.ends.up_to(now_ms):
+        owe_groups(state, end_lease(state, name).elements())
+    grants = end_quarantine(state, now_ms=now_ms)
+    return grants + wake_all(state, [group for group, waiters in state.waiters.items() if waiters], now_ms=now_ms)
+
+
+def end_quarantine(state: State, *, now_ms: int) -> list[Grant]:
+    """Open the inner groups again, where all running jobs have said what they hold of them, or have had their time."""
+    if not state.shut_until_ms or (state.unheard and now_ms < state.shut_until_ms):
+        return []
+    state.shut_until_ms = 0
+    state.unheard.clear()
+    for group in list(state.buckets):
+        if is_inner(group):
+            owe_all(state, group)
+    return wake_all(state, [group for group in state.waiters if is_inner(group)], now_ms=now_ms)
+
+
+def told(state: State, grants: list[Grant]) -> tuple[Grant, ...]:
+    """These grants, after those that the answers since could not carry."""
+    state.untold, untold = [], state.untold
+    return (*untold, *grants)

@@ -1,0 +1,212 @@
+"""Everything the view in memory holds, and the two questions every decision asks of it: how many, and how many at most.
+
+Owns the shape. Each field is one kind of key of the Redis store, under the same name where it has one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headgate_contracts.vocabulary import CLASS_NUMBERS
+from libs.capacity.answers import Deferred, Grant, Reserved
+from libs.capacity.memory.sorted_set import SortedSet
+from libs.capacity.rows import Pause, Row
+
+SCOPE_OF_CLASS = {number: f"priority:{priority}" for priority, number in CLASS_NUMBERS.items()}
+OPEN_IN_QUARANTINE = ("user:", "project:", "pool:")  # and `workflows`: their slots are all in the log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """What the queue has to know of one of its entries, reserved or folded."""
+
+    job: str
+    user: str
+    project: str
+    workflow: str | None
+    pool: str
+    class_number: int
+    boost: int
+    score: int
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """What can pause it, beside `all` and its pool."""
+        own = (SCOPE_OF_CLASS.get(self.class_number, ""), *self.owners)
+        return tuple(scope for scope in own if scope)
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        own = (f"user:{self.user}", f"project:{self.project}")
+        return own if self.workflow is None else (*own, f"workflow:{self.workflow}")
+
+
+@dataclass(slots=True)
+class Reservation:
+    """What is held under a job's id until its event is folded. `spot` is null for a day alone."""
+
+    answer: Reserved | Deferred
+    spot: Spot | None
+    quota: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Slots held by somebody who is no running job, or inside one (`owner`)."""
+
+    groups: tuple[str, ...]
+    owner: str | None
+    ttl_ms: int
+    since_ms: int
+
+
+@dataclass(slots=True)
+class Waiter:
+    """Somebody who holds nothing and wants all of `groups`. It stands in line for `group`."""
+
+    groups: tuple[str, ...]
+    owner: str | None
+    ttl_ms: int
+    reply: str
+    ticket: int
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    pool: str
+    slots: int
+    draining: bool
+
+
+@dataclass(slots=True)
+class State:
+    """One generation of the view."""
+
+    epoch: str
+    generation: str
+    applied: int
+    arrivals: int
+    is_open: bool = False
+
+    rows: dict[str, Row] = field(default_factory=dict[str, Row])
+    jobs: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))  # of a user, by age
+    spots: dict[str, Spot] = field(default_factory=dict[str, Spot])
+    reservations: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
+    lapses: SortedSet = field(default_factory=SortedSet)
+    passed: Counter[str] = field(default_factory=Counter[str])  # counted by the log
+    passing: Counter[str] = field(default_factory=Counter[str])  # how many reservations name a job now
+
+    queue: SortedSet = field(default_factory=SortedSet)
+    line: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
+    members: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    room: SortedSet = field(default_factory=SortedSet)
+    quota: defaultdict[tuple[str, int], set[str]] = field(default_factory=lambda: defaultdict(set))
+    timers: SortedSet = field(default_factory=SortedSet)
+
+    eligible: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
+    parked: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
+    parked_in: dict[str, str] = field(default_factory=dict[str, str])
+    buckets: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    debts: dict[str, int] = field(default_factory=dict[str, int])
+
+    held: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
+    running: SortedSet = field(default_factory=SortedSet)  # the key `leases`
+    leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
+    ends: SortedSet = field(default_factory=SortedSet)
+    inner: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    freed: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    waiters: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
+    waiting: dict[str, Waiter] = field(default_factory=dict[str, Waiter])
+    deadlines: SortedSet = field(default_factory=SortedSet)
+    asking: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    tickets: int = 0
+    untold: list[Grant] = field(default_factory=list[Grant])
+
+    limits: dict[str, int] = field(default_factory=dict[str, int])
+    defaults: dict[str, int] = field(default_factory=dict[str, int])
+    tiers: dict[str, str] = field(default_factory=dict[str, str])
+    paused: dict[str, Pause] = field(default_factory=dict[str, Pause])
+    workers: dict[str, Worker] = field(default_factory=dict[str, Worker])
+    expiries: SortedSet = field(default_factory=SortedSet)  # the key `workers`
+
+    shut_until_ms: int = 0  # 0: no quarantine
+    unheard: set[str] = field(default_factory=set[str])
+
+
+def times_passed(state: State, job: str) -> int:
+    return state.passed[job] + state.passing[job]
+
+
+def is_paused(state: State, spot: Spot) -> bool:
+    return any(scope in state.paused for scope in spot.scopes)
+
+
+# ── how many, and how many at most ────────────────────────────────────────────
+
+
+def active(state: State, group: str, now_ms: int) -> int:
+    held = state.held.get(group)
+    return held.count_above(now_ms) if held else 0
+
+
+def slots_of(state: State, pool: str, now_ms: int) -> int:
+    """Slots of the pool's live workers, whether the silent ones were swept or not."""
+    return sum(
+        worker.slots
+        for name, worker in state.workers.items()
+        if worker.pool == pool and not worker.draining and (state.expiries.score(name) or 0) > now_ms
+    )
+
+
+def limit_of(state: State, group: str, *, tier: str | None, now_ms: int) -> int:
+    """The group's limit for a row of this tier; for a reader without a row the highest there is."""
+    kind, _, name = group.partition(":")
+    if kind == "pool":
+        return slots_of(state, name, now_ms)
+    if group in state.limits:
+        return state.limits[group]
+    if kind in ("user", "project"):
+        found = _limit_by_tier(state.defaults, kind, state.tiers.get(name) if kind == "user" else tier)
+    else:
+        found = named_default(state.defaults, group)
+    return state.defaults.get("group", 0) if found is None else found
+
+
+def named_default(defaults: Mapping[str, int], group: str) -> int | None:
+    """What policy says of this group by name, or of every project's group of its last name."""
+    if group in defaults or not group.startswith("group:"):
+        return defaults.get(group)
+    return defaults.get(f"group/{group.rpartition(':')[2]}")
+
+
+def _limit_by_tier(defaults: Mapping[str, int], kind: str, tier: str | None) -> int | None:
+    if tier is not None:
+        return defaults.get(f"{kind}/{tier}")
+    return max((limit for name, limit in defaults.items() if name.startswith(f"{kind}/")), default=None)
+
+
+def live_pools(state: State, now_ms: int) -> set[str]:
+    """The pools that have a worker which may be given work."""
+    return {
+        worker.pool
+        for name, worker in state.workers.items()
+        if not worker.draining and (state.expiries.score(name) or 0) > now_ms
+    }
+
+
+def is_shut(state: State, group: str, now_ms: int) -> bool:
+    """Whether nobody may take a slot of this group until the running jobs have said what they hold of it."""
+    return now_ms < state.shut_until_ms and bool(state.unheard) and is_inner(group)
+
+
+def is_inner(group: str) -> bool:
+    return group != "workflows" and not group.startswith(OPEN_IN_QUARANTINE)
+
+
+def is_full(state: State, group: str, *, tier: str | None, now_ms: int, picked: int = 0) -> bool:
+    if is_shut(state, group, now_ms):
+        return True
+    return active(state, group, now_ms) + picked >= limit_of(state, group, tier=tier, now_ms=now_ms)

@@ -1,0 +1,167 @@
+"""`MemoryView`: the interface of the view over a state in memory.
+
+Owns the check that comes before every question: is there a view, is it open, is it of the log that the caller reads?
+Deterministic: time comes with the question or from the clock it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from libs.capacity.answers import (
+    Beat,
+    BetweenAnswer,
+    Due,
+    Folded,
+    Grant,
+    GroupStatus,
+    Heartbeat,
+    LeaseAnswer,
+    LeaseRequest,
+    Observation,
+    Outlook,
+    Plan,
+    QueueEntry,
+    Release,
+    ReleaseAnswer,
+    Request,
+    ReserveAnswer,
+    Stale,
+    Swept,
+    ViewMark,
+)
+from libs.capacity.errors import ViewLost
+from libs.capacity.memory import life, places, planning, reading, slots, workers
+from libs.capacity.memory.state import State
+from libs.capacity.rows import Change, Seed, Standing
+
+
+@dataclass(slots=True)
+class MemoryStore:
+    """What a server would hold: the current generation, which several views of one process may share, or nothing."""
+
+    state: State | None = None
+
+    def lose(self) -> None:
+        """What FLUSHALL does."""
+        self.state = None
+
+
+class MemoryView:
+    """The view for readers of the log `epoch`."""
+
+    def __init__(self, epoch: str, *, clock: Callable[[], int], store: MemoryStore | None = None) -> None:
+        self._epoch = epoch
+        self._clock = clock
+        self._store = store or MemoryStore()
+
+    # ── its life ──────────────────────────────────────────────────────────────
+
+    async def mark(self) -> ViewMark | None:
+        state = self._store.state
+        return None if state is None else reading.mark(state)
+
+    async def begin(self, epoch: str, *, generation: str, applied: int, standing: Standing) -> None:
+        state = self._store.state
+        if state is None or state.generation != generation:  # else it is a repeat, and seeds may be in it
+            self._store.state = life.begin(epoch, generation=generation, applied=applied, standing=standing)
+
+    async def seed(self, seeds: Sequence[Seed], *, generation: str, lease_ms: int, now_ms: int | None = None) -> None:
+        state = self._generation(generation)
+        if state.is_open:
+            raise ViewLost("this generation is open: it is folded, not seeded")
+        life.seed(state, seeds, lease_ms=lease_ms, now_ms=self._now(now_ms))
+
+    async def open(self, *, generation: str, quarantine_ms: int, now_ms: int | None = None) -> None:
+        life.open_(self._generation(generation), quarantine_ms=quarantine_ms, now_ms=self._now(now_ms))
+
+    async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | Stale:
+        return life.fold(self._open(), changes, lease_ms=lease_ms, now_ms=self._now(now_ms))
+
+    async def configure(self, defaults: Mapping[str, int], *, now_ms: int | None = None) -> None:
+        life.configure(self._open(), defaults, now_ms=self._now(now_ms))
+
+    async def prolong(self, by_ms: int) -> None:
+        life.prolong(self._open(), by_ms)
+
+    async def forget(self, job: str) -> None:
+        life.forget(self._open(), job)
+
+    # ── entering the queue ────────────────────────────────────────────────────
+
+    async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer:
+        return places.reserve(self._open(), request, now_ms=self._now(now_ms))
+
+    async def release(self, request: Release, *, now_ms: int | None = None) -> ReleaseAnswer:
+        return places.release(self._open(), request, now_ms=self._now(now_ms))
+
+    async def between(self, job: str, *, before: str | None = None, after: str | None = None) -> BetweenAnswer:
+        return places.between(self._open(), job, before=before, after=after)
+
+    # ── planning ──────────────────────────────────────────────────────────────
+
+    async def plan(self, limit: int, *, now_ms: int | None = None) -> Plan:
+        return planning.plan(self._open(), limit, now_ms=self._now(now_ms))
+
+    async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
+        return reading.due(self._open(), limit, now_ms=self._now(now_ms))
+
+    # ── leases ────────────────────────────────────────────────────────────────
+
+    async def acquire(self, request: LeaseRequest, *, now_ms: int | None = None) -> LeaseAnswer:
+        return slots.acquire(self._open(), request, now_ms=self._now(now_ms))
+
+    async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]:
+        return slots.give_up(self._open(), lease, now_ms=self._now(now_ms))
+
+    async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> Beat:
+        return workers.beat(self._open(), heartbeat, now_ms=self._now(now_ms))
+
+    async def sweep(self, *, now_ms: int | None = None) -> Swept:
+        return workers.sweep(self._open(), now_ms=self._now(now_ms))
+
+    # ── reading ───────────────────────────────────────────────────────────────
+
+    async def job(self, job: str) -> str | None:
+        row = self._open().rows.get(job)
+        return None if row is None else row.job
+
+    async def outlook(self, job: str, *, now_ms: int | None = None) -> Outlook | None:
+        return reading.outlook(self._open(), job, now_ms=self._now(now_ms))
+
+    async def group(self, group: str, *, now_ms: int | None = None) -> GroupStatus:
+        return reading.group(self._open(), group, now_ms=self._now(now_ms))
+
+    async def jobs_of(self, user: str, *, before: int | None = None, count: int = 50) -> tuple[tuple[str, int], ...]:
+        return reading.jobs_of(self._open(), user, before=before, count=count)
+
+    async def day_used(self, user: str, day: int) -> int:
+        return places.day_used(self._open(), user, day)
+
+    async def queue(self, *, offset: int = 0, count: int = 100) -> tuple[QueueEntry, ...]:
+        return reading.queue(self._open(), offset=offset, count=count)
+
+    async def observe(self, *, now_ms: int | None = None) -> Observation:
+        return reading.observe(self._open(), now_ms=self._now(now_ms))
+
+    # ── what comes before every question ──────────────────────────────────────
+
+    def _now(self, now_ms: int | None) -> int:
+        return self._clock() if now_ms is None else now_ms
+
+    def _open(self) -> State:
+        state = self._store.state
+        if state is None:
+            raise ViewLost("there is no view")
+        if state.epoch != self._epoch:
+            raise ViewLost(f"the view is of the log {state.epoch}, not of {self._epoch}")
+        if not state.is_open:
+            raise ViewLost(f"the view is being folded: generation {state.generation}")
+        return state
+
+    def _generation(self, generation: str) -> State:
+        state = self._store.state
+        if state is None or (state.epoch, state.generation) != (self._epoch, generation):
+            raise ViewLost(f"generation {generation} of the log {self._epoch} is not the current one")
+        return state

@@ -1,0 +1,125 @@
+"""From a folded job and the policy to what the view keeps: the row, its groups, its timers, the default limits.
+
+Pure. Owns which groups a job needs and when something is due about it. Refuses to count or to decide.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+from headgate_contracts import Job, Priority, Status, Tier
+from libs.capacity.rows import Row
+from libs.policy import Policy
+
+EPOCH_DAY = date(1970, 1, 1)
+
+
+def row_of(job: Job, policy: Policy) -> Row:
+    """The job as the view keeps it."""
+    asked, standing = job.submission, job.standing
+    return Row(
+        id=job.id,
+        status=job.status.value,
+        seq=job.seq,
+        first_seq=job.first_seq,
+        attempt=job.attempt,
+        user=job.user_id,
+        project=job.project_id,
+        workflow=asked.workflow,
+        pool=asked.pool,
+        tier=asked.tier.value,
+        class_number=job.priority.class_number,
+        boost=policy.tier_limits(asked.tier).boost,
+        arrival=standing and standing.arrival,
+        place=standing.place if standing and job.status is Status.QUEUED else None,
+        entered_ms=standing and epoch_ms(standing.entered_at),
+        groups=groups_of(job),
+        limits={group.name: group.limit for group in asked.groups if group.limit is not None},
+        holder=job.holder,
+        started_ms=epoch_ms(job.dispatched_at) if job.holder and job.dispatched_at else None,
+        worker=job.worker,
+        cancelling=job.cancel_requested_by is not None,
+        quota_day=job.quota_day and (job.quota_day - EPOCH_DAY).days,
+        timers=timers_of(job, policy),
+        job=job.model_dump_json(exclude_defaults=True, by_alias=True),
+    )
+
+
+def groups_of(job: Job) -> tuple[str, ...]:
+    """Every group the job needs a slot of. A running one holds what its dispatch named, whatever it needs today."""
+    if job.status.is_running and job.groups:
+        return job.groups
+    own = (f"user:{job.user_id}", f"project:{job.project_id}")
+    workflows = ("workflows",) if job.submission.workflow else ()
+    asked = (group.name for group in job.submission.groups)
+    return tuple(dict.fromkeys((*own, *workflows, *asked)))
+
+
+def timers_of(job: Job, policy: Policy) -> dict[str, int]:
+    """What is due about the job, by kind. A timer that fires is an event, and the event sets the next one."""
+    match job.status:
+        case Status.SCHEDULED:
+            due = {"release": job.scheduled_for}
+        case Status.QUEUED:
+            return _queue_timers(job, policy)
+        case Status.AWAITING_CONFIRMATION:
+            return _question_timers(job, policy)
+        case status if status.is_running:
+            due = {"deadline": job.deadline}
+        case status if status.is_end:
+            return {"forget": epoch_ms(job.updated_at) + policy.retention.view_days * 86_400_000}
+        case _:
+            due = {}
+    return {kind: epoch_ms(moment) for kind, moment in due.items() if moment is not None}
+
+
+def defaults_of(policy: Policy) -> dict[str, int]:
+    """The limits that hold where nobody has set one, under the names by which the view looks them up."""
+    limits = {"group": policy.concurrency.default_limit, "llm:global": policy.providers.global_limit}
+    for tier in Tier:
+        limits[f"user/{tier.value}"] = policy.tier_limits(tier).jobs_per_user
+        limits[f"project/{tier.value}"] = policy.tier_limits(tier).jobs_per_project
+    for provider, limit in policy.providers.limits.items():
+        limits[f"llm:{provider}"] = limit
+    for group, limit in policy.concurrency.limits.items():
+        limits[group] = limit
+        if ":" not in group:
+            limits[f"group/{group}"] = limit  # of every project's group of that name
+    return limits
+
+
+def epoch_ms(moment: datetime) -> int:
+    """A moment as milliseconds since 1970."""
+    return round(moment.timestamp() * 1000)
+
+
+def _queue_timers(job: Job, policy: Policy) -> dict[str, int]:
+    if job.standing is None:
+        return {}
+    entered_ms = epoch_ms(job.standing.entered_at)
+    timers: dict[str, int] = {}
+    if _may_rise(job.priority, policy.order.ageing_ceiling):
+        since_ms = epoch_ms(job.aged_at) if job.aged_at else entered_ms
+        timers["age"] = since_ms + _ms(policy.order.ageing_after_s)
+    if job.submission.queue_ttl_s is not None and job.started_at is None:
+        timers["queue_ttl"] = entered_ms + job.submission.queue_ttl_s * 1000
+    return timers
+
+
+def _question_timers(job: Job, policy: Policy) -> dict[str, int]:
+    if job.expires_at is None:
+        return {}
+    expires_ms = epoch_ms(job.expires_at)
+    timers = {"confirm_timeout": expires_ms}
+    rules = policy.confirmation
+    if job.reminders < len(rules.reminders_s):
+        timers["remind"] = expires_ms - _ms(rules.timeout_s - rules.reminders_s[job.reminders])
+    return timers
+
+
+def _may_rise(priority: Priority, ceiling: Priority) -> bool:
+    return priority.class_number > ceiling.class_number
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,168 @@
+"""`RedisView`: the view in Valkey, one method for one script.
+
+Owns the order of arguments. What a question means is in the script's own header; how rows are written is `store_rows`,
+how answers are read `store_answers`. Refuses to decide anything here.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from redis.asyncio import Redis
+
+from libs.capacity import store_answers, store_rows
+from libs.capacity.answers import (
+    Beat,
+    BetweenAnswer,
+    Due,
+    Folded,
+    Grant,
+    GroupStatus,
+    Heartbeat,
+    LeaseAnswer,
+    LeaseRequest,
+    Observation,
+    Outlook,
+    Plan,
+    QueueEntry,
+    Release,
+    ReleaseAnswer,
+    Request,
+    ReserveAnswer,
+    Stale,
+    Swept,
+    ViewMark,
+)
+from libs.capacity.errors import ViewMisused
+from libs.capacity.keys import view_key
+from libs.capacity.rows import Change, Seed, Standing
+from libs.capacity.scripts import Arg, Reply, ScriptRunner
+from libs.capacity.store_cleaner import GenerationCleaner
+from libs.capacity.store_errors import translated
+
+PIPELINE: Final = 500  # scripts in one round trip: about 10 ms of the server's time, so that others get their turn
+
+
+class RedisView:
+    """The view of one shard, for readers of the log `epoch`. The client is `store_client.open_client`'s."""
+
+    def __init__(self, client: Redis, *, shard: str, epoch: str) -> None:
+        self._client = client
+        self._view = view_key(shard)
+        self._epoch = epoch
+        self._scripts = ScriptRunner(client, view=self._view)
+        self.cleaner = GenerationCleaner(client, shard=shard)
+
+    async def close(self) -> None:
+        """Stop what runs in the background. The client is its maker's to close."""
+        await self.cleaner.stop()
+
+    # ── its life ──────────────────────────────────────────────────────────────
+
+    async def mark(self) -> ViewMark | None:
+        with translated():
+            fields = await cast(Any, self._client).hmget(self._view, "epoch", "generation", "applied", "open")
+        return store_answers.mark_of(*fields)
+
+    async def begin(self, epoch: str, *, generation: str, applied: int, standing: Standing) -> None:
+        texts = store_rows.standing_text(standing)
+        await self._scripts.run("begin_v1", epoch, generation, applied, standing.arrivals, texts)
+        self.cleaner.start()
+
+    async def seed(self, seeds: Sequence[Seed], *, generation: str, lease_ms: int, now_ms: int | None = None) -> None:
+        head = (self._epoch, _text(now_ms), generation, lease_ms)
+        for start in range(0, len(seeds), PIPELINE):
+            calls = [(*head, *store_rows.seed_args(each)) for each in seeds[start : start + PIPELINE]]
+            await self._scripts.run_all("seed_v1", calls)
+
+    async def open(self, *, generation: str, quarantine_ms: int, now_ms: int | None = None) -> None:
+        await self._ask("open_v1", generation, quarantine_ms, now_ms=now_ms)
+
+    async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | Stale:
+        head = (self._epoch, _text(now_ms), lease_ms)
+        calls = [(*head, *store_rows.change_args(change)) for change in changes] or [(*head, 0, "")]
+        replies: list[Reply] = []
+        for start in range(0, len(calls), PIPELINE):
+            replies += await self._scripts.run_all("fold_v1", calls[start : start + PIPELINE])
+        return store_answers.folded(replies, last_seq=changes[-1].seq if changes else 0)
+
+    async def configure(self, defaults: Mapping[str, int], *, now_ms: int | None = None) -> None:
+        await self._ask("configure_v1", store_rows.to_json(dict(defaults)), now_ms=now_ms)
+
+    async def prolong(self, by_ms: int) -> None:
+        await self._ask("prolong_v1", by_ms, secrets.token_hex(8))
+
+    async def forget(self, job: str) -> None:
+        await self._ask("forget_v1", job)
+
+    # ── entering the queue ────────────────────────────────────────────────────
+
+    async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer:
+        return store_answers.reserved(await self._ask("reserve_v1", store_rows.request_text(request), now_ms=now_ms))
+
+    async def release(self, request: Release, *, now_ms: int | None = None) -> ReleaseAnswer:
+        args = (request.job, request.cap, request.passed_bound, request.lapse_ms)
+        return store_answers.released(await self._ask("release_v1", *args, now_ms=now_ms), request.job)
+
+    async def between(self, job: str, *, before: str | None = None, after: str | None = None) -> BetweenAnswer:
+        neighbour = before or after
+        if neighbour is None or (before and after) or neighbour == job:
+            raise ViewMisused("a move names one other job, either before or after which")
+        return store_answers.between(await self._ask("between_v1", job, "before" if before else "after", neighbour))
+
+    # ── planning ──────────────────────────────────────────────────────────────
+
+    async def plan(self, limit: int, *, now_ms: int | None = None) -> Plan:
+        return store_answers.plan(await self._ask("plan_v1", limit, now_ms=now_ms))
+
+    async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
+        return store_answers.due(await self._ask("due_v1", limit, now_ms=now_ms), limit)
+
+    # ── leases ────────────────────────────────────────────────────────────────
+
+    async def acquire(self, request: LeaseRequest, *, now_ms: int | None = None) -> LeaseAnswer:
+        groups = store_rows.to_json(request.groups)
+        args = (request.lease, groups, request.owner or "", request.ttl_ms, request.wait_ms, request.reply)
+        return store_answers.lease(await self._ask("acquire_v1", *args, now_ms=now_ms), request)
+
+    async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]:
+        return store_answers.grants(await self._ask("give_up_v1", lease, now_ms=now_ms))
+
+    async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> Beat:
+        reply = await self._ask("beat_v1", store_rows.heartbeat_text(heartbeat), now_ms=now_ms)
+        return store_answers.beat(reply, heartbeat.holders)
+
+    async def sweep(self, *, now_ms: int | None = None) -> Swept:
+        return store_answers.swept(await self._ask("sweep_v1", now_ms=now_ms))
+
+    # ── reading ───────────────────────────────────────────────────────────────
+
+    async def job(self, job: str) -> str | None:
+        return await self._ask("job_v1", job)
+
+    async def outlook(self, job: str, *, now_ms: int | None = None) -> Outlook | None:
+        return store_answers.outlook(await self._ask("outlook_v1", job, now_ms=now_ms))
+
+    async def group(self, group: str, *, now_ms: int | None = None) -> GroupStatus:
+        return store_answers.group(await self._ask("group_v1", group, now_ms=now_ms), group)
+
+    async def jobs_of(self, user: str, *, before: int | None = None, count: int = 50) -> tuple[tuple[str, int], ...]:
+        return store_answers.jobs_of(await self._ask("jobs_of_v1", user, _text(before), count))
+
+    async def day_used(self, user: str, day: int) -> int:
+        return await self._ask("day_used_v1", user, day)
+
+    async def queue(self, *, offset: int = 0, count: int = 100) -> tuple[QueueEntry, ...]:
+        return store_answers.queue(await self._ask("queue_v1", offset, count))
+
+    async def observe(self, *, now_ms: int | None = None) -> Observation:
+        return store_answers.observation(await self._ask("observe_v1", now_ms=now_ms), self._epoch)
+
+    async def _ask(self, verb: str, *args: Arg, now_ms: int | None = None) -> Reply:
+        return await self._scripts.run(verb, self._epoch, _text(now_ms), *args)
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)

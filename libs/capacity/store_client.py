@@ -1,0 +1,45 @@
+"""How a service comes to the view's server: the client's options, and the rights it needs there.
+
+Owns both. Makes a client only when asked: the composition root's business.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff
+
+from libs.capacity.keys import every_key
+from libs.capacity.scripts import load_scripts
+
+# What the store says itself, beside the commands that its scripts call.
+STORE_COMMANDS: Final = frozenset({"evalsha", "script|load", "hmget", "hget", "scan", "unlink", "ping"})
+
+
+def open_client(url: str, *, connections: int = 50) -> Redis:
+    """A client for `RedisView`. Every question may be asked twice, so a lost answer is asked for again, a few times."""
+    pool = cast(Any, BlockingConnectionPool).from_url(
+        url,
+        max_connections=connections,  # more callers than this wait for one, instead of failing
+        timeout=5,  # s, for a connection of the pool; then the view is unavailable
+        socket_timeout=5,  # s; a script takes a millisecond, so this is a server that is gone
+        socket_connect_timeout=2,  # s
+        health_check_interval=15,  # s; an idle connection may have been cut by what lies between
+        retry=Retry(
+            ExponentialWithJitterBackoff(base=0.02, cap=0.5), retries=3
+        ),  # about a second of a restarting server
+        decode_responses=True,
+        protocol=2,  # answers are lists, strings and integers, so no HELLO is needed
+    )
+    return Redis.from_pool(pool)
+
+
+def access_rules(shard: str) -> str:
+    """The rules of a Valkey user that may speak to one shard's view: its keys, and the commands that its scripts call.
+
+    Which script a user runs cannot be told apart there, so all services of a shard have the same rights.
+    """
+    commands = STORE_COMMANDS.union(*(script.commands for script in load_scripts().values()))
+    return f"~{every_key(shard)} resetchannels -@all {' '.join(f'+{command}' for command in sorted(commands))}"

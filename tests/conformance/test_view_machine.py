@@ -1,0 +1,132 @@
+"""Random lives of a view: the twin keeps the laws, and the store is the twin's equal after every step."""
+
+import asyncio
+import os
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import invariant, run_state_machine_as_test
+from redis.asyncio import Redis
+
+from libs.capacity.answers import Plan
+from libs.capacity.memory import MemoryStore, MemoryView
+from libs.capacity.ports import View
+from libs.capacity.store import RedisView
+from libs.capacity.store_client import open_client
+from tests.conformance.view_log import EPOCH, NOW_MS, TODAY
+from tests.conformance.view_machine import BOUND, INNER, ViewMachine
+from tests.conformance.view_oracle import check_laws, scan
+from tests.conformance.view_pair import Pair
+
+LIVES = int(os.environ.get("VIEW_LIVES", "500"))  # in all
+PARTS = 4  # so that parallel workers share them
+STEPS = 40
+READ_GROUPS = ["user:ann", "project:shop", "pool:default", "workflows", *INNER]
+lives = settings(
+    max_examples=-(-LIVES // PARTS),
+    stateful_step_count=STEPS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+every_part = pytest.mark.parametrize("part", range(PARTS))
+pytestmark = pytest.mark.timeout(600)  # a life that differs is shortened, which takes longer than all the others
+
+
+class TwinMachine(ViewMachine):
+    """The view in memory, looked into after every step."""
+
+    def make(self) -> View:
+        self.store = MemoryStore()
+        return MemoryView(EPOCH, clock=lambda: NOW_MS, store=self.store)
+
+    def run(self, asked: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine gives that waits for nobody."""
+        try:
+            asked.send(None)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("the view in memory waits for nobody")
+
+    def planned(self, plan: Plan, limit: int) -> None:
+        world, state = self.world, self.store.state
+        assert state is not None
+        shut = world.now_ms < state.shut_until_ms and bool(state.unheard)
+        seen = self.run(world.view.observe(now_ms=world.now_ms))
+        expected = list(scan(seen, world.rows, world.orders, shut=shut))
+        assert [pick.job for pick in plan.picks] == expected[:limit]
+        assert not plan.more
+
+    @invariant()
+    def keeps_the_laws(self) -> None:
+        assert self.store.state is not None
+        check_laws(self.store.state, self.world, bound=BOUND)
+
+
+class PairMachine(ViewMachine):
+    """The store on a server beside the twin."""
+
+    loop: asyncio.AbstractEventLoop
+    store: RedisView
+    client: Redis
+    turn = 0
+    alike = False
+
+    def make(self) -> View:
+        self.run(self.client.flushall())
+        self.pair: Any = Pair(MemoryView(EPOCH, clock=lambda: NOW_MS), self.store)
+        return self.pair
+
+    def run(self, asked: Any) -> Any:
+        return self.loop.run_until_complete(asked)
+
+    @invariant()
+    def answers_alike(self) -> None:
+        """All that is held after every step, and a reader in turn: all of them each time would take most of the run."""
+        now = {"now_ms": self.world.now_ms}
+        readers = [*self._readers()]
+        self.turn, self.alike = self.turn + 1, False
+        turns = [readers[(self.turn + offset) % len(readers)] for offset in (0, len(readers) // 2)]
+        self.run(self.pair.compare([("observe", now), *turns]))
+        self.alike = True
+
+    def teardown(self) -> None:
+        if self.alike:
+            self.run(self.pair.compare([*self._readers()]))
+
+    def _readers(self) -> Iterator[tuple[Any, ...]]:
+        now, rows = {"now_ms": self.world.now_ms}, self.world.rows
+        yield from (("outlook", job, now) for job, row in rows.items() if row.place is not None)
+        yield from (("group", group, now) for group in READ_GROUPS)
+        yield from (("jobs_of", user, {"count": 3}) for user in ("ann", "bob"))
+        yield from (("day_used", "ann", TODAY + day, {}) for day in range(2))
+        yield from (("job", job, {}) for job in [*rows][:2])
+        yield ("due", 5, now)
+        yield ("queue", {"offset": 1, "count": 3})
+        yield ("mark", {})
+
+
+@every_part
+def test_the_twin_keeps_the_laws_whatever_happens(part: int) -> None:
+    run_state_machine_as_test(TwinMachine, settings=lives)
+
+
+@pytest.fixture
+def pair_machine(redis_url: str) -> Iterator[type[PairMachine]]:
+    """On a loop of its own, as hypothesis asks without one."""
+    with asyncio.Runner() as runner:
+
+        class Machine(PairMachine):
+            loop = runner.get_loop()
+            client = open_client(redis_url)
+            store = RedisView(client, shard="main", epoch=EPOCH)
+
+        yield Machine
+        runner.run(Machine.store.close())
+        runner.run(Machine.client.aclose())
+
+
+@every_part
+def test_the_store_is_the_twins_equal_whatever_happens(pair_machine: type[PairMachine], part: int) -> None:
+    run_state_machine_as_test(pair_machine, settings=lives)

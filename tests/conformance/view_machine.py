@@ -1,0 +1,317 @@
+"""Random lives of a view: everything that services, workers, operators and time do to it, in any order.
+
+Owns the steps. What is checked after each is said by whoever runs the machine. Limits, days, lapses and the bound are
+so small that a few jobs meet all of them.
+"""
+
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from libs.capacity.answers import Between, Deferred, Plan, Reserved
+from libs.capacity.ports import View
+from libs.capacity.rows import FreeLease
+from tests.conformance.view_log import TODAY, Details, held
+from tests.conformance.view_world import World
+
+BOUND = 2
+DEFAULTS = {
+    "user/bootstrapper": 1,
+    "user/partner": 2,
+    "user/cto_scale": 3,
+    "project/bootstrapper": 1,
+    "project/partner": 2,
+    "project/cto_scale": 3,
+    "workflows": 1,
+    "llm:ollama": 1,
+    "group": 1,
+}
+BOUNDS = {"cap": 12, "user_share": 9, "per_day": 8, "horizon_days": 1, "passed_bound": BOUND, "lapse_ms": 4_000}
+INNER = ("group:shop:db", "llm:ollama")
+LIMITED = ("user:ann", "project:shop", "workflows", *INNER)
+SCOPES = ("all", "priority:high", "pool:gpu", "user:ann", "project:shop", "workflow:flow")
+GO_ON = {
+    "reserved": ("appear", "appear", "reserve_again"),
+    "queued": ("move", "move", "reprioritize", "end", "end", "put_off"),
+    "scheduled": ("release", "release", "enter", "enter", "enter", "reprioritize", "end"),
+    "waiting": ("release", "release", "enter", "enter", "enter", "reprioritize", "end"),
+    "running": ("start", "stage", "ask_to_cancel", "give_back", "ask_to_continue", "end", "end"),
+    "awaiting_confirmation": ("confirm", "confirm", "end"),
+} | dict.fromkeys(("ready", "failed", "cancelled"), ("forget", "reserve_again"))
+Act = tuple[int, int, int]  # about which job, what, a detail of that
+
+few = st.integers(0, 7)
+acts = st.lists(st.tuples(few, few, few), min_size=1, max_size=3)
+job_details = st.fixed_dictionaries(
+    {
+        "user": st.sampled_from(("ann", "ann", "bob")),
+        "project": st.sampled_from(("shop", "shop", "blog")),
+        "tier": st.sampled_from(("bootstrapper", "partner", "cto_scale")),
+        "pool": st.sampled_from(("default", "default", "gpu")),
+        "class_number": st.sampled_from((50, 50, 50, 20)),
+        "workflow": st.sampled_from((None, None, None, "flow")),
+        "groups": st.sampled_from(((), (), (INNER[0],), (INNER[1],), INNER)),
+        "limits": st.sampled_from((None, None, {"group:shop:db": 2})),
+    }
+)
+
+# How often each kind of step comes, and what it needs to know. Rules of their own would all come equally often, and
+# hypothesis would leave some out of each life: few would see a job run, and a lease taken in it, and the job end.
+WEIGHTS = {
+    "submit": 6,
+    "plan": 6,
+    "go_on": 4,
+    "pause_or_resume": 1,
+    "change_a_limit": 1,
+    "beat": 2,
+    "acquire": 3,
+    "touch_a_lease": 2,
+    "let_time_pass": 3,
+}
+DETAILS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "submit": {
+        "details": job_details,
+        "count": st.integers(1, 4),
+        "how": st.sampled_from(("folded", "folded", "folded", "folded", "held", "later", "waiting")),
+    },
+    "plan": {"limit": st.sampled_from((6, 6, 2, 1)), "taken": st.sampled_from((6, 6, 1, 0)), "acts": acts},
+    "go_on": {"acts": acts},
+    "pause_or_resume": {"scope": st.sampled_from(SCOPES), "again": st.booleans()},
+    "change_a_limit": {"group": st.sampled_from((*LIMITED, *DEFAULTS)), "limit": st.integers(0, 3)},
+    "beat": {
+        "worker": st.sampled_from((("w1", "default"), ("w1", "default"), ("w2", "gpu"), ("w3", "gpu"))),
+        "slots": st.integers(0, 3),
+        "draining": st.sampled_from((False, False, False, True)),
+        "silent": st.sets(few, max_size=2),
+        "forgotten": st.sets(few, max_size=2),
+    },
+    "acquire": {
+        "which": few,
+        "groups": st.sampled_from(((INNER[0],), (INNER[1],), INNER, INNER[::-1], ("workflows", *INNER), ("pool:gpu",))),
+        "wait_ms": st.sampled_from((0, 5_000, 50_000)),
+        "ttl_ms": st.sampled_from((3_000, 30_000)),
+    },
+    "touch_a_lease": {
+        "which": few,
+        "how": st.sampled_from(("acquire", "give_up", "force")),
+        "detail": st.integers(0, 1),
+    },
+    "let_time_pass": {
+        "what": st.sampled_from(("wait",) * 3 + ("sweep",) * 5 + ("prolong", "rebuild")),
+        "by_ms": st.sampled_from((1, 1, 2_000, 2_000, 5_000, 40_000)),
+        "detail": st.integers(0, 3),
+    },
+}
+steps = st.sampled_from([name for name, weight in WEIGHTS.items() for _ in range(weight)]).flatmap(
+    lambda name: st.tuples(st.just(name), st.fixed_dictionaries(DETAILS[name]))
+)
+
+
+class ViewMachine(RuleBasedStateMachine):
+    """Steps over one view. `make` gives it, `run` waits for an answer, `planned` hears of every plan."""
+
+    def make(self) -> View:
+        raise NotImplementedError
+
+    def run(self, asked: Coroutine[Any, Any, Any]) -> Any:
+        raise NotImplementedError
+
+    def planned(self, plan: Plan, limit: int) -> None:
+        """Nothing more to check of a plan, unless a machine says so."""
+
+    @initialize(slots=st.integers(1, 4))
+    def open(self, slots: int) -> None:
+        self.world = World(self.make())
+        self.world.orders.defaults = dict(DEFAULTS)
+        self.reserved: dict[str, tuple[Reserved | Deferred, Details]] = {}
+        self.released: dict[str, Reserved] = {}
+        self.leases: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+        self.names = 0
+        self.run(self.world.open())
+        self.run(self.world.worker("w1", slots=slots))
+        self.run(self.world.worker("w2", pool="gpu", slots=2))
+
+    @rule(step=steps)
+    def happens(self, *, step: tuple[str, Details]) -> None:
+        name, details = step
+        getattr(self, name)(**details)
+
+    # ── jobs ──────────────────────────────────────────────────────────────────
+
+    def submit(self, *, details: Details, count: int, how: str) -> None:
+        for _ in range(count):
+            job = self._name("j")
+            if how == "waiting":
+                self.run(self.world.wait(job, **details))
+                continue
+            answer = self.run(self.world.reserve(job, later=how == "later", **BOUNDS, **details))
+            if isinstance(answer, Reserved | Deferred):
+                self.reserved[job] = (answer, details)
+                if how != "held":
+                    self.appear(job)
+
+    def plan(self, *, limit: int, taken: int, acts: list[Act]) -> None:
+        plan = self.run(self.world.look(limit))
+        self.planned(plan, limit)
+        self.run(self.world.dispatch(*(pick.job for pick in plan.picks[:taken])))
+        self.go_on(acts=acts)
+
+    def go_on(self, *, acts: list[Act]) -> None:
+        """Something legal happens to some jobs."""
+        for which, how, detail in acts:
+            jobs = [*self.world.rows, *self.reserved]
+            if jobs:
+                job = jobs[-1 - which % len(jobs)]
+                status = self.world.rows[job].status if job in self.world.rows else "reserved"
+                ways = GO_ON.get(status, GO_ON["running"])
+                getattr(self, ways[how % len(ways)])(job, detail)
+
+    def appear(self, job: str, detail: int = 0) -> None:
+        answer, details = self.reserved.pop(job)
+        if isinstance(answer, Reserved):
+            self.run(self.world.appear(job, answer, **details))
+        else:
+            self.run(self.world.schedule(job, day=answer.day, release_ms=self.world.now_ms + 3_000, **details))
+
+    def reserve_again(self, job: str, detail: int) -> None:
+        _, details = self.reserved.get(job, (None, {}))
+        self.run(self.world.reserve(job, **BOUNDS, **details))
+
+    def release(self, job: str, detail: int) -> None:
+        answer = self.run(self.world.release(job, cap=3 if detail == 0 else BOUNDS["cap"], bound=BOUND))
+        if isinstance(answer, Reserved):
+            self.released[job] = answer
+
+    def enter(self, job: str, detail: int) -> None:
+        answer = self.released.pop(job, None)
+        if answer is not None:
+            self.run(self.world.enter(job, answer))
+
+    def move(self, job: str, detail: int) -> None:
+        others = [other for other, row in self.world.rows.items() if row.place is not None and other != job]
+        if not others:
+            return
+        side = "after" if detail % 2 else "before"
+        answer = self.run(self.world.view.between(job, **{side: others[detail % len(others)]}))
+        if isinstance(answer, Between):
+            self.run(self.world.move(job, answer.place, class_number=answer.class_number))
+
+    def reprioritize(self, job: str, detail: int) -> None:
+        self.run(self.world.fold(replace(self.world.rows[job], class_number=(10, 20, 50)[detail % 3])))
+
+    def put_off(self, job: str, detail: int) -> None:
+        """A job that slipped past the daily cap."""
+        timers = {"release": self.world.now_ms + 3_000}
+        off = replace(self.world.rows[job], status="scheduled", timers=timers, quota_day=TODAY + 1)
+        self.run(self.world.fold(replace(off, place=None, arrival=None, entered_ms=None)))
+
+    def end(self, job: str, detail: int) -> None:
+        self.run(self.world.finish(job, ("ready", "failed", "cancelled")[detail % 3], refund=detail > 3))
+
+    def forget(self, job: str, detail: int) -> None:
+        self.run(self.world.view.forget(job))
+        del self.world.rows[job]
+
+    def start(self, job: str, detail: int) -> None:
+        self.run(self.world.start(job))
+
+    def stage(self, job: str, detail: int) -> None:
+        self.run(self.world.stage(job, "code"))
+
+    def ask_to_cancel(self, job: str, detail: int) -> None:
+        self.run(self.world.ask_to_cancel(job))
+
+    def give_back(self, job: str, detail: int) -> None:
+        self.run(self.world.give_back(job))
+
+    def ask_to_continue(self, job: str, detail: int) -> None:
+        self.run(self.world.ask_to_continue(job))
+
+    def confirm(self, job: str, detail: int) -> None:
+        self.run(self.world.confirm(job))
+
+    # ── operators ─────────────────────────────────────────────────────────────
+
+    def pause_or_resume(self, *, scope: str, again: bool) -> None:
+        paused = [*self.world.orders.pauses]
+        if paused and not again:
+            self.run(self.world.resume(scope if scope in paused else paused[0]))
+        else:
+            self.run(self.world.pause(scope))
+
+    def change_a_limit(self, *, group: str, limit: int) -> None:
+        if group in LIMITED:
+            self.run(self.world.set_limit(group, limit))
+        else:
+            self.run(self.world.configure({**DEFAULTS, group: limit}))
+
+    # ── workers, leases, time ─────────────────────────────────────────────────
+
+    def beat(
+        self, *, worker: tuple[str, str], slots: int, draining: bool, silent: set[int], forgotten: set[int]
+    ) -> None:
+        name, pool = worker
+        holders = [row.holder or "" for row in self.world.rows.values() if row.holder] + ["gone:1"]
+        inner = [held(lease, *groups, owner=owner) for lease, (owner, groups) in self.leases.items() if owner]
+        heard = {
+            "holders": tuple(holder for index, holder in enumerate(holders) if index not in silent),
+            "leases": tuple(lease for index, lease in enumerate(inner) if index not in forgotten),
+            "ttl_ms": 30_000,
+        }
+        self.run(self.world.worker(name, pool=pool, slots=slots, draining=draining, **heard))
+
+    def acquire(self, *, which: int, groups: tuple[str, ...], wait_ms: int, ttl_ms: int) -> None:
+        holders = [row.holder for row in self.world.rows.values() if row.holder] or ["gone:1"]
+        owner = None if which == 0 else holders[which % len(holders)]
+        lease = self._name("l")
+        self.leases[lease] = (owner, groups)
+        self.run(self.world.acquire(lease, *groups, owner=owner, wait_ms=wait_ms, ttl_ms=ttl_ms))
+
+    def touch_a_lease(self, *, which: int, how: str, detail: int) -> None:
+        """Somebody says a word about a lease that was asked for."""
+        if not self.leases:
+            return
+        lease = list(self.leases)[-1 - which % len(self.leases)]
+        owner, groups = self.leases[lease]
+        match how:
+            case "acquire":
+                self.run(self.world.acquire(lease, *groups, owner=owner, wait_ms=5_000 * detail))
+            case "give_up":
+                del self.leases[lease]
+                self.run(self.world.view.give_up(lease, now_ms=self.world.now_ms))
+            case _:
+                self.run(self.world.fold(order=FreeLease(INNER[detail], lease)))
+
+    def let_time_pass(self, *, what: str, by_ms: int, detail: int) -> None:
+        self.world.later(by_ms)
+        match what:
+            case "sweep":
+                self._sweep()
+            case "prolong":
+                self.run(self.world.view.prolong(by_ms))
+            case "rebuild":
+                self._rebuild(quarantine_ms=10_000 * (detail // 2), backwards=detail % 2 == 1)
+            case _:
+                pass
+
+    def _sweep(self) -> None:
+        swept = self.run(self.world.view.sweep(now_ms=self.world.now_ms))
+        for job in swept.lapsed:
+            self.reserved.pop(job, None)
+            self.released.pop(job, None)
+
+    def _rebuild(self, *, quarantine_ms: int, backwards: bool) -> None:
+        """All that is not in the log is lost: reservations, leases inside jobs, workers."""
+        self.reserved.clear()
+        self.released.clear()
+        seeds = self.world.seeds()
+        seeds = seeds[::-1] if backwards else seeds
+        self.run(self.world.open(seeds=seeds, generation=self._name("generation-"), quarantine_ms=quarantine_ms))
+        self.run(self.world.worker("w1", slots=2))
+
+    def _name(self, kind: str) -> str:
+        self.names += 1
+        return f"{kind}{self.names}"

@@ -1,0 +1,375 @@
+"""`RedisView` on a real server: what the twin cannot show. The rules themselves are the conformance suite's."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+from redis.asyncio import Redis
+from redis.crc import key_slot
+from redis.utils import HIREDIS_AVAILABLE
+
+from libs.capacity.answers import Busy, Folded, Granted, LeaseRequest, Reserved, Stale
+from libs.capacity.errors import ViewLost, ViewMisused, ViewUnavailable
+from libs.capacity.keys import KEYS, VIEW, view_key
+from libs.capacity.ports import View
+from libs.capacity.rows import CLASS_STEP, Change, Pause, Seed, Standing
+from libs.capacity.scripts import ScriptRunner
+from libs.capacity.store import PIPELINE, RedisView
+from libs.capacity.store_client import open_client
+from libs.local.servers import ValkeyServer
+from tests.conformance.view_log import held
+from tests.conformance.view_world import DAY_MS, EPOCH, LEASE_MS, NOW_MS, World, request, row
+
+SHARD = "main"
+
+
+@pytest_asyncio.fixture
+async def client(redis_url: str) -> AsyncIterator[Redis]:
+    client = open_client(redis_url)
+    yield client
+    await client.aclose()
+
+
+@pytest_asyncio.fixture
+async def view(client: Redis) -> AsyncIterator[RedisView]:
+    view = RedisView(client, shard=SHARD, epoch=EPOCH)
+    yield view
+    await view.close()
+
+
+@pytest_asyncio.fixture
+async def world(view: RedisView) -> World:
+    world = World(view)
+    await world.open()
+    await world.worker()
+    return world
+
+
+async def live(world: World) -> None:
+    """A bit of everything, so that every kind of key is written."""
+    world.orders.defaults["llm:ollama"] = 1
+    await world.configure(world.orders.defaults)
+    for job in ("a", "b", "c", "d", "e"):
+        await world.submit(job, workflow="flow" if job == "b" else None)
+    await world.submit("passing", tier="partner", user="bob", project="blog")
+    await world.submit("brings", user="cleo", project="mill", groups=("group:mill:db",), limits={"group:mill:db": 2})
+    await world.schedule("later")
+    await world.reserve("unseen", user="dora", tier="partner")
+    await world.reserve("tomorrow", user="dora", per_day=1)
+    assert await world.release("later", cap=1) is not None
+    await world.plan_all()
+    await world.dispatch("a", "b")
+    await world.hold("inside", "llm:ollama", owner="a:1")
+    await world.acquire("waits inside", "llm:ollama", owner="b:1")
+    await world.acquire("waits outside", "llm:ollama", wait_ms=50_000)
+    await world.pause("user:cleo")
+
+
+async def keys_of(client: Redis) -> dict[str, str]:
+    """Every key and its type."""
+    names = [str(name) async for name in client.scan_iter(match="*", count=1000)]
+    return {name: str(await client.type(name)).upper() for name in names}
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────
+
+
+async def test_every_key_is_declared_with_its_type_and_in_one_slot(world: World, client: Redis) -> None:
+    await live(world)
+
+    patterns = {re.compile(re.sub(r"<\w+>", ".+", key.pattern)): key for key in KEYS}
+    seen: set[str] = set()
+    for name, kind in (await keys_of(client)).items():
+        assert key_slot(name.encode()) == key_slot(view_key(SHARD).encode())
+        if name == view_key(SHARD):
+            assert kind == VIEW.type
+            continue
+        tail = name.removeprefix("{hg:main}:generation-0:")
+        declared = next(key for pattern, key in patterns.items() if pattern.fullmatch(tail))
+        assert kind == declared.type, name
+        seen.add(declared.name)
+    assert seen >= {key.name for key in KEYS} - {"debts", "debtors", "unheard", "untold", "freed"}
+
+
+async def test_jobs_that_are_over_leave_nothing_but_what_is_said_to_stay(world: World, client: Redis) -> None:
+    await live(world)
+
+    await world.resume("user:cleo")
+    for job in [*world.rows]:
+        await world.finish(job)
+        await world.view.forget(job)
+    world.later(2 * DAY_MS)
+    await world.view.sweep(now_ms=world.now_ms)
+
+    left = {name.rpartition("generation-0:")[2] for name in await keys_of(client)}
+    assert left == {view_key(SHARD), "limits", "defaults", "tiers"}
+
+
+async def test_two_shards_on_one_server_know_nothing_of_each_other(world: World, client: Redis) -> None:
+    other = RedisView(client, shard="other", epoch=EPOCH)
+    await world.submit("a")
+
+    assert await other.mark() is None
+    with pytest.raises(ViewLost):
+        await other.queue()
+
+
+async def test_the_largest_scores_are_exact(world: World) -> None:
+    place = 2**46 - 3
+    for number in range(3):
+        job = replace(row(f"j{number}", user=f"u{number}"), class_number=127, place=place + number, arrival=number)
+        await world.fold(job)
+
+    assert [entry.score for entry in await world.view.queue()] == [127 * CLASS_STEP + place + n for n in range(3)]
+    outlook = await world.view.outlook("j2", now_ms=world.now_ms)
+    assert outlook is not None
+    assert (outlook.score, outlook.position) == (127 * CLASS_STEP + place + 2, 3)
+
+
+async def test_names_with_signs_of_patterns_and_other_alphabets_are_names(world: World) -> None:
+    await world.submit("a", user="a%-b", project="straße", pool="p*")
+    await world.worker("w2", pool="p*", slots=1)
+
+    assert await world.plan() == ["a"]
+    await world.dispatch("a")
+    assert [holder.job for holder in (await world.view.group("project:straße", now_ms=world.now_ms)).holders] == ["a"]
+
+
+# ── refusing ──────────────────────────────────────────────────────────────────
+
+QUESTIONS: dict[str, Callable[[View], Awaitable[object]]] = {
+    "fold": lambda view: view.fold([Change(seq=1, prev=0)], lease_ms=LEASE_MS),
+    "fold nothing": lambda view: view.fold([], lease_ms=LEASE_MS),
+    "configure": lambda view: view.configure({}),
+    "prolong": lambda view: view.prolong(1),
+    "forget": lambda view: view.forget("a"),
+    "reserve": lambda view: view.reserve(request("a")),
+    "between": lambda view: view.between("a", before="b"),
+    "plan": lambda view: view.plan(1),
+    "due": lambda view: view.due(1),
+    "acquire": lambda view: view.acquire(LeaseRequest(lease="l", groups=("g",), owner=None, ttl_ms=1, wait_ms=0)),
+    "give_up": lambda view: view.give_up("l"),
+    "sweep": lambda view: view.sweep(),
+    "job": lambda view: view.job("a"),
+    "outlook": lambda view: view.outlook("a"),
+    "group": lambda view: view.group("g"),
+    "jobs_of": lambda view: view.jobs_of("ann"),
+    "day_used": lambda view: view.day_used("ann", 1),
+    "queue": lambda view: view.queue(),
+    "observe": lambda view: view.observe(),
+}
+asked = pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS.keys())
+
+
+@asked
+async def test_a_view_that_is_not_there_answers_nothing(
+    view: RedisView, ask: Callable[[View], Awaitable[object]]
+) -> None:
+    with pytest.raises(ViewLost):
+        await ask(view)
+
+
+@asked
+async def test_a_view_that_is_being_made_answers_nothing(
+    view: RedisView, ask: Callable[[View], Awaitable[object]]
+) -> None:
+    await view.begin(EPOCH, generation="g1", applied=0, standing=Standing())
+
+    with pytest.raises(ViewLost):
+        await ask(view)
+
+
+@asked
+async def test_a_view_of_another_log_answers_nothing(
+    world: World, client: Redis, ask: Callable[[View], Awaitable[object]]
+) -> None:
+    other = RedisView(client, shard=SHARD, epoch="another log")
+
+    with pytest.raises(ViewLost):
+        await ask(other)
+
+
+async def test_a_view_is_seeded_only_by_who_began_it_and_until_it_is_open(view: RedisView) -> None:
+    await view.begin(EPOCH, generation="g1", applied=0, standing=Standing())
+
+    with pytest.raises(ViewLost):
+        await view.open(generation="g0", quarantine_ms=0)
+    await view.open(generation="g1", quarantine_ms=0)
+    with pytest.raises(ViewLost):
+        await view.seed([Seed(row("a"), 0)], generation="g1", lease_ms=LEASE_MS)
+
+
+async def test_a_wrong_move_is_the_callers_mistake(world: World) -> None:
+    with pytest.raises(ViewMisused):
+        await world.view.between("a", before="b", after="c")
+    with pytest.raises(ViewMisused):
+        await world.view.between("a", before="a")
+
+
+async def test_a_key_of_another_type_is_the_callers_mistake(world: World, client: Redis) -> None:
+    await client.set("{hg:main}:generation-0:queue", "x")
+
+    with pytest.raises(ViewMisused, match="WRONGTYPE"):
+        await world.view.queue()
+
+
+async def test_a_server_that_is_gone_is_unavailable_and_is_found_again(valkey_server: ValkeyServer) -> None:
+    client = open_client(valkey_server.url)
+    view = RedisView(client, shard=SHARD, epoch=EPOCH)
+    await World(view).open()
+
+    await valkey_server.kill()
+    for ask in (view.mark, view.queue, lambda: view.fold([Change(seq=1, prev=0)], lease_ms=LEASE_MS)):
+        with pytest.raises(ViewUnavailable):
+            await ask()
+    await valkey_server.start()
+
+    assert await view.queue() == ()
+    await view.close()
+    await client.aclose()
+
+
+# ── asked twice, by many, or of a server that forgets ─────────────────────────
+
+
+async def test_a_server_that_forgot_the_scripts_is_given_them_again(world: World, client: Redis) -> None:
+    await client.script_flush()
+
+    await world.submit("a")
+    assert await world.plan() == ["a"]
+
+
+async def test_a_script_forgotten_in_the_middle_of_a_fold_costs_no_change(
+    view: RedisView, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(view)
+    await world.open()
+    changes = [world.write(row(f"j{number}")) for number in range(10)]
+    send, cut = ScriptRunner._send, 4
+
+    async def forgetful(self: ScriptRunner, script: object, calls: list[object]) -> list[object]:
+        first = await send(self, script, calls[:cut])  # type: ignore[arg-type]
+        if len(calls) == len(changes):
+            await client.script_flush()
+        return first + await send(self, script, calls[cut:])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ScriptRunner, "_send", forgetful)
+    answer = await view.fold(changes, lease_ms=LEASE_MS)
+
+    assert answer == Folded(10)
+    assert (await view.observe()).statuses == {f"j{number}": "queued" for number in range(10)}
+
+
+async def test_more_changes_than_one_pipeline_holds_are_all_folded(view: RedisView) -> None:
+    world = World(view)
+    await world.open()
+    changes = [world.write(row(f"j{number}")) for number in range(2 * PIPELINE + 1)]
+
+    assert await view.fold(changes, lease_ms=LEASE_MS) == Folded(2 * PIPELINE + 1)
+    assert len((await view.observe()).statuses) == 2 * PIPELINE + 1
+
+
+async def test_changes_folded_twice_or_by_two_at_once_count_once(view: RedisView) -> None:
+    world = World(view)
+    await world.open()
+    first, second = row("first", user="ann"), row("second", user="bob")
+    changes = [world.write(replace(first, place=65536, arrival=1))]
+    changes.append(world.write(replace(second, place=1024, arrival=2), passed=("first",)))
+    later = [world.write(row(f"j{number}")) for number in range(200)]
+
+    answers = await asyncio.gather(*(view.fold(changes + later, lease_ms=LEASE_MS) for _ in range(4)))
+
+    assert answers == [Folded(202)] * 4
+    queue = await view.queue()
+    assert [(entry.job, entry.passed) for entry in queue] == [("second", 0), ("first", 1)]
+
+
+async def test_a_gap_is_not_folded_over(view: RedisView) -> None:
+    world = World(view)
+    await world.open()
+    _, second = world.write(row("first")), world.write(row("second"))
+
+    assert await view.fold([second], lease_ms=LEASE_MS) == Stale(0)
+    assert await view.job("second") is None
+
+
+async def test_two_at_the_last_place_are_one(client: Redis) -> None:
+    views = [RedisView(client, shard=SHARD, epoch=EPOCH) for _ in range(8)]
+    await World(views[0]).open()
+    for round_ in range(25):
+        asked = [request(f"r{round_}-{number}", cap=round_ + 1, user_share=100) for number in range(len(views))]
+
+        answers = await asyncio.gather(
+            *(view.reserve(ask, now_ms=NOW_MS) for view, ask in zip(views, asked, strict=True))
+        )
+
+        assert Counter(map(type, answers)) == {Reserved: 1, Busy: 7}
+        assert len(await views[0].queue()) == round_ + 1
+    await views[0].close()
+
+
+async def test_an_outage_that_is_told_of_twice_is_added_once(world: World, client: Redis) -> None:
+    await world.submit("a")
+    await world.dispatch("a")
+    runner = ScriptRunner(client, view=view_key(SHARD))
+
+    for _ in range(2):
+        await runner.run("prolong_v1", EPOCH, "", 5_000, "the same call")
+
+    seen = await world.view.observe(now_ms=world.now_ms)
+    assert seen.leases == {"a:1": world.now_ms + LEASE_MS + 5_000}
+
+
+# ── time ──────────────────────────────────────────────────────────────────────
+
+
+async def test_the_servers_clock_counts_where_no_time_is_passed(view: RedisView, client: Redis) -> None:
+    world = World(view)
+    await world.open()
+    await view.configure({"group": 1})
+    asked = LeaseRequest(lease="l", groups=("group:shop:db",), owner=None, ttl_ms=30_000, wait_ms=0)
+
+    before_s, _ = await client.time()
+    answer = await view.acquire(asked)
+    after_s, _ = await client.time()
+
+    assert isinstance(answer, Granted)
+    assert before_s * 1000 <= answer.expires_ms - 30_000 < (after_s + 1) * 1000
+
+
+# ── what is told beside the twin ──────────────────────────────────────────────
+
+
+async def test_a_pause_keeps_who_ordered_it_word_for_word(world: World) -> None:
+    reason = 'a "quoted" reason, ü and \\n'
+    await world.fold(order=Pause("all", by="olga", reason=reason, since_ms=7))
+
+    seen = await world.view.observe(now_ms=world.now_ms)
+    assert seen.pauses == {"all": {"by": "olga", "reason": reason, "since_ms": "7"}}
+
+
+async def test_a_job_is_read_as_it_was_written(world: World) -> None:
+    text = '{"prompt": "x\\u0000 ü \U0001f600"}'
+    await world.fold(replace(row("a"), job=text))
+
+    assert await world.view.job("a") == text
+
+
+async def test_a_lease_heard_of_again_after_a_rebuild_is_held_above_the_limit(world: World) -> None:
+    await world.submit("a")
+    await world.dispatch("a")
+    await world.open(seeds=world.seeds(), generation="g2")
+    await world.hold("other", "group:shop:db")
+
+    await world.worker(holders=("a:1",), leases=(held("mine", "group:shop:db", owner="a:1"),))
+
+    group = await world.view.group("group:shop:db", now_ms=world.now_ms)
+    assert ([holder.name for holder in group.holders], group.limit) == (["mine", "other"], 1)
+
+
+def test_answers_are_parsed_in_c() -> None:
+    assert HIREDIS_AVAILABLE, "install hiredis: folding is a third slower without it"

@@ -1,0 +1,188 @@
+"""The fold of the log, held in memory: what it makes of each record, and that a snapshot loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contracts import Event, Status, UnknownEvent, Writer
+from headgate_contracts.events import Group, LimitSet, QueuePaused, QueueResumed, SchedulerCommitted
+from libs.capacity.ledger import Ledger
+from libs.capacity.rows import Change, Pause, Resume, SetLimit
+from libs.capacity.snapshot import SnapshotUnusable, dump, load
+from libs.policy import Policy
+from tests.fixtures.lives import event_id, life_of, queued, submission, wander
+
+POLICY = Policy()
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Logged:
+    seq: int
+    at: datetime
+    event: object
+
+
+def logged(events: Iterable[object], *, after: int = 0) -> list[Logged]:
+    return [Logged(seq, T0 + timedelta(seconds=seq), event) for seq, event in enumerate(events, after + 1)]
+
+
+def folded(events: Iterable[object]) -> tuple[Ledger, list[Change]]:
+    ledger = Ledger(POLICY)
+    return ledger, [ledger.apply(record) for record in logged(events)]
+
+
+def act(data: LimitSet | QueuePaused | QueueResumed) -> Event[LimitSet | QueuePaused | QueueResumed]:
+    return Event(event_id(data.about(), data.type_name()), Writer.ADMISSION, T0, data)
+
+
+def test_each_change_leads_on_from_the_one_before() -> None:
+    _, changes = folded(life_of("job-1"))
+
+    assert [(change.prev, change.seq) for change in changes] == [(n, n + 1) for n in range(len(changes))]
+
+
+def test_a_row_holds_its_slots_from_dispatched_to_the_end() -> None:
+    _, changes = folded(life_of("job-1", "queued dispatched started scaffold code deps checks ready"))
+
+    holders = [change.row and change.row.holder for change in changes]
+
+    assert holders == [None, *["job-1:1"] * 6, None]
+
+
+def test_a_job_given_back_stands_at_its_old_place() -> None:
+    _, changes = folded(life_of("job-1", "queued dispatched started scaffold given_back:lost"))
+    first, last = changes[0].row, changes[-1].row
+
+    assert first is not None
+    assert last is not None
+    assert last.score == first.score
+    assert last.entered_ms == first.entered_ms
+
+
+def test_a_job_cancelled_before_it_started_gives_its_day_back() -> None:
+    ledger, changes = folded([*life_of("job-1", "queued cancelled", quota_day="2026-01-01")])
+
+    assert changes[0].row is not None
+    assert changes[0].row.quota_day is not None
+    assert ledger.jobs["job-1"].quota_day is None
+
+
+def test_what_cannot_follow_is_stepped_over_and_complained_of() -> None:
+    twice = queued("job-1")
+
+    ledger, changes = folded([twice, twice, object()])
+
+    assert changes[1].row is None
+    assert "about a job that is queued" in str(changes[1].complaint)
+    assert changes[2].complaint is not None
+    assert ledger.applied == 3
+
+
+def test_an_event_of_a_newer_writer_keeps_the_jobs_chain() -> None:
+    first, *_ = life_of("job-1")
+    newer = UnknownEvent(event_id("newer"), "dev.headgate.job.polished.v1", T0, "job-1", Status.QUEUED, sequence=2)
+
+    ledger, changes = folded([first, newer])
+
+    assert changes[1].row is not None
+    assert (ledger.jobs["job-1"].sequence, ledger.jobs["job-1"].seq) == (2, 2)
+
+
+def test_a_job_that_was_passed_before_its_own_first_event_remembers_it() -> None:
+    late = queued("late")
+    passer = queued("passer", passed=("late",))
+
+    ledger, changes = folded([passer, late])
+
+    assert changes[0].passed == ("late",)
+    assert changes[1].passed_before == 1
+    assert ledger.passed == {"late": 1}
+
+
+def test_operators_orders_become_orders_of_the_view() -> None:
+    pause = act(QueuePaused(scope="user:u1", by="olga", reason="too loud"))
+    resume = act(QueueResumed(scope="user:u1", by="olga"))
+    limit = act(LimitSet(group="group:shop:db", limit=4, by="olga"))
+
+    ledger, changes = folded([pause, resume, limit])
+
+    since_ms = round(T0.timestamp() * 1000) + 1000
+    assert changes[0].order == Pause("user:u1", "olga", "too loud", since_ms)
+    assert changes[1].order == Resume("user:u1")
+    assert changes[2].order == SetLimit("group:shop:db", 4)
+    assert ledger.orders.pauses == {}
+
+
+@pytest.mark.parametrize(("group", "sets"), [("group:shop:db", True), ("workflows", False)])
+def test_a_submission_sets_a_limit_only_where_none_is_set(group: str, sets: bool) -> None:  # noqa: FBT001 a table's column
+    asked = submission(groups=(Group(name=group, limit=7),))
+
+    ledger, _ = folded([queued("job-1", submission=asked), queued("job-2", submission=asked)])
+
+    assert ledger.orders.limits == ({group: 7} if sets else {})
+
+
+def test_a_commit_changes_nothing_but_the_sequence() -> None:
+    link = Event(event_id("c"), Writer.SCHEDULER, T0, SchedulerCommitted(shard="0", leader="s1", jobs=("job-1",)))
+
+    _, changes = folded([link])
+
+    assert changes == [Change(seq=1, prev=0)]
+
+
+def test_an_ended_job_leaves_after_a_day_by_the_logs_own_clock() -> None:
+    ledger = Ledger(POLICY)
+    for record in logged(life_of("job-1", "queued cancelled")):
+        ledger.apply(record)
+
+    ledger.apply(Logged(3, T0 + timedelta(days=1), queued("job-2")))
+    assert set(ledger.jobs) == {"job-1", "job-2"}
+    ledger.apply(Logged(4, T0 + timedelta(days=1, seconds=3), queued("job-3")))
+    assert set(ledger.jobs) == {"job-2", "job-3"}
+
+
+@given(seed=st.integers(0, 2**32), cut=st.integers(0, 60))
+def test_a_snapshot_and_the_rest_of_the_log_are_the_whole_log(seed: int, cut: int) -> None:
+    random = Random(seed)
+    lives = [list(wander(random, job_id=f"job-{n}", steps=random.randint(1, 20), ends=True)) for n in range(5)]
+    records = logged(shuffled_together(lives, random))
+    whole, begun = Ledger(POLICY), Ledger(POLICY)
+    for record in records:
+        whole.apply(record)
+
+    for record in records[:cut]:
+        begun.apply(record)
+    resumed = load(dump(begun, epoch="E"), epoch="E", policy=POLICY)
+    for record in records[cut:]:
+        resumed.apply(record)
+
+    assert (resumed.jobs, resumed.passed, resumed.orders) == (whole.jobs, whole.passed, whole.orders)
+    assert list(resumed.seeds()) == list(whole.seeds())
+
+
+def test_a_snapshot_of_another_log_is_refused() -> None:
+    snapshot = dump(Ledger(POLICY), epoch="E1")
+
+    with pytest.raises(SnapshotUnusable, match="epoch E1"):
+        load(snapshot, epoch="E2", policy=POLICY)
+    with pytest.raises(SnapshotUnusable, match="cannot be read"):
+        load(snapshot[:-3], epoch="E1", policy=POLICY)
+
+
+def shuffled_together(lives: list[list[Event]], random: Random) -> list[object]:
+    """One log of several lives, each in its own order."""
+    waiting = [life for life in lives if life]
+    mixed: list[object] = []
+    while waiting:
+        life = random.choice(waiting)
+        mixed.append(life.pop(0))
+        waiting = [life for life in waiting if life]
+    return mixed
