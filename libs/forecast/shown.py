@@ -1,0 +1,127 @@
+"""A job as its owner sees it: the folded job, the policy of today, and where it stands.
+
+Pure. Owns the message of each state and the usage counters.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from headgate_contracts import Job, Status
+from headgate_contracts.api import Iterations, JobError, QueuePart, ShownJob, Upgrade, Usage, WaitingOn
+from libs.policy import Policy
+
+STAGE_WORDS = {
+    Status.STARTING: "Starting",
+    Status.SCAFFOLD: "Setting up the project",
+    Status.CODE: "Writing code",
+    Status.DEPS: "Installing dependencies",
+    Status.CHECKS: "Checking",
+}
+
+
+def shown_job(
+    job: Job,
+    *,
+    policy: Policy,
+    used_today: int,
+    now: datetime,
+    debug_id: str,
+    queue: QueuePart | None = None,
+    waiting_on: tuple[WaitingOn, ...] = (),
+) -> ShownJob:
+    """Everything about the job that its owner may see."""
+    asked = job.submission
+    iterations = iterations_of(job, policy)
+    return ShownJob(
+        id=job.id,
+        status=job.status,
+        project_id=job.project_id,
+        user_id=job.user_id,
+        tier=asked.tier,
+        priority=job.priority,
+        pool=asked.pool,
+        pipeline=asked.pipeline,
+        attempt=job.attempt,
+        created_at=job.created_at,
+        updated_at=job.updated_at,
+        message=queue.position_message if queue else message_of(job, iterations, now=now),
+        queue=queue,
+        waiting_on=waiting_on,
+        scheduled_for=job.scheduled_for,
+        iterations=iterations,
+        usage=usage_of(job, policy, used_today=used_today, now=now),
+        upgrade=upgrade_of(job, policy),
+        error=error_of(job),
+        result_url=f"/v1/jobs/{job.id}/result" if job.result else None,
+        workflow=asked.workflow,
+        labels=dict(asked.labels),
+        debug_id=debug_id,
+    )
+
+
+def message_of(job: Job, iterations: Iterations, *, now: datetime) -> str:
+    """One sentence about a job that has no place in the queue to tell."""
+    match job.status:
+        case Status.QUEUED:
+            return "In the queue"
+        case Status.SCHEDULED:
+            return scheduled_message(job.scheduled_for, now=now)
+        case Status.WAITING:
+            return f"Phase {job.submission.phase}: waits for the phase before it"
+        case Status.AWAITING_CONFIRMATION:
+            limit = iterations.batch * (1 + iterations.confirmations)
+            more = min(iterations.batch, iterations.cap - iterations.used)
+            return f"{iterations.used} of {limit} iterations used. Continue for {more} more?"
+        case Status.FAILED:
+            return job.failure.summary if job.failure else "Failed"
+        case Status.READY | Status.CANCELLED:
+            return job.status.value.capitalize()
+        case running:
+            cycle = f", iteration {job.iteration}" if job.iteration > 1 else ""
+            stopping = ", stopping" if job.cancel_requested_by else ""
+            return f"{STAGE_WORDS[running]}{cycle}{stopping}"
+
+
+def scheduled_message(opens_at: datetime | None, *, now: datetime) -> str:
+    """`Scheduled for tomorrow`, or the day."""
+    if opens_at is None:
+        return "Scheduled"
+    days = (opens_at.astimezone(UTC).date() - now.astimezone(UTC).date()).days
+    day = {0: "today", 1: "tomorrow"}.get(days, f"{opens_at.astimezone(UTC):%Y-%m-%d}")
+    return f"Scheduled for {day}"
+
+
+def iterations_of(job: Job, policy: Policy) -> Iterations:
+    """Cycles used and granted, by the tier's numbers of today."""
+    tier = policy.tier_limits(job.submission.tier)
+    return Iterations(
+        used=job.iteration, batch=tier.cycles_per_batch, cap=tier.hard_cap, confirmations=job.confirmations
+    )
+
+
+def usage_of(job: Job, policy: Policy, *, used_today: int, now: datetime) -> Usage:
+    """The counters that stand in each reply about a job."""
+    tier = policy.tier_limits(job.submission.tier)
+    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return Usage(
+        jobs_used=used_today,
+        jobs_remaining=max(0, tier.jobs_per_day - used_today),
+        iterations_used=job.iteration,
+        iterations_remaining=max(0, tier.hard_cap - job.iteration),
+        daily_limit_resets_at=midnight + timedelta(days=1),
+    )
+
+
+def upgrade_of(job: Job, policy: Policy) -> Upgrade | None:
+    """What the tier above offers, where there is one."""
+    url = policy.tier_limits(job.submission.tier).upgrade_url
+    return Upgrade(message="Upgrade to jump ahead", url=url) if url else None
+
+
+def error_of(job: Job) -> JobError | None:
+    """The failure, fit for its owner's eyes."""
+    failure = job.failure
+    if failure is None:
+        return None
+    return JobError(summary=failure.summary, detail=failure.detail, debug_id=failure.debug_id)
