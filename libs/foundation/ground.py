@@ -1,0 +1,125 @@
+"""From settings to clients: the part that is the same in each service's composition root.
+
+    telemetry ─► HTTP server (alive, not ready) ─► NATS ─► the log, looked at ─► the view's store
+
+Each of them is waited for, said once, for as long as it takes: a service that starts before its servers is alive and
+not ready. What the guard refuses is no matter of time: the service ends and says the difference.
+Owns the order and the names. Refuses everything that is one service's own.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Final, Generic, TypeVar
+
+from fastapi import FastAPI
+from nats.aio.client import Client
+
+from headgate_contracts.tokens import ulid
+from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.store import RedisView
+from libs.capacity.store_client import open_client
+from libs.eventlog import JetStreamLog, LogMissing, LogSettings, LogUnavailable, OutcomeUnknown, connect, open_log
+from libs.policy import Policy, load_policy
+from libs.runtime.auth import Keys, Tokens
+from libs.runtime.clock import Clock, SystemClock
+from libs.runtime.connect import wait_for
+from libs.runtime.errors import KeysAway
+from libs.runtime.gate import Gate
+from libs.runtime.http import HttpServer, create_app
+from libs.runtime.lifecycle import Health, Service
+from libs.runtime.problems import Faults, Problem
+from libs.runtime.settings import ServiceSettings
+from libs.runtime.telemetry import Telemetry
+
+NATS, LOG, VIEW, KEYS = "NATS", "the log", "the view's store", "the keys"
+S = TypeVar("S", bound=ServiceSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground(Generic[S]):
+    """What a composition root goes on from."""
+
+    settings: S
+    policy: Policy
+    clock: Clock
+    health: Health
+    telemetry: Telemetry
+    gate: Gate
+    app: FastAPI
+    nc: Client
+    log: JetStreamLog
+
+    def new_id(self) -> str:
+        """A ULID for an event, made once."""
+        return ulid(self.clock.now_ms(), secrets.token_bytes(10))
+
+    async def view(self, service: Service) -> RedisView:
+        """The view, once its store answers. Whether the view itself is open is asked with each question."""
+        client = open_client(self.settings.redis_url.get_secret_value())
+        service.closing(VIEW, client.aclose)
+        view = RedisView(client, shard=self.settings.shard, epoch=self.log.epoch)
+        service.closing("the view", view.close)
+        await wait_for(VIEW, view.mark, away=(ViewUnavailable,), health=self.health, clock=self.clock)
+        return view
+
+
+async def lay(service: Service, settings: S, *, needs: tuple[str, ...] = (NATS, LOG, VIEW)) -> Ground[S]:
+    """The ground for this service: everything started, waited for, and closed in its turn."""
+    policy = load_policy(settings.policy, environ=os.environ)
+    clock, health, gate = SystemClock(), Health(*needs), Gate()
+    telemetry = await service.start(_telemetry(service.name, settings))
+    keys = Keys(settings.jwks, clock=clock)
+    app = _app(service.name, settings, gate=gate, health=health, telemetry=telemetry, keys=keys)
+    await service.start(HttpServer(app, host=settings.http_host, port=settings.http_port))
+
+    waited = partial(wait_for, health=health, clock=clock)
+    url, shape = settings.nats_url.get_secret_value(), LogSettings(retention=policy.retention)
+    nc = await waited(NATS, lambda: connect(url, name=service.name), away=(LogUnavailable,))
+    service.closing(NATS, nc.close)
+    log = await waited(LOG, lambda: open_log(nc, shape, clock=clock), away=(LogUnavailable, LogMissing))
+    await waited(KEYS, keys.load, away=(KeysAway,))
+    return Ground(
+        settings=settings,
+        policy=policy,
+        clock=clock,
+        health=health,
+        telemetry=telemetry,
+        gate=gate,
+        app=app,
+        nc=nc,
+        log=log,
+    )
+
+
+def _telemetry(name: str, settings: ServiceSettings) -> Telemetry:
+    return Telemetry(
+        name, instance=settings.instance, otlp_endpoint=settings.otlp_endpoint, log_level=settings.log_level
+    )
+
+
+def _app(
+    name: str, settings: ServiceSettings, *, gate: Gate, health: Health, telemetry: Telemetry, keys: Keys
+) -> FastAPI:
+    tokens = Tokens(keys, issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+    return create_app(
+        name,
+        version=version("headgate"),
+        gate=gate,
+        health=health,
+        telemetry=telemetry,
+        tokens=tokens,
+        faults=AWAY,
+    )
+
+
+def _away(fault: Exception) -> Problem:
+    detail = "a server behind this service is away for the moment: try again, with the same Idempotency-Key"
+    return Problem(status=503, slug="unavailable", title="Not now", detail=detail, retry_after_s=2)
+
+
+AWAY: Final[Faults] = dict.fromkeys((LogUnavailable, OutcomeUnknown, ViewLost, ViewUnavailable), _away)
