@@ -1,0 +1,20 @@
+"""What the notifier needs from outside, and nothing more."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headgate_contracts.commands import PositionChanged
+from libs.eventlog import Record
+
+
+class Log(Protocol):
+    @property
+    def epoch(self) -> str: ...
+    async def read(self, job_id: str, *, after: int = 0) -> list[Record]: ...
+
+
+class Positions(Protocol):
+    async def ask(self, job_id: str) -> PositionChanged | None:
+        """Where the job stands; null where nobody can say at the moment."""
+        ...
