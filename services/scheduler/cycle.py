@@ -1,0 +1,289 @@
+"""The leader's loop. Nothing is decided before all that is known was folded; only what is in the log has happened.
+
+                 ┌────────────── a record, a nudge, or one second ──────────────┐
+                 ▼                                                              │
+    take ──► leads? ─no─► stand by ────────────────────────────────────────────►┤
+                 │yes                                                           │
+             caught up? ─no────────────────────────────────────────────────────►┤
+                 │yes                                                           │
+             bring ──► each second: mark, prolong, sweep, due                   │
+                 │                                                              │
+             propose ─nothing──────────────────────────────────────────────────►┤
+                 │                                                              │
+             commit ──► stored, refused or unknown: the log says what is so ───►┘
+
+After a commit the cycle waits until it reads its own records in the log, in their turn. Where a commit was refused, a
+job or the chain has moved on: that is folded, and all is planned anew. Where its outcome is not known, the cycle asks
+the log's leader how far the log goes and folds up to there before it plans again. A copy that lands later than that
+finds the chain's place taken, or takes it and has ours refused: nothing is ever counted twice.
+
+Owns when things happen. What is decided is `domain`, by which questions is `planning`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from headgate_contracts import Event, SchedSubject
+from headgate_contracts.events import SchedulerCommitted
+from libs.capacity.answers import Due as DueTimer
+from libs.capacity.answers import Grant
+from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.folder import Folder
+from libs.capacity.projection import defaults_of
+from libs.capacity.rows import Change
+from libs.eventlog.errors import LogError, LogFull, LogUnavailable, OutcomeUnknown, WentBack
+from libs.eventlog.values import Appended, Conflicted, Entry, Page
+from libs.foundation.ground import LOG, VIEW
+from libs.runtime.telemetry import traceparent
+from services.scheduler.domain import Batch, Due, linked, signed
+from services.scheduler.handlers import Granting
+from services.scheduler.inbox import Inbox
+from services.scheduler.leader import Leader
+from services.scheduler.outages import Outages
+from services.scheduler.planning import Planner
+from services.scheduler.ports import Adapters
+from services.scheduler.signals import Signals
+
+logger = logging.getLogger(__name__)
+
+FOLD: Final = "the fold of the log"
+LOG_AWAY: Final = (LogUnavailable, OutcomeUnknown, LogFull)  # it passes, and is tried again
+LOOK_EVERY_MS: Final = 1000  # or more often, where an outage begins sooner
+PAUSE_MS: Final = 100  # after a fault, however much wakes the cycle
+
+
+class Lives:
+    """Names for the lives of the view, counted as they are needed."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self.count = 0
+        self._new_id = new_id
+
+    def __call__(self) -> str:
+        self.count += 1
+        return self._new_id()
+
+
+class Cycle:
+    """One replica's turns. Whoever sets `woken` says that there may be something to do."""
+
+    def __init__(
+        self,
+        adapters: Adapters,
+        *,
+        folder: Folder,
+        inbox: Inbox,
+        leader: Leader,
+        planner: Planner,
+        outages: Outages,
+        granting: Granting,
+        signals: Signals,
+        lives: Lives,
+        woken: asyncio.Event,
+    ) -> None:
+        self._log = adapters.log
+        self._view = adapters.view
+        self._commands = adapters.commands
+        self._health = adapters.health
+        self._clock = adapters.clock
+        self._new_id = adapters.new_id
+        self._folder = folder
+        self._inbox = inbox
+        self._leader = leader
+        self._planner = planner
+        self._outages = outages
+        self._granting = granting
+        self._signals = signals
+        self._lives = lives
+        self._woken = woken
+        self._chain_at: int | None = None  # the sequence of the chain's last record; null: not seen yet
+        self._look_at_ms = self._clock.monotonic_ms()
+        self._look_every_ms = min(LOOK_EVERY_MS, outages.patience_ms // 3)
+        self._configured = False
+        self.folded = asyncio.Event()  # all that was in the log at the start is, and there is a view
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Turn after turn. Only what passes by itself is waited for; anything else ends the process."""
+        ending = asyncio.create_task(self._wake_at_the_end(stopping))
+        try:
+            while not stopping.is_set():
+                self._woken.clear()
+                if not await self._try_turn() and not stopping.is_set():
+                    await self._until_woken()
+        finally:
+            ending.cancel()
+
+    async def _wake_at_the_end(self, stopping: asyncio.Event) -> None:
+        await stopping.wait()
+        self._woken.set()
+
+    async def _try_turn(self) -> bool:
+        try:
+            return await self.turn()
+        except LOG_AWAY as fault:
+            self._health.is_missing(LOG, str(fault))
+        except ViewUnavailable as fault:
+            self._health.is_missing(VIEW, str(fault))
+        except ViewLost as fault:
+            logger.info("the view was lost in this turn: %s", fault)
+        await self._clock.sleep_ms(PAUSE_MS)
+        return False
+
+    async def turn(self) -> bool:
+        """One round; whether another should follow at once."""
+        with self._signals.turn():
+            await self._take()
+            if not self._leader.leads:
+                await self._stand_by()
+                return False
+            if not self._inbox.caught_up:
+                return False
+            await self._bring()
+            due = await self._look_around() if self._is_time_to_look else ()
+            if self._chain_at is None:
+                await self._find_chain()
+            return not self._inbox.caught_up or await self._decide(due)
+
+    async def _take(self) -> None:
+        while page := self._inbox.take():
+            self._note(self._folder.take(page.records), page)
+            await asyncio.sleep(0)  # a long log is read page by page: heartbeats are answered in between
+
+    def _note(self, changes: Iterable[Change], page: Page) -> None:
+        for change in changes:
+            if change.complaint:
+                logger.error("record %s of the log: %s", change.seq, change.complaint)
+        for record in page.records:
+            match record.event:
+                case Event(data=SchedulerCommitted(shard=shard)) if shard == self._planner.shard:
+                    self._chain_at = record.seq
+                case _:
+                    pass
+
+    async def _stand_by(self) -> None:
+        self._configured = False
+        if self._is_time_to_look:
+            await self._mark()
+            await self._folder.stand_by()
+            mark = await self._view.mark()
+            if mark is not None and mark.open:
+                self._is_folded()
+
+    async def _bring(self) -> None:
+        """The view is a fold of all that was taken, and counts with the limits of today's policy."""
+        lives = self._lives.count
+        await self._tell(await self._folder.bring())
+        if self._lives.count != lives:
+            logger.warning("the view was folded anew, up to record %s of the log", self._planner.ledger.applied)
+            self._outages.interrupted()
+        if not self._configured:
+            await self._view.configure(defaults_of(self._planner.policy))
+            self._configured = True
+        self._is_folded()
+
+    def _is_folded(self) -> None:
+        if self._inbox.caught_up:
+            self._health.is_there(FOLD)
+            self.folded.set()
+
+    @property
+    def _is_time_to_look(self) -> bool:
+        return self._clock.monotonic_ms() >= self._look_at_ms
+
+    async def _look_around(self) -> tuple[DueTimer, ...]:
+        """What time alone has changed. Reservations lapse here, so the log's leader is asked first what there is."""
+        await self._mark()
+        if not self._inbox.caught_up:
+            self._look_at_ms = self._clock.monotonic_ms()
+            return ()
+        if self._outages.owed_ms:
+            logger.warning("leases are %s ms longer, for an outage", self._outages.owed_ms)
+            await self._view.prolong(self._outages.owed_ms)
+            self._outages.settled()
+        if self._outages.can_judge:
+            await self._tell((await self._view.sweep()).grants)
+        due = await self._planner.look()
+        await self._planner.forget(due)
+        return tuple(each for each in due if each.kind != Due.LEASE or self._outages.can_judge)
+
+    async def _mark(self) -> None:
+        """Ask the log's leader where the log ends, and whether workers can be heard."""
+        mark = await self._log.mark()
+        if mark.seq < self._inbox.reached:
+            raise WentBack(found=mark.seq, seen=self._inbox.reached)
+        self._outages.heard("log")
+        self._health.is_there(LOG)
+        self._inbox.expect(mark.seq)
+        if await self._commands.answers():
+            self._outages.heard("commands")
+        self._look_at_ms = self._clock.monotonic_ms() + self._look_every_ms
+
+    async def _decide(self, due: tuple[DueTimer, ...]) -> bool:
+        proposal = await self._planner.propose(
+            due, leader=self._leader.name, now=self._leader.now, outage=self._outages.recent
+        )
+        if proposal.overdue:
+            self._look_at_ms = self._clock.monotonic_ms()
+        if proposal.batch is not None and self._leader.leads:
+            await self._commit(proposal.batch)
+            return True
+        return proposal.more
+
+    async def _commit(self, batch: Batch) -> None:
+        spans = [self._signals.decided(decision) for decision in batch.decisions]
+        entries = self._entries(batch, [traceparent(span.get_span_context()) for span in spans])
+        look_at_ms = self._look_at_ms
+        self._look_at_ms = self._clock.monotonic_ms()  # until it is known what became of it
+        try:
+            outcome = await self._log.append_batch(entries)
+        except LogError:
+            self._signals.refused(spans)
+            raise
+        match outcome:
+            case Appended(records):
+                self._look_at_ms = look_at_ms
+                self._inbox.expect(records[-1].seq)
+                self._signals.committed(batch, spans, now=self._leader.now)
+            case Conflicted():
+                self._signals.refused(spans)
+                await self._give_way(outcome)
+
+    async def _give_way(self, conflict: Conflicted) -> None:
+        """Somebody else stood first. What they wrote is folded before anything is planned again."""
+        about, winner = conflict.entry.event.data.about(), conflict.winner
+        logger.info("a commit was refused: %s has moved on", about)
+        if winner is not None:
+            self._inbox.expect(winner.seq)
+        if isinstance(conflict.entry.event.data, SchedulerCommitted):
+            await self._leader.renew()  # another one commits: do we lead still?
+
+    def _entries(self, batch: Batch, traceparents: Iterable[str | None]) -> list[Entry]:
+        """The link of the chain first: who stands in its place tells about all of them."""
+        now = self._leader.now
+        link = Entry(linked(batch.link, event_id=self._new_id(), now=now), self._chain_at)
+        events = (
+            Entry(signed(decision, event_id=self._new_id(), now=now), decision.job.seq, parent)
+            for decision, parent in zip(batch.decisions, traceparents, strict=True)
+        )
+        return [link, *events]
+
+    async def _find_chain(self) -> None:
+        """Where the chain ends, for a fold that began after its last link."""
+        last = await self._log.last(str(SchedSubject(self._planner.shard)))
+        if last is not None and last.seq > self._inbox.reached:
+            self._inbox.expect(last.seq)  # it is folded first, like everything
+        else:
+            self._chain_at = last.seq if last else 0
+
+    async def _tell(self, grants: Sequence[Grant]) -> None:
+        await self._granting.tell(grants, now=self._leader.now)
+
+    async def _until_woken(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._look_every_ms / 1000):
+                await self._woken.wait()

@@ -1,0 +1,92 @@
+"""What can be measured at any moment: how many wait, who leads, how full the groups are that many share.
+
+Owns which groups are looked at: those that policy, an operator or a running job names, and the pools. A group of one
+user or one project is in no label.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
+
+from headgate_contracts import Status
+from libs.capacity.answers import GroupStatus
+from libs.capacity.errors import ViewError
+from libs.capacity.ledger import Ledger
+from libs.capacity.ports import View
+from libs.capacity.projection import defaults_of
+from libs.runtime.clock import Clock
+from services.scheduler.leader import Leader
+from services.scheduler.signals import LLM, is_shared, provider_of
+
+LOOK_EVERY_MS: Final = 5000
+GROUPS_MAX: Final = 200  # a look is a question each
+
+
+class Gauges:
+    """One replica's. Groups are shown by the leader alone, so that they are not counted twice."""
+
+    def __init__(self, meter: Meter, *, ledger: Ledger, view: View, leader: Leader, clock: Clock) -> None:
+        self._ledger = ledger
+        self._view = view
+        self._leader = leader
+        self._clock = clock
+        self._groups: tuple[GroupStatus, ...] = ()
+        for name, observe, description in (
+            ("headgate_queue_length", self._queued, "jobs in the queue, by pool"),
+            ("headgate_scheduler_leads", self._leads, "1 while this replica leads"),
+            ("headgate_concurrency_slots_active", self._active, "slots taken, by group"),
+            ("headgate_concurrency_slots_limit", self._limit, "slots there are, by group"),
+            ("headgate_llm_in_flight", self._in_flight, "calls under way, by provider; `total` is over all of them"),
+        ):
+            meter.create_observable_gauge(name, [observe], description=description)
+
+    async def look(self) -> None:
+        """Ask the view about each group that many share."""
+        names = self._names() if self._leader.leads else ()
+        try:
+            self._groups = tuple([await self._view.group(name) for name in names])
+        except ViewError:
+            self._groups = ()  # nothing is known, so nothing is shown
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Look every few seconds."""
+        while not stopping.is_set():
+            await self.look()
+            await self._clock.sleep_ms(LOOK_EVERY_MS)
+
+    def _names(self) -> tuple[str, ...]:
+        defaults = (name for name in defaults_of(self._ledger.policy) if name.startswith(LLM) or is_group(name))
+        jobs = [job for job in self._ledger.jobs.values() if not job.status.is_end]
+        pools = (f"pool:{job.submission.pool}" for job in jobs)
+        held = (group for job in jobs for group in job.groups)
+        names = dict.fromkeys((*defaults, *pools, *self._ledger.orders.limits, *held))
+        return tuple(filter(is_shared, names))[:GROUPS_MAX]
+
+    def _queued(self, _: CallbackOptions) -> Iterable[Observation]:
+        jobs = self._ledger.jobs.values()
+        pools = Counter({job.submission.pool: 0 for job in jobs})
+        pools.update(job.submission.pool for job in jobs if job.status is Status.QUEUED)
+        return [Observation(count, {"pool": pool}) for pool, count in (pools or {"default": 0}).items()]
+
+    def _leads(self, _: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(int(self._leader.leads))]
+
+    def _active(self, _: CallbackOptions) -> Iterator[Observation]:
+        return (Observation(each.active, {"group": each.group}) for each in self._groups)
+
+    def _limit(self, _: CallbackOptions) -> Iterator[Observation]:
+        return (Observation(each.limit, {"group": each.group}) for each in self._groups)
+
+    def _in_flight(self, _: CallbackOptions) -> Iterator[Observation]:
+        providers = (each for each in self._groups if each.group.startswith(LLM))
+        return (Observation(each.active, {"provider": provider_of(each.group)}) for each in providers)
+
+
+def is_group(default: str) -> bool:
+    """Whether a default limit is that of one group, and not of every group of a kind."""
+    return default == "workflows" or default.startswith("group:")

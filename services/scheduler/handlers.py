@@ -1,0 +1,162 @@
+"""What workers ask for: to be heard, slots for a stage, slots no longer needed. Every replica answers, from the view.
+
+Owns the second opinion. The view is folded by the leader alone, a moment after an event, and it can be lost. Where it
+does not know an attempt, this replica's own fold of the log is asked before a worker is told to stop: an attempt that
+is current there, or newer than what is known there, goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Final
+
+from headgate_contracts.commands import (
+    AcquireLease,
+    Beat,
+    BeatReply,
+    GiveUpLease,
+    LeaseReply,
+    granted_subject,
+)
+from headgate_contracts.envelope import utc
+from libs.capacity import answers
+from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequest, NotYours, Waits
+from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.ledger import Ledger
+from libs.capacity.ports import View
+from libs.policy import Policy
+from services.scheduler.ports import Commands
+from services.scheduler.signals import Signals
+
+logger = logging.getLogger(__name__)
+
+AWAY: Final = (ViewLost, ViewUnavailable, TimeoutError)
+ANSWER_WITHIN_S: Final = 1.0  # a store that is silent must not make us silent too
+
+
+class Opinion(Enum):
+    """What a fold of the log says of an attempt."""
+
+    RUNS = auto()
+    ENDS = auto()  # it runs, and somebody asked for its end
+    OVER = auto()
+
+
+def opinion_of(ledger: Ledger, holder: str) -> Opinion:
+    """An attempt that this fold has not come to yet runs: only the log could have let anybody know of it."""
+    job_id, _, attempt = holder.rpartition(":")
+    job = ledger.jobs.get(job_id)
+    if job is None or (job.holder != holder and job.attempt >= int(attempt)):
+        return Opinion.OVER
+    if job.holder == holder and job.cancel_requested_by is not None:
+        return Opinion.ENDS
+    return Opinion.RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class Granting:
+    """How a waiter hears of its turn. The address that the view keeps for it says also since when it waits for what."""
+
+    commands: Commands
+    signals: Signals
+    shard: str
+
+    def address(self, command: AcquireLease, *, now: datetime) -> str:
+        subject = granted_subject(self.shard, command.lease)
+        return f"{subject} {round(now.timestamp() * 1000)} {','.join(command.groups)}"
+
+    async def tell(self, grants: Sequence[answers.Grant], *, now: datetime) -> None:
+        for grant in grants:
+            subject, since_ms, groups = grant.reply.split(" ")
+            reply = LeaseReply(lease=grant.lease, state="granted", expires_ms=grant.expires_ms)
+            await self.commands.tell(subject, reply)
+            self.signals.acquired(groups.split(","), waited_s=(now - utc(int(since_ms))).total_seconds())
+
+
+async def hear(
+    command: Beat, *, view: View, ledger: Ledger, granting: Granting, policy: Policy, now: datetime
+) -> BeatReply:
+    """The worker lives: its leases are extended, and it hears what became of each of its attempts."""
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            said = await view.beat(_heartbeat(command, policy))
+    except AWAY as away:
+        logger.debug("heartbeat of %s answered without the view: %s", command.worker, away)
+        said = answers.Beat((), (), command.holders)
+    else:
+        await granting.tell(said.grants, now=now)
+    opinions = {holder: opinion_of(ledger, holder) for holder in said.not_yours}
+    return BeatReply(
+        kept=(*said.kept, *_those(opinions, Opinion.RUNS)),
+        cancel=(*said.cancel, *_those(opinions, Opinion.ENDS)),
+        not_yours=_those(opinions, Opinion.OVER),
+        lost_leases=said.lost_leases,
+        lease_s=policy.leases.job_s,
+    )
+
+
+async def acquire(
+    command: AcquireLease, *, view: View, ledger: Ledger, granting: Granting, policy: Policy, now: datetime
+) -> LeaseReply:
+    """Slots of all the groups at once, or none of them and, where it is wanted, a place among those who wait."""
+    request = LeaseRequest(
+        lease=command.lease,
+        groups=command.groups,
+        owner=command.holder,
+        ttl_ms=command.ttl_ms or _ttl_ms(command, policy),
+        wait_ms=command.wait_ms,
+        reply=granting.address(command, now=now),
+    )
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            answer = await view.acquire(request)
+    except AWAY:
+        return LeaseReply(lease=command.lease, state="view_lost")
+    granting.signals.asked(command.groups, answer)
+    match answer:
+        case Granted(lease, expires_ms):
+            return LeaseReply(lease=lease, state="granted", expires_ms=expires_ms)
+        case Waits(lease, group, behind):
+            return LeaseReply(lease=lease, state="waiting", group=group, behind=behind)
+        case Full(group):
+            return LeaseReply(lease=command.lease, state="full", group=group)
+        case NotYours(owner):
+            over = opinion_of(ledger, owner) is Opinion.OVER
+            return LeaseReply(lease=command.lease, state="not_yours" if over else "view_lost")
+
+
+async def give_up(command: GiveUpLease, *, view: View, granting: Granting, now: datetime) -> LeaseReply:
+    """The lease, or the wait for it, is over: whoever waits behind it goes on."""
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            grants = await view.give_up(command.lease)
+    except AWAY:
+        return LeaseReply(lease=command.lease, state="view_lost")
+    await granting.tell(grants, now=now)
+    return LeaseReply(lease=command.lease, state="given_up")
+
+
+def _heartbeat(command: Beat, policy: Policy) -> Heartbeat:
+    return Heartbeat(
+        worker=command.worker,
+        pool=command.pool,
+        slots=command.slots,
+        draining=command.draining,
+        holders=command.holders,
+        leases=tuple(HeldLease(each.lease, each.holder, each.groups) for each in command.leases),
+        ttl_ms=round(policy.leases.job_s * 1000),
+    )
+
+
+def _ttl_ms(command: AcquireLease, policy: Policy) -> int:
+    inside, outside = policy.leases.job_s, policy.concurrency.default_lease_duration_secs
+    return round((outside if command.holder is None else inside) * 1000)
+
+
+def _those(opinions: dict[str, Opinion], wanted: Opinion) -> tuple[str, ...]:
+    return tuple(holder for holder, opinion in opinions.items() if opinion is wanted)

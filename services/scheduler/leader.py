@@ -1,0 +1,77 @@
+"""The lead: one replica decides, the others are ready to within seconds.
+
+    hold ──► led by us ──► hold, each second … the store silent or another's name: we do not lead
+                                               resign at the end: another leads at once
+
+It is for liveness. A leader that was stopped in mid-decision goes on with what it was about to write: the chain in
+the log refuses that, and then it looks here. Owns the store's time too, which every answer tells: decisions are dated
+by it, so a wrong clock of this machine has no effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime
+
+from headgate_contracts.envelope import utc
+from libs.capacity.errors import ViewUnavailable
+from libs.foundation.ground import VIEW
+from libs.policy import Policy
+from services.scheduler.outages import Outages
+from services.scheduler.ports import Adapters
+
+logger = logging.getLogger(__name__)
+
+
+class Leader:
+    """One replica's end of the lead."""
+
+    def __init__(self, adapters: Adapters, *, name: str, policy: Policy, outages: Outages) -> None:
+        self.name = name
+        self._lead = adapters.lead
+        self._clock = adapters.clock
+        self._health = adapters.health
+        self._ttl_ms = round(policy.leases.leader_s * 1000)
+        self._every_ms = round(policy.leases.leader_heartbeat_s * 1000)
+        self._outages = outages
+        self._until_ms: int | None = None  # by our own clock that only grows; null: another leads
+        self._store_ahead_ms: int | None = None  # of that clock
+
+    @property
+    def leads(self) -> bool:
+        return self._until_ms is not None and self._clock.monotonic_ms() < self._until_ms
+
+    @property
+    def now(self) -> datetime:
+        """By the store's clock, which every answer about the lead tells."""
+        if self._store_ahead_ms is None:
+            return utc(self._clock.now_ms())
+        return utc(self._clock.monotonic_ms() + self._store_ahead_ms)
+
+    async def renew(self) -> bool:
+        """Ask once; whether this replica leads. It counts from before the question, as the store does at the latest."""
+        asked_ms, led_before = self._clock.monotonic_ms(), self.leads
+        led = await self._lead.hold(self.name, ttl_ms=self._ttl_ms)
+        self._outages.heard("store")
+        self._health.is_there(VIEW)
+        self._store_ahead_ms = led.now_ms - self._clock.monotonic_ms()
+        self._until_ms = asked_ms + self._ttl_ms if led.by == self.name else None
+        self._outages.leading(leads=self.leads)
+        if self.leads is not led_before:
+            logger.info("%s leads, this replica %s", led.by, "decides" if self.leads else "stands by")
+        return self.leads
+
+    async def resign(self) -> None:
+        """Let another lead at once."""
+        self._until_ms = None
+        await self._lead.drop(self.name)
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Ask again and again; a store that does not answer has nobody leading after one lease."""
+        while not stopping.is_set():
+            try:
+                await self.renew()
+            except ViewUnavailable as fault:
+                self._health.is_missing(VIEW, str(fault))
+            await self._clock.sleep_ms(self._every_ms)

@@ -1,0 +1,75 @@
+"""One replica, put together from its adapters: what `__main__` runs and what tests drive turn by turn.
+
+Owns the wiring and nothing else. Its parts start and stop in the order in which they stand here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from libs.capacity.folder import Folder
+from libs.capacity.ledger import Ledger
+from libs.runtime.telemetry import job_trace
+from services.scheduler.cycle import Cycle, Lives
+from services.scheduler.gauges import Gauges
+from services.scheduler.handlers import Granting
+from services.scheduler.inbox import Inbox
+from services.scheduler.leader import Leader
+from services.scheduler.outages import Outages
+from services.scheduler.planning import Planner
+from services.scheduler.ports import Adapters
+from services.scheduler.signals import Signals
+from services.scheduler.snapshots import SnapshotKeeper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """The parts, wired."""
+
+    ledger: Ledger
+    outages: Outages
+    leader: Leader
+    inbox: Inbox
+    granting: Granting
+    cycle: Cycle
+    woken: asyncio.Event
+    keeper: SnapshotKeeper
+    gauges: Gauges
+
+
+def assemble(
+    ledger: Ledger, *, name: str, shard: str, epoch: str, outage_patience_s: float, adapters: Adapters
+) -> Replica:
+    """A replica that goes on from this fold of the log."""
+    policy, clock = ledger.policy, adapters.clock
+    lease_ms = round(policy.leases.job_s * 1000)
+    signals, lives, woken = Signals(adapters.telemetry), Lives(adapters.new_id), asyncio.Event()
+    patience_ms = round(outage_patience_s * 1000)
+    outages = Outages("log", "store", "commands", clock=clock, patience_ms=patience_ms, lease_ms=lease_ms)
+    leader = Leader(adapters, name=name, policy=policy, outages=outages)
+    granting = Granting(adapters.commands, signals, shard)
+    inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken)
+    cycle = Cycle(
+        adapters,
+        folder=Folder(adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=lives),
+        inbox=inbox,
+        leader=leader,
+        planner=Planner(adapters.view, ledger, policy, shard, debug_id_of=lambda job_id: job_trace(job_id).debug_id),
+        outages=outages,
+        granting=granting,
+        signals=signals,
+        lives=lives,
+        woken=woken,
+    )
+    return Replica(
+        ledger=ledger,
+        outages=outages,
+        leader=leader,
+        inbox=inbox,
+        granting=granting,
+        cycle=cycle,
+        woken=woken,
+        keeper=SnapshotKeeper(adapters.snapshots, ledger, epoch=epoch, leader=leader, clock=clock),
+        gauges=Gauges(adapters.telemetry.meter, ledger=ledger, view=adapters.view, leader=leader, clock=clock),
+    )

@@ -1,0 +1,138 @@
+"""What the scheduler shows of itself: its metrics, and its decisions about a job as spans of that job's own trace.
+
+Owns the names, on which dashboards and alerts rely. Groups of one user or one project are in no label: there is no end
+of them, and `headgate concurrency status` shows them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan, Span
+
+from headgate_contracts import Job
+from headgate_contracts.events import JobDispatched
+from libs.capacity.answers import Full, Granted, LeaseAnswer, Waits
+from libs.runtime.telemetry import Telemetry, job_trace
+from services.scheduler.domain import Batch, Decision
+
+PRIVATE: Final = ("user:", "project:")
+LLM: Final = "llm:"
+SECONDS: Final = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 15]
+WAITS_S: Final = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400]
+
+
+class Signals:
+    """One replica's."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        meter = telemetry.meter
+        self._tracer = telemetry.tracer
+        self._cycles = meter.create_histogram(
+            "headgate_scheduler_cycle_seconds", description="one turn", explicit_bucket_boundaries_advisory=SECONDS
+        )
+        self._events = meter.create_counter("headgate_scheduler_events", description="events written, by kind")
+        self._dispatched = meter.create_counter("headgate_scheduler_dispatched", description="jobs started, by pool")
+        self._conflicts = meter.create_counter("headgate_scheduler_conflicts", description="commits that were refused")
+        self._acquired = meter.create_counter(
+            "headgate_concurrency_acquisition", description="requests for a slot, by group and result"
+        )
+        self._waited = meter.create_histogram(
+            "headgate_concurrency_wait_seconds",
+            description="from the request to the slot",
+            explicit_bucket_boundaries_advisory=WAITS_S,
+        )
+        self._blocked = meter.create_counter(
+            "headgate_llm_blocked_requests", description="requests that found a provider full"
+        )
+        self._blocked_s = meter.create_histogram(
+            "headgate_llm_block_seconds",
+            description="how long those waited that got a slot later",
+            explicit_bucket_boundaries_advisory=WAITS_S,
+        )
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The time of one turn."""
+        began_s = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._cycles.record(time.perf_counter() - began_s)
+
+    def decided(self, decision: Decision) -> Span:
+        """A span in the job's trace, from the decision until it is known what became of it."""
+        root = NonRecordingSpan(job_trace(decision.job.id).root)
+        return self._tracer.start_span(
+            f"decide {decision.data.EVENT.value}",
+            context=trace.set_span_in_context(root, Context()),
+            attributes={"headgate.job.id": decision.job.id, "headgate.job.attempt": decision.data.attempt},
+        )
+
+    def committed(self, batch: Batch, spans: Iterable[Span], *, now: datetime) -> None:
+        """All of the batch is in the log."""
+        for decision, span in zip(batch.decisions, spans, strict=True):
+            span.end()
+            self._events.add(1, {"event": decision.data.EVENT.value})
+            if isinstance(decision.data, JobDispatched):
+                self._started(decision.job, decision.data, now=now)
+
+    def refused(self, spans: Iterable[Span]) -> None:
+        """Nothing of the batch is in the log, as far as is known."""
+        self._conflicts.add(1)
+        for span in spans:
+            span.set_attribute("headgate.refused", True)
+            span.end()
+
+    def asked(self, groups: Sequence[str], answer: LeaseAnswer) -> None:
+        """Somebody wants slots for a stage, or outside any job."""
+        match answer:
+            case Granted():
+                self.acquired(groups, waited_s=0.0)
+            case Full():
+                self._count(groups, "rejected")
+                self._count_blocked(groups)
+            case Waits():
+                self._count_blocked(groups)
+            case _:
+                pass
+
+    def acquired(self, groups: Sequence[str], *, waited_s: float) -> None:
+        """They got them. `waited_s` is not 0 where they had to wait."""
+        self._count(groups, "acquired")
+        for group in filter(is_shared, groups):
+            self._waited.record(max(0.0, waited_s), {"group": group})
+            if waited_s and group.startswith(LLM):
+                self._blocked_s.record(max(0.0, waited_s), {"provider": provider_of(group)})
+
+    def _started(self, job: Job, data: JobDispatched, *, now: datetime) -> None:
+        self._dispatched.add(1, {"pool": data.pool})
+        if job.standing and not job.attempt:  # a job that came back has waited before
+            waited_s = (now - job.standing.entered_at).total_seconds()
+            self.acquired((*data.groups, f"pool:{data.pool}"), waited_s=waited_s)
+
+    def _count(self, groups: Sequence[str], result: str) -> None:
+        for group in filter(is_shared, groups):
+            self._acquired.add(1, {"group": group, "result": result})
+
+    def _count_blocked(self, groups: Sequence[str]) -> None:
+        for group in groups:
+            if group.startswith(LLM):
+                self._blocked.add(1, {"provider": provider_of(group)})
+
+
+def provider_of(group: str) -> str:
+    """The label of a provider's group; the one over all of them is the total."""
+    provider = group.removeprefix(LLM)
+    return "total" if provider == "global" else provider
+
+
+def is_shared(group: str) -> bool:
+    """Whether it may stand in a label."""
+    return not group.startswith(PRIVATE)

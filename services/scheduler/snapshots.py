@@ -1,0 +1,69 @@
+"""The fold of the log, kept now and then, so that a start reads the newest one and the records after it.
+
+Owns when. A snapshot is a shortcut and never the truth: one that cannot be used, or cannot be kept, costs time only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from libs.capacity.ledger import Ledger
+from libs.capacity.snapshot import SnapshotUnusable, dump, load
+from libs.eventlog.errors import LogError
+from libs.eventlog.values import Mark
+from libs.policy import Policy
+from libs.runtime.clock import Clock
+from services.scheduler.leader import Leader
+from services.scheduler.ports import Snapshots
+
+logger = logging.getLogger(__name__)
+
+EVERY: Final = 10_000  # records: a start reads no more than these, in less than a second
+LOOK_EVERY_MS: Final = 1000
+
+
+async def newest_fold(snapshots: Snapshots, *, epoch: str, policy: Policy) -> Ledger:
+    """The log, folded as far as anybody has kept it."""
+    found = await snapshots.newest(epoch)
+    if found is None:
+        return Ledger(policy)
+    mark, data = found
+    try:
+        return load(data, epoch=epoch, policy=policy)
+    except SnapshotUnusable as reason:
+        logger.warning("the snapshot at %s is passed over: %s", mark.seq, reason)
+        return Ledger(policy)
+
+
+class SnapshotKeeper:
+    """The leader's habit of keeping the fold."""
+
+    def __init__(self, snapshots: Snapshots, ledger: Ledger, *, epoch: str, leader: Leader, clock: Clock) -> None:
+        self._snapshots = snapshots
+        self._ledger = ledger
+        self._epoch = epoch
+        self._leader = leader
+        self._clock = clock
+        self._kept_at = ledger.applied
+
+    async def keep(self) -> None:
+        """Now, if anything has changed. The ledger is written down in one go, between two turns of the cycle."""
+        applied = self._ledger.applied
+        if applied == self._kept_at:
+            return
+        data = dump(self._ledger, epoch=self._epoch)
+        try:
+            await self._snapshots.put(data, mark=Mark(self._epoch, applied))
+        except LogError as fault:
+            logger.warning("no snapshot was kept at %s: %s", applied, fault)
+        else:
+            self._kept_at = applied
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Look each second whether it is time."""
+        while not stopping.is_set():
+            if self._leader.leads and self._ledger.applied - self._kept_at >= EVERY:
+                await self.keep()
+            await self._clock.sleep_ms(LOOK_EVERY_MS)

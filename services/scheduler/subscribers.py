@@ -1,0 +1,169 @@
+"""The NATS edge of the scheduler: commands come in, are parsed, answered by a handler, and timed.
+
+One connection for all of it, apart from the log's, so that a commit that is being settled never delays a heartbeat. All
+replicas are one queue group: each command is answered by one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import Final, Literal
+
+from faststream.exceptions import FastStreamException
+from faststream.nats import NatsBroker
+from nats.errors import Error as NatsError
+
+from headgate_contracts.commands import (
+    AcquireLease,
+    AskPosition,
+    Beat,
+    BeatReply,
+    GiveUpLease,
+    LeaseReply,
+    PositionChanged,
+    command_subject,
+    position_subject,
+)
+from libs.capacity.ports import View
+from libs.eventlog import inbox_prefix
+from libs.runtime.clock import Clock
+from libs.runtime.telemetry import Telemetry
+from services.scheduler import handlers
+from services.scheduler.positions import position_of
+from services.scheduler.replica import Replica
+
+logger = logging.getLogger(__name__)
+
+GROUP: Final = "scheduler"
+AT_ONCE: Final = 64  # one that waits for the view must not hold up the others
+ALIVE_WITHIN_S: Final = 1
+TEMPLATE: Final = "headgate.cmd.v1.{shard}"
+AWAY: Final = (NatsError, FastStreamException, TimeoutError, OSError)
+
+Command = Literal["beat", "acquire", "give_up", "position"]
+
+
+def broker_at(url: str) -> NatsBroker:
+    """The connection for commands. It comes back by itself, and sends nothing late."""
+    return NatsBroker(
+        url,
+        name="scheduler commands",
+        inbox_prefix=inbox_prefix(url),
+        pending_size=0,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=1,
+        ping_interval=5,
+        graceful_timeout=2,
+        logger=None,
+    )
+
+
+class NatsCommands:
+    """What the scheduler says by itself over that connection."""
+
+    def __init__(self, broker: NatsBroker, *, shard: str) -> None:
+        self._broker = broker
+        self._shard = shard
+
+    async def answers(self) -> bool:
+        """Whether the server answers on it: then workers' commands arrive too."""
+        try:
+            await self._broker.connection.flush(ALIVE_WITHIN_S)
+        except AWAY:
+            return False
+        return True
+
+    async def tell(self, address: str, reply: LeaseReply) -> None:
+        try:
+            await self._broker.publish(reply, address)
+        except AWAY as fault:
+            logger.warning("lease %s is granted, and its waiter was not told: %s", reply.lease, fault)
+
+    async def show(self, user: str, moved: PositionChanged) -> None:
+        """Tell whoever listens; nobody misses it for long."""
+        with suppress(*AWAY):
+            await self._broker.publish(moved, position_subject(self._shard, user, moved.job_id))
+
+
+class Subscribers:
+    """Commands to handlers."""
+
+    def __init__(
+        self, broker: NatsBroker, replica: Replica, *, view: View, shard: str, telemetry: Telemetry, clock: Clock
+    ) -> None:
+        self._broker = broker
+        self._clock = clock
+        self._replica = replica
+        self._view = view
+        self._shard = shard
+        self._telemetry = telemetry
+        self._times = telemetry.meter.create_histogram(
+            "headgate_scheduler_command_seconds", description="from a command to its answer, by command"
+        )
+
+    def subscribe(self) -> None:
+        """Commands are taken from when the broker starts."""
+        self._on("beat", self._beat)
+        self._on("acquire", self._acquire)
+        self._on("give_up", self._give_up)
+        self._on("position", self._position)
+
+    def _on(self, command: Command, answer: Callable[..., object]) -> None:
+        subject = command_subject(self._shard, command)
+        self._broker.subscriber(subject, GROUP, max_workers=AT_ONCE)(answer)
+
+    async def _beat(self, command: Beat) -> BeatReply:
+        replica = self._replica
+        async with self._timed("beat"):
+            reply = await handlers.hear(
+                command,
+                view=self._view,
+                ledger=replica.ledger,
+                granting=replica.granting,
+                policy=replica.ledger.policy,
+                now=self._now,
+            )
+        replica.woken.set()  # a worker may have come, or have more slots
+        return reply
+
+    async def _acquire(self, command: AcquireLease) -> LeaseReply:
+        replica = self._replica
+        async with self._timed("acquire"):
+            return await handlers.acquire(
+                command,
+                view=self._view,
+                ledger=replica.ledger,
+                granting=replica.granting,
+                policy=replica.ledger.policy,
+                now=self._now,
+            )
+
+    async def _give_up(self, command: GiveUpLease) -> LeaseReply:
+        async with self._timed("give_up"):
+            reply = await handlers.give_up(command, view=self._view, granting=self._replica.granting, now=self._now)
+        self._replica.woken.set()  # a job may wait for that slot
+        return reply
+
+    async def _position(self, command: AskPosition) -> PositionChanged:
+        async with self._timed("position"):
+            job = self._replica.ledger.jobs.get(command.job_id)
+            if job is None:
+                return PositionChanged(job_id=command.job_id, queue=None)
+            return await position_of(job, view=self._view, clock=self._clock)
+
+    @property
+    def _now(self) -> datetime:
+        return self._replica.leader.now
+
+    @asynccontextmanager
+    async def _timed(self, command: Command) -> AsyncIterator[None]:
+        began_s = time.perf_counter()
+        with self._telemetry.message_span("process", f"{TEMPLATE}.{command}"):
+            try:
+                yield
+            finally:
+                self._times.record(time.perf_counter() - began_s, {"command": command})

@@ -1,0 +1,281 @@
+"""The scheduler's parts by themselves: outages, the inbox, snapshots, the lead, and the loop around the turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from libs.capacity.errors import ViewUnavailable
+from libs.capacity.lead import Led, MemoryLead
+from libs.eventlog.errors import LogUnavailable
+from libs.eventlog.memory import MemoryLog, MemorySnapshots
+from libs.eventlog.values import Entry, Mark, Page
+from libs.runtime.clock import ManualClock
+from libs.runtime.lifecycle import Health, Loop
+from services.scheduler import snapshots
+from services.scheduler.inbox import PAGES_AHEAD, Inbox
+from services.scheduler.outages import Outages
+from tests.fixtures.logs import HastyClock, commit
+from tests.fixtures.schedulers import EPOCH, World, a_world, breathe
+
+SECOND = 1000
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with a_world() as world:
+        yield world
+
+
+# ── outages ───────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def outages(clock: ManualClock) -> Outages:
+    return Outages("log", "store", clock=clock, patience_ms=5000, lease_ms=30_000)
+
+
+async def hear(outages: Outages, clock: ManualClock, *whom: str, for_s: int) -> None:
+    for _ in range(for_s):
+        await clock.advance_ms(SECOND)
+        for each in whom:
+            outages.heard(each)
+
+
+async def test_who_is_heard_each_second_owes_nothing(outages: Outages, clock: ManualClock) -> None:
+    outages.leading(leads=True)
+
+    await hear(outages, clock, "log", "store", for_s=60)
+
+    assert (outages.owed_ms, outages.away, outages.can_judge, outages.recent) == (0, (), True, False)
+
+
+@pytest.mark.parametrize(("silent_s", "owed_s"), [(4, 0), (5, 0), (6, 6), (60, 60)])
+async def test_an_outage_is_longer_than_a_heartbeat(
+    outages: Outages, clock: ManualClock, silent_s: int, owed_s: int
+) -> None:
+    outages.leading(leads=True)
+    await hear(outages, clock, "store", for_s=silent_s)
+
+    outages.heard("log")
+
+    assert outages.owed_ms == owed_s * SECOND
+
+
+async def test_outages_that_overlap_are_one(outages: Outages, clock: ManualClock) -> None:
+    outages.leading(leads=True)
+    await hear(outages, clock, "log", for_s=20)
+    await hear(outages, clock, "store", for_s=20)
+
+    outages.heard("log")
+
+    assert outages.owed_ms == 40 * SECOND
+
+
+async def test_nobody_is_judged_during_an_outage_nor_before_it_was_made_good(
+    outages: Outages, clock: ManualClock
+) -> None:
+    outages.leading(leads=True)
+    await hear(outages, clock, "log", "store", for_s=20)
+    await hear(outages, clock, "store", for_s=10)
+    during = outages.can_judge
+
+    outages.heard("log")
+    owed = outages.can_judge
+    outages.settled()
+
+    assert (during, owed, outages.can_judge, outages.recent) == (False, False, True, True)
+
+
+async def test_who_has_just_begun_to_lead_judges_nobody_for_three_heartbeats(
+    outages: Outages, clock: ManualClock
+) -> None:
+    await hear(outages, clock, "log", "store", for_s=60)
+    outages.leading(leads=True)
+
+    judged: list[bool] = []
+    for _ in range(16):
+        judged.append(outages.can_judge)
+        await hear(outages, clock, "log", "store", for_s=1)
+
+    assert judged == [False] * 15 + [True]
+
+
+async def test_what_another_leader_lived_through_is_not_owed_here(outages: Outages, clock: ManualClock) -> None:
+    await clock.advance_ms(60 * SECOND)
+    outages.heard("log")
+    outages.heard("store")
+
+    outages.leading(leads=False)
+    outages.leading(leads=True)
+
+    assert outages.owed_ms == 0
+
+
+# ── the inbox ─────────────────────────────────────────────────────────────────
+
+
+class Paged(MemoryLog):
+    """A log of many small pages."""
+
+    given = 0  # so far
+
+    async def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
+        while True:
+            self.given += 1
+            yield Page((), self.given)
+
+
+async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: World) -> None:
+    log = Paged(world.server, clock=world.clock)
+    inbox = Inbox(log, after=0, arrived=asyncio.Event())
+    reading = asyncio.create_task(inbox.run(asyncio.Event()))
+
+    await breathe(50)
+    full = log.given
+    taken = inbox.take()
+    await breathe(50)
+
+    assert full == PAGES_AHEAD
+    assert taken is not None
+    assert log.given == PAGES_AHEAD + 1
+    reading.cancel()
+
+
+async def test_an_inbox_knows_that_it_has_caught_up_only_once_it_was_told(world: World) -> None:
+    log = MemoryLog(world.server, clock=HastyClock())
+    await log.append_batch([_entry(1)])
+    inbox = Inbox(log, after=0, arrived=asyncio.Event())
+    reading = asyncio.create_task(inbox.run(asyncio.Event()))
+    before = inbox.caught_up
+
+    await breathe()
+    inbox.take()
+    caught_up = inbox.caught_up
+    inbox.expect(2)
+
+    assert (before, caught_up, inbox.caught_up) == (False, True, False)
+    reading.cancel()
+
+
+def _entry(number: int) -> Entry:
+    return Entry(commit(number), number - 1)
+
+
+# ── snapshots ─────────────────────────────────────────────────────────────────
+
+
+async def test_the_leader_keeps_its_fold_every_so_many_records(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "EVERY", 10)
+    a = world.replica("a")
+    await world.settle(a)
+    keeping = Loop("snapshots", a.keeper.run)
+    await keeping.start()
+
+    for number in range(25):
+        await world.submit(f"job-{number}", user=f"u-{number}")
+        await world.settle(a)
+        await world.clock.advance_ms(SECOND)
+        await breathe()
+
+    kept = await world.snapshots.newest(EPOCH)
+    assert kept is not None
+    assert kept[0] == Mark(EPOCH, 20)
+    await keeping.stop()
+
+
+class Full(MemorySnapshots):
+    async def put(self, data: bytes, *, mark: Mark) -> None:
+        raise LogUnavailable(reason="no room")
+
+
+async def test_a_fold_that_cannot_be_kept_costs_nothing_but_time(world: World) -> None:
+    a = world.replica("a", snapshots=Full())
+    await world.settle(a)
+    await world.submit("job-1")
+    await world.settle(a)
+
+    await a.keeper.keep()
+
+    assert await world.snapshots.newest(EPOCH) is None
+
+
+async def test_a_snapshot_that_cannot_be_read_is_passed_over(world: World) -> None:
+    await world.snapshots.put(b"nothing of ours", mark=Mark(EPOCH, 7))
+
+    ledger = await snapshots.newest_fold(world.snapshots, epoch=EPOCH, policy=world.policy)
+
+    assert ledger.applied == 0
+
+
+# ── the lead ──────────────────────────────────────────────────────────────────
+
+
+class Away(MemoryLead):
+    async def hold(self, name: str, *, ttl_ms: int) -> Led:
+        raise ViewUnavailable("no answer")
+
+
+async def test_nobody_leads_for_longer_than_the_store_was_asked(world: World) -> None:
+    a = world.replica("a")
+    await a.leader.renew()
+
+    await world.clock.advance_ms(4 * SECOND)
+    before = a.leader.leads
+    await world.clock.advance_ms(2 * SECOND)
+
+    assert (before, a.leader.leads) == (True, False)
+
+
+async def test_decisions_are_dated_by_the_stores_clock(world: World) -> None:
+    a = world.replica("a")
+    await a.leader.renew()
+    before = a.leader.now
+
+    world.clock.jump_wall_ms(3_600_000)
+
+    assert a.leader.now == before
+
+
+# ── the loop around the turns ─────────────────────────────────────────────────
+
+
+async def test_a_loop_of_turns_says_what_is_missing_and_goes_on_by_itself(world: World) -> None:
+    health, log = Health("the log"), MemoryLog(world.server, clock=HastyClock())
+    a = world.replica("a", health=health, log=log)
+    await world.settle(a)
+    log.wire.connected = False
+    await world.clock.advance_ms(2 * SECOND)
+
+    missing = asyncio.create_task(a.cycle._try_turn())
+    await _until_done(world, missing)
+    away = [each.name for each in health.missing]
+    log.wire.connected = True
+    await a.leader.renew()
+    await _until_done(world, asyncio.create_task(a.cycle._try_turn()))
+
+    assert (away, health.missing) == (["the log"], ())
+
+
+async def _until_done(world: World, turn: asyncio.Task[bool]) -> None:
+    for _ in range(10):
+        await world.clock.advance_ms(100)
+        await breathe()
+    await turn
+
+
+async def test_loops_can_be_started_and_stopped_at_any_moment(world: World) -> None:
+    a = world.replica("a")
+    loops = [Loop("lead", a.leader.run), Loop("cycle", a.cycle.run, patience_s=1), Loop("gauges", a.gauges.run)]
+
+    for number in range(30):
+        await asyncio.gather(*(loop.start() for loop in loops), *(loop.start() for loop in loops))
+        await breathe(number % 7)
+        a.woken.set()
+        await asyncio.gather(*(loop.stop() for loop in loops), *(loop.stop() for loop in loops))
+
+    await world.settle(a)
+    assert await world.view_is_the_log()
