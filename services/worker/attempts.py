@@ -1,0 +1,115 @@
+"""All attempts that this worker has, from their message to their end, and how they end when it is told to stop.
+
+    SIGTERM
+       │  intake takes nothing more, and hands back what was on its way
+       ▼
+    stop ──► the heartbeat says that we drain: nothing is planned for us
+       │     first half of the grace:   attempts go on, many end
+       │     second half:               who comes to the end of a stage hands over there
+       │     at its end:                who still runs is broken off and hands over what was finished
+       ▼
+    no attempt is left (or NATS is away, and their leases decide)
+
+Owns the table that heartbeat, watchdog and grants look into. One attempt that goes wrong in a way that nobody foresaw
+takes down no other: it is ended, said in the log, and left to its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from libs.runtime.clock import Clock
+from libs.runtime.logs import about_job
+from services.worker.domain import Interruption, hands_over
+from services.worker.intake import take
+from services.worker.ports import Dispatch
+from services.worker.run import Attempt, Claimed, Tools
+
+logger = logging.getLogger(__name__)
+
+LAST_WORDS_S: Final = 2.0  # after the grace, to write that they were handed over
+
+
+class Attempts:
+    """The attempts of one worker."""
+
+    name = "attempts"
+
+    def __init__(self, tools: Tools, *, drain_grace_s: float, beat_soon: Callable[[], None]) -> None:
+        self._tools = tools
+        self._clock: Clock = tools.clock
+        self._grace_ms = round(drain_grace_s * 1000)
+        self._beat_soon = beat_soon
+        self._running: dict[str, Attempt] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._draining_since_ms: int | None = None
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(tuple(self._running.values()))
+
+    def find(self, holder: str) -> Attempt | None:
+        return self._running.get(holder)
+
+    def of_job(self, job_id: str) -> list[Attempt]:
+        return [attempt for attempt in self if attempt.holder.rpartition(":")[0] == job_id]
+
+    @property
+    def draining(self) -> bool:
+        return self._draining_since_ms is not None
+
+    def serve(self, dispatch: Dispatch) -> asyncio.Task[None]:
+        """Claim what was dispatched and run it, in a task that lives as long as that takes."""
+        task = asyncio.create_task(self._serve(dispatch), name=f"dispatch {dispatch.record.seq}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def start(self) -> None:
+        """Nothing runs before the first dispatch."""
+
+    async def stop(self) -> None:
+        """Until no attempt is left; the longest it may take is the grace and a few last words."""
+        if self._draining_since_ms is None:
+            self._draining_since_ms = self._clock.monotonic_ms()
+            self._beat_soon()
+        await self._all_within(self._grace_ms / 1000)
+        for attempt in self:
+            attempt.interrupt(Interruption.DRAINED)
+        await self._all_within(self._tools.limits.end_grace_s + LAST_WORDS_S)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self._all_within(None)
+
+    async def _all_within(self, within_s: float | None) -> None:
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=within_s)
+
+    async def _serve(self, dispatch: Dispatch) -> None:
+        try:
+            claimed = await take(dispatch, self._tools, wanted=lambda: not self.draining)
+            if claimed is not None:
+                with about_job(claimed.job.id):
+                    await self._run(claimed)
+        except Exception:
+            logger.exception("an attempt was left to its lease")
+
+    async def _run(self, claimed: Claimed) -> None:
+        attempt = Attempt(claimed, self._tools, hands_over=self._hands_over, beat_soon=self._beat_soon)
+        self._running[attempt.holder] = attempt
+        self._beat_soon()
+        try:
+            with self._tools.signals.attempt():
+                ended = await attempt.run()
+            self._tools.signals.ended(ended or "lost")
+        finally:
+            del self._running[attempt.holder]
+            self._beat_soon()
+
+    def _hands_over(self) -> bool:
+        since_ms = self._draining_since_ms
+        return since_ms is not None and hands_over(
+            draining_ms=self._clock.monotonic_ms() - since_ms, grace_ms=self._grace_ms
+        )

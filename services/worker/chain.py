@@ -1,0 +1,104 @@
+"""The job as this attempt last saw it, and the only way in which the attempt writes about it.
+
+    write(data) ──append after the job──► stored ─────────────────────────────► the job goes on
+                        │
+                        ├─ the log is away: the same event again, for as long as the attempt is ours
+                        │
+                        └─ conflict ─► read what is new ─► not ours any more ──► nothing is written
+                                                        ├─ cancel asked for ──► `cancelled` in place of it
+                                                        └─ nothing to us ─────► the same data after that
+
+Owns the rule that an attempt whose lease has ended by our own clock writes nothing: the log would refuse it as soon as
+it was given away, and this way nothing is even tried. Refuses to decide what is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from headgate_contracts import Job, JobEvent, advance
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import JobCancelled, JobData
+from libs.eventlog import Appended, Conflicted, LogFull, LogUnavailable, OutcomeUnknown
+from libs.eventlog.folding import job_in
+from libs.runtime.clock import Clock
+from libs.runtime.telemetry import job_trace, traceparent
+from services.worker.domain import cancel, event_about, still_ours
+from services.worker.ports import Log
+
+logger = logging.getLogger(__name__)
+
+AGAIN_AFTER_MS: Final = 200
+AWAY: Final = (LogUnavailable, OutcomeUnknown, LogFull)
+
+
+class Chain:
+    """One attempt's."""
+
+    def __init__(
+        self, job: Job, *, log: Log, clock: Clock, new_id: Callable[[], str], ours: Callable[[], bool]
+    ) -> None:
+        self.job = job
+        self._attempt, self._worker = job.attempt, job.worker or ""
+        self._log = log
+        self._clock = clock
+        self._new_id = new_id
+        self._ours = ours
+        self._turn = asyncio.Lock()  # whoever writes after `job`, or reads on from it, has it alone
+
+    async def write(self, data: JobData) -> JobData | None:
+        """What was written in the end; null where the attempt is not ours any more."""
+        async with self._turn:
+            return await self._write(data)
+
+    async def look_again(self) -> bool:
+        """Take in what others wrote meanwhile; whether the attempt is ours still."""
+        async with self._turn:
+            return await self._read_on()
+
+    async def _write(self, data: JobData) -> JobData | None:
+        while self._ours():
+            event = event_about(self.job, data, event_id=self._new_id(), now=utc(self._clock.now_ms()))
+            answer = await append_surely(self._log, event, after=self.job, clock=self._clock, ours=self._ours)
+            match answer:
+                case Appended(records):
+                    self.job = advance(self.job, event, seq=records[0].seq)
+                    return data
+                case Conflicted() if not await self._read_on():
+                    return None
+                case Conflicted() if self.job.cancel_requested_by is not None and not isinstance(data, JobCancelled):
+                    data = cancel(self.job)
+                case _:
+                    pass
+        return None
+
+    async def _read_on(self) -> bool:
+        while self._ours():
+            try:
+                news = await self._log.read(self.job.id, after=self.job.seq)
+            except LogUnavailable:
+                await self._clock.sleep_ms(AGAIN_AFTER_MS)
+            else:
+                self.job = job_in(news, onto=self.job) or self.job
+                return still_ours(self.job, attempt=self._attempt, worker=self._worker)
+        return False
+
+
+async def append_surely(
+    log: Log, event: JobEvent, *, after: Job, clock: Clock, ours: Callable[[], bool]
+) -> Appended | Conflicted | None:
+    """The same event until it is known what became of it; null once it is no longer ours to write."""
+    said = False
+    while ours():
+        try:
+            parent = traceparent() or traceparent(job_trace(after.id).root)
+            return await log.append(event, after=after, traceparent=parent)
+        except AWAY as away:
+            if not said:
+                logger.warning("%s waits to be written: %s", event.data.EVENT.value, away)
+            said = True
+            await clock.sleep_ms(AGAIN_AFTER_MS)
+    return None

@@ -1,0 +1,208 @@
+"""The worker's side of the spawner and of each attempt's process.
+
+Owns the sockets to both. An attempt's process is ended to the last of its group, and `ended` tells when it was. If the
+spawner dies nothing can be run any more: `Spawner.ended` raises, and with it the worker ends, for its supervisor to
+start it again. What a process says is read as a stranger's: `ChildSpokeNonsense` ends its attempt and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from services.worker.errors import ChildSpokeNonsense, PipelinesNotLoaded, SpawnerDied
+from services.worker.messages import MAX_MESSAGE_BYTES, FromChild, ToChild, read_by_parent
+from services.worker.spawner import (
+    DATAGRAM_BYTES,
+    Broken,
+    Gone,
+    Prolong,
+    Ready,
+    Signal,
+    Spawn,
+    ToSpawner,
+    read_from_spawner,
+)
+
+PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+LOADED_WITHIN_S: Final = 60.0
+_ROOT: Final = str(Path(__file__).parents[2])
+
+
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What the spawner and all attempts may know of our environment: a list of what they need, and nothing else."""
+    passed = {name: environ[name] for name in PASSED_ON if name in environ}
+    path = [_ROOT, *filter(None, [passed.get("PYTHONPATH")])]
+    return passed | {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
+
+
+class Child:
+    """The process of one attempt."""
+
+    def __init__(self, name: str, spawner: Spawner, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.name = name
+        self.code: int | None = None
+        self._spawner = spawner
+        self._reader = reader
+        self._writer = writer
+        self._gone = asyncio.Event()
+
+    async def tell(self, message: ToChild) -> None:
+        """One that is gone hears nothing; whoever listens finds that out."""
+        with contextlib.suppress(ConnectionError):
+            self._writer.write(message.encoded())
+            await self._writer.drain()
+
+    async def hear(self) -> FromChild | None:
+        """The next thing it says; null once it will say nothing more."""
+        try:
+            line = await self._reader.readline()
+            return read_by_parent(line) if line else None
+        except (ValueError, ValidationError) as nonsense:  # ValueError: a line beyond the bound
+            raise ChildSpokeNonsense(name=self.name) from nonsense
+        except ConnectionError:
+            return None
+
+    def prolong(self, until_ms: int) -> None:
+        self._spawner.command(Prolong(name=self.name, until_ms=until_ms))
+
+    async def end(self, *, grace_s: float = 0.0) -> None:
+        """Until nothing of it is left. With a grace it is asked first."""
+        if grace_s > 0 and not self._gone.is_set():
+            self._spawner.command(Signal(name=self.name, number=signal.SIGTERM))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(grace_s):
+                    await self._gone.wait()
+        if not self._gone.is_set():
+            self._spawner.command(Signal(name=self.name, number=signal.SIGKILL))
+            await self._gone.wait()
+        self._writer.close()
+
+    async def ended(self) -> int | None:
+        """Until nothing of it is left; its exit code, or null where nobody is left who knows it."""
+        await self._gone.wait()
+        return self.code
+
+    def is_gone(self, code: int | None) -> None:
+        self.code = code
+        self._gone.set()
+
+
+class Spawner:
+    """The process that attempts are forked from, as the worker sees it."""
+
+    def __init__(self, modules: Iterable[str], *, environ: Mapping[str, str]) -> None:
+        self.pipelines: frozenset[str] = frozenset()
+        self._modules = tuple(modules)
+        self._environment = clean_environment(environ)
+        self._children: dict[str, Child] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._commands: socket.socket | None = None
+        self._first_word: asyncio.Future[Ready | Broken] | None = None
+        self._hung_up = asyncio.Event()
+        self._stopping = False
+
+    async def start(self) -> None:
+        """Until the pipelines are loaded."""
+        if self._commands is not None:
+            return
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        command = [sys.executable, "-m", "services.worker.spawner", str(theirs.fileno()), *self._modules]
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - starts at once; our own module
+                command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C is for the worker
+            )
+        self._commands = ours
+        loop = asyncio.get_running_loop()
+        self._first_word = loop.create_future()
+        loop.add_reader(ours.fileno(), self._hear)
+        await self._loaded(self._first_word)
+
+    async def stop(self) -> None:
+        """Hang up: it ends every attempt that is left, and itself."""
+        self._stopping = True
+        self._hang_up()
+        if self._process is not None:
+            await asyncio.to_thread(self._process.wait)
+
+    async def ended(self) -> None:
+        """Until it has ended; raises where it did so by itself."""
+        await self._hung_up.wait()
+        if not self._stopping:
+            raise SpawnerDied
+
+    async def spawn(self, name: str, *, until_ms: int) -> Child:
+        """A process for this attempt, that lives until then at the longest."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            reader, writer = await asyncio.open_connection(sock=ours, limit=MAX_MESSAGE_BYTES)
+            child = self._children[name] = Child(name, self, reader, writer)
+            self.command(Spawn(name=name, until_ms=until_ms), theirs)
+        return child
+
+    def command(self, command: ToSpawner, *passed: socket.socket) -> None:
+        if self._commands is None:
+            return
+        with contextlib.suppress(ConnectionError):  # it is gone, and `ended` says so
+            socket.send_fds(self._commands, [command.datagram()], [one.fileno() for one in passed])
+
+    def _hear(self) -> None:
+        """A datagram has come, or the end."""
+        if self._commands is None:
+            return
+        try:
+            datagram = self._commands.recv(DATAGRAM_BYTES)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            datagram = b""
+        if not datagram:
+            self._hang_up()
+            return
+        match read_from_spawner(datagram):
+            case Gone(name=name, code=code):
+                self._children.pop(name).is_gone(code)
+            case first if self._first_word is not None and not self._first_word.done():
+                self._first_word.set_result(first)
+            case _:
+                pass
+
+    def _hang_up(self) -> None:
+        """Nothing of it is to be heard any more: whoever waits for a child is told that nobody knows."""
+        if self._commands is not None:
+            asyncio.get_running_loop().remove_reader(self._commands.fileno())
+            self._commands.close()
+            self._commands = None
+        for child in self._children.values():
+            child.is_gone(None)
+        self._children.clear()
+        if self._first_word is not None and not self._first_word.done():
+            self._first_word.set_result(Broken(why="its process ended"))
+        self._hung_up.set()
+
+    async def _loaded(self, first_word: asyncio.Future[Ready | Broken]) -> None:
+        try:
+            async with asyncio.timeout(LOADED_WITHIN_S):
+                word = await first_word
+        except TimeoutError:
+            word = Broken(why=f"they were not loaded within {LOADED_WITHIN_S:g} s")
+        if isinstance(word, Broken):
+            await self.stop()
+            raise PipelinesNotLoaded(why=word.why)
+        self.pipelines = frozenset(word.pipelines)

@@ -1,0 +1,125 @@
+"""What a worker asks and tells over its own connection for that: commands to schedulers, lines to the logs.
+
+The log of jobs has another connection, so that an append that takes long delays no heartbeat. Nothing is sent late:
+while there is no connection a question is answered at once with "nobody".
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Literal, TypeVar
+
+from faststream.exceptions import FastStreamException
+from faststream.nats import NatsBroker
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+
+from headgate_contracts.commands import (
+    AcquireLease,
+    Beat,
+    BeatReply,
+    GiveUpLease,
+    LeaseReply,
+    LogLine,
+    command_subject,
+    logs_subject,
+)
+from libs.eventlog import inbox_prefix
+from services.worker.ports import Unheard
+
+logger = logging.getLogger(__name__)
+
+AWAY: Final = (NatsError, FastStreamException, TimeoutError, OSError)
+KEPT_WITHIN_S: Final = 2.0
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class _Complaints:
+    """What the client says by itself. While a server is away that is one line, not one an attempt."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    async def heard(self, error: Exception) -> None:
+        words = str(error) or type(error).__name__
+        if words != self._last:
+            logger.warning("NATS connection worker commands: %s", words)
+        self._last = words
+
+
+def broker_at(url: str) -> NatsBroker:
+    """The connection for commands. It comes back by itself, and sends nothing late."""
+    return NatsBroker(
+        url,
+        error_cb=_Complaints().heard,
+        name="worker commands",
+        inbox_prefix=inbox_prefix(url),
+        pending_size=0,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=1,
+        ping_interval=5,
+        graceful_timeout=2,
+        logger=None,
+    )
+
+
+async def hang_up(broker: NatsBroker) -> None:
+    """The end of the connection, also of one that is being sought again: there is nothing to drain then."""
+    try:
+        await broker.stop()
+    except NatsError:
+        await broker.connection.close()
+
+
+class NatsScheduler:
+    """Whichever replica answers."""
+
+    def __init__(self, broker: NatsBroker, *, shard: str, within_s: float) -> None:
+        self._broker = broker
+        self._shard = shard
+        self._within_s = within_s
+
+    async def beat(self, beat: Beat) -> BeatReply | Unheard:
+        return await self._ask("beat", beat, BeatReply)
+
+    async def acquire(self, wanted: AcquireLease) -> LeaseReply | Unheard:
+        return await self._ask("acquire", wanted, LeaseReply)
+
+    async def give_up(self, lease: str) -> None:
+        """Unheard, it ends by itself: no heartbeat names it any more."""
+        await self._ask("give_up", GiveUpLease(lease=lease), LeaseReply)
+
+    async def _ask(
+        self, command: Literal["beat", "acquire", "give_up"], message: BaseModel, answer: type[Answer]
+    ) -> Answer | Unheard:
+        subject = command_subject(self._shard, command)
+        if not self._broker.connection.is_connected:
+            return Unheard.NOBODY
+        try:
+            reply = await self._broker.request(message, subject, timeout=self._within_s)
+            return answer.model_validate_json(reply.body)
+        except NoRespondersError:
+            return Unheard.NOBODY
+        except (*AWAY, ValidationError):
+            return Unheard.SILENT if self._broker.connection.is_connected else Unheard.NOBODY
+
+
+class NatsLines:
+    """The stream of logs: a line is kept when the server says so."""
+
+    def __init__(self, broker: NatsBroker) -> None:
+        self._broker = broker
+
+    async def put(self, line: LogLine, *, line_id: str) -> bool:
+        if not self._broker.connection.is_connected:
+            return False
+        try:
+            reply = await self._broker.request(
+                line, logs_subject(line.job_id), headers={"Nats-Msg-Id": line_id}, timeout=KEPT_WITHIN_S
+            )
+        except AWAY:
+            return False
+        return "error" not in from_json(reply.body)

@@ -1,0 +1,247 @@
+"""What a worker decides, as pure functions on the job as it was last seen: what follows a finished stage, failed
+checks, an interruption, a conflict; what a message from the pool is worth; when a lease has ended.
+
+Owns the way through a cycle and out of it. Refuses to know how a stage is run, or how a word of it gets into the log.
+
+    claimed ─► scaffold ─► code ─► deps ─► checks ─┬─ passed ────────────────► ready
+                  ▲                                ├─ failed, cycles left ──► scaffold of the next cycle
+                  └────────────────────────────────┤
+                                                   ├─ failed, batch used up ► awaiting_confirmation
+                                                   └─ failed, hard cap ─────► failed (limit)
+
+A job that was given back walks this way from the beginning: stages that an earlier attempt finished are written with
+`restored` and not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any, Final
+
+from headgate_contracts import Event, Job, JobEvent, Stage, Status, Writer
+from headgate_contracts.events import (
+    JobAwaitingConfirmation,
+    JobCancelled,
+    JobData,
+    JobDispatched,
+    JobFailed,
+    JobGivenBack,
+    JobReady,
+    JobStage,
+    JobStarted,
+)
+from headgate_contracts.vocabulary import Fault, GivenBackReason
+from libs.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The stage did its work; of `checks`: they passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksFailed:
+    """The stage ran as it should, and its checks found the work wanting."""
+
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The stage cannot go on. Both texts are fit for the job's user."""
+
+    summary: str
+    detail: str = ""
+    fault: Fault = Fault.JOB
+
+
+StageOutcome = Finished | ChecksFailed | Failed
+
+
+class Interruption(IntEnum):
+    """What breaks a running stage off. Where two come together, the higher one counts."""
+
+    DRAINED = 1
+    TIMED_OUT = 2
+    CANCELLED = 3
+    LOST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Claimable:
+    """The attempt waits for a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToCancel:
+    """The attempt waits for a worker, and somebody has asked for the end of the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """The attempt is over, or another's."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """How long an attempt is ours, by our own monotonic clock.
+
+    The view counts from when it hears a heartbeat, we count from when we sent it: ours is always the shorter one.
+    """
+
+    ends_ms: int
+
+    def kept(self, *, sent_ms: int, lease_ms: int) -> Lease:
+        return replace(self, ends_ms=max(self.ends_ms, sent_ms + lease_ms))
+
+    def longer(self, by_ms: int) -> Lease:
+        return replace(self, ends_ms=self.ends_ms + by_ms)
+
+    def ended(self, now_ms: int) -> bool:
+        return now_ms >= self.ends_ms
+
+
+_NEXT: Final = {
+    Status.STARTING: Stage.SCAFFOLD,
+    Status.SCAFFOLD: Stage.CODE,
+    Status.CODE: Stage.DEPS,
+    Status.DEPS: Stage.CHECKS,
+    Status.CHECKS: Stage.SCAFFOLD,
+}
+
+
+def worth_of(job: Job | None, dispatched: JobDispatched) -> Claimable | ToCancel | Stale:
+    """What a message from the pool is worth, by the job as the log has it now."""
+    if job is None:
+        return Stale("the log does not know the job")
+    if job.attempt != dispatched.attempt or job.status is not Status.STARTING:
+        return Stale(f"the job is {job.status.value} in attempt {job.attempt}")
+    if job.worker is not None:
+        return Stale(f"claimed by {job.worker}")
+    return Claimable() if job.cancel_requested_by is None else ToCancel()
+
+
+def still_ours(job: Job | None, *, attempt: int, worker: str) -> bool:
+    """Whether the attempt is this worker's to write about. Whatever else became of the job changes nothing for it."""
+    return job is not None and job.status.is_running and (job.attempt, job.worker) == (attempt, worker)
+
+
+def claim(job: Job, worker: str) -> JobStarted:
+    return JobStarted(**_about(job, job.status), worker=worker)
+
+
+def next_stage(job: Job) -> JobStage:
+    """The stage that follows where the job stands. After `checks` that is the first one of the next cycle."""
+    stage = _NEXT[job.status]
+    opens = job.cycle_over or job.status is Status.CHECKS
+    return JobStage(
+        **_about(job, stage.status),
+        stage=stage,
+        iteration=job.iteration + opens,
+        restored=not opens and stage in job.finished_stages,
+    )
+
+
+def after_failed_checks(
+    job: Job, failed: ChecksFailed, *, policy: Policy, now: datetime, debug_id: str
+) -> JobStage | JobAwaitingConfirmation | JobFailed:
+    """The next cycle, the question whether to go on, or the end: by the numbers of the job's tier as they are now."""
+    limits = policy.tier_limits(job.submission.tier)
+    used = job.iteration
+    if used >= limits.hard_cap:
+        summary = f"The checks still fail after {used} of {limits.hard_cap} cycles."
+        return fail(job, Failed(summary, failed.summary, Fault.LIMIT), debug_id=debug_id)
+    if used < limits.cycles_per_batch + job.granted:
+        return next_stage(job)
+    return JobAwaitingConfirmation(
+        **_about(job, Status.AWAITING_CONFIRMATION),
+        iterations_used=used,
+        next_batch=min(limits.cycles_per_batch, limits.hard_cap - used),
+        expires_at=now + timedelta(seconds=policy.confirmation.timeout_s),
+    )
+
+
+def finish(job: Job, *, result: str | None, duration_s: float) -> JobReady:
+    return JobReady(**_about(job, Status.READY), result=result, duration_s=duration_s, iterations=job.iteration)
+
+
+def fail(job: Job, failed: Failed, *, debug_id: str) -> JobFailed:
+    return JobFailed(
+        **_about(job, Status.FAILED),
+        summary=failed.summary[:500] or "The job failed.",
+        detail=failed.detail[:4096],
+        debug_id=debug_id,
+        fault=failed.fault,
+    )
+
+
+def cancel(job: Job) -> JobCancelled:
+    return JobCancelled(**_about(job, Status.CANCELLED), by=job.cancel_requested_by or "unknown")
+
+
+def give_back(job: Job) -> JobGivenBack:
+    """Hand the job over. Finished is what the log says is finished: a stage counts once the next one is written."""
+    return JobGivenBack(
+        **_about(job, Status.QUEUED), reason=GivenBackReason.DRAINED, finished_stages=job.finished_stages
+    )
+
+
+def broken_off(job: Job, why: Interruption, *, debug_id: str) -> JobData | None:
+    """What an interruption makes of the job; null where nothing may be written any more."""
+    match why:
+        case Interruption.CANCELLED:
+            return cancel(job)
+        case Interruption.TIMED_OUT:
+            stage = "The job" if job.status is Status.STARTING else f"The stage {job.status.value}"
+            timed_out = Failed(f"{stage} was ended at the deadline of its run.", fault=Fault.TIMEOUT)
+            return fail(job, timed_out, debug_id=debug_id)
+        case Interruption.DRAINED:
+            return give_back(job)
+        case Interruption.LOST:
+            return None
+
+
+def event_about(job: Job, data: JobData, *, event_id: str, now: datetime) -> JobEvent:
+    return Event(id=event_id, writer=Writer.WORKER, time=now, data=data, sequence=job.sequence + 1)
+
+
+def hands_over(*, draining_ms: int, grace_ms: int) -> bool:
+    """Between two stages of a worker that is told to stop: go on, or hand over at this point where nothing is lost?
+
+    In the first half of the grace a job may still end by itself. In the second half another stage would only be begun
+    to be broken off.
+    """
+    return 2 * draining_ms >= grace_ms
+
+
+def run_budget_s(job: Job, *, dispatched_at: datetime, policy: Policy) -> float:
+    """How long the attempt may take. A deadline is counted from its own event's time: one clock wrote both."""
+    if job.deadline is not None:
+        return max(0.0, (job.deadline - dispatched_at).total_seconds())
+    return job.submission.run_timeout_s or policy.runs.timeout_s
+
+
+def worked_s(history: Iterable[tuple[JobEvent, datetime]]) -> float:
+    """How long earlier attempts had the job, by the log's clock: what it waited in between does not count."""
+    total, since = timedelta(), None
+    for event, at in history:
+        if isinstance(event.data, JobStarted):
+            since = at
+        elif since is not None and not event.data.status.is_running:
+            total, since = total + (at - since), None
+    return total.total_seconds()
+
+
+def _about(job: Job, status: Status) -> dict[str, Any]:
+    return {
+        "job_id": job.id,
+        "user_id": job.user_id,
+        "project_id": job.project_id,
+        "attempt": job.attempt,
+        "status": status,
+    }

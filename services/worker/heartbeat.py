@@ -1,0 +1,142 @@
+"""The sign of life of a worker, and what comes back: how long its attempts are its own.
+
+    Heartbeat   every few seconds, and at once when something has changed: all attempts, all slots inside them
+    Watchdog    an attempt whose lease has ended by our own clock is lost, whatever anybody says
+
+Both rest on one rule: **a lease runs only while somebody could give the job away.** Where there is no connection, or
+no scheduler at its other end, nobody can write that a job was given back, so the leases are longer by that time; the
+schedulers do the same on their side. Where a scheduler may be there and is silent, the leases run.
+
+Time in which this process was stopped is never counted as such an outage: who slept through the end of a lease has lost
+it. Owns the leases. What is said of a single attempt is only a hint to look into the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from headgate_contracts.commands import Beat, BeatReply
+from libs.runtime.clock import Clock
+from services.worker.attempts import Attempts
+from services.worker.domain import Interruption
+from services.worker.ports import Scheduler, Unheard
+
+logger = logging.getLogger(__name__)
+
+UNHEARD_AGAIN_MS: Final = 500
+TICK_MS: Final = 100
+LONGEST_TICK_MS: Final = 1000  # a longer one was no outage of NATS: this process itself was stopped
+
+
+class Heartbeat:
+    """Speaks for all attempts of a worker."""
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        scheduler: Scheduler,
+        *,
+        worker: str,
+        pool: str,
+        slots: int,
+        every_ms: int,
+        clock: Clock,
+        soon: asyncio.Event,
+    ) -> None:
+        self._attempts = attempts
+        self._scheduler = scheduler
+        self._worker = worker
+        self._pool = pool
+        self._slots = slots
+        self._every_ms = every_ms
+        self._clock = clock
+        self._soon = soon
+        self.nobody_there = False
+
+    async def beat(self) -> bool:
+        """Say once that we live; whether anybody heard it."""
+        sent_ms = self._clock.monotonic_ms()
+        answer = await self._scheduler.beat(self._message())
+        self._note(answer)
+        if isinstance(answer, Unheard):
+            return False
+        self._obey(answer, sent_ms=sent_ms)
+        for lease in answer.lost_leases:
+            for attempt in self._attempts:
+                await attempt.slots.lost(lease)
+        return True
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Until cancelled; the last word is said by whoever stops it."""
+        while True:
+            self._soon.clear()
+            heard = await self.beat()
+            await self._pause(self._every_ms if heard else min(self._every_ms, UNHEARD_AGAIN_MS))
+
+    async def _pause(self, pause_ms: int) -> None:
+        soon = asyncio.create_task(self._soon.wait())
+        pause = asyncio.create_task(self._clock.sleep_ms(pause_ms))
+        try:
+            await asyncio.wait([soon, pause], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            soon.cancel()
+            pause.cancel()
+
+    def _message(self) -> Beat:
+        return Beat(
+            worker=self._worker,
+            pool=self._pool,
+            slots=self._slots,
+            draining=self._attempts.draining,
+            holders=tuple(attempt.holder for attempt in self._attempts),
+            leases=tuple(lease for attempt in self._attempts for lease in attempt.slots.named),
+        )
+
+    def _note(self, answer: BeatReply | Unheard) -> None:
+        """An outage is said once, and its end."""
+        nobody = answer is Unheard.NOBODY
+        if nobody and not self.nobody_there:
+            logger.warning("no scheduler can be reached: attempts go on, and their leases do not run meanwhile")
+        if not nobody and self.nobody_there:
+            logger.warning("a scheduler can be reached again")
+        self.nobody_there = nobody
+
+    def _obey(self, reply: BeatReply, *, sent_ms: int) -> None:
+        lease_ms = round(reply.lease_s * 1000)
+        for holder in (*reply.kept, *reply.cancel):
+            if attempt := self._attempts.find(holder):
+                attempt.hold_until(attempt.lease.kept(sent_ms=sent_ms, lease_ms=lease_ms))
+        for holder in (*reply.cancel, *reply.not_yours):
+            if attempt := self._attempts.find(holder):
+                attempt.look_soon()
+
+
+class Watchdog:
+    """Ends what is not ours any more."""
+
+    def __init__(self, attempts: Attempts, heartbeat: Heartbeat, *, clock: Clock) -> None:
+        self._attempts = attempts
+        self._heartbeat = heartbeat
+        self._clock = clock
+        self._looked_ms = clock.monotonic_ms()
+        self._was_away = False
+
+    def look(self) -> None:
+        now_ms, away = self._clock.monotonic_ms(), self._heartbeat.nobody_there
+        passed_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
+        outage_ms = min(passed_ms, LONGEST_TICK_MS) if away and self._was_away else 0
+        self._was_away = away
+        for attempt in self._attempts:
+            if outage_ms:
+                attempt.hold_until(attempt.lease.longer(outage_ms))
+            if attempt.lease.ended(now_ms):
+                late_ms = now_ms - attempt.lease.ends_ms
+                logger.warning("the lease of %s ended %.1f s ago, unheard", attempt.holder, late_ms / 1000)
+                attempt.interrupt(Interruption.LOST)
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        while True:
+            await self._clock.sleep_ms(TICK_MS)
+            self.look()

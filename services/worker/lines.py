@@ -1,0 +1,112 @@
+"""The logs of jobs, on their way out: bounded in the length of a line, in lines of an attempt, and in what may wait.
+
+    attempt ──add──► JobLog ──offer──► LinePump ──a few at a time──► stream
+
+Where something is cut or missing, a line says so. Owns those bounds. A job never waits for its log: while the stream is
+away lines wait here, and when there are too many the new ones are counted and not kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+from headgate_contracts import Job, Stage
+from headgate_contracts.commands import LogLine
+from headgate_contracts.envelope import utc
+from libs.runtime.clock import Clock
+from services.worker.messages import cut
+from services.worker.ports import LinesOut
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING: Final = 5000  # lines of all attempts of this worker, while the stream is away
+IN_FLIGHT: Final = 32
+AGAIN_AFTER_MS: Final = 200
+
+
+class LinePump:
+    """Sends the lines of all attempts, in order, each until it was kept."""
+
+    def __init__(self, out: LinesOut, clock: Clock) -> None:
+        self._out = out
+        self._clock = clock
+        self._waiting: deque[tuple[str, LogLine] | asyncio.Event] = deque()
+        self._stirred = asyncio.Event()
+
+    def offer(self, line: LogLine, *, line_id: str) -> bool:
+        """False where too many wait already."""
+        if len(self._waiting) >= MAX_WAITING:
+            return False
+        self._waiting.append((line_id, line))
+        self._stirred.set()
+        return True
+
+    async def sent(self, *, within_s: float) -> None:
+        """Until all that was offered before is kept, or for this long."""
+        reached = asyncio.Event()
+        self._waiting.append(reached)
+        self._stirred.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await reached.wait()
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Until cancelled: whoever stops it waits with `sent` first."""
+        while True:
+            self._stirred.clear()
+            if not self._waiting:
+                await self._stirred.wait()
+            await self._send_some()
+
+    async def _send_some(self) -> None:
+        batch: list[tuple[str, LogLine]] = []
+        while self._waiting and len(batch) < IN_FLIGHT:
+            if isinstance(self._waiting[0], asyncio.Event) and batch:
+                break  # it is reached when these are kept
+            item = self._waiting.popleft()
+            if isinstance(item, asyncio.Event):
+                item.set()
+            else:
+                batch.append(item)
+        while batch:
+            kept = await asyncio.gather(*(self._out.put(line, line_id=line_id) for line_id, line in batch))
+            batch = [item for item, done in zip(batch, kept, strict=True) if not done]
+            if batch:
+                await self._clock.sleep_ms(AGAIN_AFTER_MS)
+
+
+class JobLog:
+    """The log of one attempt."""
+
+    def __init__(self, job: Job, pump: LinePump, *, clock: Clock, max_lines: int) -> None:
+        self._job = job
+        self._pump = pump
+        self._clock = clock
+        self._max_lines = max_lines
+        self._count = 0
+        self._missing = 0
+
+    def add(self, stage: Stage, text: str) -> None:
+        if self._count > self._max_lines:
+            return
+        if self._count == self._max_lines:
+            text = f"… [cut: the log of an attempt has at most {self._max_lines} lines]"
+        if self._missing and self._offer(stage, f"… [{self._missing} lines are missing: too many came at once]"):
+            self._missing = 0
+        if not self._offer(stage, cut(text)):
+            self._missing += 1
+
+    def _offer(self, stage: Stage, text: str) -> bool:
+        self._count += 1
+        line = LogLine(
+            job_id=self._job.id,
+            attempt=self._job.attempt,
+            stage=stage.value,
+            line=text,
+            ts=utc(self._clock.now_ms()),
+        )
+        return self._pump.offer(line, line_id=f"{self._job.id}:{self._job.attempt}:{self._count}")

@@ -1,0 +1,93 @@
+"""The pipeline `rehearsal`: stages that take the time, fail and say as much as the job's input asks for.
+
+For load tests, demonstrations and game days. Owns nothing but pretence: it needs no file of an earlier stage, so an
+attempt that goes on where another stopped has nothing to restore. Input, all of it optional:
+
+    {"stages": {"scaffold": 0.1, "code": 0.5, "deps": 0.1, "checks": 0.1}, "failing_cycles": 2, "fail_at": "code",
+     "provider": "ollama", "log_lines": 20}
+
+Durations are seconds. The first `failing_cycles` end in failed checks; `fail_at` breaks the job in that stage; the
+provider's slots are held during `code`, where also the log lines are written, evenly over its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from headgate_contracts import Stage
+from headgate_contracts.tokens import Token
+from services.worker.pipeline import ChecksFailed, Context, Pipeline, StageFailed, stage
+
+UNSAID_S = 0.1  # a stage of which the input says nothing: short, and still to be seen on a page
+
+Duration = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+
+
+class RehearsalInput(BaseModel):
+    """What the rehearsal is told. Whatever else stands in the input is for other pipelines."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    stages: dict[Stage, Duration] = {}
+    failing_cycles: Annotated[int, Field(ge=0)] = 0
+    fail_at: Stage | None = None
+    provider: Token | None = None
+    log_lines: Annotated[int, Field(ge=0, le=100_000)] = 0
+
+
+def read_input(text: str) -> RehearsalInput:
+    try:
+        return RehearsalInput.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "input"
+        raise ValueError(f"{field}: {first['msg']}") from error
+
+
+@stage("scaffold")
+async def scaffold(ctx: Context) -> None:
+    await _play(ctx)
+
+
+@stage("code")
+async def code(ctx: Context) -> None:
+    asked: RehearsalInput = ctx.input
+    async with AsyncExitStack() as held:
+        if asked.provider:
+            await held.enter_async_context(ctx.provider(asked.provider))
+        await _play(ctx, lines=asked.log_lines)
+
+
+@stage("deps")
+async def deps(ctx: Context) -> None:
+    await _play(ctx)
+
+
+@stage("checks")
+async def checks(ctx: Context) -> None:
+    await _play(ctx)
+    if ctx.iteration <= ctx.input.failing_cycles:
+        raise ChecksFailed(f"Cycle {ctx.iteration} of {ctx.input.failing_cycles} that are to fail.")
+    ctx.result.mkdir(exist_ok=True)
+    told = {"job_id": ctx.job_id, "iterations": ctx.iteration, "input": ctx.input.model_dump(mode="json")}
+    (ctx.result / "rehearsal.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+async def _play(ctx: Context, *, lines: int = 0) -> None:
+    asked: RehearsalInput = ctx.input
+    duration_s = asked.stages.get(ctx.stage, UNSAID_S)
+    for number in range(1, lines + 1):
+        ctx.log(f"line {number} of {lines} of cycle {ctx.iteration}")
+        await asyncio.sleep(duration_s / lines)
+    if not lines:
+        await asyncio.sleep(duration_s)
+    if asked.fail_at is ctx.stage:
+        raise StageFailed(f"The rehearsal broke in {ctx.stage.value}, as its input asked for.")
+
+
+pipeline = Pipeline("rehearsal", (scaffold, code, deps, checks), read_input)

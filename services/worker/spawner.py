@@ -1,0 +1,274 @@
+"""The process that attempts are forked from: started clean, with the pipelines loaded, and kept small.
+
+    worker ──commands──► spawner ──fork──► attempt, in a process group of its own
+       ▲                    │                 │
+       └────── ends ────────┘                 └── its own socket to the worker
+
+A fork costs a few milliseconds where a fresh interpreter costs hundreds, and this process never had what an attempt
+must not see: it was started with a short environment and has never opened a connection. It has one thread and no event
+loop, so that forking is safe.
+
+What it keeps:
+* An attempt is said to be gone when the last of its group has ended. As long as one is left nobody else has its number.
+* An attempt outlives neither the worker (the commands' socket closes) nor its lease: the worker says how long it has,
+  and a worker that is stopped says nothing more. `CLOCK_MONOTONIC` is one clock for all processes of a machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from services.worker import child
+from services.worker.pipeline import Pipeline, PipelineBroken, load_pipelines
+
+DATAGRAM_BYTES: Final = 16 * 1024
+PR_SET_CHILD_SUBREAPER: Final = 36
+MAX_DESCRIPTORS: Final = 1024  # far more than this process ever opens
+
+
+class Word(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def datagram(self) -> bytes:
+        return self.model_dump_json().encode()
+
+
+class Spawn(Word):
+    """To the spawner, with one end of a socket: fork an attempt that speaks over it, and let it live until then."""
+
+    kind: Literal["spawn"] = "spawn"
+    name: str
+    until_ms: int
+
+
+class Signal(Word):
+    """To the spawner: send the signal to the attempt's whole group."""
+
+    kind: Literal["signal"] = "signal"
+    name: str
+    number: int
+
+
+class Prolong(Word):
+    """To the spawner: the attempt may live until then."""
+
+    kind: Literal["prolong"] = "prolong"
+    name: str
+    until_ms: int
+
+
+class Ready(Word):
+    """From the spawner, once: these pipelines are loaded."""
+
+    kind: Literal["ready"] = "ready"
+    pipelines: tuple[str, ...]
+
+
+class Broken(Word):
+    """From the spawner, once and last: a pipeline cannot be loaded."""
+
+    kind: Literal["broken"] = "broken"
+    why: str
+
+
+class Gone(Word):
+    """From the spawner: the attempt has ended, and so has all of its group. A negative code is a signal's number."""
+
+    kind: Literal["gone"] = "gone"
+    name: str
+    code: int
+
+
+ToSpawner = Spawn | Signal | Prolong
+FromSpawner = Ready | Broken | Gone
+_TO_SPAWNER: Final = TypeAdapter[ToSpawner](Annotated[ToSpawner, Field(discriminator="kind")])
+_FROM_SPAWNER: Final = TypeAdapter[FromSpawner](Annotated[FromSpawner, Field(discriminator="kind")])
+
+
+def read_from_spawner(datagram: bytes) -> FromSpawner:
+    return _FROM_SPAWNER.validate_json(datagram)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    name: str
+    until_ms: int
+    code: int | None = None  # of its first process, once that has ended
+
+
+@dataclass(slots=True)
+class _Spawner:
+    """The loop. Attempts are known by their process number, which is their group's too."""
+
+    commands: socket.socket
+    pipelines: dict[str, Pipeline]
+    attempts: dict[int, _Attempt] = field(default_factory=dict[int, _Attempt])
+
+    def serve(self) -> None:
+        """Until the worker hangs up; then no attempt is left."""
+        try:
+            with _child_ends() as ends, selectors.DefaultSelector() as selector:
+                selector.register(self.commands, selectors.EVENT_READ)
+                selector.register(ends, selectors.EVENT_READ)
+                while self._obey(selector.select(self._patience_s()), ends):
+                    self._reap()
+                    self._end_overdue()
+        finally:
+            for pid in self.attempts:
+                _kill_group(pid, signal.SIGKILL)
+
+    def _obey(self, ready: list[tuple[selectors.SelectorKey, int]], ends: socket.socket) -> bool:
+        files = {key.fileobj for key, _ in ready}
+        if ends in files:
+            ends.recv(4096)
+        if self.commands not in files:
+            return True
+        datagram, descriptors, _, _ = socket.recv_fds(self.commands, DATAGRAM_BYTES, 1)
+        if not datagram:
+            return False
+        self._do(_TO_SPAWNER.validate_json(datagram), descriptors)
+        return True
+
+    def _do(self, command: ToSpawner, descriptors: Sequence[int]) -> None:
+        match command:
+            case Spawn():
+                self._spawn(command, socket.socket(fileno=descriptors[0]))
+            case Signal():
+                for pid in self._named(command.name):
+                    _kill_group(pid, command.number)
+            case Prolong():
+                for pid in self._named(command.name):
+                    self.attempts[pid].until_ms = command.until_ms
+
+    def _spawn(self, command: Spawn, channel: socket.socket) -> None:
+        pid = os.fork()
+        if pid == 0:
+            _become_attempt(channel, self.pipelines)
+        channel.close()
+        with contextlib.suppress(PermissionError, ProcessLookupError):  # the attempt does it as well, whoever is first
+            os.setpgid(pid, pid)
+        self.attempts[pid] = _Attempt(command.name, command.until_ms)
+
+    def _reap(self) -> None:
+        """Take note of what has ended. An attempt is gone when none of its group is left."""
+        while (ended := _ended_child()) is not None:
+            pid, status = ended
+            if pid in self.attempts:
+                self.attempts[pid].code = os.waitstatus_to_exitcode(status)
+        for pid, attempt in tuple(self.attempts.items()):
+            if attempt.code is not None and not _kill_group(pid, signal.SIGKILL):
+                del self.attempts[pid]
+                with contextlib.suppress(ConnectionError):  # the worker has gone too: that is read next
+                    self.commands.send(Gone(name=attempt.name, code=attempt.code).datagram())
+
+    def _end_overdue(self) -> None:
+        for pid, attempt in self.attempts.items():
+            if attempt.until_ms <= _now_ms():
+                _kill_group(pid, signal.SIGKILL)
+
+    def _patience_s(self) -> float | None:
+        """How long there is nothing to do by itself."""
+        if not self.attempts:
+            return None
+        next_ms = min(0 if each.code is not None else each.until_ms for each in self.attempts.values())
+        return max(0.01, (next_ms - _now_ms()) / 1000)
+
+    def _named(self, name: str) -> list[int]:
+        return [pid for pid, attempt in self.attempts.items() if attempt.name == name]
+
+
+def _ended_child() -> tuple[int, int] | None:
+    """One that has ended, and how."""
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, status) if pid else None
+
+
+def _kill_group(pid: int, number: int) -> bool:
+    """False where none of the group is left."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _adopt_orphans() -> None:
+    """What an attempt's process leaves behind becomes ours, so that we can tell when the last of it has ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+@contextlib.contextmanager
+def _child_ends() -> Iterator[socket.socket]:
+    """A socket that can be read when a child has ended."""
+    readable, writable = socket.socketpair()
+    readable.setblocking(False)
+    writable.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writable.fileno(), warn_on_full_buffer=False)
+    with readable, writable:
+        yield readable
+
+
+def _become_attempt(channel: socket.socket, pipelines: dict[str, Pipeline]) -> NoReturn:
+    """In the forked process: leave everything of the spawner's behind, then live the attempt."""
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        signal.set_wakeup_fd(-1)
+        _keep_only(channel.fileno())
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        code = child.run(channel, pipelines)
+    finally:
+        os._exit(code)  # nothing of the spawner's is to be cleaned up here a second time
+
+
+def _keep_only(kept: int) -> None:
+    """Of all that is open only this one stays. What is printed goes nowhere: the worker's own log is not the job's."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    os.closerange(3, kept)
+    os.closerange(kept + 1, MAX_DESCRIPTORS)
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def main() -> None:
+    commands = socket.socket(fileno=int(sys.argv[1]))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # the worker decides, and hangs up
+    os.umask(0o077)
+    _adopt_orphans()
+    try:
+        pipelines = load_pipelines(sys.argv[2:])
+    except PipelineBroken as broken:
+        commands.send(Broken(why=str(broken)).datagram())
+        return
+    gc.collect()
+    gc.freeze()  # what is loaded stays shared with the attempts: no collection ever writes into it
+    commands.send(Ready(pipelines=tuple(pipelines)).datagram())
+    _Spawner(commands, pipelines).serve()
+
+
+if __name__ == "__main__":
+    main()

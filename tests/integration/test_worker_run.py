@@ -1,0 +1,518 @@
+"""One attempt after another on a log in memory, with real processes: what gets into the log, what is left behind."""
+
+import asyncio
+import io
+import os
+import tarfile
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from headgate_contracts.events import JobAwaitingConfirmation, JobCancelled, JobFailed, JobGivenBack, JobReady
+from libs.policy import Policy
+from libs.runtime.eventually import eventually
+from libs.runtime.telemetry import job_trace
+from services.worker.children import PASSED_ON, Spawner
+from services.worker.ports import Unheard
+from tests.fixtures.lives import STARTED_AT
+from tests.fixtures.workers import QUICK, Shop, a_shop
+
+LONG = {"stages": {"scaffold": 0, "code": 600, "deps": 0, "checks": 0}}
+SHORT_LEASES = Policy.model_validate({"leases": {"job_s": 0.6, "heartbeat_s": 0.1}})
+
+
+@pytest_asyncio.fixture(scope="session")
+async def spawner() -> AsyncIterator[Spawner]:
+    modules = ["services.worker.rehearsal", "tests.fixtures.misbehaving"]
+    spawner = Spawner(modules, environ={**os.environ, "HEADGATE_NATS_URL": "nats://worker:hush@127.0.0.1:1"})
+    await spawner.start()
+    yield spawner
+    await spawner.stop()
+
+
+@pytest_asyncio.fixture
+async def shop(spawner: Spawner, tmp_path: Path) -> AsyncIterator[Shop]:
+    async with a_shop(spawner, tmp_path) as shop:
+        yield shop
+
+
+@pytest_asyncio.fixture
+async def hasty(spawner: Spawner, tmp_path: Path) -> AsyncIterator[Shop]:
+    """Leases of 0.6 s."""
+    async with a_shop(spawner, tmp_path, policy=SHORT_LEASES) as shop:
+        yield shop
+
+
+# ── the way through ───────────────────────────────────────────────────────────
+
+
+async def test_a_job_goes_through_its_stages_to_ready(shop: Shop) -> None:
+    job = await shop.dispatched("job-1", {"stages": QUICK, "log_lines": 3})
+
+    dispatch = shop.hand(job)
+
+    await shop.until("job-1", "ready", "failed")
+    assert shop.story("job-1") == "queued dispatched started scaffold code deps checks ready"
+    assert dispatch.acked
+    assert [line.line for line in shop.lines.lines] == [f"line {n} of 3 of cycle 1" for n in (1, 2, 3)]
+    assert {(line.stage, line.attempt) for line in shop.lines.lines} == {("code", 1)}
+
+
+async def test_what_a_job_made_is_kept_under_the_name_that_ready_tells(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": QUICK}))
+    await shop.until("job-1", "ready")
+
+    ready = shop.datas("job-1")[-1]
+
+    assert isinstance(ready, JobReady)
+    assert ready.result == "job-1-1"
+    with tarfile.open(fileobj=io.BytesIO(await shop.results.get("job-1-1") or b"")) as archive:
+        assert archive.getnames() == ["rehearsal.json"]
+
+
+async def test_an_attempt_leaves_no_file_behind(hasty: Shop) -> None:
+    hasty.hand(await hasty.dispatched("job-1", LONG))
+    await hasty.until("job-1", "code")
+    there = list(hasty.workspaces.iterdir())
+    await hasty.write("job-1", "cancel_requested")
+
+    await hasty.until("job-1", "cancelled")
+
+    assert [path.name for path in there] == ["job-1-1"]
+    assert list(hasty.workspaces.iterdir()) == []
+
+
+async def test_failed_checks_go_to_the_next_cycle_and_then_it_passes(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_cycles": 1}))
+
+    job = await shop.until("job-1", "ready", "failed")
+
+    cycle = "scaffold code deps checks"
+    assert shop.story("job-1") == f"queued dispatched started {cycle} {cycle} ready"
+    assert job.iteration == 2
+
+
+async def test_a_used_up_batch_asks_and_a_confirmed_job_goes_on_with_the_next_cycle(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_cycles": 4}))  # a partner has 3 cycles a batch
+
+    await shop.until("job-1", "awaiting_confirmation")
+    asked = shop.datas("job-1")[-1]
+    await shop.write("job-1", "confirmed", batch=3)
+    shop.hand(await shop.write("job-1", "dispatched"))
+    job = await shop.until("job-1", "ready")
+
+    assert isinstance(asked, JobAwaitingConfirmation)
+    assert (asked.iterations_used, asked.next_batch) == (3, 3)
+    assert abs(asked.expires_at - shop.records("job-1")[1].at - timedelta(days=1)) < timedelta(seconds=30)
+    assert job.iteration == 5
+
+
+async def test_at_the_hard_cap_a_job_fails_and_says_so(spawner: Spawner, tmp_path: Path) -> None:
+    policy = Policy.model_validate({"tiers": {"partner": {"cycles_per_batch": 2, "hard_cap": 2}}})
+    async with a_shop(spawner, tmp_path, policy=policy) as shop:
+        shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_cycles": 9}))
+
+        await shop.until("job-1", "failed")
+
+        failed = shop.datas("job-1")[-1]
+        assert isinstance(failed, JobFailed)
+        assert (failed.fault, failed.summary) == ("limit", "The checks still fail after 2 of 2 cycles.")
+
+
+async def test_a_stage_that_breaks_fails_the_job_with_its_trace_as_debug_id(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "fail_at": "deps"}))
+
+    await shop.until("job-1", "failed")
+
+    failed = shop.datas("job-1")[-1]
+    assert isinstance(failed, JobFailed)
+    assert (failed.fault, failed.debug_id) == ("job", job_trace("job-1").debug_id)
+    assert shop.story("job-1").endswith("scaffold code deps failed")
+
+
+async def test_a_job_that_came_back_passes_through_its_finished_stages_and_runs_none_of_them(shop: Shop) -> None:
+    slow = {"stages": {"scaffold": 600, "code": 600, "deps": 0, "checks": 0}}
+    await shop.dispatched("job-1", slow)
+    for word in ("started", "scaffold", "code", "deps", "given_back:lost", "dispatched"):
+        await shop.write("job-1", word)
+
+    shop.hand(shop.job("job-1"))
+
+    await shop.until("job-1", "ready")
+    assert shop.story("job-1").endswith("dispatched started (scaffold) (code) deps checks ready")
+
+
+async def test_the_duration_is_the_time_that_attempts_had_the_job(shop: Shop) -> None:
+    await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.3}})
+    for word in ("started", "scaffold", "given_back:drained"):
+        await shop.write("job-1", word)
+    await asyncio.sleep(0.5)  # it waits in the queue, which is no work
+
+    shop.hand(await shop.write("job-1", "dispatched"))
+    job = await shop.until("job-1", "ready")
+
+    assert job.duration_s is not None
+    assert 0.3 <= job.duration_s < 0.3 + 3
+    waited_s = (job.updated_at - job.created_at).total_seconds()
+    assert job.duration_s <= waited_s - 0.45
+
+
+# ── what is wrong before the first stage ──────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("content", "asked", "fault", "said"),
+    [
+        (None, {}, "system", "The job's input is not there any more."),
+        ({}, {"pipeline": "alchemy"}, "system", "There is no pipeline alchemy in the pool."),
+        ({"stages": {"code": -1}}, {}, "job", "The job's input is not what the pipeline needs."),
+    ],
+)
+async def test_what_cannot_be_run_fails_and_says_why(
+    shop: Shop, content: dict[str, Any] | None, asked: dict[str, Any], fault: str, said: str
+) -> None:
+    shop.hand(await shop.dispatched("job-1", content, **asked))
+
+    await shop.until("job-1", "failed")
+
+    failed = shop.datas("job-1")[-1]
+    assert isinstance(failed, JobFailed)
+    assert (failed.fault, failed.summary) == (fault, said)
+
+
+# ── told to stop ──────────────────────────────────────────────────────────────
+
+
+async def test_a_cancelled_job_ends_within_a_second_of_the_heartbeat_that_says_so(hasty: Shop) -> None:
+    hasty.hand(await hasty.dispatched("job-1", LONG))
+    await hasty.until("job-1", "code")
+
+    await hasty.write("job-1", "cancel_requested", by="ann")
+
+    await hasty.until("job-1", "cancelled", within_s=2)
+    cancelled = hasty.datas("job-1")[-1]
+    assert isinstance(cancelled, JobCancelled)
+    assert cancelled.by == "ann"
+
+
+async def test_a_hint_is_as_good_as_a_heartbeat(shop: Shop) -> None:
+    job = await shop.dispatched("job-1", LONG)
+    shop.hand(job)
+    await shop.until("job-1", "code")
+
+    shop.running(job).look_soon()  # it may be told before the log has it
+    await shop.write("job-1", "cancel_requested")
+
+    await shop.until("job-1", "cancelled", within_s=2)  # the next heartbeat would come after 5 s
+
+
+async def test_a_cancel_that_comes_between_two_stages_stands_in_the_place_of_the_next(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.4}}))
+    await shop.until("job-1", "code")
+
+    await shop.write("job-1", "cancel_requested")
+
+    await shop.until("job-1", "cancelled")
+    assert shop.story("job-1").endswith("code cancel_requested cancelled")
+
+
+async def test_a_stage_that_hears_no_sigterm_is_killed_with_all_that_it_started(hasty: Shop) -> None:
+    hasty.hand(await hasty.dispatched("job-1", {"do": "is_stubborn"}, pipeline="misbehaving"))
+    line = await eventually(lambda: hasty.lines.lines and hasty.lines.lines[0].line)
+    pids = [int(pid) for pid in str(line).removeprefix("pids=").split(",")]
+
+    await hasty.write("job-1", "cancel_requested")
+
+    await hasty.until("job-1", "cancelled", within_s=5)
+    assert [_lives(pid) for pid in pids] == [False, False]
+
+
+async def test_a_stage_that_is_ended_may_clear_up(hasty: Shop) -> None:
+    hasty.hand(await hasty.dispatched("job-1", {"do": "clears_up"}, pipeline="misbehaving"))
+    await hasty.until("job-1", "code")
+    await asyncio.sleep(0.1)  # it is in the middle of it
+
+    await hasty.write("job-1", "cancel_requested")
+
+    await hasty.until("job-1", "cancelled")
+    assert hasty.lines.lines[-1].line == "cleared up, cancelling is True"
+
+
+async def test_a_run_ends_at_its_deadline_whatever_the_clocks_of_the_machines_say(shop: Shop) -> None:
+    job = await shop.dispatched("job-1", LONG)
+    assert job.deadline is None
+    await shop.inputs.put("job-2", b"{}")
+    await shop.write("job-2", "queued", submission=job.submission)
+    in_half_a_second = STARTED_AT + timedelta(seconds=2, milliseconds=500)  # the dispatch is from second 2 of that year
+    await shop.inputs.put("job-2", b'{"stages": {"scaffold": 600}}')
+
+    shop.hand(await shop.write("job-2", "dispatched", deadline=in_half_a_second))
+
+    await shop.until("job-2", "failed", within_s=4)
+    failed = shop.datas("job-2")[-1]
+    assert isinstance(failed, JobFailed)
+    assert (failed.fault, failed.summary) == ("timeout", "The stage scaffold was ended at the deadline of its run.")
+
+
+async def test_a_drained_worker_hands_over_what_is_finished(spawner: Spawner, tmp_path: Path) -> None:
+    async with a_shop(spawner, tmp_path, drain_grace_s=0.4) as shop:
+        shop.hand(await shop.dispatched("job-1", {"stages": {"scaffold": 0, "code": 0, "deps": 600}}))
+        await shop.until("job-1", "deps")
+
+        await shop.attempts.stop()
+
+        handed = shop.datas("job-1")[-1]
+        assert isinstance(handed, JobGivenBack)
+        assert (handed.reason, handed.finished_stages) == ("drained", ("scaffold", "code"))
+
+
+async def test_late_in_the_grace_a_job_is_handed_over_between_two_stages(spawner: Spawner, tmp_path: Path) -> None:
+    async with a_shop(spawner, tmp_path, drain_grace_s=1.6) as shop:
+        shop.hand(await shop.dispatched("job-1", {"stages": {"scaffold": 0, "code": 1.2, "deps": 600}}))
+        await shop.until("job-1", "code")
+
+        await shop.attempts.stop()
+
+        assert shop.story("job-1").endswith(
+            "code deps given_back"
+        )  # that deps began is how the log knows of code's end
+        assert shop.job("job-1").finished_stages == ("scaffold", "code")
+
+
+async def test_early_in_the_grace_a_short_job_ends_by_itself(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.2}}))
+    await shop.until("job-1", "code")
+
+    await shop.attempts.stop()
+
+    assert shop.job("job-1").status == "ready"
+
+
+async def test_a_worker_that_drains_claims_nothing(shop: Shop) -> None:
+    job = await shop.dispatched("job-1", {"stages": QUICK})
+    await shop.attempts.stop()
+
+    dispatch = shop.hand(job)
+
+    await eventually(lambda: dispatch.naked)
+    assert shop.story("job-1") == "queued dispatched"
+
+
+# ── not ours any more ─────────────────────────────────────────────────────────
+
+
+async def test_an_attempt_whose_lease_has_ended_writes_nothing_and_has_no_process(hasty: Shop) -> None:
+    hasty.hand(await hasty.dispatched("job-1", {"do": "is_stubborn"}, pipeline="misbehaving"))
+    line = await eventually(lambda: hasty.lines.lines and hasty.lines.lines[0].line)
+    pids = [int(pid) for pid in str(line).removeprefix("pids=").split(",")]
+
+    hasty.scheduler.away = Unheard.SILENT
+
+    await eventually(lambda: not list(hasty.attempts))
+    assert [_lives(pid) for pid in pids] == [False, False]
+    assert hasty.story("job-1").endswith("scaffold code")
+
+
+async def test_an_attempt_goes_on_while_nobody_could_give_it_away(hasty: Shop) -> None:
+    hasty.hand(await hasty.dispatched("job-1", {"stages": {**QUICK, "code": 2}}))
+    await hasty.until("job-1", "code")
+
+    hasty.scheduler.away = Unheard.NOBODY  # for three leases
+
+    await hasty.until("job-1", "ready", within_s=5)
+
+
+async def test_a_zombie_writes_nothing_into_a_job_that_was_given_away(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.4}}))
+    await shop.until("job-1", "code")
+
+    await shop.write("job-1", "given_back:lost")
+
+    await eventually(lambda: not list(shop.attempts))
+    assert shop.story("job-1").endswith("code given_back")
+    assert "is not ours any more" in caplog.text
+
+
+async def test_a_claim_that_another_has_made_is_dropped(shop: Shop) -> None:
+    job = await shop.dispatched("job-1", {"stages": QUICK})
+    await shop.write("job-1", "started", worker="worker-2")
+    late = shop.hand(job)
+    late.record = shop.records("job-1")[1]
+
+    await eventually(lambda: late.acked)
+
+    assert shop.story("job-1") == "queued dispatched started"
+
+
+async def test_a_job_whose_end_was_asked_for_before_its_claim_is_cancelled_without_a_start(shop: Shop) -> None:
+    await shop.dispatched("job-1", {"stages": QUICK})
+    await shop.write("job-1", "cancel_requested")
+    job = shop.job("job-1")
+    dispatch = shop.hand(job)
+    dispatch.record = shop.records("job-1")[1]
+
+    await eventually(lambda: dispatch.acked)
+
+    assert shop.story("job-1") == "queued dispatched cancel_requested cancelled"
+
+
+async def test_a_stage_that_ends_while_the_log_is_away_is_written_when_it_is_back(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.2}}))
+    await shop.until("job-1", "code")
+
+    shop.log.wire.connected = False
+    await asyncio.sleep(0.6)  # the stage has ended meanwhile
+    meanwhile = shop.story("job-1")
+    shop.log.wire.connected = True
+
+    await shop.until("job-1", "ready")
+    assert meanwhile.endswith("code")
+
+
+# ── slots inside a job ────────────────────────────────────────────────────────
+
+
+async def test_a_provider_is_held_during_code_and_named_in_heartbeats(hasty: Shop) -> None:
+    job = await hasty.dispatched("job-1", {"stages": {**QUICK, "code": 0.5}, "provider": "ollama"})
+    hasty.hand(job)
+
+    lease = (await eventually(lambda: hasty.running_leases(job)))[0]
+    await hasty.until("job-1", "ready")
+
+    assert (lease.lease, lease.holder, lease.groups) == ("job-1-1-1", "job-1:1", ("llm:ollama", "llm:global"))
+    assert any(lease in beat.leases for beat in hasty.scheduler.beats)
+    assert hasty.scheduler.held == {}
+
+
+async def test_a_stage_waits_for_its_slots_and_holds_none_of_them_meanwhile(hasty: Shop) -> None:
+    hasty.scheduler.limits = {"group:project-1:db": 1}
+    hasty.scheduler.held["another"] = ("group:project-1:db",)
+    job = await hasty.dispatched("job-1", {"do": "waits_for_a_slot"}, pipeline="misbehaving")
+    hasty.hand(job)
+    await eventually(lambda: len(hasty.scheduler.asked) >= 2)  # it asks again, as a grant may be lost
+    waiting = dict(hasty.scheduler.held)
+
+    del hasty.scheduler.held["another"]
+
+    await hasty.until("job-1", "ready")
+    assert waiting == {"another": ("group:project-1:db",)}
+    asked = hasty.scheduler.asked[0]
+    assert (asked.groups, asked.ttl_ms) == (("llm:ollama", "llm:global", "group:project-1:db"), 7000)
+
+
+async def test_a_stage_that_will_not_wait_is_told_that_there_is_no_slot(shop: Shop) -> None:
+    shop.scheduler.limits = {"group:project-1:db": 0}
+
+    shop.hand(await shop.dispatched("job-1", {"do": "tries_a_slot"}, pipeline="misbehaving"))
+
+    await shop.until("job-1", "ready")
+    assert shop.lines.lines[0].line == "none: no slot of db within 0 s"
+
+
+async def test_a_slot_that_was_forced_free_breaks_off_what_needed_it(hasty: Shop) -> None:
+    hasty.hand(await hasty.dispatched("job-1", {"do": "loses_a_slot"}, pipeline="misbehaving"))
+    await eventually(lambda: hasty.lines.lines)
+
+    hasty.scheduler.lost.append("job-1-1-1")
+
+    await hasty.until("job-1", "ready")
+    assert hasty.lines.lines[-1].line == "lost: the slot of db was taken away"
+
+
+# ── strangers' code ───────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("deed", "summary"),
+    [
+        ("exits", "The stage code ended its own process."),
+        ("is_killed", "The stage code ended its own process."),
+        ("raises", "The stage code ended with ZeroDivisionError."),
+        ("talks_nonsense", "The stage code gave an answer that makes no sense."),
+        ("never_ends_its_line", "The stage code gave an answer that makes no sense."),
+        ("links_its_result", "The result cannot be read."),
+    ],
+)
+async def test_what_a_stage_does_to_itself_fails_its_job_and_tells_no_secret(
+    shop: Shop, deed: str, summary: str
+) -> None:
+    shop.hand(await shop.dispatched("job-1", {"do": deed}, pipeline="misbehaving"))
+
+    await shop.until("job-1", "failed")
+
+    failed = shop.datas("job-1")[-1]
+    assert isinstance(failed, JobFailed)
+    assert (failed.summary, failed.fault) == (summary, "job")
+    assert "/" not in failed.detail
+
+
+async def test_a_stage_sees_neither_credentials_nor_the_workers_files(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"do": "shows_its_environment"}, pipeline="misbehaving"))
+
+    await shop.until("job-1", "ready")
+
+    said = [line.line for line in shop.lines.lines]
+    names = {line.partition("=")[0] for line in said} - {"cwd", "descriptors"}
+    assert names <= {*PASSED_ON, "PYTHONPATH", "PYTHONUNBUFFERED", "HOME", "TMPDIR"}
+    home = str(shop.workspaces / "job-1-1" / "workspace")
+    assert {f"HOME={home}", f"TMPDIR={home}", f"cwd={home}"} <= set(said)
+    assert "hush" not in " ".join(said)
+
+
+async def test_a_long_line_and_a_long_log_are_cut_and_say_so(spawner: Spawner, tmp_path: Path) -> None:
+    async with a_shop(spawner, tmp_path, max_lines=10) as shop:
+        shop.hand(await shop.dispatched("job-1", {"do": "shouts"}, pipeline="misbehaving"))
+
+        await shop.until("job-1", "ready")
+
+        lines = [line.line for line in shop.lines.lines]
+        assert len(lines[0]) == 8192
+        assert lines[0].endswith("… [cut: the line has 20000 characters]")
+        assert len(lines) == 11
+        assert lines[-1] == "… [cut: the log of an attempt has at most 10 lines]"
+
+
+# ── what is seen of it ────────────────────────────────────────────────────────
+
+
+async def test_each_stage_is_a_span_of_the_jobs_own_trace(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_cycles": 1}))
+    await shop.until("job-1", "ready")
+
+    spans = shop.spans.get_finished_spans()
+
+    names = [span.name for span in spans]
+    assert names[0] == "process headgate.jobs.v1.{job}.{user}.{project}.dispatched.{pool}"
+    assert names[1:] == [f"stage {name}" for name in (*QUICK, *QUICK)]
+    trace = job_trace("job-1")
+    assert {span.context.trace_id for span in spans if span.context} == {trace.trace_id}
+    assert {span.parent.span_id for span in spans if span.parent} == {trace.root_span_id}
+    outcomes = [(span.attributes or {}).get("headgate.outcome") for span in spans[1:]]
+    assert outcomes == ["finished"] * 3 + ["checks_failed"] + ["finished"] * 4
+
+
+async def test_metrics_tell_stages_by_outcome_and_attempts_by_their_end(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "fail_at": "code"}))
+    await shop.until("job-1", "failed")
+
+    text = shop.metrics()
+
+    assert 'headgate_worker_jobs_running{pool="default"} 0.0' in text
+    assert 'headgate_worker_attempts_total{event="failed",pool="default"} 1.0' in text
+    assert 'headgate_worker_stage_seconds_count{outcome="finished",stage="scaffold"} 1.0' in text
+    assert 'headgate_worker_stage_seconds_count{outcome="failed",stage="code"} 1.0' in text
+
+
+def _lives(pid: int) -> bool:
+    """Whether it runs; one that has ended and that nobody has asked about yet does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

@@ -1,0 +1,180 @@
+"""The process that attempts are forked from: nothing it has forked outlives its worker, its lease or its own end."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from headgate_contracts import Stage
+from libs.runtime.eventually import eventually
+from services.worker.children import Child, Spawner, clean_environment
+from services.worker.errors import PipelinesNotLoaded, SpawnerDied
+from services.worker.messages import Begin, Ended, Line, RunStage
+from tests.fixtures.floor import children_of, lives
+
+MODULES = ["services.worker.rehearsal", "tests.fixtures.misbehaving"]
+HOLDER = """
+import asyncio, os, sys, time
+from services.worker.children import Spawner
+
+async def main():
+    spawner = Spawner(["services.worker.rehearsal"], environ=os.environ)
+    await spawner.start()
+    for number in range(3):
+        await spawner.spawn(f"job-{number}:1", until_ms=time.monotonic_ns() // 1_000_000 + 60_000)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+@pytest_asyncio.fixture
+async def spawner() -> AsyncIterator[Spawner]:
+    spawner = Spawner(MODULES, environ=os.environ)
+    await spawner.start()
+    yield spawner
+    await spawner.stop()
+
+
+def in_ms(duration_ms: int) -> int:
+    return time.monotonic_ns() // 1_000_000 + duration_ms
+
+
+async def begun(spawner: Spawner, folder: Path, *, do: str, until_ms: int = 0) -> Child:
+    """A process whose stage `code` does this."""
+    child = await spawner.spawn("job-1:1", until_ms=until_ms or in_ms(60_000))
+    begin = Begin(
+        job_id="job-1", project_id="p", pipeline="misbehaving", input=json.dumps({"do": do}), workspace=str(folder)
+    )
+    await child.tell(begin)
+    await child.tell(RunStage(stage=Stage.CODE, iteration=1))
+    return child
+
+
+async def pids_told(child: Child) -> list[int]:
+    said = await child.hear()
+    assert isinstance(said, Line)
+    return [int(pid) for pid in said.line.removeprefix("pids=").split(",")]
+
+
+async def test_the_pipelines_are_loaded_once_and_named(spawner: Spawner) -> None:
+    assert spawner.pipelines == {"rehearsal", "misbehaving"}
+
+
+async def test_a_process_lives_no_longer_than_it_was_given_though_it_hears_no_signal(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    child = await begun(spawner, tmp_path, do="is_stubborn", until_ms=in_ms(1500))
+    pids = await pids_told(child)
+
+    code = await asyncio.wait_for(child.ended(), 5)
+    await child.end()
+
+    assert code == -signal.SIGKILL
+    assert not any(map(lives, pids))
+
+
+async def test_a_prolonged_process_lives_on(spawner: Spawner, tmp_path: Path) -> None:
+    child = await begun(spawner, tmp_path, do="clears_up", until_ms=in_ms(400))
+
+    child.prolong(in_ms(60_000))
+    await asyncio.sleep(0.8)
+
+    assert child.code is None
+    await child.end()
+
+
+async def test_a_process_that_is_ended_with_a_grace_ends_by_itself(spawner: Spawner, tmp_path: Path) -> None:
+    child = await begun(spawner, tmp_path, do="clears_up")
+    await asyncio.sleep(0.3)
+
+    await child.end(grace_s=5)
+
+    assert child.code == 128 + signal.SIGTERM
+
+
+async def test_the_end_of_a_process_ends_what_it_started(spawner: Spawner, tmp_path: Path) -> None:
+    child = await begun(spawner, tmp_path, do="is_stubborn")
+    leader, started = await pids_told(child)
+
+    os.kill(leader, signal.SIGKILL)
+    await asyncio.wait_for(child.ended(), 5)
+    await child.end()
+
+    assert not lives(started)
+
+
+async def test_a_worker_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLDER, env=clean_environment(os.environ), cwd=tmp_path
+    )
+    forked = await eventually(lambda: _of_three(worker.pid), within_s=20)
+    spawner = children_of(worker.pid)
+
+    worker.kill()
+    await worker.wait()
+
+    await eventually(lambda: not any(map(lives, [*forked, *spawner])), within_s=5)
+
+
+def _of_three(pid: int) -> list[int]:
+    forked = [grandchild for child in children_of(pid) for grandchild in children_of(child)]
+    return forked if len(forked) == 3 else []
+
+
+async def test_a_spawner_that_dies_is_noticed_and_whoever_waits_is_told_that_nobody_knows(tmp_path: Path) -> None:
+    spawner = Spawner(MODULES, environ=os.environ)
+    await spawner.start()
+    child = await begun(spawner, tmp_path, do="clears_up")
+    assert spawner._process is not None
+
+    os.kill(spawner._process.pid, signal.SIGKILL)
+
+    with pytest.raises(SpawnerDied):
+        await asyncio.wait_for(spawner.ended(), 5)
+    assert await asyncio.wait_for(child.ended(), 5) is None
+    await child.end()
+    await spawner.stop()
+
+
+async def test_a_spawner_that_is_stopped_has_not_died(spawner: Spawner) -> None:
+    await spawner.stop()
+    await spawner.stop()
+
+    await asyncio.wait_for(spawner.ended(), 5)
+
+
+async def test_a_pipeline_that_cannot_be_loaded_is_said_by_name() -> None:
+    spawner = Spawner(["services.worker.rehearsal", "services.worker.domain"], environ=os.environ)
+
+    with pytest.raises(PipelinesNotLoaded, match=r"services\.worker\.domain is no pipeline"):
+        await spawner.start()
+
+
+async def test_fifty_attempts_at_once_each_get_their_own_answers(spawner: Spawner, tmp_path: Path) -> None:
+    async def one(number: int) -> list[str]:
+        home = tmp_path / str(number)
+        home.mkdir()
+        child = await spawner.spawn(f"job-{number}:1", until_ms=in_ms(60_000))
+        content = json.dumps({"stages": {"code": 0}, "log_lines": 3})
+        await child.tell(
+            Begin(job_id=f"job-{number}", project_id="p", pipeline="rehearsal", input=content, workspace=str(home))
+        )
+        await child.tell(RunStage(stage=Stage.CODE, iteration=number + 1))
+        said: list[str] = []
+        while isinstance(word := await child.hear(), Line):
+            said.append(word.line)
+        assert isinstance(word, Ended)
+        await child.end()
+        return said
+
+    told = await asyncio.gather(*(one(number) for number in range(50)))
+
+    assert told == [[f"line {line} of 3 of cycle {number + 1}" for line in (1, 2, 3)] for number in range(50)]

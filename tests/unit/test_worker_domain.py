@@ -1,0 +1,263 @@
+"""What a worker decides: each outcome by itself, and every decision legal on every life a job can have had."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+
+from headgate_contracts import Job, JobEvent, Status, Writer, advance, fold
+from headgate_contracts.events import JobAwaitingConfirmation, JobData, JobDispatched, JobFailed, JobStage
+from headgate_contracts.vocabulary import Fault
+from libs.policy import Policy
+from services.worker.domain import (
+    ChecksFailed,
+    Claimable,
+    Failed,
+    Interruption,
+    Lease,
+    Stale,
+    ToCancel,
+    after_failed_checks,
+    broken_off,
+    cancel,
+    claim,
+    event_about,
+    fail,
+    finish,
+    give_back,
+    hands_over,
+    next_stage,
+    run_budget_s,
+    still_ours,
+    worked_s,
+    worth_of,
+)
+from tests.fixtures.lives import STARTED_AT, event_id, job_after, life_of, lives, submission
+
+CYCLE = "scaffold code deps checks"
+POLICY = Policy()
+DEBUG = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+def after_checks(story: str, policy: Policy = POLICY) -> JobData:
+    job = job_after(f"queued dispatched started {story}")
+    return after_failed_checks(job, ChecksFailed("2 failed"), policy=policy, now=STARTED_AT, debug_id=DEBUG)
+
+
+def written(job: Job, data: JobData) -> Job:
+    """The job after the event; refused where the contracts do not allow it."""
+    return advance(job, event_about(job, data, event_id=event_id("w"), now=STARTED_AT))
+
+
+# ── what a message of the pool is worth ───────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("story", "worth"),
+    [
+        ("queued dispatched", Claimable()),
+        ("queued dispatched cancel_requested", ToCancel()),
+        ("queued dispatched started", Stale("claimed by worker-1")),
+        ("queued dispatched started scaffold", Stale("the job is scaffold in attempt 1")),
+        ("queued dispatched given_back:lost", Stale("the job is queued in attempt 1")),
+        ("queued dispatched given_back:lost dispatched", Stale("the job is starting in attempt 2")),
+        ("queued dispatched cancelled", Stale("the job is cancelled in attempt 1")),
+    ],
+)
+def test_only_an_attempt_that_waits_for_a_worker_is_to_be_had(story: str, worth: object) -> None:
+    dispatched = life_of(story="queued dispatched")[-1].data
+    assert isinstance(dispatched, JobDispatched)
+
+    assert worth_of(job_after(story), dispatched) == worth
+
+
+def test_a_job_that_the_log_does_not_know_is_not_to_be_had() -> None:
+    dispatched = life_of(story="queued dispatched")[-1].data
+    assert isinstance(dispatched, JobDispatched)
+
+    assert worth_of(None, dispatched) == Stale("the log does not know the job")
+
+
+@pytest.mark.parametrize(
+    ("story", "ours"),
+    [
+        ("queued dispatched started", True),
+        ("queued dispatched started scaffold cancel_requested", True),
+        ("queued dispatched", False),
+        ("queued dispatched started given_back:lost", False),
+        ("queued dispatched started given_back:lost dispatched started", False),
+        (f"queued dispatched started {CYCLE} ready", False),
+    ],
+)
+def test_an_attempt_is_ours_while_it_runs_and_bears_our_name(story: str, *, ours: bool) -> None:
+    assert still_ours(job_after(story), attempt=1, worker="worker-1") is ours
+
+
+def test_an_attempt_that_bears_another_name_is_not_ours() -> None:
+    assert not still_ours(job_after("queued dispatched started"), attempt=1, worker="worker-2")
+
+
+# ── what follows ──────────────────────────────────────────────────────────────
+
+
+def test_a_new_job_runs_the_four_stages_in_order() -> None:
+    job, seen = job_after("queued dispatched started"), []
+    for _ in range(4):
+        data = next_stage(job)
+        seen.append((data.stage, data.iteration, data.restored))
+        job = written(job, data)
+
+    assert seen == [(stage, 1, False) for stage in CYCLE.split()]
+
+
+def test_a_job_that_came_back_restores_what_was_finished_and_runs_the_rest() -> None:
+    job, seen = job_after("queued dispatched started scaffold code given_back:lost dispatched started"), []
+    for _ in range(4):
+        data = next_stage(job)
+        seen.append((data.stage, data.restored))
+        job = written(job, data)
+
+    assert seen == [("scaffold", True), ("code", False), ("deps", False), ("checks", False)]
+
+
+def test_failed_checks_begin_the_next_cycle_while_the_batch_lasts() -> None:
+    data = after_checks(CYCLE)
+
+    assert isinstance(data, JobStage)
+    assert (data.stage, data.iteration, data.restored) == ("scaffold", 2, False)
+
+
+def test_failed_checks_ask_when_the_batch_is_used_up() -> None:
+    data = after_checks(f"{CYCLE} {CYCLE} {CYCLE}")
+
+    assert isinstance(data, JobAwaitingConfirmation)
+    assert (data.iterations_used, data.next_batch) == (3, 3)
+    assert data.expires_at == STARTED_AT + timedelta(hours=24)
+
+
+def test_the_last_batch_is_no_larger_than_what_the_hard_cap_leaves() -> None:
+    policy = Policy.model_validate({"tiers": {"partner": {"cycles_per_batch": 3, "hard_cap": 4}}})
+
+    data = after_checks(f"{CYCLE} {CYCLE} {CYCLE}", policy)
+
+    assert isinstance(data, JobAwaitingConfirmation)
+    assert data.next_batch == 1
+
+
+def test_a_confirmation_grants_one_more_batch() -> None:
+    three = f"{CYCLE} {CYCLE} {CYCLE} awaiting_confirmation confirmed dispatched started"
+
+    after_fourth, after_fifth = after_checks(f"{three} {CYCLE}"), after_checks(f"{three} {CYCLE} {CYCLE}")
+
+    assert isinstance(after_fourth, JobStage)  # the test's life grants two
+    assert isinstance(after_fifth, JobAwaitingConfirmation)
+
+
+def test_at_the_hard_cap_the_job_fails_whatever_was_granted() -> None:
+    policy = Policy.model_validate({"tiers": {"partner": {"cycles_per_batch": 2, "hard_cap": 2}}})
+
+    data = after_checks(f"{CYCLE} {CYCLE}", policy)
+
+    assert isinstance(data, JobFailed)
+    assert (data.fault, data.debug_id) == (Fault.LIMIT, DEBUG)
+    assert data.detail == "2 failed"
+
+
+@given(life=lives(ends=False))
+def test_whatever_a_worker_decides_is_legal_on_every_life(life: list[JobEvent]) -> None:
+    job = fold(life)
+    if not job.status.is_running:
+        return
+    if job.status is Status.STARTING and job.worker is None:
+        job = written(job, claim(job, "worker-1"))
+    failed = Failed("It broke.", "There.")
+
+    for data in (next_stage(job), cancel(job), give_back(job), fail(job, failed, debug_id=DEBUG)):
+        assert written(job, data).status is data.status
+    if job.status is Status.CHECKS:
+        red = ChecksFailed("red")
+        written(job, finish(job, result="job-1-1", duration_s=1.5))
+        written(job, after_failed_checks(job, red, policy=POLICY, now=STARTED_AT, debug_id=DEBUG))
+
+
+@given(life=lives(ends=False))
+def test_every_event_of_a_worker_is_signed_by_it(life: list[JobEvent]) -> None:
+    job = fold(life)
+    if not job.status.is_running:
+        return
+
+    event = event_about(job, cancel(job), event_id=event_id("w"), now=STARTED_AT)
+
+    assert (event.writer, event.sequence) == (Writer.WORKER, job.sequence + 1)
+
+
+# ── broken off ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("why", "event"),
+    [
+        (Interruption.CANCELLED, "cancelled"),
+        (Interruption.TIMED_OUT, "failed"),
+        (Interruption.DRAINED, "given_back"),
+        (Interruption.LOST, None),
+    ],
+)
+def test_what_an_interruption_makes_of_a_job(why: Interruption, event: str | None) -> None:
+    job = job_after("queued dispatched started scaffold code cancel_requested")
+
+    data = broken_off(job, why, debug_id=DEBUG)
+
+    assert (data and data.EVENT.value) == event
+    assert data is None or written(job, data)
+
+
+def test_of_two_interruptions_the_one_that_leaves_less_counts() -> None:
+    assert max(Interruption.DRAINED, Interruption.CANCELLED) is Interruption.CANCELLED
+    assert max(Interruption.LOST, Interruption.CANCELLED) is Interruption.LOST
+
+
+@pytest.mark.parametrize(("draining_ms", "over"), [(0, False), (2999, False), (3000, True), (6000, True)])
+def test_from_half_of_the_grace_on_a_job_is_handed_over_between_stages(draining_ms: int, *, over: bool) -> None:
+    assert hands_over(draining_ms=draining_ms, grace_ms=6000) is over
+
+
+# ── times ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_lease_is_counted_from_when_the_heartbeat_was_sent_and_never_shortened() -> None:
+    lease = Lease(1000).kept(sent_ms=500, lease_ms=3000)
+
+    assert lease == Lease(3500)
+    assert lease.kept(sent_ms=100, lease_ms=3000) == lease
+    assert lease.longer(250) == Lease(3750)
+    assert (lease.ended(3499), lease.ended(3500)) == (False, True)
+
+
+def test_a_run_has_the_time_that_its_dispatch_says() -> None:
+    job = job_after("queued dispatched").model_copy(update={"deadline": STARTED_AT + timedelta(seconds=90)})
+
+    assert run_budget_s(job, dispatched_at=STARTED_AT, policy=POLICY) == 90
+    assert run_budget_s(job, dispatched_at=STARTED_AT + timedelta(hours=1), policy=POLICY) == 0
+
+
+def test_a_run_without_a_deadline_has_what_it_asked_for_or_what_policy_gives() -> None:
+    asked = job_after("queued dispatched", submission=submission(run_timeout_s=60))
+
+    assert run_budget_s(asked, dispatched_at=STARTED_AT, policy=POLICY) == 60
+    assert run_budget_s(job_after("queued dispatched"), dispatched_at=STARTED_AT, policy=POLICY) == 21_600
+
+
+def test_the_time_of_earlier_attempts_is_what_they_ran_and_not_what_they_waited() -> None:
+    story = (
+        f"queued dispatched started scaffold given_back:lost dispatched started {CYCLE} awaiting_confirmation confirmed"
+    )
+    history = [(event, event.time) for event in life_of(story=story)]  # a second each
+
+    assert worked_s(history) == 2 + 5
+
+
+def test_an_attempt_that_runs_still_is_not_counted() -> None:
+    history = [(event, event.time) for event in life_of(story="queued dispatched started scaffold")]
+
+    assert worked_s(history) == 0

@@ -1,0 +1,270 @@
+"""How work is claimed: races, stale messages, and a worker that is told to stop in the middle."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import pytest_asyncio
+
+from headgate_contracts import Job
+from libs.eventlog import Appended, Record, Unreadable
+from libs.eventlog.folding import job_in
+from libs.eventlog.memory import Fate, MemoryLog, MemoryServer
+from libs.policy import Policy
+from libs.runtime.telemetry import Telemetry
+from services.worker.intake import Intake, take
+from services.worker.process import Limits
+from services.worker.run import Tools
+from services.worker.signals import Signals
+from tests.fixtures.lives import event_id, step
+from tests.fixtures.logs import HastyClock
+
+LIMITS = Limits(workspaces=Path("/nowhere"), end_grace_s=1, max_lines=1, max_result_bytes=1)
+
+
+class Dispatch:
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.acked = self.naked = False
+
+    async def ack(self) -> None:
+        self.acked = True
+
+    async def nak(self) -> None:
+        self.naked = True
+
+
+class Scene:
+    """A log, one job in it, and any number of workers."""
+
+    def __init__(self) -> None:
+        self.clock = HastyClock()
+        self.server = MemoryServer(self.clock, epoch="E1")
+        self._ids = count()
+        self._telemetry = Telemetry("worker", instance="w", logs=None)
+
+    async def write(self, *words: str) -> None:
+        log = MemoryLog(self.server, clock=self.clock)
+        for word in words:
+            event = step(self.job or "job-1", word, salt=str(next(self._ids)))
+            assert isinstance(await log.append(event, after=self.job), Appended)
+
+    def worker(self, name: str = "worker-1", *, fate: Any = lambda _: Fate.ARRIVES) -> Tools:
+        """Of its tools a claim needs these alone."""
+        nothing = cast("Any", None)
+        return Tools(
+            worker=name,
+            policy=Policy(),
+            limits=LIMITS,
+            log=MemoryLog(self.server, clock=self.clock, fate=fate, settle_within_s=1),
+            inputs=nothing,
+            results=nothing,
+            scheduler=nothing,
+            spawner=nothing,
+            pump=nothing,
+            signals=Signals(self._telemetry, pool="default"),
+            clock=self.clock,
+            new_id=lambda: event_id(name, next(self._ids)),
+        )
+
+    def dispatch(self, number: int = 2) -> Dispatch:
+        return Dispatch(self.server._kept[number - 1].record())
+
+    @property
+    def job(self) -> Job | None:
+        return job_in([kept.record() for kept in self.server._kept])
+
+    @property
+    def story(self) -> str:
+        return " ".join(kept.message.subject.split(".")[6] for kept in self.server._kept)
+
+
+@pytest_asyncio.fixture
+async def scene() -> AsyncIterator[Scene]:
+    scene = Scene()
+    await scene.write("queued", "dispatched")
+    yield scene
+
+
+async def test_a_claim_is_the_event_started_and_the_message_is_done_with(scene: Scene) -> None:
+    dispatch = scene.dispatch()
+
+    claimed = await take(dispatch, scene.worker(), wanted=lambda: True)
+
+    assert claimed is not None
+    assert (claimed.job.worker, claimed.job.holder) == ("worker-1", "job-1:1")
+    assert dispatch.acked
+    assert scene.story == "queued dispatched started"
+
+
+async def test_of_two_workers_with_the_same_message_one_has_the_job(scene: Scene) -> None:
+    dispatches = [scene.dispatch(), scene.dispatch()]
+
+    claims = await asyncio.gather(
+        take(dispatches[0], scene.worker("worker-1"), wanted=lambda: True),
+        take(dispatches[1], scene.worker("worker-2"), wanted=lambda: True),
+    )
+
+    assert [claim is None for claim in claims].count(False) == 1
+    assert all(dispatch.acked for dispatch in dispatches)
+    assert scene.story == "queued dispatched started"
+
+
+async def test_a_stale_message_is_dropped_and_nothing_is_written(scene: Scene) -> None:
+    await scene.write("given_back:lost", "dispatched")
+    dispatch = scene.dispatch(2)
+
+    assert await take(dispatch, scene.worker(), wanted=lambda: True) is None
+    assert dispatch.acked
+    assert scene.story == "queued dispatched given_back dispatched"
+
+
+async def test_a_job_whose_end_was_asked_for_is_ended_and_not_started(scene: Scene) -> None:
+    await scene.write("cancel_requested")
+
+    claimed = await take(scene.dispatch(), scene.worker(), wanted=lambda: True)
+
+    assert claimed is None
+    assert scene.story == "queued dispatched cancel_requested cancelled"
+
+
+async def test_a_wish_that_overtakes_the_claim_ends_the_job(scene: Scene) -> None:
+    tools, wished = scene.worker(), asyncio.Event()
+    log = tools.log
+
+    class Overtaken:
+        """Somebody asks for the job's end between our look and our claim."""
+
+        async def read(self, job_id: str, *, after: int = 0) -> list[Record]:
+            records = await log.read(job_id, after=after)
+            if not wished.is_set():
+                wished.set()
+                await scene.write("cancel_requested")
+            return records
+
+        async def append(self, event: Any, *, after: Job | None, traceparent: str | None = None) -> Any:
+            return await log.append(event, after=after)
+
+    object.__setattr__(tools, "log", Overtaken())
+
+    claimed = await take(scene.dispatch(), tools, wanted=lambda: True)
+
+    assert claimed is None
+    assert scene.story == "queued dispatched cancel_requested cancelled"
+
+
+async def test_what_is_no_dispatch_is_dropped_and_said(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    good = scene.dispatch()
+    dispatch = Dispatch(Record(7, good.record.at, Unreadable("headgate.jobs.v1.x", "no JSON")))
+
+    assert await take(dispatch, scene.worker(), wanted=lambda: True) is None
+    assert dispatch.acked
+    assert "record 7" in caplog.text
+
+
+async def test_a_worker_that_is_told_to_stop_hands_the_message_to_another(scene: Scene) -> None:
+    dispatch = scene.dispatch()
+
+    claimed = await take(dispatch, scene.worker(), wanted=lambda: False)
+
+    assert claimed is None
+    assert (dispatch.acked, dispatch.naked) == (False, True)
+    assert scene.story == "queued dispatched"
+
+
+async def test_a_worker_that_is_told_to_stop_while_the_log_is_away_hands_the_message_back(scene: Scene) -> None:
+    dispatch, tools = scene.dispatch(), scene.worker()
+    wanted = iter([True, True, True, False])
+    cast("MemoryLog", tools.log).wire.connected = False
+
+    claimed = await take(dispatch, tools, wanted=lambda: next(wanted, False))
+
+    assert claimed is None
+    assert (dispatch.acked, dispatch.naked) == (False, True)
+
+
+async def test_a_claim_whose_answer_was_lost_is_ours(scene: Scene) -> None:
+    fates = iter([Fate.UNHEARD, *[Fate.LOST] * 30])
+
+    claimed = await take(scene.dispatch(), scene.worker(fate=lambda _: next(fates, Fate.ARRIVES)), wanted=lambda: True)
+
+    assert claimed is not None
+    assert scene.story == "queued dispatched started"
+
+
+class Pool:
+    """Hands out numbers to whoever waits, and counts who waits."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Any] = asyncio.Queue()
+        self.waiting = 0
+
+    async def next(self) -> Any:
+        self.waiting += 1
+        try:
+            return await self.queue.get()
+        finally:
+            self.waiting -= 1
+
+
+async def test_each_free_slot_has_one_open_request_and_a_busy_one_has_none() -> None:
+    pool, done = Pool(), asyncio.Event()
+    intake = Intake(pool, lambda _: asyncio.create_task(_until(done)), slots=3)
+    await intake.start()
+    await breathe()
+    at_first = pool.waiting
+
+    pool.queue.put_nowait(1)
+    await breathe()
+    with_one_busy = pool.waiting
+    done.set()
+    await breathe()
+
+    assert (at_first, with_one_busy, pool.waiting) == (3, 2, 3)
+    await intake.stop()
+
+
+async def test_stopping_the_intake_ends_requests_and_no_attempt() -> None:
+    pool, done = Pool(), asyncio.Event()
+    attempts: list[asyncio.Task[None]] = []
+
+    def serve(_: object) -> asyncio.Task[None]:
+        attempts.append(asyncio.create_task(_until(done)))
+        return attempts[-1]
+
+    intake = Intake(pool, serve, slots=2)
+    await intake.start()
+    pool.queue.put_nowait(1)
+    await breathe()
+
+    await intake.stop()
+    await intake.stop()
+
+    assert pool.waiting == 0
+    assert not attempts[0].done()
+    done.set()
+    await attempts[0]
+
+
+async def test_a_fault_of_the_pool_ends_the_intake_with_it() -> None:
+    class Broken(Pool):
+        async def next(self) -> Any:
+            raise PermissionError("no")
+
+    intake = Intake(Broken(), lambda _: asyncio.create_task(_until(asyncio.Event())), slots=1)
+    await intake.start()
+
+    with pytest.raises(PermissionError):
+        await intake.ended()
+
+
+async def _until(done: asyncio.Event) -> None:
+    await done.wait()
+
+
+async def breathe() -> None:
+    for _ in range(6):
+        await asyncio.sleep(0)

@@ -1,0 +1,287 @@
+"""What an author of a pipeline meets: its parts, its slots, its result, and the rehearsal as an example."""
+
+import asyncio
+import io
+import os
+import tarfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headgate_contracts import Stage
+from services.worker.messages import MAX_MESSAGE_BYTES, Line, read_by_parent
+from services.worker.packing import ResultTooLarge, pack
+from services.worker.pipeline import (
+    ChecksFailed,
+    Context,
+    NoSlot,
+    Pipeline,
+    PipelineBroken,
+    SlotLost,
+    Slots,
+    StageFailed,
+    load_pipelines,
+    stage,
+)
+from services.worker.rehearsal import RehearsalInput, pipeline, read_input
+
+
+class Link:
+    """A worker that grants what it is asked for, or does not."""
+
+    def __init__(self, *, grants: bool = True) -> None:
+        self.cancelling = False
+        self.lines: list[str] = []
+        self.acts: list[str] = []
+        self.grants = grants
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+    async def acquire(self, slots: Slots) -> bool:
+        self.acts.append(f"acquire {slots}")
+        return self.grants
+
+    def extend(self) -> None:
+        self.acts.append("extend")
+
+    def give_up(self, slots: Slots) -> None:
+        self.acts.append(f"give up {slots}")
+
+
+def context(link: Link, workspace: Path, at: Stage = Stage.CODE, content: Any = None, iteration: int = 1) -> Context:
+    return Context("job-1", "project-1", at, iteration, workspace, content or RehearsalInput(), link)
+
+
+# ── a pipeline ────────────────────────────────────────────────────────────────
+
+
+def test_a_pipeline_needs_each_stage_once() -> None:
+    with pytest.raises(PipelineBroken, match="each of scaffold, code, deps, checks exactly once"):
+        Pipeline("half", pipeline.steps[:3])
+    with pytest.raises(PipelineBroken):
+        Pipeline("double", (*pipeline.steps, pipeline.steps[0]))
+
+
+def test_a_stage_that_there_is_not_is_refused_when_it_is_written_down() -> None:
+    with pytest.raises(ValueError, match="deploy"):
+        stage("deploy")(pipeline.steps[0].run)
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        ("services.worker.nothing", "No module named"),
+        ("services.worker.domain", "it has no `pipeline"),
+    ],
+)
+def test_a_module_without_a_pipeline_is_refused_by_name(module: str, why: str) -> None:
+    with pytest.raises(PipelineBroken, match=why) as broken:
+        load_pipelines([module])
+
+    assert module in str(broken.value)
+    assert "HEADGATE_PIPELINES" in str(broken.value)
+
+
+def test_two_pipelines_of_one_name_are_refused() -> None:
+    with pytest.raises(PipelineBroken, match="named rehearsal too"):
+        load_pipelines(["services.worker.rehearsal", "services.worker.rehearsal"])
+
+
+# ── slots ─────────────────────────────────────────────────────────────────────
+
+
+async def test_slots_are_held_for_the_length_of_the_block(tmp_path: Path) -> None:
+    link = Link()
+    ctx = context(link, tmp_path)
+
+    async with ctx.slots(providers=("ollama",), groups=("db",)):
+        ctx.extend()
+
+    assert link.acts == ["acquire ollama, db", "extend", "give up ollama, db"]
+
+
+async def test_without_a_slot_the_block_is_not_entered(tmp_path: Path) -> None:
+    with pytest.raises(NoSlot, match="no slot of db within 0 s"):
+        async with context(Link(grants=False), tmp_path).group("db", wait_s=0):
+            raise AssertionError("entered")
+
+
+async def test_a_lost_slot_breaks_the_block_off(tmp_path: Path) -> None:
+    link = Link()
+    slots = context(link, tmp_path).group("db")
+
+    async def needs_it() -> None:
+        async with slots:
+            await asyncio.sleep(60)
+
+    needing = asyncio.create_task(needs_it())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    slots.lose()
+    slots.lose()
+
+    with pytest.raises(SlotLost):
+        await needing
+    assert link.acts[-1] == "give up db"
+
+
+async def test_a_stage_that_is_cancelled_inside_a_block_is_cancelled_and_not_merely_robbed(tmp_path: Path) -> None:
+    slots = context(Link(), tmp_path).group("db")
+
+    async def needs_it() -> None:
+        async with slots:
+            await asyncio.sleep(60)
+
+    needing = asyncio.create_task(needs_it())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    slots.lose()
+    needing.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await needing
+
+
+# ── the rehearsal ─────────────────────────────────────────────────────────────
+
+
+def test_an_input_may_say_nothing_and_may_say_more_than_the_rehearsal_knows() -> None:
+    assert read_input("{}") == read_input('{"prompt": "a URL shortener"}') == RehearsalInput()
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('{"stages": {"deploy": 1}}', "stages.deploy"),
+        ('{"stages": {"code": -1}}', "stages.code"),
+        ('{"stages": {"code": 1e999}}', "stages.code"),
+        ('{"fail_at": "nowhere"}', "fail_at"),
+        ('{"failing_cycles": "many"}', "failing_cycles"),
+        ('{"log_lines": 10000000}', "log_lines"),
+        ('{"provider": "a b"}', "provider"),
+        ("[]", "input"),
+        ("nonsense", "input"),
+    ],
+)
+def test_a_wrong_input_is_refused_by_the_name_of_its_field(text: str, field: str) -> None:
+    with pytest.raises(ValueError, match=f"^{field}"):
+        read_input(text)
+
+
+async def test_the_rehearsal_says_as_much_as_it_is_asked_for_while_it_holds_its_provider(tmp_path: Path) -> None:
+    link = Link()
+    asked = RehearsalInput(stages={Stage.CODE: 0.0}, log_lines=2, provider="ollama")
+
+    await pipeline.step(Stage.CODE).run(context(link, tmp_path, content=asked))
+
+    assert link.lines == ["line 1 of 2 of cycle 1", "line 2 of 2 of cycle 1"]
+    assert link.acts == ["acquire ollama", "give up ollama"]
+
+
+@pytest.mark.parametrize(("iteration", "passes"), [(1, False), (2, False), (3, True)])
+async def test_the_first_cycles_fail_and_then_it_passes(tmp_path: Path, iteration: int, *, passes: bool) -> None:
+    asked = RehearsalInput(stages={Stage.CHECKS: 0.0}, failing_cycles=2)
+    ctx = context(Link(), tmp_path, Stage.CHECKS, asked, iteration)
+
+    if passes:
+        await pipeline.step(Stage.CHECKS).run(ctx)
+        assert (ctx.result / "rehearsal.json").is_file()
+    else:
+        with pytest.raises(ChecksFailed):
+            await pipeline.step(Stage.CHECKS).run(ctx)
+
+
+async def test_it_breaks_where_it_is_asked_to_and_nowhere_else(tmp_path: Path) -> None:
+    asked = RehearsalInput(stages=dict.fromkeys(Stage, 0.0), fail_at=Stage.DEPS)
+
+    await pipeline.step(Stage.SCAFFOLD).run(context(Link(), tmp_path, Stage.SCAFFOLD, asked))
+    with pytest.raises(StageFailed):
+        await pipeline.step(Stage.DEPS).run(context(Link(), tmp_path, Stage.DEPS, asked))
+
+
+# ── results ───────────────────────────────────────────────────────────────────
+
+
+def test_a_result_holds_plain_files_and_folders_and_nothing_of_the_machine(tmp_path: Path) -> None:
+    folder = tmp_path / "result"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "run").write_text("#!/bin/sh\n", encoding="utf-8")
+    (folder / "bin" / "run").chmod(0o700)
+    (folder / "read.me").write_text("hello", encoding="utf-8")
+    (folder / "passwd").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "pipe")
+
+    size = pack(folder, tmp_path / "out.tar.gz", max_bytes=100_000)
+
+    content = (tmp_path / "out.tar.gz").read_bytes()
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        seen = {member.name: (member.isfile(), member.mode, member.uid, member.mtime) for member in archive}
+    assert size == len(content)
+    assert seen == {
+        "bin": (False, 0o755, 0, 0),
+        "bin/run": (True, 0o755, 0, 0),
+        "read.me": (True, 0o644, 0, 0),
+    }
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text("a", encoding="utf-8")
+        pack(tmp_path / name, tmp_path / f"{name}.tar.gz", max_bytes=100_000)
+
+    assert (tmp_path / "one.tar.gz").read_bytes() == (tmp_path / "two.tar.gz").read_bytes()
+
+
+def test_a_job_that_made_nothing_has_no_result(tmp_path: Path) -> None:
+    assert pack(tmp_path / "result", tmp_path / "out.tar.gz", max_bytes=1000) is None
+
+
+def test_a_result_beyond_the_bound_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "result").mkdir()
+    (tmp_path / "result" / "noise").write_bytes(os.urandom(5000))
+
+    with pytest.raises(ResultTooLarge, match="1000 bytes"):
+        pack(tmp_path / "result", tmp_path / "out.tar.gz", max_bytes=1000)
+
+
+# ── what a process may say ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"null",
+        b"{}",
+        b'{"kind": "begin"}',
+        b'{"kind": "line", "line": 7}',
+        b'{"kind": "line", "line": "x", "job_id": "another"}',
+        b'{"kind": "acquire", "lease": 0, "groups": ["db"]}',
+        b'{"kind": "acquire", "lease": 1, "groups": ["llm:ollama"]}',
+        b'{"kind": "acquire", "lease": 1, "groups": ["a", "b", "c", "d", "e", "f", "g", "h", "i"]}',
+        b'{"kind": "ended", "outcome": "failed", "fault": "limit"}',
+        b'{"kind": "packed", "size": -1}',
+    ],
+)
+def test_what_is_none_of_the_words_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        read_by_parent(line)
+
+
+def test_the_longest_log_line_fits_into_a_message() -> None:
+    assert len(Line(line="\x00" * 8192).encoded()) < MAX_MESSAGE_BYTES
+
+
+def test_a_context_is_what_its_attempt_is(tmp_path: Path) -> None:
+    ctx = context(Link(), tmp_path, content=SimpleNamespace(x=1))
+
+    ctx.log("one\ntwo")
+    ctx.log("")
+
+    assert ctx.result == tmp_path / "result"
+    assert ctx.input.x == 1
+    assert ctx._link.lines == ["one", "two", ""]  # type: ignore[attr-defined]
