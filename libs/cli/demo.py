@@ -1,0 +1,132 @@
+"""`headgate demo`: the whole system in a folder of its own, four jobs, and a word about each thing that is seen."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from headgate_contracts.vocabulary import Tier
+from libs.cli.board import JobLine
+from libs.cli.client import Api
+from libs.cli.errors import CliError
+from libs.cli.following import watch_all
+from libs.cli.jobs import contents
+from libs.cli.output import Output
+from libs.cli.streams import follow
+from libs.cli.target import Target
+from libs.cli.up import run
+from libs.local.provisions import USER_SCOPE, signed
+from libs.local.settings import UpSettings
+from libs.local.state import StateFolder
+from libs.local.up_file import UpFile
+
+SLOTS: Final = 2  # fewer than there are jobs, so that some are seen to wait
+STAGES: Final = {"scaffold": 0.6, "code": 2.0, "deps": 0.8, "checks": 0.6}
+
+
+class DemoFailed(CliError):
+    """{how}. The logs of that run are gone with its folder: `headgate up` keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One job of the tour."""
+
+    title: str
+    tier: Tier
+    input: dict[str, Any]
+
+
+ACTS: Final = (
+    Act("bootstrapper", Tier.BOOTSTRAPPER, {"stages": STAGES}),
+    Act("partner", Tier.PARTNER, {"stages": STAGES}),
+    Act("cto_scale", Tier.CTO_SCALE, {"stages": STAGES}),
+    Act("partner, one failing cycle", Tier.PARTNER, {"stages": STAGES, "failing_cycles": 1}),
+)
+
+
+def demo(args: Namespace, out: Output) -> int:
+    """The tour, from start to stop."""
+    with tempfile.TemporaryDirectory(prefix="headgate-demo-") as folder:
+        settings = UpSettings(port=0, state=Path(folder), policy=None, workers=1, slots=SLOTS)
+        out.say("Headgate starts: nats-server for the log, Valkey for the view, four services, one port.", style="bold")
+        return run(settings, then=lambda up: _in_thread(lambda: _tour(up, settings, out)), out=out, stay=False)
+
+
+def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
+    out.say(f"It is ready on {up.url}.\n")
+    out.say(
+        f"Four jobs, one of each tier and one whose first checks fail, for {SLOTS} slots: two run at once, the others\n"
+        "wait and are told where they stand. A rehearsal goes through the stages of a build without building anything.",
+        style="bold",
+    )
+    apis = [Api(Target(up.url, _token(settings, act))) for act in ACTS]
+    jobs = [_submitted(api, act) for api, act in zip(apis, ACTS, strict=True)]
+    watched = [
+        (JobLine(job["id"], act.title), follow(api, job["id"])) for api, act, job in zip(apis, ACTS, jobs, strict=True)
+    ]
+    ends = watch_all(watched, out)
+    broken = [line for line in ends if line.status != "ready"]
+    if broken:
+        raise DemoFailed(how=", ".join(f"{line.title} ended as {line.words}" for line in broken))
+    _show_history(apis[-1], jobs[-1]["id"], out)
+    _show_result(apis[-1], jobs[-1]["id"], out)
+    out.say("\nThat was it. `make up` starts a Headgate that stays; `headgate --help` tells what to do with it.")
+
+
+def _submitted(api: Api, act: Act) -> dict[str, Any]:
+    body = {"project_id": "demo", "pipeline": "rehearsal", "input": act.input}
+    return api.post("/v1/jobs", body, key=f"demo {act.title}".replace(" ", "-").replace(",", ""))
+
+
+def _show_history(api: Api, job_id: str, out: Output) -> None:
+    history = api.get(f"/v1/jobs/{job_id}/events")
+    out.say("\nEverything above was told from a log of events. This is what it holds about the last job:", style="bold")
+    out.table(
+        ("SEQ", "EVENT", "STATUS THEN", "CYCLE"),
+        [
+            (
+                str(each["seq"]),
+                each["event"],
+                each["status"],
+                str(each.get("iteration") or each.get("iterations") or ""),
+            )
+            for each in history
+        ],
+    )
+
+
+def _show_result(api: Api, job_id: str, out: Output) -> None:
+    archive = api.fetch("GET", f"/v1/jobs/{job_id}/result")
+    out.say(f"\nIts result was downloaded ({len(archive)} bytes) and holds:", style="bold")
+    for name, size in contents(archive).items():
+        out.say(f"  {size:>6}  {name}")
+
+
+def _token(settings: UpSettings, act: Act) -> str:
+    user = act.title.partition(",")[0].replace("_", "-")
+    return signed(StateFolder(settings.state).keys, user=user, tier=act.tier, scope=USER_SCOPE)
+
+
+async def _in_thread(work: Callable[[], None]) -> None:
+    """Until the work is done. A thread that nobody waits for at the end: Ctrl-C must not wait for its next answer."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    faults: list[Exception] = []
+
+    def body() -> None:
+        try:
+            work()
+        except Exception as fault:  # noqa: BLE001 - it is raised where the work is awaited
+            faults.append(fault)
+        loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=body, daemon=True).start()
+    await done.wait()
+    for fault in faults:
+        raise fault

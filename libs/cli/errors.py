@@ -1,0 +1,81 @@
+"""What a command may end with, beside success. Each kind has its exit code.
+
+CliError            1  failed
+├── NobodyAnswers   1
+├── ServerFault     1
+├── NotUp           1
+├── NoArchive       1
+├── Failed          1
+├── Usage           2
+├── Busy            3  try again later
+└── Refused         4  the same again is refused again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class CliError(Exception):
+    """The command failed."""
+
+    exit_code = 1
+
+    def __init__(self, **facts: object) -> None:
+        self.facts = facts
+        text = " ".join((type(self).__doc__ or "").split())
+        super().__init__(text.format(**facts))
+
+
+class NobodyAnswers(CliError):
+    """Nobody answers at {url} ({reason}). Start Headgate with `headgate up`, or set HEADGATE_URL to where it runs."""
+
+
+class NotUp(CliError):
+    """No Headgate runs on {folder}. Start it with `headgate up`, or set {instead}."""
+
+
+class ServerFault(CliError):
+    """Headgate failed: {detail}. Try again in a while; ask with debug_id {debug_id} if it stays."""
+
+
+class NoArchive(CliError):
+    """What came is no .tar.gz. Fetch it with `-o -` to look at it."""
+
+
+class Failed(CliError):
+    """{reason}"""
+
+
+class Usage(CliError):
+    """{what}"""
+
+    exit_code = 2
+
+
+class Busy(CliError):
+    """{detail}. Nothing was submitted."""
+
+    exit_code = 3
+
+
+class Refused(CliError):
+    """{detail}"""
+
+    exit_code = 4
+
+
+def fault_of(status: int, problem: Mapping[str, Any]) -> CliError:
+    """What an answer that is no success means for the command."""
+    detail = str(problem.get("detail") or problem.get("title") or f"HTTP status {status}").rstrip(".")
+    debug_id = str(problem.get("debug_id") or "unknown")
+    if status == 429 or problem.get("type", "").endswith("/busy"):
+        return Busy(detail=detail)
+    if status >= 500:
+        return ServerFault(detail=detail, debug_id=debug_id)
+    if status == 401:
+        return Refused(
+            detail=f"{detail}. Set HEADGATE_TOKEN to a valid token: `headgate token` signs one on this machine"
+        )
+    return Refused(detail=f"{detail}.")

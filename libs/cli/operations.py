@@ -1,0 +1,113 @@
+"""Commands for whoever runs a Headgate: sign a token, set up the log, read it as it grows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from argparse import Namespace
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from typing import Final
+
+from nats.aio.client import Client
+
+from headgate_contracts import Event, UnknownEvent
+from headgate_contracts.tokens import ulid
+from headgate_contracts.vocabulary import Tier
+from libs.cli.errors import NotUp
+from libs.cli.output import Output, local_time
+from libs.cli.reporting import reported
+from libs.cli.target import running_here
+from libs.eventlog import JetStreamLog, LogSettings, Migrated, Record, connect, migrate
+from libs.eventlog.api import state_of
+from libs.eventlog.errors import SettingsDiffer
+from libs.eventlog.streams import JOBS
+from libs.local.provisions import USER_SCOPE, operator_url, signed
+from libs.local.state import state_here
+from libs.policy import load_policy
+from libs.runtime.keys import PRIVATE_FILE
+
+NATS_URL: Final = "HEADGATE_NATS_URL"
+
+
+def token(args: Namespace, out: Output) -> int:
+    """With the key pair that `headgate up` has made."""
+    state = state_here()
+    if not (state.keys / PRIVATE_FILE).exists():
+        raise NotUp(folder=state.root, instead="HEADGATE_STATE to the folder of one that did")
+    scope = args.scope or USER_SCOPE
+    projects = {"projects": list(args.project)} if args.project else {}
+    encoded = signed(state.keys, user=args.user, tier=Tier(args.tier), scope=scope, ttl_s=args.hours * 3600, **projects)
+    out.data({"token": encoded, "user": args.user, "tier": args.tier, "scope": scope})
+    out.plain(encoded)
+    return 0
+
+
+def migrate_log(args: Namespace, out: Output) -> int:
+    """Make what is missing and bring in line what differs."""
+    with reported():
+        policy = load_policy(args.policy, environ=os.environ)
+        done = asyncio.run(_migrated(LogSettings(replicas=args.replicas, retention=policy.retention)))
+    out.data({"made": done.made, "changed": done.changed})
+    for name in done.made:
+        out.say(f"made     {name}")
+    for change in done.changed:
+        out.say(f"changed  {change}")
+    if not (done.made or done.changed):
+        out.say("Nothing to do: every stream and bucket is as it has to be.")
+    return 0
+
+
+def tail_log(args: Namespace, out: Output) -> int:
+    """From some records back, and on until it is stopped."""
+    with reported():
+        asyncio.run(_tail(out, last=args.last, stay=not args.no_follow))
+    return 0
+
+
+async def _migrated(settings: LogSettings) -> Migrated:
+    url = os.environ.get(NATS_URL) or operator_url(running_here(instead=NATS_URL).nats_url, state_here())
+    async with _connected(url, name="headgate migrate") as client:
+        return await migrate(client, settings, new_epoch=ulid(time.time_ns() // 1_000_000, secrets.token_bytes(10)))
+
+
+async def _tail(out: Output, *, last: int, stay: bool) -> None:
+    url = os.environ.get(NATS_URL) or running_here(instead=NATS_URL).nats_url
+    async with _connected(url, name="headgate log") as client:
+        state = await state_of(client, JOBS)
+        if state.epoch is None:
+            raise SettingsDiffer(differences=f"{JOBS}: it has no epoch")
+        after = max(state.first_seq - 1, state.last_seq - last, 0)
+        async with aclosing(JetStreamLog(client, epoch=state.epoch).follow(after=after)) as pages:
+            async for page in pages:
+                for record in page.records:
+                    _print(record, out)
+                if not stay and (not page.records or page.records[-1].seq >= state.last_seq):
+                    return
+
+
+@asynccontextmanager
+async def _connected(url: str, *, name: str) -> AsyncGenerator[Client]:
+    client = await connect(url, name=name)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def _print(record: Record, out: Output) -> None:
+    match record.event:
+        case Event() as event:
+            data = event.data.model_dump(mode="json", by_alias=True, exclude_none=True)
+            kind, subject = event.type, event.subject
+        case UnknownEvent() as event:
+            data, kind, subject = {"job_id": event.job_id}, event.type, ""
+        case unreadable:
+            data, kind, subject = {"reason": unreadable.reason}, "unreadable", unreadable.subject
+    at = record.at.isoformat()
+    out.line({"seq": record.seq, "at": at, "type": kind, "subject": subject, "data": data})
+    about = " ".join(f"{name}={value}" for name, value in data.items() if name != "submission")
+    short = kind.removeprefix("dev.headgate.").removesuffix(".v1")
+    out.say(f"{record.seq:>7}  {local_time(at)}  {short:<26}  {about}")

@@ -1,0 +1,52 @@
+"""Which Headgate a command speaks to, and as whom.
+
+HEADGATE_URL and HEADGATE_TOKEN where they are set; else what `headgate up` wrote into `.headgate/up.json`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from libs.cli.errors import NotUp, Usage
+from libs.local.state import state_here
+from libs.local.up_file import UpFile, read_up_file
+
+URL, TOKEN = "HEADGATE_URL", "HEADGATE_TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where, and as whom."""
+
+    url: str
+    token: str = field(repr=False)
+
+
+def running_here(*, instead: str) -> UpFile:
+    """What runs on this machine. `instead` are the variables that would do without."""
+    state = state_here()
+    up = read_up_file(state.up_file)
+    if up is None:
+        raise NotUp(folder=state.root, instead=instead)
+    return up
+
+
+def find_target(environ: Mapping[str, str] = os.environ) -> Target:
+    """From the environment, else from this machine. A token of this machine is never sent elsewhere."""
+    url, token = environ.get(URL), environ.get(TOKEN)
+    if url and not token:
+        raise Usage(what=f"{URL} is set and {TOKEN} is not: set it to the token of a user there.")
+    if url and token:
+        return Target(_checked(url), token)
+    up = running_here(instead=f"{URL} and {TOKEN}")
+    return Target(up.url, token or up.user_token)
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise Usage(what=f"{URL} is {url!r}: set it to a URL that begins with http:// or https://.")
+    return url.rstrip("/")

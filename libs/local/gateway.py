@@ -1,0 +1,221 @@
+"""One port in front of admission and notifier, for one machine and for compose.
+
+    */stream, /v1/stream-tickets, /, /assets/*   →  notifier
+    everything else                              →  admission
+
+Owns the routing and the copying of bytes: as they come, unbuffered, with no limit on how long a response may take.
+Refuses to know what is inside. While the service behind is away it is waited for (nothing was sent yet, so any
+method may wait), then the client is told 503 with `Retry-After`. `headgate up` and the compose file run it; in
+Kubernetes a Gateway does this work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import h11
+
+CHUNK: Final = 65_536
+CONNECT_PATIENCE_S: Final = 3.0  # a service that died is back within a second, and ready within another
+HEAD_TIMEOUT_S: Final = 60.0  # an idle keep-alive connection, or one that never finishes its request's head
+AWAY: Final = json.dumps(
+    {
+        "type": "/problems/away",
+        "title": "Service away",
+        "status": 503,
+        "detail": "the service behind is starting again, try again in a second",
+    }
+).encode()
+HOP_BY_HOP: Final = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade"})
+NOTIFIER_PATHS: Final = re.compile(r"/(assets/.*|v1/stream|v1/stream-tickets|v1/jobs/[^/]+/stream)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """Where a service listens."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Who answers what."""
+
+    admission: Upstream
+    notifier: Upstream
+
+    def choose(self, target: str) -> Upstream:
+        path = target.partition("?")[0]
+        return self.notifier if NOTIFIER_PATHS.fullmatch(path) else self.admission
+
+
+class Gateway:
+    """Listens, and copies. `start` and `stop` may be called twice."""
+
+    def __init__(self, routes: Routes, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._routes = routes
+        self._host = host
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+
+    @property
+    def port(self) -> int:
+        """The real one, where 0 was asked for."""
+        if self._server is None:
+            raise RuntimeError("the gateway has not been started")
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def start(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, self._host, self._port)
+
+    async def stop(self) -> None:
+        """Takes no new connection and ends the open ones: streams are resumed by their clients."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._server = None
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await Exchange(h11.Connection(h11.SERVER, max_incomplete_event_size=CHUNK), reader, writer).run(
+                self._routes
+            )
+        except (ConnectionError, TimeoutError, h11.RemoteProtocolError, asyncio.CancelledError):
+            pass  # either side went away in mid-sentence: the other one notices by the closed connection
+        finally:
+            self._open.discard(task)
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+class Exchange:
+    """One client's connection: requests one after another, each with a connection of its own to the service behind."""
+
+    def __init__(self, client: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._client = client
+        self._reader = reader
+        self._writer = writer
+
+    async def run(self, routes: Routes) -> None:
+        while True:
+            async with asyncio.timeout(HEAD_TIMEOUT_S):
+                request = await self._next()
+            if not isinstance(request, h11.Request):
+                return
+            await self._forward(request, routes.choose(request.target.decode("latin-1")))
+            if self._client.our_state is not h11.DONE or self._client.their_state is not h11.DONE:
+                return
+            self._client.start_next_cycle()
+
+    async def _forward(self, request: h11.Request, upstream: Upstream) -> None:
+        try:
+            behind = await Behind.connect(upstream)
+        except OSError:
+            await self._send_away()
+            return
+        sending = asyncio.create_task(self._send_request(behind, request))
+        try:
+            async for event in behind.answer():
+                await self._send(event)
+        finally:
+            sending.cancel()
+            behind.close()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    async def _send_request(self, behind: Behind, request: h11.Request) -> None:
+        headers = [(name, value) for name, value in request.headers if name not in HOP_BY_HOP]
+        headers.append((b"connection", b"close"))
+        await behind.send(h11.Request(method=request.method, target=request.target, headers=headers))
+        while isinstance(event := await self._next(), h11.Data | h11.EndOfMessage):
+            await behind.send(event)
+            if isinstance(event, h11.EndOfMessage):
+                return
+
+    async def _next(self) -> Any:
+        while (event := self._client.next_event()) is h11.NEED_DATA:
+            if self._client.they_are_waiting_for_100_continue:
+                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
+            self._client.receive_data(await self._reader.read(CHUNK))
+        return event
+
+    async def _send(self, event: Any) -> None:
+        self._writer.write(_bytes_of(self._client, event))
+        await self._writer.drain()
+
+    async def _send_away(self) -> None:
+        headers = [
+            ("content-type", "application/problem+json"),
+            ("content-length", str(len(AWAY))),
+            ("retry-after", "1"),
+            ("connection", "close"),
+        ]
+        await self._send(h11.Response(status_code=503, headers=headers))
+        await self._send(h11.Data(data=AWAY))
+        await self._send(h11.EndOfMessage())
+
+
+class Behind:
+    """One request to the service behind, on a connection of its own."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._http = h11.Connection(h11.CLIENT)
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, upstream: Upstream) -> Behind:
+        give_up_at = time.monotonic() + CONNECT_PATIENCE_S
+        while True:
+            try:
+                return cls(*await asyncio.open_connection(upstream.host, upstream.port))
+            except OSError:
+                if time.monotonic() >= give_up_at:
+                    raise
+                await asyncio.sleep(0.05)
+
+    async def send(self, event: Any) -> None:
+        self._writer.write(_bytes_of(self._http, event))
+        await self._writer.drain()
+
+    async def answer(self) -> AsyncIterator[Any]:
+        """The response as the client is to see it, event by event, as soon as each is there."""
+        while True:
+            event = self._http.next_event()
+            match event:
+                case h11.NEED_DATA:
+                    self._http.receive_data(await self._reader.read(CHUNK))
+                case h11.Response():
+                    headers = [(name, value) for name, value in event.headers if name not in HOP_BY_HOP]
+                    yield h11.Response(status_code=event.status_code, headers=headers)
+                case h11.Data():
+                    yield event
+                case h11.EndOfMessage():
+                    yield event
+                    return
+                case _:  # 1xx: each hop says its own
+                    pass
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _bytes_of(http: h11.Connection, event: Any) -> bytes:
+    return cast("bytes | None", http.send(event)) or b""

@@ -1,0 +1,221 @@
+"""Who may say what on NATS and in Valkey: one user for each kind of process, with what it needs and nothing else.
+
+Owns the rights. What may be written to the log is not listed here: it follows from the contracts' table "who writes
+what", by the event's token. Refuses to make passwords: they are arguments.
+
+    admission   its events, operators' acts, inputs; reads the log and results
+    scheduler   its events, its chain, snapshots, positions, grants; follows the log, answers commands
+    worker      its events, log lines, workspaces, results; pulls what is dispatched, reads inputs, sends commands,
+                hears who is to be cancelled
+    notifier    writes nothing; follows the log, hears lines and positions, asks for positions
+    operator    makes and changes streams and buckets: `headgate migrate`
+    consumer    what another team gets: reads the log, with consumers of its own
+
+Answers come to each user on inboxes of its own, where no other may listen. A right is about a subject and not about
+what a message holds: which job an event may be about, and what may follow what, is for the log's expectations and for
+`advance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headgate_contracts import TABLE, EventName, OpsSubject, SchedSubject, Writer, consumer_filter
+from headgate_contracts.commands import CMD_PREFIX, LIVE_PREFIX, LOGS_PREFIX, command_subject
+from headgate_contracts.vocabulary import ActName
+from libs.capacity.store_client import access_rules
+from libs.eventlog import LogSettings
+from libs.eventlog.connection import SHARED_INBOXES
+from libs.eventlog.streams import INPUTS, JOBS, RESULTS, SNAPSHOTS, WORKSPACES, streams
+from libs.local.nats_config import SERVERS_SUBJECT, NatsUser
+from libs.local.servers import ValkeyUser
+
+Subjects = tuple[str, ...]
+
+NATS_USERS: Final = ("admission", "scheduler", "worker", "notifier", "operator", "consumer")
+VALKEY_USERS: Final = ("headgate", "admission", "scheduler")
+API: Final = "$JS.API"
+ACKS: Final = "$JS.ACK"
+EVERY_STREAM: Final = tuple(stream.name for stream in streams(LogSettings()))
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a user may send and hear beside its own inboxes. What is refused is refused though a wildcard allows it."""
+
+    publish: Subjects = ()
+    subscribe: Subjects = ()
+    refused: Subjects = ()
+    answers: bool = False
+
+    def user(self, name: str, password: str) -> NatsUser:
+        return NatsUser(
+            name,
+            password,
+            publish=self.publish,
+            subscribe=(f"{SHARED_INBOXES}_{name}.>", *self.subscribe),
+            refused=self.refused,
+            allow_responses=self.answers,
+        )
+
+
+def nats_users(passwords: Mapping[str, str], *, shard: str, pools: Sequence[str]) -> dict[str, NatsUser]:
+    """Every user of NATS. `pools` are those that have workers."""
+    rights = {
+        "admission": _admission(),
+        "scheduler": _scheduler(shard, pools),
+        "worker": _worker(shard, pools),
+        "notifier": _notifier(shard, pools),
+        "operator": Rights(publish=(*_sees_streams(), *_changes_streams(), SERVERS_SUBJECT)),
+        "consumer": _consumer(pools),
+    }
+    return {name: rights[name].user(name, passwords[name]) for name in NATS_USERS}
+
+
+def valkey_users(passwords: Mapping[str, str], *, shard: str) -> dict[str, ValkeyUser]:
+    """Every user of Valkey. The first has full rights: it is this machine's owner. The others are services."""
+    owner, *services = VALKEY_USERS
+    rules = access_rules(shard)
+    users = {name: ValkeyUser(name, passwords[name], rules) for name in services}
+    return {owner: ValkeyUser(owner, passwords[owner]), **users}
+
+
+def writes(writer: Writer) -> Subjects:
+    """The subjects of the events that this service writes, by the table."""
+    events = {row.event for row in TABLE if row.writer is writer}
+    return tuple(consumer_filter(event=event) for event in EventName if event in events)
+
+
+def _admission() -> Rights:
+    acts = (str(OpsSubject(act)) for act in ActName)
+    return Rights(
+        publish=(*writes(Writer.ADMISSION), *acts, *_opens_log(), f"$KV.{INPUTS}.*", *_reads_objects(RESULTS))
+    )
+
+
+def _scheduler(shard: str, pools: Sequence[str]) -> Rights:
+    return Rights(
+        publish=(
+            *writes(Writer.SCHEDULER),
+            str(SchedSubject(shard)),
+            *_opens_log(),
+            *_follows_log(),
+            *_reads_objects(SNAPSHOTS),
+            *_writes_objects(SNAPSHOTS),
+            f"{LIVE_PREFIX}.{shard}.position.*.*",
+            f"{CMD_PREFIX}.{shard}.granted.*",
+        ),
+        subscribe=tuple(command_subject(shard, command) for command in ("beat", "acquire", "give_up", "position")),
+        refused=_disturbs_workers(pools),
+        answers=True,
+    )
+
+
+def _worker(shard: str, pools: Sequence[str]) -> Rights:
+    return Rights(
+        publish=(
+            *writes(Writer.WORKER),
+            *_opens_log(),
+            *_pulls_dispatches(pools),
+            f"{API}.STREAM.MSG.GET.KV_{INPUTS}",
+            *_reads_objects(WORKSPACES),
+            *_writes_objects(WORKSPACES),
+            *_writes_objects(RESULTS),
+            f"{LOGS_PREFIX}.*",
+            *(command_subject(shard, command) for command in ("beat", "acquire", "give_up")),
+        ),
+        subscribe=(f"{CMD_PREFIX}.{shard}.granted.*", consumer_filter(event=EventName.CANCEL_REQUESTED)),
+    )
+
+
+def _notifier(shard: str, pools: Sequence[str]) -> Rights:
+    return Rights(
+        publish=(*_opens_log(), *_follows_log(), command_subject(shard, "position")),
+        subscribe=(f"{LOGS_PREFIX}.*", f"{LIVE_PREFIX}.{shard}.position.*.*"),
+        refused=_disturbs_workers(pools),
+    )
+
+
+def _consumer(pools: Sequence[str]) -> Rights:
+    """As the clients of other teams ask by themselves, without a word about inboxes."""
+    return Rights(
+        publish=(
+            f"{API}.STREAM.NAMES",
+            f"{API}.STREAM.INFO.{JOBS}",
+            f"{API}.STREAM.MSG.GET.{JOBS}",
+            f"{API}.DIRECT.GET.{JOBS}",
+            f"{API}.DIRECT.GET.{JOBS}.>",
+            f"{API}.CONSUMER.CREATE.{JOBS}.>",
+            f"{API}.CONSUMER.DURABLE.CREATE.{JOBS}.*",
+            f"{API}.CONSUMER.INFO.{JOBS}.*",
+            *_follows_log(),
+            f"{ACKS}.{JOBS}.>",
+        ),
+        subscribe=(f"{SHARED_INBOXES}.>",),
+        refused=_disturbs_workers(pools),
+    )
+
+
+def _opens_log() -> Subjects:
+    """What every service asks when it starts, and when it reads a job."""
+    return (*_sees_streams(), SERVERS_SUBJECT, f"{API}.STREAM.MSG.GET.{JOBS}")
+
+
+def _follows_log() -> Subjects:
+    """By consumers that the server names, and forgets."""
+    return (
+        f"{API}.CONSUMER.CREATE.{JOBS}",
+        f"{API}.CONSUMER.MSG.NEXT.{JOBS}.*",
+        f"{API}.CONSUMER.DELETE.{JOBS}.*",
+    )
+
+
+def _pulls_dispatches(pools: Sequence[str]) -> Subjects:
+    """From the one consumer that all workers of a pool share."""
+    return tuple(
+        subject
+        for consumer in _shared_consumers(pools)
+        for subject in (
+            f"{API}.CONSUMER.CREATE.{consumer}",
+            f"{API}.CONSUMER.MSG.NEXT.{consumer}",
+            f"{ACKS}.{consumer}.>",
+        )
+    )
+
+
+def _disturbs_workers(pools: Sequence[str]) -> Subjects:
+    """What wildcards for one's own consumers would allow with the workers': to take what is dispatched, to end it."""
+    others = tuple(
+        subject
+        for consumer in _shared_consumers(pools)
+        for subject in (
+            f"{API}.CONSUMER.CREATE.{consumer}.>",
+            f"{API}.CONSUMER.DURABLE.CREATE.{consumer}",
+            f"{API}.CONSUMER.DELETE.{consumer}",
+        )
+    )
+    return (*_pulls_dispatches(pools), *others)
+
+
+def _shared_consumers(pools: Sequence[str]) -> Subjects:
+    return tuple(f"{JOBS}.worker-{pool}" for pool in pools)
+
+
+def _sees_streams() -> Subjects:
+    return tuple(f"{API}.STREAM.INFO.{name}" for name in EVERY_STREAM)
+
+
+def _changes_streams() -> Subjects:
+    return tuple(f"{API}.STREAM.{verb}.{name}" for verb in ("CREATE", "UPDATE") for name in EVERY_STREAM)
+
+
+def _reads_objects(bucket: str) -> Subjects:
+    return (f"{API}.STREAM.MSG.GET.OBJ_{bucket}",)
+
+
+def _writes_objects(bucket: str) -> Subjects:
+    """Chunks, the word about them, and the removal of what they replace."""
+    looks_first = _reads_objects(bucket)
+    return (*looks_first, f"$O.{bucket}.C.*", f"$O.{bucket}.M.*", f"{API}.STREAM.PURGE.OBJ_{bucket}")

@@ -1,0 +1,114 @@
+"""What each process of this machine is given: its users, its environment, and tokens for people.
+
+Owns who gets which credentials. Each service gets its own two and nobody else's; the worker and the notifier have no
+business in Valkey, so they get no user there. Refuses to start anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from headgate_contracts.vocabulary import Tier
+from libs.local.nats_config import NatsUser
+from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
+from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser
+from libs.local.settings import UpSettings
+from libs.local.state import StateFolder
+from libs.runtime.keys import PUBLIC_FILE, keep_keys, sign_token
+
+POOL: Final = "default"
+ISSUER: Final = "headgate"
+AUDIENCE: Final = "headgate"
+SYSTEM: Final = "system"
+TOKEN_TTL_S: Final = 30 * 86_400
+USER_SCOPE: Final = "jobs:read jobs:write"
+OPERATOR_SCOPE: Final = f"{USER_SCOPE} ops"
+NOT_FOR_SERVICES: Final = frozenset(
+    {"HEADGATE_TOKEN", "HEADGATE_URL", "HEADGATE_PORT", "HEADGATE_STATE", "HEADGATE_WORKERS"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Provisions:
+    """Made from the state folder, the same at each start."""
+
+    settings: UpSettings
+    keys: Path
+    workspaces: Path
+    nats: Mapping[str, NatsUser]
+    nats_system: NatsUser
+    valkey: Mapping[str, ValkeyUser]
+
+    @classmethod
+    def of(cls, settings: UpSettings, state: StateFolder) -> Provisions:
+        passwords = state.passwords(
+            [SYSTEM, *(f"nats/{name}" for name in NATS_USERS), *(f"valkey/{name}" for name in VALKEY_USERS)]
+        )
+        keep_keys(state.keys)
+        return cls(
+            settings,
+            state.keys,
+            state.workspaces,
+            nats=nats_users(_of(passwords, "nats/"), shard=settings.shard, pools=(POOL,)),
+            nats_system=NatsUser(SYSTEM, passwords[SYSTEM]),
+            valkey=valkey_users(_of(passwords, "valkey/"), shard=settings.shard),
+        )
+
+    def environment(
+        self, service: str, *, name: str, nats: NatsServer, valkey: ValkeyServer, inherited: Mapping[str, str]
+    ) -> dict[str, str]:
+        """All that a service reads, over what is inherited: a proxy, a locale, limits of providers.
+
+        Its name stays the same over restarts. That is safe here, as the one before it is known to be dead, and good: a
+        scheduler takes its own lead back at once, a worker's slots are not counted twice.
+        """
+        user = self.valkey.get(service)
+        told = {
+            "HEADGATE_NATS_URL": nats.url_for(self.nats[service]),
+            "HEADGATE_REDIS_URL": valkey.url_for(user) if user else f"redis://127.0.0.1:{valkey.port}/0",
+            "HEADGATE_JWKS": str(self.keys / PUBLIC_FILE),
+            "HEADGATE_JWT_ISSUER": ISSUER,
+            "HEADGATE_JWT_AUDIENCE": AUDIENCE,
+            "HEADGATE_INSTANCE": name,
+            "HEADGATE_SHARD": self.settings.shard,
+            "HEADGATE_POOL": POOL,
+            "HEADGATE_SLOTS": str(self.settings.slots),
+            "HEADGATE_WORKSPACES": str(self.workspaces),
+        }
+        if self.settings.policy:
+            told["HEADGATE_POLICY"] = str(self.settings.policy.absolute())
+        return {name: value for name, value in inherited.items() if name not in NOT_FOR_SERVICES} | told
+
+    def token(self, user: str, *, tier: Tier, scope: str) -> str:
+        return signed(self.keys, user=user, tier=tier, scope=scope)
+
+
+def signed(keys: Path, *, user: str, tier: Tier, scope: str, ttl_s: int = TOKEN_TTL_S, **claims: list[str]) -> str:
+    """A token of this machine's own issuer."""
+    return sign_token(
+        keep_keys(keys),
+        user=user,
+        tier=tier,
+        scope=scope,
+        issuer=ISSUER,
+        audience=AUDIENCE,
+        now_ms=time.time_ns() // 1_000_000,
+        ttl_s=ttl_s,
+        **claims,
+    )
+
+
+def operator_url(nats_url: str, state: StateFolder) -> str:
+    """For `headgate migrate`, where another user's URL of the same server is known."""
+    parts = urlsplit(nats_url)
+    password = state.passwords(["nats/operator"])["nats/operator"]
+    return f"{parts.scheme}://operator:{password}@{parts.hostname}:{parts.port}"
+
+
+def _of(passwords: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {name.removeprefix(prefix): word for name, word in passwords.items() if name.startswith(prefix)}

@@ -1,0 +1,68 @@
+"""One of the four services as a process of this machine.
+
+Owns its port, its environment and the question whether it is ready. It runs from its start on, ready or not: a service
+waits for its servers by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from libs.local.errors import ServerDidNotStop
+from libs.local.ports import free_ports
+from libs.local.process import ChildProcess
+
+HOST: Final = "127.0.0.1"
+ANSWER_WITHIN_S: Final = 2.0
+
+
+class ServiceProcess(ChildProcess):
+    """`python -m <module>`, with this environment and a port."""
+
+    def __init__(self, module: str, *, name: str, folder: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(name=name, folder=folder)
+        self.port = free_ports(1)[0]
+        self.module = module
+        self._has_served = False
+        self._told = environment
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def prepare(self) -> list[str]:
+        if self.exit_code is not None and not self._has_served:
+            self.port = free_ports(1)[0]  # it may have ended because of the old one, which nobody knows yet
+        self.environment = {**self._told, "HEADGATE_HTTP_HOST": HOST, "HEADGATE_HTTP_PORT": str(self.port)}
+        return [sys.executable, "-m", self.module]
+
+    async def ready(self) -> bool:
+        """What it says itself. It keeps its port from then on."""
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                answer = await _status_line(self.port)
+        except (OSError, TimeoutError):
+            return False
+        says_so = answer.split(b" ")[1:2] == [b"200"]
+        self._has_served = self._has_served or says_so
+        return says_so
+
+    async def stop(self) -> None:
+        """As it stops by itself; where it does not, by force."""
+        try:
+            await super().stop()
+        except ServerDidNotStop:
+            await self.kill()
+
+
+async def _status_line(port: int) -> bytes:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    try:
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: headgate\r\nConnection: close\r\n\r\n")
+        return await reader.readline()
+    finally:
+        writer.close()

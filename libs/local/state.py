@@ -1,0 +1,119 @@
+"""The folder in which one machine's Headgate keeps everything, so that a second start goes on where the first ended.
+
+    .headgate/
+      lock            held by the one supervisor that runs here
+      passwords.json  of every user of NATS and Valkey, made once
+      keys/           the key pair that signs tokens, and its public half for the services
+      nats/ valkey/   the servers' configuration and data: the log is in there
+      logs/           what the services say
+      workspaces/     what jobs write while they run
+      up.json         while it runs: where everything is
+
+Owns the layout, the lock and the passwords. All of it is for its owner's eyes alone. Refuses to be used by two
+supervisors at once: they would start two servers on one log.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Final
+
+from libs.local.errors import AlreadyUp, StateUnusable
+
+VARIABLE: Final = "HEADGATE_STATE"
+DEFAULT_STATE: Final = Path(".headgate")
+PASSWORD_BYTES: Final = 24
+
+
+class StateFolder:
+    """Made when it is first used. `lock` and `unlock` may be called twice."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self._lock: IO[str] | None = None
+
+    @property
+    def keys(self) -> Path:
+        return self.root / "keys"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def workspaces(self) -> Path:
+        return self.root / "workspaces"
+
+    @property
+    def up_file(self) -> Path:
+        return self.root / "up.json"
+
+    @property
+    def is_ours(self) -> bool:
+        return self._lock is not None
+
+    def lock(self) -> None:
+        """For this process alone, until it ends in whatever way."""
+        if self._lock is not None:
+            return
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            held = (self.root / "lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise StateUnusable(folder=self.root, reason=error.strerror) from error
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            held.seek(0)
+            pid = held.read().strip() or "unknown"
+            held.close()
+            raise AlreadyUp(folder=self.root, pid=pid) from error
+        held.truncate(0)
+        held.write(f"{os.getpid()}\n")
+        held.flush()
+        self._lock = held
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.truncate(0)
+            self._lock.close()
+            self._lock = None
+
+    def passwords(self, users: Iterable[str]) -> dict[str, str]:
+        """One for each user; those that were made before stay as they are."""
+        path = self.root / "passwords.json"
+        known: Mapping[str, str] = _read_passwords(path) if path.exists() else {}
+        wanted = {user: known.get(user) or secrets.token_urlsafe(PASSWORD_BYTES) for user in users}
+        if wanted.items() - known.items():
+            write_private(path, json.dumps({**known, **wanted}, indent=2) + "\n")
+        return wanted
+
+
+def state_here() -> StateFolder:
+    """Where this machine's Headgate keeps its state, for whoever does not start it."""
+    return StateFolder(Path(os.environ.get(VARIABLE) or DEFAULT_STATE))
+
+
+def write_private(path: Path, text: str) -> None:
+    """Whole or not at all, for its owner alone."""
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # readable by its owner alone
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def _read_passwords(path: Path) -> dict[str, str]:
+    try:
+        return {str(user): str(password) for user, password in json.loads(path.read_text(encoding="utf-8")).items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise StateUnusable(folder=path, reason="it cannot be read as passwords") from error

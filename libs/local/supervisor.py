@@ -1,0 +1,182 @@
+"""The whole system on one machine: two servers, the four services, one port in front of them.
+
+    start    lock ─► nats-server, Valkey ─► streams and buckets ─► scheduler, workers, admission, notifier
+    ready    all of them ready ─► gateway ─► up.json
+    stop     up.json ─► workers, admission, notifier ─► scheduler ─► gateway ─► nats-server, Valkey ─► lock
+
+At the end open streams are told so by the notifier while the gateway still carries them, the workers hand over what
+they run, and the scheduler sees that. Owns the order and `up.json`. What dies in between is started again by `keeping`.
+Refuses to hold anything that is not in the state folder: a second start goes on where the first one ended, however it
+ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from headgate_contracts.tokens import ulid
+from headgate_contracts.vocabulary import Tier
+from libs.eventlog import LogSettings, connect, migrate
+from libs.local.errors import GatewayPortTaken
+from libs.local.gateway import Gateway, Routes, Upstream
+from libs.local.keeping import Kept
+from libs.local.ports import is_free
+from libs.local.process import ChildProcess
+from libs.local.provisions import OPERATOR_SCOPE, USER_SCOPE, Provisions
+from libs.local.servers import NatsServer, ValkeyServer
+from libs.local.service import HOST, ServiceProcess
+from libs.local.settings import UpSettings
+from libs.local.state import StateFolder
+from libs.local.up_file import RunningServer, RunningService, UpFile
+from libs.policy import load_policy
+
+Say = Callable[[str], None]
+C = TypeVar("C", bound=ChildProcess)
+
+MODULES: Final[Mapping[str, str]] = {
+    name: f"services.{name}" for name in ("scheduler", "worker", "admission", "notifier")
+}
+LOOK_EVERY_S: Final = 0.05
+SAY_AFTER_S: Final = 15.0  # who is not ready by then is named
+
+
+class Supervisor:
+    """One machine's Headgate. `start`, `ready`, then `stop` whatever happened; the latter may be called at any time."""
+
+    name = "headgate"
+
+    def __init__(self, settings: UpSettings, *, say: Say, modules: Mapping[str, str] = MODULES) -> None:
+        self.state = StateFolder(settings.state)
+        self._settings = settings
+        self._say = say
+        self._modules = modules
+        self._servers: list[Kept[NatsServer] | Kept[ValkeyServer]] = []
+        self._services: dict[str, list[Kept[ServiceProcess]]] = {}
+        self._gateway: Gateway | None = None
+        self._up: UpFile | None = None
+
+    async def start(self) -> None:
+        """Until every process runs. What it needs that is not there is a fault."""
+        policy = load_policy(self._settings.policy, environ=os.environ)
+        self.state.lock()
+        self.state.up_file.unlink(missing_ok=True)
+        if self._settings.port and not is_free(self._settings.port):
+            raise GatewayPortTaken(port=self._settings.port)
+        self._provisions = provisions = Provisions.of(self._settings, self.state)
+        self._nats = NatsServer(
+            self.state.root / "nats", users=list(provisions.nats.values()), system_user=provisions.nats_system
+        )
+        self._valkey = ValkeyServer(self.state.root / "valkey", users=list(provisions.valkey.values()))
+        self._servers = [self._kept(self._nats), self._kept(self._valkey)]
+        await _all(server.start() for server in self._servers)
+        await self._migrate(LogSettings(retention=policy.retention))
+        self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
+        await _all(service.start() for service in self._every_service())
+
+    async def ready(self) -> UpFile:
+        """Until all of it can be used; then it is in `up.json`, and stays there for as long as it runs."""
+        await self._until_ready()
+        self._gateway = Gateway(
+            Routes(admission=self._upstream("admission"), notifier=self._upstream("notifier")),
+            port=self._settings.port,
+        )
+        try:
+            await self._gateway.start()
+        except OSError as error:
+            raise GatewayPortTaken(port=self._settings.port) from error
+        provisions = self._provisions
+        self._up = UpFile(
+            url=f"http://{HOST}:{self._gateway.port}",
+            user_token=provisions.token("user", tier=Tier.PARTNER, scope=USER_SCOPE),
+            operator_token=provisions.token("operator", tier=Tier.CTO_SCALE, scope=OPERATOR_SCOPE),
+            nats_url=self._nats.url_for(provisions.nats["consumer"]),
+            redis_url=self._valkey.url,
+            services=(),
+            servers=(),
+        )
+        self._tell()
+        return self._up_now()
+
+    async def ended(self) -> None:
+        """Never, but for a fault of ours."""
+        await asyncio.gather(*(kept.ended() for kept in (*self._servers, *self._every_service())))
+
+    async def stop(self) -> None:
+        """Until nothing runs any more. Where another runs on this folder, nothing of it is touched."""
+        if not self.state.is_ours:
+            return
+        self._up = None
+        self.state.up_file.unlink(missing_ok=True)
+        others = [kept for kind, services in self._services.items() if kind != "scheduler" for kept in services]
+        await _all(kept.stop() for kept in others)
+        await _all(kept.stop() for kept in self._services.get("scheduler", []))
+        if self._gateway is not None:
+            await self._gateway.stop()
+        await _all(server.stop() for server in self._servers)
+        self.state.unlock()
+
+    async def _migrate(self, settings: LogSettings) -> None:
+        client = await connect(self._nats.url_for(self._provisions.nats["operator"]), name="migrate")
+        try:
+            await migrate(client, settings, new_epoch=ulid(time.time_ns() // 1_000_000, secrets.token_bytes(10)))
+        finally:
+            await client.close()
+
+    async def _until_ready(self) -> None:
+        late_at = asyncio.get_running_loop().time() + SAY_AFTER_S
+        while missing := await self._not_ready():
+            if asyncio.get_running_loop().time() >= late_at:
+                late_at += SAY_AFTER_S
+                self._say(f"still waiting for {', '.join(missing)}; their logs are in {self.state.logs}")
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _not_ready(self) -> list[str]:
+        services = [kept.child for kept in self._every_service()]
+        answers = await asyncio.gather(*(service.ready() for service in services))
+        return [service.name for service, ready in zip(services, answers, strict=True) if not ready]
+
+    def _names(self, kind: str) -> Sequence[str]:
+        """The first worker is called as all services are; the others have a number."""
+        return (
+            ["worker", *(f"worker-{n}" for n in range(2, self._settings.workers + 1))] if kind == "worker" else [kind]
+        )
+
+    def _service(self, kind: str, name: str) -> Kept[ServiceProcess]:
+        environment = self._provisions.environment(
+            kind, name=name, nats=self._nats, valkey=self._valkey, inherited=os.environ
+        )
+        return self._kept(
+            ServiceProcess(self._modules[kind], name=name, folder=self.state.logs, environment=environment)
+        )
+
+    def _kept(self, child: C) -> Kept[C]:
+        return Kept(child, changed=self._tell, say=self._say)
+
+    def _every_service(self) -> list[Kept[ServiceProcess]]:
+        return [kept for services in self._services.values() for kept in services]
+
+    def _upstream(self, kind: str) -> Upstream:
+        return Upstream(HOST, self._services[kind][0].child.port)
+
+    def _tell(self) -> None:
+        """Write down who runs, once it is known where."""
+        if self._up is not None:
+            self._up_now().write(self.state.up_file)
+
+    def _up_now(self) -> UpFile:
+        assert self._up is not None
+        services = tuple(RunningService(name=k.name, pid=k.pid, url=k.child.url) for k in self._every_service())
+        servers = tuple(RunningServer(name=kept.name, pid=kept.pid) for kept in self._servers)
+        return self._up.model_copy(update={"services": services, "servers": servers})
+
+
+async def _all(acts: Iterable[Awaitable[None]]) -> None:
+    """All at once, and to their end; then the first fault, if there was one."""
+    ends = await asyncio.gather(*acts, return_exceptions=True)
+    for fault in (end for end in ends if end is not None):
+        raise fault

@@ -1,0 +1,347 @@
+"""The command line against a small HTTP server: what it sends, what it does when nobody answers, how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from libs.cli.__main__ import main
+from libs.cli.client import Api
+from libs.cli.errors import NobodyAnswers, Refused
+from libs.cli.streams import StreamEvent, follow
+from libs.cli.target import Target
+from libs.runtime.keys import keep_keys
+
+Headers = dict[str, str]
+Answer = tuple[int, Headers, bytes]
+JOB: dict[str, Any] = {
+    "id": "j1",
+    "status": "queued",
+    "project_id": "shop",
+    "priority": "normal",
+    "created_at": "2026-11-18T15:00:00Z",
+    "updated_at": "2026-11-18T15:00:00Z",
+    "message": "You are #4 in queue",
+    "iterations": {"used": 0, "batch": 3, "cap": 9, "confirmations": 0},
+    "waiting_on": [{"reason": "behind", "message": "Behind 3 jobs"}],
+    "error": None,
+    "result_url": None,
+}
+BUSY = {"type": "/problems/busy", "detail": "system busy, try again in 90 minutes", "debug_id": "d1"}
+AWAY = {"type": "/problems/unavailable", "detail": "a server is away", "debug_id": "d1"}
+
+
+class Far:
+    """A Headgate that gives the answers it was told to give, one after the other; the last one stays."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Headers, Any]] = []
+        self.answers: list[Answer] = []
+        far = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                far.asked.append((f"{self.command} {self.path}", headers, json.loads(body) if body else None))
+                status, sent, content = far.answers.pop(0) if len(far.answers) > 1 else far.answers[0]
+                self.send_response(status)
+                for name, value in sent.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_POST = do_GET  # noqa: N815 - the base class's name
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+                """Nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def says(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+
+
+def as_json(status: int, value: Any, **headers: str) -> Answer:
+    return status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode()
+
+
+def as_stream(*events: tuple[str, dict[str, Any], str | None], cut: bytes = b"") -> Answer:
+    frames = [
+        (f"id: {event_id}\n" if event_id else "") + f"event: {name}\ndata: {json.dumps(data)}\n\n"
+        for name, data, event_id in events
+    ]
+    return 200, {"Content-Type": "text/event-stream"}, "".join(frames).encode() + cut
+
+
+def status(word: str, seq: int, **data: Any) -> tuple[str, dict[str, Any], str]:
+    return "status", {"event": word, "status": word, **data}, f"E-{seq}"
+
+
+END = ("end", dict[str, Any](), None)
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[Far]:
+    there = Far()
+    thread = threading.Thread(target=there.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("HEADGATE_URL", there.url)
+    monkeypatch.setenv("HEADGATE_TOKEN", "t0")
+    yield there
+    there.server.shutdown()
+    thread.join()
+    there.server.server_close()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Nobody really sleeps; how long they would have."""
+    slept: list[float] = []
+    made = Api.__init__
+
+    def init(self: Api, target: Target, *, sleep: Callable[[float], None] = slept.append) -> None:
+        made(self, target, sleep=sleep)
+
+    monkeypatch.setattr(Api, "__init__", init)
+    return slept
+
+
+def test_a_submission_says_what_was_asked_for_and_nothing_else(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
+    far.says(as_json(202, JOB))
+
+    code = main(["submit", "a URL shortener", "--project", "shop", "--priority", "high", "--label", "team=growth"])
+
+    [(line, headers, body)] = far.asked
+    assert (code, line, headers["authorization"]) == (0, "POST /v1/jobs", "Bearer t0")
+    assert body == {
+        "project_id": "shop",
+        "input": {"prompt": "a URL shortener"},
+        "priority": "high",
+        "labels": {"team": "growth"},
+    }
+    assert "j1  You are #4 in queue" in capsys.readouterr().out
+
+
+def test_a_submission_is_sent_again_under_the_same_key(far: Far, at_once: list[float]) -> None:
+    far.says(as_json(503, AWAY, **{"Retry-After": "2"}), as_json(202, JOB))
+
+    code = main(["submit", "a", "--project", "shop", "--json"])
+
+    keys = [headers["idempotency-key"] for _, headers, _ in far.asked]
+    assert (code, len(keys), len(set(keys)), at_once) == (0, 2, 1, [2.0])
+
+
+def test_two_submissions_have_two_keys(far: Far) -> None:
+    far.says(as_json(202, JOB))
+
+    for _ in range(2):
+        main(["submit", "a", "--project", "shop", "--json"])
+
+    assert len({headers["idempotency-key"] for _, headers, _ in far.asked}) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (as_json(503, BUSY, **{"Retry-After": "5400"}), 3, "try again in 90 minutes. Nothing was submitted."),
+        (as_json(422, {"detail": "project_id: missing"}), 4, "project_id: missing"),
+        (as_json(401, {"detail": "No token was sent."}), 4, "headgate token"),
+        (as_json(500, {"detail": "An unexpected fault.", "debug_id": "d7"}), 1, "debug_id d7"),
+        ((502, {}, b"<html>"), 1, "HTTP status 502"),
+    ],
+)
+def test_each_refusal_has_its_code_and_its_words(
+    far: Far, at_once: list[float], *, answer: Answer, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far.says(answer)
+
+    assert main(["submit", "a", "--project", "shop"]) == code
+    assert said in capsys.readouterr().err
+    assert (len(far.asked), at_once) == (1, []), "what is refused is not tried again"
+
+
+def test_where_nobody_listens_it_is_said_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, at_once: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADGATE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("HEADGATE_TOKEN", "t0")
+
+    code = main(["jobs", "list"])
+
+    assert (code, len(at_once)) == (1, 7)
+    assert "Nobody answers at http://127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_a_cancel_without_a_key_is_never_sent_twice(far: Far, at_once: list[float]) -> None:
+    far.says(as_json(503, AWAY, **{"Retry-After": "2"}))
+
+    assert main(["jobs", "cancel", "j1", "--reason", "changed my mind"]) == 1
+    assert [(line, body) for line, _, body in far.asked] == [("POST /v1/jobs/j1/cancel", {"reason": "changed my mind"})]
+
+
+def test_jobs_are_listed_for_people_and_for_programs(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
+    far.says(as_json(200, [JOB]))
+
+    main(["jobs", "list", "--limit", "5"])
+    table = capsys.readouterr().out.splitlines()
+    main(["jobs", "list", "--json"])
+
+    assert far.asked[0][0] == "GET /v1/jobs?limit=5"
+    assert table[0].split() == ["JOB", "STATUS", "PROJECT", "PRIORITY", "CREATED", "MESSAGE"]
+    assert table[1].startswith("j1   queued  shop")
+    assert json.loads(capsys.readouterr().out) == [JOB]
+
+
+def test_a_job_says_what_it_waits_for(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
+    far.says(as_json(200, JOB))
+
+    main(["jobs", "show", "j1"])
+
+    assert "waits for    Behind 3 jobs" in capsys.readouterr().out
+
+
+def test_a_history_says_what_each_event_adds(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
+    event = {"seq": 9, "at": "2026-11-18T15:00:00Z", "event": "stage", "status": "code", "job_id": "j1", "iteration": 2}
+    far.says(as_json(200, [event]))
+
+    main(["jobs", "events", "j1"])
+
+    assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["stage", "code", "iteration=2"]
+
+
+def test_a_result_is_kept_and_its_contents_are_told(
+    far: Far, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = packed({"app.py": b"print()"})
+    far.says((200, {}, archive))
+
+    code = main(["jobs", "result", "j1", "-o", str(tmp_path / "r.tar.gz"), "--json"])
+
+    assert code == 0
+    assert (tmp_path / "r.tar.gz").read_bytes() == archive
+    assert json.loads(capsys.readouterr().out)["contents"] == {"app.py": 7}
+
+
+def test_a_stream_that_is_cut_goes_on_after_the_last_id(far: Far, at_once: list[float]) -> None:
+    far.says(
+        as_stream(("snapshot", JOB, "E-4"), status("code", 5), cut=b'id: E-6\nevent: status\ndata: {"sta'),
+        as_json(503, AWAY),
+        as_stream(status("deps", 6), status("ready", 7), END),
+    )
+
+    events = list(follow(Api(Target(far.url, "t0")), "j1"))
+
+    assert [event.id for event in events] == ["E-4", "E-5", "E-6", "E-7", None]
+    assert [headers.get("last-event-id") for _, headers, _ in far.asked] == [None, "E-5", "E-5"]
+
+
+def test_a_stream_whose_end_was_missed_ends_without_a_word(far: Far, at_once: list[float]) -> None:
+    far.says(as_stream(status("ready", 7)), (204, {}, b""))
+
+    events = list(follow(Api(Target(far.url, "t0")), "j1"))
+
+    assert [event.name for event in events] == ["status", "end"]
+
+
+def test_the_server_says_how_long_to_wait_before_the_next_connection(far: Far, at_once: list[float]) -> None:
+    far.says((200, {}, b"retry: 10000\n\n"), as_stream(END))
+
+    list(follow(Api(Target(far.url, "t0")), "j1"))
+
+    assert 5.0 <= at_once[0] <= 10.0
+
+
+def test_a_stream_of_anothers_job_is_refused_at_once(far: Far, at_once: list[float]) -> None:
+    far.says(as_json(404, {"detail": "you have no job j2"}))
+
+    with pytest.raises(Refused, match="no job j2"):
+        list(follow(Api(Target(far.url, "t0")), "j2"))
+    assert at_once == []
+
+
+def test_a_stream_is_given_up_after_a_while_of_silence(at_once: list[float]) -> None:
+    with pytest.raises(NobodyAnswers):
+        list(follow(Api(Target("http://127.0.0.1:1", "t0")), "j1"))
+
+    assert len(at_once) == 19
+
+
+@pytest.mark.parametrize(("end", "code"), [("ready", 0), ("failed", 1), ("cancelled", 1)])
+def test_following_ends_as_the_job_did(far: Far, end: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ("log", {"stage": "code", "line": "def main():", "ts": "…"}, None)
+    far.says(as_stream(("snapshot", JOB, "E-4"), log, status(end, 5, summary="no", by="u1", duration_s=1.0), END))
+
+    assert main(["jobs", "follow", "j1"]) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["j1  queued: You are #4 in queue", "j1  code │ def main():"]
+    assert lines[2].startswith(f"j1  {end}")
+
+
+def test_a_submission_can_be_followed_to_its_end(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
+    far.says(as_json(202, JOB), as_stream(("snapshot", JOB, "E-4"), status("ready", 5), END))
+
+    code = main(["submit", "a", "--project", "shop", "--follow", "--json"])
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (code, [line["event"] for line in lines]) == (0, ["snapshot", "status", "end"])
+
+
+def test_an_event_that_nobody_knows_yet_is_passed_over(far: Far, at_once: list[float]) -> None:
+    far.says(as_stream(("weather", {"sun": True}, None), END))
+
+    assert StreamEvent("weather", {"sun": True}) in list(follow(Api(Target(far.url, "t0")), "j1"))
+
+
+def test_a_token_is_signed_with_the_keys_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADGATE_STATE", str(tmp_path))
+    assert main(["token", "--user", "u1"]) == 1
+    keep_keys(tmp_path / "keys")
+    capsys.readouterr()
+
+    code = main(["token", "--user", "u1", "--tier", "partner", "--scope", "jobs:read ops", "--project", "shop"])
+
+    keys = jwt.PyJWKSet.from_json((tmp_path / "keys" / "jwks.json").read_text())
+    token = capsys.readouterr().out.strip()
+    claims = jwt.decode(token, keys.keys[0], algorithms=["EdDSA"], audience="headgate", issuer="headgate")
+    assert code == 0
+    assert (claims["sub"], claims["tier"], claims["scope"], claims["projects"]) == (
+        "u1",
+        "partner",
+        "jobs:read ops",
+        ["shop"],
+    )
+
+
+def test_a_reader_who_has_seen_enough_is_no_fault(far: Far) -> None:
+    far.says(as_json(200, [JOB | {"id": f"j{number}"} for number in range(2000)]))
+
+    command = f"{sys.executable} -m libs.cli jobs list | head -1"
+    run = subprocess.run(command, shell=True, capture_output=True, timeout=30, check=False)  # noqa: S602 - a fixed line
+
+    assert run.stdout.startswith(b"JOB")
+    assert run.stderr == b""
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()

@@ -1,0 +1,258 @@
+"""The command line without a Headgate: words, streams, lines for people, and what an answer means."""
+
+from __future__ import annotations
+
+import io
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from libs.cli import jobs
+from libs.cli.arguments import parse, parser
+from libs.cli.board import JobLine, advanced, drawn
+from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage, fault_of
+from libs.cli.following import watch_all
+from libs.cli.output import Output
+from libs.cli.streams import Retry, StreamEvent, parsed
+from libs.cli.target import Target, find_target
+from libs.local.up_file import UpFile
+
+UP = UpFile(
+    url="http://127.0.0.1:8080",
+    user_token="user",
+    operator_token="operator",
+    nats_url="nats://",
+    redis_url="redis://",
+    services=(),
+    servers=(),
+)
+
+
+# ── streams ───────────────────────────────────────────────────────────────────
+
+
+def test_events_are_read_off_the_lines_and_comments_are_not() -> None:
+    lines = b': hello\n\nretry: 500\n\nid: E-7\nevent: status\ndata: {"status": "code"}\n\n'.splitlines(keepends=True)
+
+    assert list(parsed(lines)) == [Retry(500), StreamEvent("status", {"status": "code"}, "E-7")]
+
+
+def test_an_event_that_the_connection_was_cut_in_is_left_out() -> None:
+    lines = b'event: a\ndata: {}\n\nid: E-8\nevent: status\ndata: {"status"'.splitlines(keepends=True)
+
+    assert [event.name for event in parsed(lines) if isinstance(event, StreamEvent)] == ["a"]
+
+
+def test_data_of_many_lines_is_one_value() -> None:
+    assert list(parsed([b'data: {"a":\r\n', b"data: 1}\r\n", b"\r\n"])) == [StreamEvent("message", {"a": 1})]
+
+
+# ── the line of a job ─────────────────────────────────────────────────────────
+
+
+def told(*events: tuple[str, dict[str, Any]]) -> list[str]:
+    line, words = JobLine("j1", "j1"), list[str]()
+    for name, data in events:
+        line = advanced(line, StreamEvent(name, data))
+        words.append(line.words)
+    return words
+
+
+def snapshot(**changes: Any) -> tuple[str, dict[str, Any]]:
+    job = {"status": "queued", "message": "You are #4 in queue", "iterations": {"used": 0}, "error": None}
+    return "snapshot", job | changes
+
+
+def status(event: str, status: str, **data: Any) -> tuple[str, dict[str, Any]]:
+    return "status", {"event": event, "status": status, **data}
+
+
+def test_a_waiting_job_says_where_it_stands() -> None:
+    words = told(snapshot(), ("position", {"queue": {"position_message": "You are #2 in queue"}}))
+
+    assert words == ["queued: You are #4 in queue", "queued: You are #2 in queue"]
+
+
+def test_a_running_job_says_its_stage_and_its_cycle() -> None:
+    words = told(
+        snapshot(),
+        status("dispatched", "starting"),
+        status("stage", "code", stage="code", iteration=1),
+        status("stage", "scaffold", stage="scaffold", iteration=2),
+    )
+
+    assert words[1:] == ["starting", "code", "scaffold, cycle 2"]
+
+
+def test_a_position_that_comes_late_says_nothing_of_a_running_job() -> None:
+    words = told(snapshot(), status("dispatched", "starting"), ("position", {"queue": None, "waiting_on": []}))
+
+    assert words[-1] == "starting"
+
+
+def test_a_question_says_what_is_asked() -> None:
+    asked = status("awaiting_confirmation", "awaiting_confirmation")
+    words = told(snapshot(), asked, ("confirmation", {"iterations_used": 2, "next_batch": 2, "expires_at": "…"}))
+
+    assert words[-1] == "awaiting confirmation: 2 cycles used; it asks whether to continue for 2 more"
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (status("ready", "ready", duration_s=4.26, iterations=2), "ready: 4.3 s"),
+        (status("failed", "failed", summary="It broke."), "failed: It broke."),
+        (status("cancelled", "cancelled", by="u1"), "cancelled: by u1"),
+        (status("given_back", "queued", reason="lost"), "queued: given back (lost)"),
+        (snapshot(status="failed", error={"summary": "It broke."}), "failed: It broke."),
+        (("something_new", {}), ""),
+    ],
+)
+def test_each_end_says_how(event: tuple[str, dict[str, Any]], words: str) -> None:
+    assert told(event) == [words]
+
+
+def test_a_terminal_shows_what_is_done_and_what_is_under_way() -> None:
+    console = Console(file=io.StringIO(), width=120, record=True)
+
+    console.print(drawn([JobLine("j1", "mine", status="deps"), JobLine("j2", "other", status="ready")]))
+
+    first, second = console.export_text().splitlines()
+    assert first.split() == ["mine", "✔", "scaffold", "✔", "code", "●", "deps", "·", "checks", "deps"]
+    assert second.split()[1:9:2] == ["✔"] * 4
+
+
+def test_many_jobs_are_watched_at_once_and_a_fault_of_one_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    good = [StreamEvent("status", {"event": "ready", "status": "ready", "duration_s": 1.0, "iterations": 1})]
+
+    def bad() -> Any:
+        yield good[0]
+        raise Refused(detail="no")
+
+    ends = watch_all([(JobLine("a", "a"), good), (JobLine("b", "b"), good)], Output(as_json=True))
+    with pytest.raises(Refused):
+        watch_all([(JobLine("a", "a"), bad())], Output(as_json=True))
+
+    assert [line.status for line in ends] == ["ready", "ready"]
+    assert {json.loads(line)["job_id"] for line in capsys.readouterr().out.splitlines()} == {"a", "b"}
+
+
+# ── what an answer means ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("status", "problem", "kind", "code"),
+    [
+        (503, {"type": "/problems/busy", "detail": "system busy, try again in 90 minutes"}, Busy, 3),
+        (429, {"type": "/problems/share", "detail": "you hold 50 places"}, Busy, 3),
+        (503, {"type": "/problems/unavailable", "detail": "away"}, ServerFault, 1),
+        (500, {}, ServerFault, 1),
+        (401, {"detail": "The token has expired."}, Refused, 4),
+        (403, {"detail": "no"}, Refused, 4),
+        (404, {"detail": "you have no job j1"}, Refused, 4),
+        (409, {"detail": "ended"}, Refused, 4),
+        (422, {"detail": "project_id: missing"}, Refused, 4),
+    ],
+)
+def test_an_answer_becomes_an_exit_code(status: int, problem: dict[str, Any], kind: type[CliError], code: int) -> None:
+    fault = fault_of(status, problem)
+
+    assert (type(fault), fault.exit_code) == (kind, code)
+    assert problem.get("detail", "").rstrip(".") in str(fault)
+
+
+# ── where, and as whom ────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEADGATE_STATE", str(tmp_path))
+    return tmp_path
+
+
+def test_what_runs_here_is_asked_as_its_user(state: Path) -> None:
+    UP.write(state / "up.json")
+
+    assert find_target({}) == Target("http://127.0.0.1:8080", "user")
+    assert find_target({"HEADGATE_TOKEN": "mine"}) == Target("http://127.0.0.1:8080", "mine")
+
+
+def test_the_environment_outranks_what_runs_here(state: Path) -> None:
+    UP.write(state / "up.json")
+
+    assert find_target({"HEADGATE_URL": "https://h/", "HEADGATE_TOKEN": "t"}) == Target("https://h", "t")
+
+
+def test_a_token_of_this_machine_is_never_sent_elsewhere(state: Path) -> None:
+    UP.write(state / "up.json")
+
+    with pytest.raises(Usage, match="HEADGATE_TOKEN"):
+        find_target({"HEADGATE_URL": "https://elsewhere"})
+
+
+def test_where_nothing_runs_it_is_said_how_to_start_it(state: Path) -> None:
+    with pytest.raises(NotUp, match="headgate up"):
+        find_target({})
+
+
+def test_a_url_of_another_kind_is_refused(state: Path) -> None:
+    with pytest.raises(Usage, match="begins with http"):
+        find_target({"HEADGATE_URL": "localhost:8080", "HEADGATE_TOKEN": "t"})
+
+
+# ── words ─────────────────────────────────────────────────────────────────────
+
+
+def test_every_command_takes_json_and_tells_its_examples() -> None:
+    words = [
+        ["up"],
+        ["demo"],
+        ["submit", "a", "--project", "p"],
+        ["jobs", "list"],
+        *(["jobs", verb, "j1"] for verb in ("show", "events", "cancel", "result", "follow")),
+        ["token", "--user", "u1"],
+        ["migrate"],
+        ["log", "tail"],
+    ]
+
+    for command in words:
+        args = parse([*command, "--json"])
+        assert args.json
+        assert callable(args.run)
+    assert "examples:" in parser().format_help()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["jobs"], ["submit", "a"], ["submit", "a", "--project", "p", "--priority", "top"], ["up", "--port", "x"]],
+    ids=["nothing", "no verb", "no project", "no such priority", "no number"],
+)
+def test_wrong_words_end_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse(words)
+
+    assert end.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Say what to run"),
+        (["--input", "{"], "not JSON"),
+        (["--input", "[1]"], "no object"),
+        (["--input", "@/no/such/file"], "cannot be read"),
+        (["a", "--label", "team"], "name=value"),
+    ],
+)
+def test_a_submission_that_cannot_be_meant_says_how_to_write_it(words: list[str], said: str) -> None:
+    args: Namespace = parse(["submit", "--project", "p", *words])
+
+    with pytest.raises(Usage, match=said) as error:
+        jobs.submit(args, Output(as_json=True))
+
+    assert error.value.exit_code == 2
