@@ -95,6 +95,7 @@ class Card {
 async function follow(card) {
   let lastId = "";
   streams += 1;
+  connection();
   for (let done = false; !done && token; ) {
     try {
       const headers = lastId ? { "Last-Event-ID": lastId } : {};
