@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from libs.runtime.clock import Clock
-from libs.runtime.logs import about_job
+from libs.runtime.telemetry import job_context
 from services.worker.domain import Interruption, hands_over
 from services.worker.intake import take
 from services.worker.ports import Dispatch
@@ -91,7 +91,7 @@ class Attempts:
         try:
             claimed = await take(dispatch, self._tools, wanted=lambda: not self.draining)
             if claimed is not None:
-                with about_job(claimed.job.id):
+                with job_context(claimed.job.id):
                     await self._run(claimed)
         except Exception:
             logger.exception("an attempt was left to its lease")

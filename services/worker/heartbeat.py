@@ -19,6 +19,7 @@ from typing import Final
 
 from headgate_contracts.commands import Beat, BeatReply
 from libs.runtime.clock import Clock
+from libs.runtime.telemetry import job_context
 from services.worker.attempts import Attempts
 from services.worker.domain import Interruption
 from services.worker.ports import Scheduler, Unheard
@@ -133,7 +134,8 @@ class Watchdog:
                 attempt.hold_until(attempt.lease.longer(outage_ms))
             if attempt.lease.ended(now_ms):
                 late_ms = now_ms - attempt.lease.ends_ms
-                logger.warning("the lease of %s ended %.1f s ago, unheard", attempt.holder, late_ms / 1000)
+                with job_context(attempt.holder.rpartition(":")[0]):
+                    logger.warning("the lease of %s ended %.1f s ago, unheard", attempt.holder, late_ms / 1000)
                 attempt.interrupt(Interruption.LOST)
 
     async def run(self, stopping: asyncio.Event) -> None:

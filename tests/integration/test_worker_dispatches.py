@@ -40,6 +40,15 @@ class Scene:
                 last = answer.records[0].seq
         return jobs
 
+    async def open_requests(self, number: int) -> None:
+        """Until the server knows of so many that wait."""
+
+        async def known() -> bool:
+            seen = await self.nc.jetstream().consumer_info("JOBS", "worker-default")
+            return seen.num_waiting == number
+
+        await eventually(known)
+
     def pool(self, name: str = "default", *, nc: Client | None = None) -> PoolDispatches:
         return PoolDispatches(nc or self.nc, pool=name, clock=SystemClock())
 
@@ -78,7 +87,7 @@ async def test_who_stops_waiting_strands_nothing(scene: Scene, nats_url: str) ->
     leaver, stayer = scene.pool(), scene.pool()
     await leaver.start()
     left = asyncio.create_task(leaver.next())
-    await asyncio.sleep(0.1)  # its request is open at the server
+    await scene.open_requests(1)
 
     left.cancel()
     await scene.dispatch(1)  # the server answers the open request, as it knows no better
@@ -111,7 +120,7 @@ async def test_a_pool_that_stops_hands_back_what_was_on_its_way(scene: Scene, na
         stopping, staying = scene.pool(nc=nc), scene.pool()
         await stopping.start()
         waiting = [asyncio.create_task(stopping.next()) for _ in range(8)]
-        await asyncio.sleep(0.1)
+        await scene.open_requests(8)
 
         dispatching = asyncio.create_task(scene.dispatch(8))
         for each in waiting:
@@ -145,7 +154,7 @@ async def test_dispatches_come_again_after_the_server_was_killed(nats_server: Na
         pool = scene.pool()
         await pool.start()
         waiting = asyncio.create_task(pool.next())
-        await asyncio.sleep(0.1)
+        await scene.open_requests(1)
 
         await nats_server.kill()
         await nats_server.start()
@@ -159,7 +168,7 @@ async def test_a_consumer_that_was_deleted_is_made_again(scene: Scene) -> None:
     pool = scene.pool()
     await pool.start()
     waiting = asyncio.create_task(pool.next())
-    await asyncio.sleep(0.1)
+    await scene.open_requests(1)
 
     await scene.nc.jetstream().delete_consumer("JOBS", pool.consumer)
 

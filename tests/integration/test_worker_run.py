@@ -233,8 +233,7 @@ async def test_a_stage_that_hears_no_sigterm_is_killed_with_all_that_it_started(
 
 async def test_a_stage_that_is_ended_may_clear_up(hasty: Shop) -> None:
     hasty.hand(await hasty.dispatched("job-1", {"do": "clears_up"}, pipeline="misbehaving"))
-    await hasty.until("job-1", "code")
-    await asyncio.sleep(0.1)  # it is in the middle of it
+    await eventually(lambda: hasty.lines.lines)  # it is in the middle of it
 
     await hasty.write("job-1", "cancel_requested")
 
@@ -362,12 +361,14 @@ async def test_a_job_whose_end_was_asked_for_before_its_claim_is_cancelled_witho
     assert shop.story("job-1") == "queued dispatched cancel_requested cancelled"
 
 
-async def test_a_stage_that_ends_while_the_log_is_away_is_written_when_it_is_back(shop: Shop) -> None:
+async def test_a_stage_that_ends_while_the_log_is_away_is_written_when_it_is_back(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
     shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.2}}))
     await shop.until("job-1", "code")
 
     shop.log.wire.connected = False
-    await asyncio.sleep(0.6)  # the stage has ended meanwhile
+    await eventually(lambda: "stage waits to be written" in caplog.text)
     meanwhile = shop.story("job-1")
     shop.log.wire.connected = True
 

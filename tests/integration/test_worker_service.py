@@ -155,7 +155,7 @@ async def test_a_worker_does_with_the_rights_of_its_own_user_what_it_has_to_do(
     server = NatsServer(tmp_path / "nats", users=(*DEFAULT_NATS_USERS, rights))
     async with server, a_floor(server.url, valkey_server.url, tmp_path) as floor:
         await floor.crowd.scheduler("a")
-        await floor.worker("w1", HEADGATE_NATS_URL=server.url_for(rights))
+        worker = await floor.worker("w1", HEADGATE_NATS_URL=server.url_for(rights))
         await floor.submit("job-1", {"stages": QUICK, "provider": "ollama", "log_lines": 3}, user="u1")
         await floor.submit("job-2", {"stages": {**QUICK, "code": 600}}, user="u2")
         await floor.until("job-1", "ready")
@@ -164,6 +164,7 @@ async def test_a_worker_does_with_the_rights_of_its_own_user_what_it_has_to_do(
         await floor.write("job-2", "cancel_requested")
 
         await floor.until("job-2", "cancelled")
+        assert "permissions violation" not in worker.words()
 
 
 # ── workers that go ───────────────────────────────────────────────────────────

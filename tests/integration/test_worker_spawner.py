@@ -93,7 +93,7 @@ async def test_a_prolonged_process_lives_on(spawner: Spawner, tmp_path: Path) ->
 
 async def test_a_process_that_is_ended_with_a_grace_ends_by_itself(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="clears_up")
-    await asyncio.sleep(0.3)
+    assert isinstance(await child.hear(), Line)
 
     await child.end(grace_s=5)
 
