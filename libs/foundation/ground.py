@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import Final, Generic, TypeVar
 
 from fastapi import FastAPI
+from faststream.nats import NatsBroker
 from nats.aio.client import Client
 
 from headgate_contracts.tokens import ulid
@@ -24,6 +25,7 @@ from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from libs.eventlog import JetStreamLog, LogMissing, LogSettings, LogUnavailable, OutcomeUnknown, connect, open_log
+from libs.foundation.live import AWAY, hang_up
 from libs.policy import Policy, load_policy
 from libs.runtime.auth import Keys, Tokens
 from libs.runtime.clock import Clock, SystemClock
@@ -66,6 +68,11 @@ class Ground(Generic[S]):
         service.closing("the view", view.close)
         await wait_for(VIEW, view.mark, away=(ViewUnavailable,), health=self.health, clock=self.clock)
         return view
+
+    async def live(self, service: Service, broker: NatsBroker) -> None:
+        """Start the connection for what is not kept, once the server is there."""
+        service.closing("the live connection", partial(hang_up, broker))
+        await wait_for(NATS, broker.start, away=AWAY, health=self.health, clock=self.clock)
 
 
 async def lay(service: Service, settings: S, *, needs: tuple[str, ...] = (NATS, LOG, VIEW)) -> Ground[S]:
@@ -113,7 +120,7 @@ def _app(
         health=health,
         telemetry=telemetry,
         tokens=tokens,
-        faults=AWAY,
+        faults=LATER,
     )
 
 
@@ -122,4 +129,4 @@ def _away(fault: Exception) -> Problem:
     return Problem(status=503, slug="unavailable", title="Not now", detail=detail, retry_after_s=2)
 
 
-AWAY: Final[Faults] = dict.fromkeys((LogUnavailable, OutcomeUnknown, ViewLost, ViewUnavailable), _away)
+LATER: Final[Faults] = dict.fromkeys((LogUnavailable, OutcomeUnknown, ViewLost, ViewUnavailable), _away)

@@ -1,8 +1,12 @@
 """The connection for what is said and not kept: commands, positions, lines. FastStream's, apart from the log's, so that
-an append that is being settled never delays a heartbeat."""
+an append that is being settled never delays a heartbeat.
+
+While a server is away that is one line in the log, not one an attempt; nothing is sent late.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from faststream.exceptions import FastStreamException
@@ -11,13 +15,16 @@ from nats.errors import Error as NatsError
 
 from libs.eventlog import inbox_prefix
 
+logger = logging.getLogger(__name__)
+
 AWAY: Final = (NatsError, FastStreamException, TimeoutError, OSError)  # nobody can be told, or asked, at the moment
 
 
 def live_broker(url: str, *, name: str) -> NatsBroker:
-    """It comes back by itself, and sends nothing late."""
+    """It comes back by itself."""
     return NatsBroker(
         url,
+        error_cb=_Complaints(name).heard,
         name=name,
         inbox_prefix=inbox_prefix(url),
         pending_size=0,
@@ -27,3 +34,25 @@ def live_broker(url: str, *, name: str) -> NatsBroker:
         graceful_timeout=2,
         logger=None,
     )
+
+
+async def hang_up(broker: NatsBroker) -> None:
+    """The end of the connection, also of one that is being sought again: there is nothing to drain then."""
+    try:
+        await broker.stop()
+    except NatsError:
+        await broker.connection.close()
+
+
+class _Complaints:
+    """What the client says by itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._last = ""
+
+    async def heard(self, error: Exception) -> None:
+        words = str(error) or type(error).__name__
+        if words != self._last:
+            logger.warning("NATS connection %s: %s", self._name, words)
+        self._last = words

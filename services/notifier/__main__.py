@@ -8,7 +8,7 @@ import sys
 from libs.eventlog import LogUnavailable
 from libs.foundation import lay
 from libs.foundation.ground import LOG, NATS
-from libs.foundation.live import AWAY, live_broker
+from libs.foundation.live import live_broker
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
@@ -18,6 +18,7 @@ from services.notifier.api import DASHBOARD, Assets, page, streams
 from services.notifier.fanout import Fanout
 from services.notifier.handlers import Notifier
 from services.notifier.settings import NotifierSettings
+from services.notifier.signals import Signals
 from services.notifier.subscribers import AskedPositions, subscribe
 
 
@@ -27,8 +28,7 @@ async def compose(service: Service) -> None:
     fanout = Fanout()
     broker = live_broker(ground.settings.nats_url.get_secret_value(), name="notifier live")
     subscribe(broker, fanout, shard=ground.settings.shard)
-    service.closing("the live connection", broker.stop)
-    await wait_for(NATS, broker.start, away=AWAY, health=ground.health, clock=ground.clock)
+    await ground.live(service, broker)
     seen = await wait_for(LOG, ground.log.mark, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     await service.start(Loop("follower", lambda _: fanout.follow(ground.log, after=seen.seq)))
     notifier = Notifier(
@@ -38,6 +38,7 @@ async def compose(service: Service) -> None:
         ground.policy,
         ground.clock,
         lambda job_id: job_trace(job_id).debug_id,
+        Signals(ground.telemetry, streams=lambda: fanout.connections),
     )
     for router in (streams(notifier), page()):
         ground.app.include_router(router)

@@ -15,6 +15,7 @@ from libs.runtime.clock import Clock
 from services.notifier.domain import Begin, Complete, Resume, opening
 from services.notifier.fanout import Fanout
 from services.notifier.ports import Log, Positions
+from services.notifier.signals import Signals
 from services.notifier.streaming import History, Pace, stream
 
 
@@ -28,6 +29,7 @@ class Notifier:
     policy: Policy
     clock: Clock
     debug_id_of: Callable[[str], str]
+    signals: Signals
 
     async def history(self, job_id: str) -> History | None:
         """The job as the log's leader has it; null where there is none."""
@@ -49,6 +51,9 @@ class Notifier:
             if isinstance(begin, Complete):
                 return
             pieces = stream(tap, epoch=self.log.epoch, begin=begin, history=history, show=self.show, pace=self._pace())
+            with self.signals.first_delivery(job_id, history.records[-1]):
+                first = [await anext(pieces), await anext(pieces)]  # `retry:`, and all that there is by now
+            yield b"".join(first)
             async for piece in pieces:
                 yield piece
 

@@ -25,7 +25,7 @@ ASK_WITHIN_S: Final = 1.0  # a snapshot without a position is better than a clie
 def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
     """Lines and positions go to whoever listens to their job."""
 
-    @broker.subscriber(f"{LOGS_PREFIX}.*", no_reply=True)  # who keeps a line waits for the stream's answer, not for ours
+    @broker.subscriber(f"{LOGS_PREFIX}.*", no_reply=True)  # who sends a line waits for its stream's answer
     async def line(said: LogLine) -> None:
         fanout.spread(said.job_id, said)
 

@@ -20,6 +20,7 @@ from libs.capacity.store_client import open_client
 from libs.eventlog import JetStreamSnapshots, LogUnavailable
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS, VIEW
+from libs.foundation.live import live_broker
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
@@ -30,7 +31,7 @@ from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica, assemble
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.snapshots import newest_fold
-from services.scheduler.subscribers import AWAY, NatsCommands, Subscribers, broker_at
+from services.scheduler.subscribers import NatsCommands, Subscribers
 
 READ_WITHIN_S: Final = 60.0  # a snapshot of some hundred megabytes
 LAST_TURN_S: Final = 3.0  # for a commit under way; what becomes of one that takes longer, the log tells the next leader
@@ -41,7 +42,7 @@ async def compose(service: Service) -> None:
     ground = await lay(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
     settings, clock = ground.settings, ground.clock
     view = await ground.view(service)
-    broker = broker_at(settings.nats_url.get_secret_value())
+    broker = live_broker(settings.nats_url.get_secret_value(), name="scheduler commands")
     commands = NatsCommands(broker, shard=settings.shard)
     adapters = Adapters(
         log=ground.log,
@@ -64,8 +65,7 @@ async def compose(service: Service) -> None:
     await service.start(Loop("inbox", replica.inbox.run))
     await service.start(Loop("cycle", replica.cycle.run, patience_s=LAST_TURN_S))
     await replica.cycle.folded.wait()
-    service.closing("the commands", broker.stop)
-    await wait_for(NATS, broker.start, away=AWAY, health=ground.health, clock=clock)
+    await ground.live(service, broker)
     await service.start(Loop("snapshots", replica.keeper.run))
     await service.start(Loop("gauges", replica.gauges.run))
     await service.start(Loop("positions", announcer.run))

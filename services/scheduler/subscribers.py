@@ -13,9 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Final, Literal
 
-from faststream.exceptions import FastStreamException
 from faststream.nats import NatsBroker
-from nats.errors import Error as NatsError
 
 from headgate_contracts.commands import (
     AcquireLease,
@@ -29,7 +27,7 @@ from headgate_contracts.commands import (
     position_subject,
 )
 from libs.capacity.ports import View
-from libs.eventlog import inbox_prefix
+from libs.foundation.live import AWAY
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import Telemetry
 from services.scheduler import handlers
@@ -42,24 +40,8 @@ GROUP: Final = "scheduler"
 AT_ONCE: Final = 64  # one that waits for the view must not hold up the others
 ALIVE_WITHIN_S: Final = 1
 TEMPLATE: Final = "headgate.cmd.v1.{shard}"
-AWAY: Final = (NatsError, FastStreamException, TimeoutError, OSError)
 
 Command = Literal["beat", "acquire", "give_up", "position"]
-
-
-def broker_at(url: str) -> NatsBroker:
-    """The connection for commands. It comes back by itself, and sends nothing late."""
-    return NatsBroker(
-        url,
-        name="scheduler commands",
-        inbox_prefix=inbox_prefix(url),
-        pending_size=0,
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=1,
-        ping_interval=5,
-        graceful_timeout=2,
-        logger=None,
-    )
 
 
 class NatsCommands:

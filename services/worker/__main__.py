@@ -20,13 +20,14 @@ from libs.eventlog.dispatches import PoolDispatches
 from libs.eventlog.streams import RESULTS
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS
+from libs.foundation.live import live_broker
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from services.worker.attempts import LAST_WORDS_S, Attempts
 from services.worker.children import Spawner
-from services.worker.commands import AWAY, NatsLines, NatsScheduler, broker_at, hang_up
+from services.worker.commands import NatsLines, NatsScheduler
 from services.worker.heartbeat import Heartbeat, Watchdog
 from services.worker.intake import Intake
 from services.worker.lines import LinePump
@@ -45,7 +46,7 @@ async def compose(service: Service, *, settings: WorkerSettings) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await lay(service, settings, needs=(NATS, LOG))
     spawner = await service.start(Spawner(settings.pipelines, environ=os.environ))
-    broker = broker_at(settings.nats_url.get_secret_value())
+    broker = live_broker(settings.nats_url.get_secret_value(), name="worker commands")
     pump = LinePump(NatsLines(broker), ground.clock)
     heartbeat_s = ground.policy.leases.heartbeat_s
     scheduler = NatsScheduler(broker, shard=settings.shard, within_s=min(LONGEST_ANSWER_S, heartbeat_s))
@@ -62,8 +63,7 @@ async def compose(service: Service, *, settings: WorkerSettings) -> None:
         soon=soon,
     )
     subscribe(broker, attempts, shard=settings.shard)
-    service.closing("the commands", partial(hang_up, broker))
-    await wait_for(NATS, broker.start, away=AWAY, health=ground.health, clock=ground.clock)
+    await ground.live(service, broker)
     dispatches = PoolDispatches(ground.nc, pool=settings.pool, clock=ground.clock)
     service.closing("the dispatches", dispatches.stop)
     await wait_for(LOG, dispatches.start, away=(LogUnavailable,), health=ground.health, clock=ground.clock)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Final, Literal, TypeVar
 
-from faststream.exceptions import FastStreamException
 from faststream.nats import NatsBroker
-from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
@@ -26,52 +24,14 @@ from headgate_contracts.commands import (
     command_subject,
     logs_subject,
 )
-from libs.eventlog import inbox_prefix
+from libs.foundation.live import AWAY
 from services.worker.ports import Unheard
 
 logger = logging.getLogger(__name__)
 
-AWAY: Final = (NatsError, FastStreamException, TimeoutError, OSError)
 KEPT_WITHIN_S: Final = 2.0
 
 Answer = TypeVar("Answer", bound=BaseModel)
-
-
-class _Complaints:
-    """What the client says by itself. While a server is away that is one line, not one an attempt."""
-
-    def __init__(self) -> None:
-        self._last = ""
-
-    async def heard(self, error: Exception) -> None:
-        words = str(error) or type(error).__name__
-        if words != self._last:
-            logger.warning("NATS connection worker commands: %s", words)
-        self._last = words
-
-
-def broker_at(url: str) -> NatsBroker:
-    """The connection for commands. It comes back by itself, and sends nothing late."""
-    return NatsBroker(
-        url,
-        error_cb=_Complaints().heard,
-        name="worker commands",
-        inbox_prefix=inbox_prefix(url),
-        pending_size=0,
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=1,
-        ping_interval=5,
-        graceful_timeout=2,
-        logger=None,
-    )
-
-
-async def hang_up(broker: NatsBroker) -> None:
-    """The end of the connection, also of one that is being sought again: there is nothing to drain then."""
-    try:
-        await broker.stop()
-    except NatsError:
-        await broker.connection.close()
 
 
 class NatsScheduler:
