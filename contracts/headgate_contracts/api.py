@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from headgate_contracts.events import LabelKey, LabelValue, Note
+from headgate_contracts.events import JobData, JobQueued, LabelKey, LabelValue, Note
 from headgate_contracts.tokens import Token
 from headgate_contracts.vocabulary import Priority, Status, Tier
 
@@ -35,15 +35,14 @@ class SubmitJob(Asked):
 
     project_id: ForeignId
     input: dict[str, Any]
-    pipeline: Token = "build"
+    pipeline: Token = "rehearsal"
     priority: Priority = Priority.NORMAL
     pool: Token = "default"
     concurrency_group: Token | None = None
     concurrency_limit: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    queue_ttl_s: Annotated[int, Field(ge=1)] | None = None
-    run_timeout_s: Annotated[int, Field(ge=1)] | None = None
+    queue_ttl_s: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    run_timeout_s: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     run_at: AwareDatetime | None = None
-    notify_url: Annotated[str, StringConstraints(pattern=r"^https?://", max_length=2048)] | None = None
     labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=16)] = {}
 
     @field_validator("input")
@@ -159,3 +158,9 @@ class ShownJob(Shown):
     workflow: str | None
     labels: dict[str, str]
     debug_id: str
+
+
+def shown_event(data: JobData) -> dict[str, Any]:
+    """An event as the job's owner may see it: of other users' jobs that it passed, only how many there were."""
+    shown = {"event": data.EVENT.value, **data.model_dump(mode="json", by_alias=True)}
+    return shown | {"passed": len(data.passed)} if isinstance(data, JobQueued) else shown

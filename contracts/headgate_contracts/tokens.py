@@ -49,6 +49,11 @@ def job_id_for_key(user_id: str, idempotency_key: str) -> str:
     return f"k{_digest(hashlib.sha256(_bytes(user_id)).digest() + _bytes(idempotency_key))}"
 
 
+def input_name(job_id: str, digest: str) -> str:
+    """Where a job's input is kept: a repeated key with another body writes elsewhere and changes nothing."""
+    return f"{job_id}-{digest.removeprefix('sha256:')[:22]}"
+
+
 def ulid(now_ms: int, entropy: bytes) -> str:
     """A ULID: 48 bits of time, 80 bits of the caller's entropy, in 26 characters that sort by time."""
     if len(entropy) != 10:

@@ -42,11 +42,14 @@ def load(snapshot: bytes, *, epoch: str, policy: Policy) -> Ledger:
     """The ledger that was dumped, under the policy of today."""
     try:
         first, *lines = zlib.decompress(snapshot).decode().split("\n")
-        header: dict[str, Any] = json.loads(first)
-    except (zlib.error, ValueError) as error:
+        return _ledger(json.loads(first), lines, epoch=epoch, policy=policy)
+    except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SnapshotUnusable(f"the snapshot cannot be read: {error}") from error
+
+
+def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Policy) -> Ledger:
     if (header["shape"], header["epoch"]) != (SHAPE, epoch):
-        raise SnapshotUnusable(f"shape {header['shape']}, epoch {header['epoch']}: not shape {SHAPE}, epoch {epoch}")
+        raise ValueError(f"shape {header['shape']}, epoch {header['epoch']}: not shape {SHAPE}, epoch {epoch}")
     jobs, passed = _jobs(lines)
     early = {job_id: (count, datetime.fromisoformat(at)) for job_id, (count, at) in header["early"].items()}
     orders = _orders(header["orders"])

@@ -177,4 +177,4 @@ def _rest(event: Mapping[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     """Nothing for what says nothing."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value or "")  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - of anything
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value or "")  # pyright: ignore[reportUnknownArgumentType] - of anything

@@ -21,7 +21,7 @@ from libs.eventlog.errors import (
     SettingsDiffer,
     WentBack,
 )
-from libs.eventlog.guard import open_log
+from libs.eventlog.guard import open_log, require_seen
 from libs.eventlog.jetstream import JetStreamLog
 from libs.eventlog.migrate import Migrated, migrate
 from libs.eventlog.ports import EventLog, Snapshots
@@ -58,4 +58,5 @@ __all__ = [
     "inbox_prefix",
     "migrate",
     "open_log",
+    "require_seen",
 ]

@@ -52,6 +52,11 @@ async def open_log(
     return JetStreamLog(nc, epoch=jobs.epoch, clock=clock, settle_within_s=settle_within_s)
 
 
+async def require_seen(nc: Client, seen: Mark) -> None:
+    """Refuse a log that is another one than was seen, or that ends before what was seen."""
+    require_same_log(await state_of(nc, JOBS), seen)
+
+
 def stream_differences(stream: Stream, found: Mapping[str, Any]) -> list[str]:
     """Each setting that is not as it must be, in the server's own words."""
     return [

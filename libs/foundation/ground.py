@@ -24,7 +24,18 @@ from headgate_contracts.tokens import ulid
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
-from libs.eventlog import JetStreamLog, LogMissing, LogSettings, LogUnavailable, OutcomeUnknown, connect, open_log
+from libs.eventlog import (
+    JetStreamLog,
+    LogFull,
+    LogMissing,
+    LogSettings,
+    LogUnavailable,
+    Mark,
+    OutcomeUnknown,
+    connect,
+    open_log,
+    require_seen,
+)
 from libs.foundation.live import AWAY, hang_up
 from libs.policy import Policy, load_policy
 from libs.runtime.auth import Keys, Tokens
@@ -66,7 +77,10 @@ class Ground(Generic[S]):
         service.closing(VIEW, client.aclose)
         view = RedisView(client, shard=self.settings.shard, epoch=self.log.epoch)
         service.closing("the view", view.close)
-        await wait_for(VIEW, view.mark, away=(ViewUnavailable,), health=self.health, clock=self.clock)
+        waited = partial(wait_for, health=self.health, clock=self.clock)
+        seen = await waited(VIEW, view.mark, away=(ViewUnavailable,))
+        if seen is not None:  # the view remembers how far the log went: it must not have gone back, or be another one
+            await waited(LOG, lambda: require_seen(self.nc, Mark(seen.epoch, seen.applied)), away=(LogUnavailable,))
         return view
 
     async def live(self, service: Service, broker: NatsBroker) -> None:
@@ -129,4 +143,12 @@ def _away(fault: Exception) -> Problem:
     return Problem(status=503, slug="unavailable", title="Not now", detail=detail, retry_after_s=2)
 
 
-LATER: Final[Faults] = dict.fromkeys((LogUnavailable, OutcomeUnknown, ViewLost, ViewUnavailable), _away)
+def _full(fault: Exception) -> Problem:
+    detail = "there is no room for new work until an operator makes some: what was accepted is safe"
+    return Problem(status=503, slug="full", title="Full", detail=detail, retry_after_s=60)
+
+
+LATER: Final[Faults] = {
+    LogFull: _full,
+    **dict.fromkeys((LogUnavailable, OutcomeUnknown, ViewLost, ViewUnavailable, TimeoutError), _away),
+}

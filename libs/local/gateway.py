@@ -25,6 +25,8 @@ import h11
 CHUNK: Final = 65_536
 CONNECT_PATIENCE_S: Final = 3.0  # a service that died is back within a second, and ready within another
 HEAD_TIMEOUT_S: Final = 60.0  # an idle keep-alive connection, or one that never finishes its request's head
+LAST_BODY_S: Final = 5.0
+LAST_BODY_BYTES: Final = 32 * 1024 * 1024  # whoever sends more may find the connection closed before the answer
 AWAY: Final = json.dumps(
     {
         "type": "/problems/away",
@@ -139,10 +141,23 @@ class Exchange:
             sending.cancel()
             behind.close()
             await asyncio.gather(sending, return_exceptions=True)
+        await self._pass_over()
+
+    async def _pass_over(self) -> None:
+        """What the client still sends after its answer. Most read no answer before they have sent everything, and a
+        connection that is closed under them takes the answer along."""
+        passed, client = 0, self._client
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_BODY_S):
+                while client.their_state is h11.SEND_BODY and passed <= LAST_BODY_BYTES:
+                    if client.they_are_waiting_for_100_continue:
+                        return
+                    event = await self._next()
+                    passed += len(event.data) if isinstance(event, h11.Data) else 0
 
     async def _send_request(self, behind: Behind, request: h11.Request) -> None:
+        # Not told to close: a service that answers early would, and what is still under way would cut its answer off.
         headers = [(name, value) for name, value in request.headers if name not in HOP_BY_HOP]
-        headers.append((b"connection", b"close"))
         await behind.send(h11.Request(method=request.method, target=request.target, headers=headers))
         while isinstance(event := await self._next(), h11.Data | h11.EndOfMessage):
             await behind.send(event)

@@ -4,6 +4,7 @@ Owns the layout of accounts. Refuses to be a general template: it says what Head
 
     SYS       the servers' own account; exports one question, "who is there and how are you set up?"
     HEADGATE  JetStream and all users; imports that question as `headgate.servers`
+    others    the same again, with streams and subjects of their own: one server for several installations
 
 So a service learns each server's version and `jetstream.config.sync_always` from NATS itself, with no more right than
 to publish on one subject. Of the server's questions it is VARZ that is exported: its answer is about the server alone,
@@ -12,8 +13,8 @@ while JSZ would list the streams of every account to whoever asks for them.
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from libs.local.errors import UnsafeCredential
@@ -40,7 +41,7 @@ class NatsUser:
 
     def as_config(self) -> dict[str, object]:
         publish = _allow(self.publish)
-        if self.refused:
+        if self.refused and self.publish != ():  # with nothing allowed all is refused already
             publish["deny"] = list(self.refused)
         permissions: dict[str, object] = {"publish": publish, "subscribe": _allow(self.subscribe)}
         if self.allow_responses:
@@ -75,6 +76,7 @@ class NatsConfig:
     host: str = "127.0.0.1"
     sync_interval: str = "always"  # any other value is for the test that services refuse it
     seat: ClusterSeat | None = None
+    more_accounts: Mapping[str, Sequence[NatsUser]] = field(default_factory=dict[str, Sequence[NatsUser]])
 
     def render(self) -> str:
         """JSON, which nats-server reads as its own format: values need no escaping rules of ours."""
@@ -82,21 +84,24 @@ class NatsConfig:
             "server_name": self.name,
             "listen": f"{self.host}:{self.port}",
             "jetstream": {"store_dir": str(self.store), "sync_interval": self.sync_interval},
-            "accounts": {"SYS": self._system_account(), "HEADGATE": self._headgate_account()},
+            "accounts": self._accounts(),
             "system_account": "SYS",
         }
         if self.seat:
             config["cluster"] = self.seat.as_config()
         return json.dumps(config, indent=2, ensure_ascii=False)
 
-    def _system_account(self) -> dict[str, object]:
+    def _accounts(self) -> dict[str, object]:
+        ours = {"HEADGATE": self.users, **self.more_accounts}
         # a stream of responses: each server of a cluster gives its own
-        question = {"service": _SERVERS_QUESTION, "response_type": "stream", "accounts": ["HEADGATE"]}
-        return {"users": [self.system_user.as_config()], "exports": [question]}
+        question = {"service": _SERVERS_QUESTION, "response_type": "stream", "accounts": list(ours)}
+        system: dict[str, object] = {"users": [self.system_user.as_config()], "exports": [question]}
+        return {"SYS": system, **{name: _account(users) for name, users in ours.items()}}
 
-    def _headgate_account(self) -> dict[str, object]:
-        question = {"service": {"account": "SYS", "subject": _SERVERS_QUESTION}, "to": SERVERS_SUBJECT}
-        return {"jetstream": "enabled", "users": [user.as_config() for user in self.users], "imports": [question]}
+
+def _account(users: Sequence[NatsUser]) -> dict[str, object]:
+    question = {"service": {"account": "SYS", "subject": _SERVERS_QUESTION}, "to": SERVERS_SUBJECT}
+    return {"jetstream": "enabled", "users": [user.as_config() for user in users], "imports": [question]}
 
 
 def require_url_safe(*credentials: str) -> None:

@@ -147,7 +147,7 @@ def _consumer(pools: Sequence[str]) -> Rights:
             f"{API}.STREAM.MSG.GET.{JOBS}",
             f"{API}.DIRECT.GET.{JOBS}",
             f"{API}.DIRECT.GET.{JOBS}.>",
-            f"{API}.CONSUMER.CREATE.{JOBS}.>",
+            f"{API}.CONSUMER.CREATE.{JOBS}.*.>",
             f"{API}.CONSUMER.DURABLE.CREATE.{JOBS}.*",
             f"{API}.CONSUMER.INFO.{JOBS}.*",
             *_follows_log(),
@@ -164,9 +164,9 @@ def _opens_log() -> Subjects:
 
 
 def _follows_log() -> Subjects:
-    """By consumers that the server names, and forgets."""
+    """By consumers of one's own. Their name must stand in the subject: without one there, any may stand in the body."""
     return (
-        f"{API}.CONSUMER.CREATE.{JOBS}",
+        f"{API}.CONSUMER.CREATE.{JOBS}.*",
         f"{API}.CONSUMER.MSG.NEXT.{JOBS}.*",
         f"{API}.CONSUMER.DELETE.{JOBS}.*",
     )

@@ -6,7 +6,7 @@ keep their data in the folder they are given.
 """
 
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,6 +33,7 @@ class NatsServer(ServerProcess):
         *,
         name: str = "nats",
         users: Sequence[NatsUser] = DEFAULT_NATS_USERS,
+        more_accounts: Mapping[str, Sequence[NatsUser]] | None = None,
         system_user: NatsUser = SYSTEM_USER,
         sync_interval: str = "always",
         port: int | None = None,
@@ -41,6 +42,7 @@ class NatsServer(ServerProcess):
         super().__init__(name=name, folder=folder)
         self.port = port or free_ports(1)[0]
         self._users = tuple(users)
+        self._more_accounts = dict(more_accounts or {})
         self._system_user = system_user
         self._sync_interval = sync_interval
         self._seat = seat
@@ -67,6 +69,7 @@ class NatsServer(ServerProcess):
             port=self.port,
             store=self.folder,  # the server adds /jetstream
             users=self._users,
+            more_accounts=self._more_accounts,
             system_user=self._system_user,
             sync_interval=self._sync_interval,
             seat=self._seat,

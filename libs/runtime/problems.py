@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headgate_contracts import ContractError
 from libs.runtime.errors import BodyTooLarge, Forbidden, HalfCharacter, KeysAway, Unauthorized
 from libs.runtime.telemetry import current_debug_id
 
@@ -96,6 +97,24 @@ def problem_of_body(fault: BodyTooLarge | HalfCharacter) -> Problem:
     return _too_large(fault) if isinstance(fault, BodyTooLarge) else _half(fault)
 
 
+async def known_query(request: Request) -> None:
+    """A dependency for routes: a parameter that the route does not know is refused, never passed over."""
+    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        wrong = [{"in": "query", "field": name, "message": "there is no such parameter"} for name in unknown]
+        detail = f"{unknown[0][:LONGEST_FIELD]}: there is no such parameter"
+        problem = Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": wrong})
+        raise Refused(problem)
+
+
+def _breaks_contract(fault: ContractError) -> Problem:
+    """What only shows when an event is made of it."""
+    wrong = [{"in": "body", "field": fault.field, "message": fault.reason}]
+    more = {"errors": wrong}
+    return Problem(status=422, slug="invalid", title="Invalid request", detail=str(fault), more=more)
+
+
 def _http(fault: HTTPException) -> Problem:
     """What the framework itself refuses: no such path, no such method, a body that is no JSON."""
     title = HTTPStatus(fault.status_code).phrase
@@ -125,6 +144,7 @@ def _refused(fault: Refused) -> Problem:
 
 DEFAULTS: Final[Faults] = {
     Refused: _refused,
+    ContractError: _breaks_contract,
     RequestValidationError: _invalid,
     HTTPException: _http,
     Unauthorized: _unauthorized,

@@ -69,6 +69,13 @@ def job_trace(job_id: str) -> JobTrace:
     return JobTrace(int.from_bytes(digest[:16], "big"), int.from_bytes(digest[16:24], "big"))
 
 
+@contextmanager
+def job_context(job_id: str) -> Generator[None]:
+    """All that is done inside is about the job: log lines carry both ids, spans are of the job's trace."""
+    with about_job(job_id), trace.use_span(NonRecordingSpan(job_trace(job_id).root)):
+        yield
+
+
 def current_debug_id() -> str:
     """The id of the trace in which this is asked; outside any, one that stands in nothing but the log."""
     context = trace.get_current_span().get_span_context()

@@ -20,7 +20,7 @@ from libs.forecast.standing import queue_part, waiting_on
 from libs.policy import Policy
 from libs.runtime.auth import Principal, principal
 from libs.runtime.clock import Clock
-from libs.runtime.problems import Problem, Refused
+from libs.runtime.problems import Problem, Refused, known_query
 from libs.runtime.telemetry import Telemetry, job_trace, traceparent
 from services.admission.domain import NotAllowed, day_of, new_job
 from services.admission.handlers import (
@@ -29,6 +29,7 @@ from services.admission.handlers import (
     Ended,
     KeyReused,
     NoDayLeft,
+    NotAsked,
     OverShare,
     SubmitOutcome,
     SystemBusy,
@@ -96,7 +97,7 @@ class Edge:
 
 def writing(edge: Edge) -> APIRouter:
     """The routes that write events."""
-    router = APIRouter(prefix="/v1")
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
 
     @router.post("/jobs", status_code=202, response_model=ShownJob)
     async def submit(
@@ -113,16 +114,25 @@ def writing(edge: Edge) -> APIRouter:
             raise Refused(_ended(outcome.job))
         return _shown(await edge.show(outcome.job), status=202, seq=outcome.job.seq)
 
+    @router.post("/jobs/{job_id}/confirm", status_code=202, response_model=ShownJob)
+    async def confirm(job_id: JobIdPath, who: Writer) -> JSONResponse:
+        found = await edge.own(job_id, who)
+        outcome = await edge.admission.confirm(found, by=who.user)
+        if isinstance(outcome, NotAsked):
+            raise Refused(_not_asked(outcome.job))
+        return _shown(await edge.show(outcome.job), status=202, seq=outcome.job.seq)
+
     return router
 
 
 def reading(edge: Edge) -> APIRouter:
     """The routes that change nothing."""
-    router = APIRouter(prefix="/v1")
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
 
     @router.get("/jobs", response_model=list[ShownJob])
     async def jobs(who: Reader, limit: Annotated[int, Query(ge=1, le=100)] = 50) -> JSONResponse:
-        found = await edge.admission.jobs_of(who.user, count=limit)
+        mine = await edge.admission.jobs_of(who.user, count=limit)
+        found = [job for job in mine if who.may_use(job.project_id)]
         return JSONResponse([(await edge.show(job)).model_dump(mode="json") for job in found])
 
     @router.get("/jobs/{job_id}", response_model=ShownJob)
@@ -198,6 +208,11 @@ def _not_found(job_id: str) -> Problem:
 def _ended(job: Job) -> Problem:
     detail = f"the job is {job.status.value}: it has ended and nothing was changed"
     return Problem(status=409, slug="ended", title="Already ended", detail=detail)
+
+
+def _not_asked(job: Job) -> Problem:
+    detail = f"the job is {job.status.value} and asks nothing: nothing was changed"
+    return Problem(status=409, slug="not-asked", title="Nothing to confirm", detail=detail)
 
 
 def _no_result(job: Job) -> Problem:

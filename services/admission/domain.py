@@ -15,7 +15,15 @@ from typing import Any, Final
 
 from headgate_contracts import Event, Job, JobEvent, Status, Tier, Writer
 from headgate_contracts.api import SubmitJob
-from headgate_contracts.events import Group, JobCancelled, JobCancelRequested, JobQueued, JobScheduled, Submission
+from headgate_contracts.events import (
+    Group,
+    JobCancelled,
+    JobCancelRequested,
+    JobConfirmed,
+    JobQueued,
+    JobScheduled,
+    Submission,
+)
 from headgate_contracts.tokens import foreign_token
 from headgate_contracts.vocabulary import RUNNING, QueuedWhy
 from libs.policy import Policy
@@ -57,7 +65,7 @@ def new_job(
     body: SubmitJob, *, job_id: str, user_id: str, tier: Tier, policy: Policy, now: datetime
 ) -> NewJob | NotAllowed:
     """The job that was asked for, or what is not allowed about it."""
-    refusal = _not_allowed(body, tier, policy)
+    refusal = _not_allowed(body, tier, policy, now=now)
     if refusal is not None:
         return refusal
     project_id = foreign_token(body.project_id)
@@ -72,7 +80,6 @@ def new_job(
         run_at=body.run_at,
         queue_ttl_s=body.queue_ttl_s,
         run_timeout_s=body.run_timeout_s,
-        notify_url=body.notify_url,
         labels=body.labels,
         input_digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
     )
@@ -138,6 +145,24 @@ def cancelling_event(job: Job, *, by: str, reason: str, event_id: str, now: date
     return Event(event_id, Writer.ADMISSION, now, data, sequence=job.sequence + 1)
 
 
+def confirming_event(job: Job, *, by: str, policy: Policy, event_id: str, now: datetime) -> JobEvent | None:
+    """Another batch of cycles, as far as the hard cap goes; null where the job does not ask for one."""
+    tier = policy.tier_limits(job.submission.tier)
+    batch = min(tier.cycles_per_batch, tier.hard_cap - job.iteration)
+    if job.status is not Status.AWAITING_CONFIRMATION or batch < 1:
+        return None
+    data = JobConfirmed(
+        job_id=job.id,
+        user_id=job.user_id,
+        project_id=job.project_id,
+        status=Status.QUEUED,
+        attempt=job.attempt,
+        by=by,
+        batch=batch,
+    )
+    return Event(event_id, Writer.ADMISSION, now, data, sequence=job.sequence + 1)
+
+
 def release_at(new: NewJob, day: int, *, spread_s: int) -> datetime:
     """When a scheduled job enters the queue: its own `run_at`, else spread over the day's first hour by its id."""
     opens = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
@@ -169,12 +194,17 @@ def canonical(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _not_allowed(body: SubmitJob, tier: Tier, policy: Policy) -> NotAllowed | None:
+def _not_allowed(body: SubmitJob, tier: Tier, policy: Policy, *, now: datetime) -> NotAllowed | None:
     highest = policy.tier_limits(tier).highest_priority
     if body.priority.class_number < highest.class_number:
         return NotAllowed("priority", f"your tier may ask for {highest.value} at most")
     if (body.run_timeout_s or 0) > policy.runs.max_timeout_s:
         return NotAllowed("run_timeout_s", f"at most {policy.runs.max_timeout_s:g} seconds are allowed")
+    days = policy.queue.horizon_days
+    if body.run_at is not None and body.run_at > now + timedelta(days=days):
+        return NotAllowed("run_at", f"at most {days} days ahead are allowed")
+    if len(canonical(body.input)) > policy.submissions.max_input_bytes:
+        return NotAllowed("input", f"at most {policy.submissions.max_input_bytes} bytes as JSON are taken")
     if body.concurrency_limit is not None and body.concurrency_group is None:
         return NotAllowed("concurrency_limit", "a limit needs a concurrency_group to hold for")
     return None

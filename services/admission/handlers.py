@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headgate_contracts import Event, Job, JobEvent, Tier, advance
+from headgate_contracts.api import shown_event
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
+from headgate_contracts.tokens import input_name
 from libs.capacity.answers import Busy, Deferred, HorizonFull, Known, Outlook, Request, Reserved, ShareFull
 from libs.eventlog import Conflicted
 from libs.eventlog.folding import job_in
@@ -25,6 +27,7 @@ from services.admission.domain import (
     Place,
     busy_minutes,
     cancelling_event,
+    confirming_event,
     day_number,
     queued_event,
     same_request,
@@ -79,6 +82,13 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class NotAsked:
+    """The job does not wait for an answer."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """A job and where it stands."""
 
@@ -103,7 +113,7 @@ class Admission:
 
     async def submit(self, new: NewJob, *, traceparent: str | None = None) -> SubmitOutcome:
         """Take the job in, or say what keeps it out."""
-        await self.inputs.put(new.id, new.input)
+        await self.inputs.put(input_name(new.id, new.submission.input_digest), new.input)
         answer = await self.view.reserve(self._request(new))
         match answer:
             case Reserved():
@@ -130,7 +140,7 @@ class Admission:
             event = cancelling_event(job, by=by, reason=reason, event_id=self.ids.event_id(), now=self._now())
             if event is None:
                 return Ended(job)
-            if job.cancel_requested_by is not None:
+            if job.cancel_requested_by is not None and job.status.is_running:
                 return Accepted(job, again=True)
             answer = await self.log.append(event, after=job)
             if not isinstance(answer, Conflicted):
@@ -150,10 +160,20 @@ class Admission:
         found = [await self.view.job(job_id) for job_id, _ in await self.view.jobs_of(user, count=count)]
         return [Job.model_validate_json(text) for text in found if text is not None]
 
+    async def confirm(self, job: Job, *, by: str) -> Accepted | NotAsked:
+        """Grant another batch of cycles, if that is what the job waits for."""
+        event = confirming_event(job, by=by, policy=self.policy, event_id=self.ids.event_id(), now=self._now())
+        if event is None:
+            return NotAsked(job)
+        answer = await self.log.append(event, after=job)
+        if isinstance(answer, Conflicted):  # answered, cancelled or timed out a moment ago
+            return NotAsked(job_in(await self.log.read(job.id)) or job)
+        return Accepted(advance(job, event, seq=answer.records[0].seq))
+
     async def history(self, job_id: str) -> list[dict[str, object]]:
         """Every event of the job, as the log has it."""
         return [
-            {"seq": record.seq, "at": record.at, "event": record.event.data.EVENT, **record.event.data.model_dump()}
+            {"seq": record.seq, "at": record.at, **shown_event(record.event.data)}
             for record in await self.log.read(job_id)
             if isinstance(record.event, Event) and isinstance(record.event.data, JobData)
         ]

@@ -10,7 +10,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
 from libs.runtime.auth import Principal, principal
-from libs.runtime.problems import Problem, Refused
+from libs.runtime.problems import Problem, Refused, known_query
 from services.notifier.domain import Complete
 from services.notifier.handlers import Notifier
 
@@ -33,7 +33,7 @@ Reader = Annotated[Principal, Depends(principal(scope="jobs:read"))]
 
 def streams(notifier: Notifier) -> APIRouter:
     """Everything is decided before the first byte: a stream that has begun can only be cut."""
-    router = APIRouter(prefix="/v1")
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
 
     @router.get("/jobs/{job_id}/stream", response_class=StreamingResponse)
     async def stream(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate_contracts import TABLE, Event, Job, UnknownEvent
+from headgate_contracts.api import shown_event
 from headgate_contracts.events import JobAwaitingConfirmation, JobConfirmationReminder, JobData
 
 EVENT_ID: Final = re.compile(r"([0-9A-Z]{26})-([0-9]{1,15})")
@@ -90,7 +91,7 @@ def status_data(event: object) -> dict[str, Any]:
     """An event as the stream shows it: its data, and which event it was."""
     match event:
         case Event(data=JobData() as data):
-            return {"event": data.EVENT.value, "at": event.time, **data.model_dump(mode="json", by_alias=True)}
+            return {"at": event.time, **shown_event(data)}
         case UnknownEvent():
             return {"event": event.type, "at": event.time, "job_id": event.job_id, "status": event.status}
         case _:

@@ -26,7 +26,7 @@ class Signals:
 
     @contextmanager
     def first_delivery(self, job_id: str, record: Record) -> Iterator[None]:
-        """Until a stream's first bytes about the job are taken. They go up to this record: its writer is linked."""
+        """Until the first bytes of a stream are ready to be sent. They go up to this record: its writer is linked."""
         attributes = {"headgate.delivered.seq": record.seq}
         with self._telemetry.job_span("deliver", job_id, links=linked(record.traceparent), attributes=attributes):
             yield

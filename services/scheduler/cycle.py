@@ -25,11 +25,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Final
 
 from headgate_contracts import Event, SchedSubject
-from headgate_contracts.events import SchedulerCommitted
+from headgate_contracts.events import JobData, SchedulerCommitted
 from libs.capacity.answers import Due as DueTimer
 from libs.capacity.answers import Grant
 from libs.capacity.errors import ViewLost, ViewUnavailable
@@ -39,7 +39,7 @@ from libs.capacity.rows import Change
 from libs.eventlog.errors import LogError, LogFull, LogUnavailable, OutcomeUnknown, WentBack
 from libs.eventlog.values import Appended, Conflicted, Entry, Page
 from libs.foundation.ground import LOG, VIEW
-from libs.runtime.telemetry import traceparent
+from libs.runtime.telemetry import job_context, traceparent
 from services.scheduler.domain import Batch, Due, linked, signed
 from services.scheduler.handlers import Granting
 from services.scheduler.inbox import Inbox
@@ -138,6 +138,8 @@ class Cycle:
         """One round; whether another should follow at once."""
         with self._signals.turn():
             await self._take()
+            if self.folded.is_set() and not self._inbox.keeps_up:
+                self._health.is_missing(FOLD, f"the log is read up to {self._inbox.reached} of {self._inbox.ends_at}")
             if not self._leader.leads:
                 await self._stand_by()
                 return False
@@ -255,11 +257,12 @@ class Cycle:
 
     async def _give_way(self, conflict: Conflicted) -> None:
         """Somebody else stood first. What they wrote is folded before anything is planned again."""
-        about, winner = conflict.entry.event.data.about(), conflict.winner
-        logger.info("a commit was refused: %s has moved on", about)
+        data, winner = conflict.entry.event.data, conflict.winner
+        with job_context(data.job_id) if isinstance(data, JobData) else nullcontext():
+            logger.info("a commit was refused: %s has moved on", data.about())
         if winner is not None:
             self._inbox.expect(winner.seq)
-        if isinstance(conflict.entry.event.data, SchedulerCommitted):
+        if isinstance(data, SchedulerCommitted):
             await self._leader.renew()  # another one commits: do we lead still?
 
     def _entries(self, batch: Batch, traceparents: Iterable[str | None]) -> list[Entry]:

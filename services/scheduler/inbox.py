@@ -1,6 +1,7 @@
 """The log, read ahead of the cycle: pages wait here until they are taken.
 
-Owns the one reader of the log in this process, and the knowledge of how far the log went when it was last looked at.
+Owns the one reader of the log in this process, and the knowledge of how far the log went when it was last looked at. So
+it knows too when the reader no longer brings what is there: a replica like that must not keep the lead from another.
 """
 
 from __future__ import annotations
@@ -10,29 +11,42 @@ from collections import deque
 from contextlib import aclosing
 
 from libs.eventlog.values import Page
+from libs.runtime.clock import Clock
 from services.scheduler.ports import Log
 
 PAGES_AHEAD = 8  # a reader that starts from nothing must not hold the whole log in memory
+STALLED_AFTER_MS = 10_000  # a reader finds a restarted server again within four seconds
 
 
 class Inbox:
     """Pages in order. `arrived` is set with each: somebody should take it."""
 
-    def __init__(self, log: Log, *, after: int, arrived: asyncio.Event) -> None:
+    def __init__(self, log: Log, *, after: int, arrived: asyncio.Event, clock: Clock) -> None:
         self._log = log
         self._arrived = arrived
+        self._clock = clock
         self._pages = deque[Page]()
         self._room = asyncio.Event()
         self.reached = after  # all up to here was taken
         self.ends_at: int | None = None  # as far as anybody has told; null: nobody has
+        self._moved_ms: int | None = None  # when it last came nearer to the end; null: it has never caught up
 
     @property
     def caught_up(self) -> bool:
         """Whether all was taken that the log is known to have."""
         return self.ends_at is not None and self.reached >= self.ends_at
 
+    @property
+    def keeps_up(self) -> bool:
+        """Whether it is at the end of the log, or was and is on its way there again."""
+        if self.caught_up or self._moved_ms is None:
+            return self.caught_up
+        return self._clock.monotonic_ms() - self._moved_ms <= STALLED_AFTER_MS
+
     def expect(self, seq: int) -> None:
         """The log is known to go this far."""
+        if self.caught_up:
+            self._moved_ms = self._clock.monotonic_ms()
         self.ends_at = max(seq, self.ends_at or 0)
 
     def take(self) -> Page | None:
@@ -43,6 +57,8 @@ class Inbox:
         self._room.set()
         self.reached = page.records[-1].seq if page.records else page.last_seq
         self.expect(page.last_seq)
+        if self._moved_ms is not None or self.caught_up:
+            self._moved_ms = self._clock.monotonic_ms()
         return page
 
     async def run(self, stopping: asyncio.Event) -> None:

@@ -1,7 +1,9 @@
 """The lead: one replica decides, the others are ready to within seconds.
 
     hold ──► led by us ──► hold, each second … the store silent or another's name: we do not lead
-                                               resign at the end: another leads at once
+                                               not fit, or at the end: resign, another leads at once
+
+Fit is who keeps up with the log: one that cannot read it decides nothing, and must not keep the lead from one that can.
 
 It is for liveness. A leader that was stopped in mid-decision goes on with what it was about to write: the chain in
 the log refuses that, and then it looks here. Owns the store's time too, which every answer tells: decisions are dated
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import datetime
 
 from headgate_contracts.envelope import utc
@@ -23,12 +26,17 @@ from services.scheduler.ports import Adapters
 
 logger = logging.getLogger(__name__)
 
+FIT_SOON_MS = 100  # at a start: until the log was read
+
 
 class Leader:
     """One replica's end of the lead."""
 
-    def __init__(self, adapters: Adapters, *, name: str, policy: Policy, outages: Outages) -> None:
+    def __init__(
+        self, adapters: Adapters, *, name: str, policy: Policy, outages: Outages, fit: Callable[[], bool]
+    ) -> None:
         self.name = name
+        self._fit = fit
         self._lead = adapters.lead
         self._clock = adapters.clock
         self._health = adapters.health
@@ -52,6 +60,9 @@ class Leader:
     async def renew(self) -> bool:
         """Ask once; whether this replica leads. It counts from before the question, as the store does at the latest."""
         asked_ms, led_before = self._clock.monotonic_ms(), self.leads
+        if not self._fit():
+            await self._stand_back(led_before=led_before)
+            return False
         led = await self._lead.hold(self.name, ttl_ms=self._ttl_ms)
         self._outages.heard("store")
         self._health.is_there(VIEW)
@@ -61,6 +72,14 @@ class Leader:
         if self.leads is not led_before:
             logger.info("%s leads, this replica %s", led.by, "decides" if self.leads else "stands by")
         return self.leads
+
+    async def _stand_back(self, *, led_before: bool) -> None:
+        if led_before:
+            logger.error("this replica does not keep up with the log: it lets another lead")
+        await self.resign()
+        self._outages.heard("store")
+        self._health.is_there(VIEW)
+        self._outages.leading(leads=False)
 
     async def resign(self) -> None:
         """Let another lead at once."""
@@ -74,4 +93,4 @@ class Leader:
                 await self.renew()
             except ViewUnavailable as fault:
                 self._health.is_missing(VIEW, str(fault))
-            await self._clock.sleep_ms(self._every_ms)
+            await self._clock.sleep_ms(self._every_ms if self._fit() else min(self._every_ms, FIT_SOON_MS))

@@ -18,6 +18,7 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
 from libs.capacity.projection import groups_of
 from libs.policy import Policy
+from libs.runtime.telemetry import job_context
 from services.scheduler.domain import (
     BATCH_MAX,
     Batch,
@@ -155,7 +156,8 @@ class Planner:
                 advance(job, event)
                 event.encode()
         except ValueError as error:  # the contracts' errors and pydantic's are all of this kind
-            logger.error("nothing can be written about job %s: %s", job.id, error)  # noqa: TRY400 - the text says it all
+            with job_context(job.id):
+                logger.error("nothing can be written about job %s: %s", job.id, error)  # noqa: TRY400 - it says it all
             self.aside[job.id] = job.seq
             return []
         self.aside.pop(job.id, None)

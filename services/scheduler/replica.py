@@ -47,9 +47,9 @@ def assemble(
     signals, lives, woken = Signals(adapters.telemetry), Lives(adapters.new_id), asyncio.Event()
     patience_ms = round(outage_patience_s * 1000)
     outages = Outages("log", "store", "commands", clock=clock, patience_ms=patience_ms, lease_ms=lease_ms)
-    leader = Leader(adapters, name=name, policy=policy, outages=outages)
+    inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
+    leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up)
     granting = Granting(adapters.commands, signals, shard)
-    inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken)
     cycle = Cycle(
         adapters,
         folder=Folder(adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=lives),

@@ -61,6 +61,8 @@ class Chain:
 
     async def _write(self, data: JobData) -> JobData | None:
         while self._ours():
+            if self.job.cancel_requested_by is not None and not isinstance(data, JobCancelled):
+                data = cancel(self.job)
             event = event_about(self.job, data, event_id=self._new_id(), now=utc(self._clock.now_ms()))
             answer = await append_surely(self._log, event, after=self.job, clock=self._clock, ours=self._ours)
             match answer:
@@ -69,8 +71,6 @@ class Chain:
                     return data
                 case Conflicted() if not await self._read_on():
                     return None
-                case Conflicted() if self.job.cancel_requested_by is not None and not isinstance(data, JobCancelled):
-                    data = cancel(self.job)
                 case _:
                     pass
         return None

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 
 from headgate_contracts import Job, Stage
 from headgate_contracts.events import JobData, JobStage
+from headgate_contracts.tokens import input_name
 from headgate_contracts.vocabulary import Fault
 from libs.eventlog import LogFull, LogUnavailable
 from libs.policy import Policy
@@ -182,7 +183,8 @@ class Attempt:
         if pipeline not in known:
             there = f"There are: {', '.join(sorted(known))}."
             return Failed(f"There is no pipeline {pipeline} in the pool.", there, Fault.SYSTEM)
-        content = await self._insisting(lambda: self._tools.inputs.get(self._job.id))
+        name = input_name(self._job.id, self._job.submission.input_digest)
+        content = await self._insisting(lambda: self._tools.inputs.get(name))
         if content is None:
             return Failed("The job's input is not there any more.", fault=Fault.SYSTEM)
         await self._process.begin(self._job, content=content, until_ms=self.lease.ends_ms, slots=self.slots)

@@ -1,6 +1,5 @@
 """Whatever the backend, a test gets the same servers: empty, synced always, evicting nothing."""
 
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ OUR_OWN = [Backend.EMBEDDED, pytest.param(Backend.DOCKER, marks=pytest.mark.dock
 
 @pytest.mark.parametrize("backend", OUR_OWN)
 async def test_nats_syncs_always_and_has_both_accounts(backend: Backend, tmp_path: Path) -> None:
-    async with sources.NATS[backend](tmp_path) as url, nats_client(url) as client:
+    async with sources.NATS[backend](tmp_path) as urls, nats_client(urls[0]) as client:
         [answer] = await servers_seen(client, expected=1)
 
         account = await client.jetstream().account_info()
@@ -39,15 +38,13 @@ async def test_an_external_server_is_the_one_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TEST_NATS_URL", "nats://a:4222")
     monkeypatch.setenv("TEST_REDIS_URL", "redis://b:6379/0")
 
-    async with AsyncExitStack() as stack:
-        named = [await stack.enter_async_context(source(tmp_path)) for source in _external()]
-
-    assert named == ["nats://a:4222", "redis://b:6379/0"]
+    async with sources.external_nats(tmp_path) as nats_urls, sources.external_valkey(tmp_path) as redis_url:
+        assert (nats_urls, redis_url) == (["nats://a:4222"], "redis://b:6379/0")
 
 
 @pytest.mark.parametrize("source", [sources.external_nats, sources.external_valkey])
 async def test_an_external_server_that_is_not_named_is_missing(
-    source: sources.Source, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    source: sources.Source[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for variable in ("CI", "TEST_NATS_URL", "TEST_REDIS_URL"):
         monkeypatch.delenv(variable, raising=False)
@@ -57,8 +54,15 @@ async def test_an_external_server_that_is_not_named_is_missing(
             pass
 
 
-def _external() -> list[sources.Source]:
-    return [sources.NATS[Backend.EXTERNAL], sources.VALKEY[Backend.EXTERNAL]]
+async def test_rooms_of_one_server_know_nothing_of_each_other(tmp_path: Path) -> None:
+    stream = StreamConfig(name="SAME", subjects=["same"])
+    async with sources.embedded_nats(tmp_path) as urls, nats_client(urls[0]) as one, nats_client(urls[1]) as other:
+        await one.jetstream().add_stream(stream)
+        await one.jetstream().publish("same", b"")
+
+        assert await other.jetstream().streams_info() == []
+        assert (await other.jetstream().add_stream(stream)).state.messages == 0
+        assert len(await servers_seen(other, expected=1)) == 1
 
 
 async def test_a_test_leaves_no_stream_behind_for_the_next(nats_url: str) -> None:

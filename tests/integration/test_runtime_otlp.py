@@ -1,67 +1,21 @@
 """Spans reach a receiver of OTLP over HTTP, and one that is away holds up nobody."""
 
-import queue
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from libs.local.ports import free_ports
 from libs.runtime.telemetry import LAST_EXPORT_S, Telemetry, job_trace
+from tests.fixtures.otlp import Receiver
 
 JOB = "01JABCDEFGHJKMNPQRSTVWXYZ0"
 
 
-class Receiver:
-    def __init__(self) -> None:
-        self.requests: queue.Queue[tuple[str, bytes]] = queue.Queue()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                receiver.requests.put((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *args: object, **_: object) -> None: ...
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-
-    def spans(self) -> dict[str, Span]:
-        """All that was received, by name."""
-        received = [self.requests.get_nowait() for _ in range(self.requests.qsize())]
-        assert {path for path, _ in received} == {"/v1/traces"}
-        messages = [ExportTraceServiceRequest.FromString(body) for _, body in received]
-        return {
-            span.name: span
-            for message in messages
-            for resource in message.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        }
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    made.start()
-    yield made
-    made.stop()
+    with Receiver() as made:
+        yield made
 
 
 async def test_two_processes_write_into_one_trace_of_the_job(receiver: Receiver) -> None:

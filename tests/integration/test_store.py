@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 from redis.utils import HIREDIS_AVAILABLE
 
-from libs.capacity.answers import Busy, Folded, Granted, LeaseRequest, Reserved, Stale
+from libs.capacity.answers import Busy, Folded, Granted, HeldLease, LeaseRequest, Reserved, Stale
 from libs.capacity.errors import ViewLost, ViewMisused, ViewUnavailable
 from libs.capacity.keys import KEYS, VIEW, view_key
 from libs.capacity.ports import View
@@ -21,7 +21,6 @@ from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store import PIPELINE, RedisView
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
-from tests.conformance.view_log import held
 from tests.conformance.view_world import DAY_MS, EPOCH, LEASE_MS, NOW_MS, World, request, row
 
 SHARD = "main"
@@ -365,7 +364,7 @@ async def test_a_lease_heard_of_again_after_a_rebuild_is_held_above_the_limit(wo
     await world.open(seeds=world.seeds(), generation="g2")
     await world.hold("other", "group:shop:db")
 
-    await world.worker(holders=("a:1",), leases=(held("mine", "group:shop:db", owner="a:1"),))
+    await world.worker(holders=("a:1",), leases=(HeldLease("mine", "a:1", ("group:shop:db",)),))
 
     group = await world.view.group("group:shop:db", now_ms=world.now_ms)
     assert ([holder.name for holder in group.holders], group.limit) == (["mine", "other"], 1)

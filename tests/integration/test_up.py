@@ -23,6 +23,8 @@ from libs.local.ports import free_ports
 from libs.local.up_file import UpFile, read_up_file
 from libs.runtime.eventually import eventually
 
+pytestmark = pytest.mark.xdist_group("up")  # one machine for all that leave it running
+
 READY_WITHIN_S = 45.0  # a machine under full load; an idle one needs 4
 BACK_WITHIN_S = 20.0  # the same; an idle one needs 1 to 3
 STOPPED_WITHIN_S = 30.0  # the same; an idle one needs what its slowest service needs, under 10
@@ -216,6 +218,27 @@ async def test_ctrl_c_leaves_nothing_running_and_the_next_start_goes_on(tmp_path
         assert await status_is(machine, job, "ready")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_a_killed_supervisor_leaves_nothing_running_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells a child of its parent's end")
+    async with running(tmp_path) as (machine, process):
+        job = await machine.submitted()
+        first = machine.up
+        assert first
+
+        process.kill()
+
+        await process.wait()
+        await eventually(lambda: not [each for each in (*first.services, *first.servers) if alive(each.pid)])
+
+    async with running(tmp_path, port=machine.port) as (machine, _):
+        code, out, err = await asyncio.wait_for(machine.headgate("jobs", "follow", job), 90)
+
+    assert code == 0, out + err
+
+
 async def test_a_second_one_on_the_same_folder_says_so(machine: Machine) -> None:
     code, _, err = await machine.headgate("up", "--port", "0")
 
@@ -235,6 +258,16 @@ async def test_the_demo_shows_every_tier_and_a_result_within_a_minute(tmp_path: 
     for title in ("bootstrapper", "partner", "cto_scale", "partner, one failing cycle"):
         assert f"{title}  ready" in out
     assert "rehearsal.json" in out
+
+
+async def test_nobody_was_refused_what_it_needs(machine: Machine) -> None:
+    """Stands behind all that used the machine: what the servers refused since it was started."""
+    nats = (machine.state / "nats" / "nats.log").read_text()
+    services = "".join(path.read_text() for path in sorted((machine.state / "logs").iterdir()))
+
+    assert [line for line in nats.splitlines() if "Violation" in line] == []
+    assert "NOPERM" not in services
+    assert "NoPermission" not in services
 
 
 @asynccontextmanager
@@ -286,7 +319,8 @@ def alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return True
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"  # one that nobody has reaped
 
 
 def answer_of(url: str, token: str) -> tuple[int, bytes]:

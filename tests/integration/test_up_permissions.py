@@ -66,7 +66,8 @@ OWNERS = {
     "$JS.API.STREAM.DELETE.JOBS": set(),
     "$JS.API.STREAM.PURGE.JOBS": set(),
     "$JS.API.STREAM.MSG.DELETE.JOBS": set(),
-    "$JS.API.CONSUMER.CREATE.JOBS": {"scheduler", "notifier", "consumer"},
+    "$JS.API.CONSUMER.CREATE.JOBS": set(),  # any name may stand in the body
+    "$JS.API.CONSUMER.CREATE.JOBS.follow-x": {"scheduler", "notifier", "consumer"},
     "$JS.API.CONSUMER.CREATE.JOBS.team-a.headgate.jobs.v1.>": {"consumer"},
     f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}": {"worker"},
     f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}.headgate.jobs.v1.>": set(),

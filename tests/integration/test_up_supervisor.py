@@ -246,7 +246,8 @@ def alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return True
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"  # one that nobody has reaped
 
 
 def environment_of(url: str) -> dict[str, Any]:

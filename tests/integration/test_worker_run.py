@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from headgate_contracts.events import JobAwaitingConfirmation, JobCancelled, JobFailed, JobGivenBack, JobReady
+from headgate_contracts.tokens import input_name
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from libs.runtime.telemetry import job_trace
@@ -244,10 +245,11 @@ async def test_a_stage_that_is_ended_may_clear_up(hasty: Shop) -> None:
 async def test_a_run_ends_at_its_deadline_whatever_the_clocks_of_the_machines_say(shop: Shop) -> None:
     job = await shop.dispatched("job-1", LONG)
     assert job.deadline is None
-    await shop.inputs.put("job-2", b"{}")
+    name = input_name("job-2", job.submission.input_digest)
+    await shop.inputs.put(name, b"{}")
     await shop.write("job-2", "queued", submission=job.submission)
     in_half_a_second = STARTED_AT + timedelta(seconds=2, milliseconds=500)  # the dispatch is from second 2 of that year
-    await shop.inputs.put("job-2", b'{"stages": {"scaffold": 600}}')
+    await shop.inputs.put(name, b'{"stages": {"scaffold": 600}}')
 
     shop.hand(await shop.write("job-2", "dispatched", deadline=in_half_a_second))
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from headgate_contracts import Event, Status, Tier
+from headgate_contracts import Event, Status, Tier, advance
 from headgate_contracts.api import SubmitJob
 from headgate_contracts.events import JobData, JobScheduled
-from headgate_contracts.tokens import job_id_for_key, ulid
+from headgate_contracts.tokens import input_name, job_id_for_key, ulid
 from libs.capacity.folder import Folder
 from libs.capacity.ledger import Ledger
 from libs.capacity.memory import MemoryView
-from libs.eventlog import Conflicted
+from libs.eventlog import Appended, Conflicted
 from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.memory import MemoryLog, MemoryServer
 from libs.policy import Policy
@@ -28,11 +28,12 @@ from services.admission.handlers import (
     Ended,
     KeyReused,
     NoDayLeft,
+    NotAsked,
     OverShare,
     SubmitOutcome,
     SystemBusy,
 )
-from tests.fixtures.lives import job_after, step
+from tests.fixtures.lives import job_after, life_of, step
 
 EPOCH = "01JB00000000000000000000EP"
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
@@ -104,7 +105,8 @@ async def test_a_submission_is_in_the_log_with_its_place_before_it_is_accepted(d
     assert (outcome.job.status, outcome.job.seq, outcome.again) == (Status.QUEUED, record.seq, False)
     assert outcome.job.standing is not None
     assert outcome.job.standing.position_original == 1
-    assert await desk.inputs.get(outcome.job.id) == b'{"prompt":"a URL shortener"}'
+    name = input_name(outcome.job.id, outcome.job.submission.input_digest)
+    assert await desk.inputs.get(name) == b'{"prompt":"a URL shortener"}'
 
 
 async def test_an_event_never_holds_the_input(desk: Desk) -> None:
@@ -135,9 +137,12 @@ async def test_the_same_key_is_the_same_job_and_takes_no_second_place(desk: Desk
 @pytest.mark.parametrize("change", [{"input": {"prompt": "another"}}, {"priority": "high"}, {"project_id": "blog"}])
 async def test_the_same_key_for_another_request_is_refused(desk: Desk, change: dict[str, Any]) -> None:
     job_id = job_id_for_key("u1", "key")
-    await desk.submit(job_id=job_id)
+    first = await desk.submit(job_id=job_id)
 
     assert await desk.submit(job_id=job_id, **change) == KeyReused(job_id)
+    assert isinstance(first, Accepted)
+    name = input_name(job_id, first.job.submission.input_digest)
+    assert await desk.inputs.get(name) == b'{"prompt":"a URL shortener"}'
 
 
 async def test_a_job_over_the_days_cap_is_accepted_for_tomorrow() -> None:
@@ -203,6 +208,7 @@ async def test_past_the_horizon_the_refusal_names_the_last_day() -> None:
         ({"priority": "urgent"}, Tier.PARTNER, "priority"),
         ({"run_timeout_s": 10**9}, Tier.CTO_SCALE, "run_timeout_s"),
         ({"concurrency_limit": 3}, Tier.CTO_SCALE, "concurrency_limit"),
+        ({"run_at": "9999-12-31T23:59:59Z"}, Tier.CTO_SCALE, "run_at"),
     ],
 )
 def test_what_a_user_may_not_ask_for_names_the_field(body: dict[str, Any], tier: Tier, field: str) -> None:
@@ -263,6 +269,51 @@ async def test_a_running_job_is_asked_to_end_once(desk: Desk) -> None:
     assert again.again
 
 
+async def test_a_wish_that_outlived_its_attempt_is_granted_at_once(desk: Desk) -> None:
+    submitted = await desk.submit()
+    assert isinstance(submitted, Accepted)
+    job = submitted.job
+    for word in ("dispatched", "started", "cancel_requested", "given_back:drained"):
+        event = step(job, word)
+        answer = await desk.log.append(event, after=job)
+        assert isinstance(answer, Appended)
+        job = advance(job, event, seq=answer.records[0].seq)
+
+    outcome = await desk.admission.cancel(job, by="u1", reason="")
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.job.status is Status.CANCELLED
+
+
+async def test_a_question_is_answered_once_with_what_the_cap_leaves(desk: Desk) -> None:
+    story = "queued dispatched started scaffold code deps checks awaiting_confirmation"
+    job = None
+    for event in life_of("job-1", story):
+        answer = await desk.log.append(event, after=job)
+        assert isinstance(answer, Appended)
+        job = advance(job, event, seq=answer.records[0].seq)
+    assert job is not None
+
+    outcome = await desk.admission.confirm(job, by="u1")
+    again = await desk.admission.confirm(job, by="u1")
+
+    assert isinstance(outcome, Accepted)
+    assert (outcome.job.status, outcome.job.granted, outcome.job.standing) == (Status.QUEUED, 3, job.standing)
+    assert isinstance(again, NotAsked)
+    assert again.job.seq == outcome.job.seq
+
+
+async def test_of_others_that_were_passed_only_the_number_is_told(desk: Desk) -> None:
+    for user in ("u1", "u2"):
+        await desk.submit(user=user, tier=Tier.BOOTSTRAPPER)
+    passer = await desk.submit(user="u3", tier=Tier.CTO_SCALE)
+    assert isinstance(passer, Accepted)
+
+    [event] = await desk.admission.history(passer.job.id)
+
+    assert event["passed"] == 2
+
+
 async def test_a_job_that_has_ended_is_left_alone(desk: Desk) -> None:
     ended = job_after("queued cancelled")
 
@@ -313,5 +364,5 @@ async def test_the_history_is_what_the_log_has(desk: Desk) -> None:
     [first] = await desk.admission.history(outcome.job.id)
 
     assert (first["event"], first["job_id"], first["seq"]) == ("queued", outcome.job.id, outcome.job.seq)
-    assert isinstance(first["status"], Status)
+    assert first["status"] == "queued"
     assert JobData.model_fields.keys() <= first.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -175,6 +176,12 @@ def test_a_snapshot_of_another_log_is_refused() -> None:
         load(snapshot, epoch="E2", policy=POLICY)
     with pytest.raises(SnapshotUnusable, match="cannot be read"):
         load(snapshot[:-3], epoch="E1", policy=POLICY)
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[]", b'{"shape": 1}', b"null", b'{"shape": 1, "epoch": "E"}\n0 {}'])
+def test_a_snapshot_of_any_other_shape_is_refused_and_not_tripped_over(content: bytes) -> None:
+    with pytest.raises(SnapshotUnusable):
+        load(zlib.compress(content), epoch="E", policy=POLICY)
 
 
 def shuffled_together(lives: list[list[Event]], random: Random) -> list[object]:

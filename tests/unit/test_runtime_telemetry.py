@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
-from libs.runtime.telemetry import Telemetry, current_debug_id, job_trace, linked, traceparent
+from libs.runtime.telemetry import Telemetry, current_debug_id, job_context, job_trace, linked, traceparent
 
 JOB = "01JABCDEFGHJKMNPQRSTVWXYZ0"
 TEMPLATE = "headgate.jobs.v1.{job}.{user}.{project}.{event}"
@@ -246,6 +246,22 @@ async def test_a_line_inside_a_job_names_the_job_and_its_trace(written: io.Strin
     inside, outside = lines(written)
     assert (inside["job_id"], inside["trace_id"]) == (JOB, job_trace(JOB).debug_id)
     assert not {"job_id", "trace_id"} & outside.keys()
+
+
+async def test_between_a_jobs_spans_lines_and_messages_belong_to_it_all_the_same(
+    written: io.StringIO, telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    with job_context(JOB):
+        logging.getLogger("services.test").warning("between")
+        assert traceparent() == traceparent(job_trace(JOB).root)
+        with telemetry.job_span("stage code", JOB):
+            pass
+
+    [line] = lines(written)
+    assert (line["job_id"], line["trace_id"]) == (JOB, job_trace(JOB).debug_id)
+    span = only(exporter)
+    assert span.parent is not None
+    assert (span.parent.span_id, span.links) == (job_trace(JOB).root_span_id, ())
 
 
 async def test_a_fault_is_written_into_its_line(written: io.StringIO) -> None:

@@ -33,7 +33,7 @@ from tests.fixtures.audit import Report, audit
 from tests.fixtures.lives import step, submission
 from tests.fixtures.schedulers import World, a_world
 
-SEEDS = int(os.environ.get("HISTORIES", "40"))
+SEEDS = int(os.environ.get("HISTORIES", "30"))
 STEPS = 250
 NEXT = {"starting": "scaffold", "scaffold": "code", "code": "deps", "deps": "checks"}
 GROUPS = ("group:shop:db", "group:shop:gpu")

@@ -131,7 +131,7 @@ class Paged(MemoryLog):
 
 async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: World) -> None:
     log = Paged(world.server, clock=world.clock)
-    inbox = Inbox(log, after=0, arrived=asyncio.Event())
+    inbox = Inbox(log, after=0, arrived=asyncio.Event(), clock=world.clock)
     reading = asyncio.create_task(inbox.run(asyncio.Event()))
 
     await breathe(50)
@@ -148,7 +148,7 @@ async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: World) -> None:
 async def test_an_inbox_knows_that_it_has_caught_up_only_once_it_was_told(world: World) -> None:
     log = MemoryLog(world.server, clock=HastyClock())
     await log.append_batch([_entry(1)])
-    inbox = Inbox(log, after=0, arrived=asyncio.Event())
+    inbox = Inbox(log, after=0, arrived=asyncio.Event(), clock=world.clock)
     reading = asyncio.create_task(inbox.run(asyncio.Event()))
     before = inbox.caught_up
 
@@ -221,7 +221,7 @@ class Away(MemoryLead):
 
 async def test_nobody_leads_for_longer_than_the_store_was_asked(world: World) -> None:
     a = world.replica("a")
-    await a.leader.renew()
+    await world.settle(a)
 
     await world.clock.advance_ms(4 * SECOND)
     before = a.leader.leads
@@ -232,12 +232,42 @@ async def test_nobody_leads_for_longer_than_the_store_was_asked(world: World) ->
 
 async def test_decisions_are_dated_by_the_stores_clock(world: World) -> None:
     a = world.replica("a")
-    await a.leader.renew()
+    await world.settle(a)
     before = a.leader.now
 
     world.clock.jump_wall_ms(3_600_000)
 
     assert a.leader.now == before
+
+
+async def test_nobody_leads_before_having_read_the_log(world: World) -> None:
+    a = world.replica("a")
+
+    first = await a.leader.renew()
+    await breathe()
+    await a.cycle.turn()
+
+    assert (first, await a.leader.renew()) == (False, True)
+
+
+async def test_a_leader_that_can_no_longer_read_the_log_lets_another_lead(world: World) -> None:
+    health = Health("the fold of the log")
+    a, b = world.replica("a", health=health), world.replica("b")
+    await world.settle(a, b)
+    ready = health.ready
+    await world.stop_reading(a)
+    await world.submit("job-1")
+
+    for _ in range(15):
+        await world.beat(slots=1, by=b)
+        await world.clock.advance_ms(SECOND)
+        for replica in (a, b):
+            await world.turn(replica)
+            await breathe()
+
+    assert (ready, health.ready) == (True, False)
+    assert (a.leader.leads, b.leader.leads) == (False, True)
+    assert world.dispatched() == ["job-1"]
 
 
 # ── the loop around the turns ─────────────────────────────────────────────────

@@ -8,6 +8,7 @@ const $ = (selector, root = document) => root.querySelector(selector);
 let token = sessionStorage.getItem("token") ?? "";
 let streams = 0;
 let lost = 0;
+let pendingKey = crypto.randomUUID();
 
 async function ask(path, options = {}) {
   const headers = { Authorization: `Bearer ${token}`, ...(options.body ? { "Content-Type": "application/json" } : {}), ...options.headers };
@@ -28,6 +29,7 @@ class Card {
     this.iteration = 1;
     $(".id", this.node).textContent = job.id;
     $(".cancel", this.node).addEventListener("click", () => this.cancel());
+    $(".confirm", this.node).addEventListener("click", () => this.confirm());
     $(".download", this.node).addEventListener("click", () => this.download());
     this.show(job);
   }
@@ -40,6 +42,7 @@ class Card {
   }
 
   status(status, message) {
+    this.now = status;
     const at = STAGES.indexOf(status);
     for (const [n, item] of [...$(".stages", this.node).children].entries()) {
       item.className = status === "ready" || n < at ? "done" : n === at ? "now" : "";
@@ -49,6 +52,7 @@ class Card {
     this.node.classList.toggle("failed", status === "failed");
     $(".message", this.node).textContent = message ?? WORDS[status] ?? status;
     $(".cancel", this.node).hidden = ended;
+    $(".confirm", this.node).hidden = status !== "awaiting_confirmation";
     $(".download", this.node).hidden = status !== "ready";
     if (status !== "queued") this.reasons([]);
   }
@@ -60,6 +64,7 @@ class Card {
   hear(kind, data) {
     if (kind === "snapshot") this.show(data);
     else if (kind === "position") {
+      if (this.now !== "queued") return; // told late: it runs already
       this.reasons(data.waiting_on);
       if (data.queue) $(".message", this.node).textContent = data.queue.position_message;
     } else if (kind === "log") this.log(`[${data.stage}] ${data.line}`);
@@ -80,6 +85,10 @@ class Card {
 
   async cancel() {
     await ask(`/v1/jobs/${this.id}/cancel`, { method: "POST" }).catch((problem) => this.log(problem.message));
+  }
+
+  async confirm() {
+    await ask(`/v1/jobs/${this.id}/confirm`, { method: "POST" }).catch((problem) => this.log(problem.message));
   }
 
   async download() {
@@ -177,7 +186,9 @@ attempt($("#sign-in-form"), async () => {
 attempt($("#submit-form"), async () => {
   const input = { stages: { scaffold: 0.5, code: Number($("#seconds").value), deps: 0.5, checks: 0.5 }, failing_cycles: Number($("#failing").value), log_lines: 8 };
   const body = JSON.stringify({ project_id: $("#project").value, pipeline: "rehearsal", priority: $("#priority").value, input });
-  add(await (await ask("/v1/jobs", { method: "POST", body })).json(), { first: true });
+  const headers = { "Idempotency-Key": pendingKey };
+  add(await (await ask("/v1/jobs", { method: "POST", body, headers })).json(), { first: true });
+  pendingKey = crypto.randomUUID(); // only now: a submission that nobody answered is sent again under its own key
 });
 
 $("#sign-out").addEventListener("click", () => {
@@ -186,4 +197,15 @@ $("#sign-out").addEventListener("click", () => {
   location.reload();
 });
 
-if (token) enter().catch(() => sessionStorage.removeItem("token"));
+async function resume() {
+  for (;;) {
+    try {
+      return await enter();
+    } catch (problem) {
+      if ([401, 403].includes(problem.status)) return sessionStorage.removeItem("token");
+      await pause(); // away for a moment: the token is as good as before
+    }
+  }
+}
+
+if (token) resume();
