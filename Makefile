@@ -10,7 +10,7 @@ IN_PARALLEL = -n $(WORKERS) --maxprocesses=8 --dist=loadgroup
 UV = UV_PYTHON_DOWNLOADS=never $(BIN)/uv
 PYTHON = $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c 'import sys; print("$(name)" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)))
 
-.PHONY: help setup demo up check check-format check-lint check-types check-imports check-generated test test-cluster test-docker \
+.PHONY: help setup demo up check check-format check-lint check-types check-imports check-generated test test-system test-cluster test-docker \
 	bench fix lock clean
 
 help: ## this table
@@ -77,6 +77,9 @@ fix: setup ## formats, and mends what ruff can mend
 test: setup ## all tests that need nothing but the embedded servers
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest $(IN_PARALLEL) -m "not (cluster or docker or bench)" $(ARGS)
 
+test-system: setup ## the whole system as `headgate up` runs it: kills, outages, traces
+	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest -m "not docker" tests/e2e $(ARGS)
+
 test-cluster: setup ## tests on three nats-servers with three replicas
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest -m cluster $(ARGS)
 
@@ -87,4 +90,4 @@ bench: setup ## figures, each with the floor beside it
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest --capture=no tests/bench/bench_*.py $(ARGS)
 
 clean: ## removes the environment and all caches
-	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
