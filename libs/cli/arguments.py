@@ -97,6 +97,8 @@ def _add_jobs(commands: Parsers) -> None:
     listing.add_argument("--limit", type=int, default=50, help="at most so many (50)")
     _add(verbs, "show", jobs.show, "one job: where it stands and why").add_argument("job")
     _add(verbs, "events", jobs.events, "its history, from the log").add_argument("job")
+    confirm = _add(verbs, "confirm", jobs.confirm, "let a job that asks go on for another batch of cycles")
+    confirm.add_argument("job")
     cancel = _add(verbs, "cancel", jobs.cancel, "end it, running or not")
     cancel.add_argument("job")
     cancel.add_argument("--reason", default="", help="kept in its history")

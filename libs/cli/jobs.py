@@ -78,6 +78,14 @@ def events(args: Namespace, out: Output) -> int:
     return 0
 
 
+def confirm(args: Namespace, out: Output) -> int:
+    """Grant a job that asks for it another batch of cycles."""
+    job = Api(find_target()).post(f"{_path(args.job)}/confirm", {})
+    out.data(job)
+    out.say(f"{job['id']}  {job['message']}")
+    return 0
+
+
 def cancel(args: Namespace, out: Output) -> int:
     """Ask for its end."""
     job = Api(find_target()).post(f"{_path(args.job)}/cancel", {"reason": args.reason})

@@ -109,6 +109,19 @@ async def test_a_job_that_fails_says_so_and_ends_with_1(machine: Machine) -> Non
     assert "as its input asked for" in out
 
 
+async def test_a_job_that_asks_goes_on_once_it_is_answered(machine: Machine) -> None:
+    job = await machine.submitted(failing_cycles=3)  # as many as a partner's first batch
+    await eventually(lambda: status_is(machine, job, "awaiting_confirmation"), within_s=BACK_WITHIN_S, every_s=0.2)
+
+    answered, _, _ = await machine.headgate("jobs", "confirm", job)
+    code, _, _ = await machine.headgate("jobs", "follow", job)
+    twice, _, said = await machine.headgate("jobs", "confirm", job)
+
+    assert (answered, code) == (0, 0)
+    assert twice == 4
+    assert "asks nothing" in said
+
+
 async def test_a_running_job_can_be_cancelled(machine: Machine) -> None:
     job = await machine.submitted(stages={"code": 60})
     await eventually(lambda: status_is(machine, job, "code"), within_s=BACK_WITHIN_S, every_s=0.2)
