@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,6 @@ from redis.utils import HIREDIS_AVAILABLE
 from libs.capacity.answers import Busy, Folded, Granted, HeldLease, LeaseRequest, Reserved, Stale
 from libs.capacity.errors import ViewLost, ViewMisused, ViewUnavailable
 from libs.capacity.keys import KEYS, VIEW, view_key
-from libs.capacity.ports import View
 from libs.capacity.rows import CLASS_STEP, Change, Pause, Seed, Standing
 from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store import PIPELINE, RedisView
@@ -139,57 +138,6 @@ async def test_names_with_signs_of_patterns_and_other_alphabets_are_names(world:
 
 
 # ── refusing ──────────────────────────────────────────────────────────────────
-
-QUESTIONS: dict[str, Callable[[View], Awaitable[object]]] = {
-    "fold": lambda view: view.fold([Change(seq=1, prev=0)], lease_ms=LEASE_MS),
-    "fold nothing": lambda view: view.fold([], lease_ms=LEASE_MS),
-    "configure": lambda view: view.configure({}),
-    "prolong": lambda view: view.prolong(1),
-    "forget": lambda view: view.forget("a"),
-    "reserve": lambda view: view.reserve(request("a")),
-    "between": lambda view: view.between("a", before="b"),
-    "plan": lambda view: view.plan(1),
-    "due": lambda view: view.due(1),
-    "acquire": lambda view: view.acquire(LeaseRequest(lease="l", groups=("g",), owner=None, ttl_ms=1, wait_ms=0)),
-    "give_up": lambda view: view.give_up("l"),
-    "sweep": lambda view: view.sweep(),
-    "job": lambda view: view.job("a"),
-    "outlook": lambda view: view.outlook("a"),
-    "group": lambda view: view.group("g"),
-    "jobs_of": lambda view: view.jobs_of("ann"),
-    "day_used": lambda view: view.day_used("ann", 1),
-    "queue": lambda view: view.queue(),
-    "observe": lambda view: view.observe(),
-}
-asked = pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS.keys())
-
-
-@asked
-async def test_a_view_that_is_not_there_answers_nothing(
-    view: RedisView, ask: Callable[[View], Awaitable[object]]
-) -> None:
-    with pytest.raises(ViewLost):
-        await ask(view)
-
-
-@asked
-async def test_a_view_that_is_being_made_answers_nothing(
-    view: RedisView, ask: Callable[[View], Awaitable[object]]
-) -> None:
-    await view.begin(EPOCH, generation="g1", applied=0, standing=Standing())
-
-    with pytest.raises(ViewLost):
-        await ask(view)
-
-
-@asked
-async def test_a_view_of_another_log_answers_nothing(
-    world: World, client: Redis, ask: Callable[[View], Awaitable[object]]
-) -> None:
-    other = RedisView(client, shard=SHARD, epoch="another log")
-
-    with pytest.raises(ViewLost):
-        await ask(other)
 
 
 async def test_a_view_is_seeded_only_by_who_began_it_and_until_it_is_open(view: RedisView) -> None:

@@ -199,6 +199,19 @@ async def test_a_raised_limit_wakes_who_waited(world: PairWorld) -> None:
     assert [grant.lease for grant in granted] == ["l2"]
 
 
+async def test_a_grant_that_was_kept_is_told_once(world: PairWorld) -> None:
+    await world.hold("l1", "llm:x")
+    for lease in ("l2", "l3"):
+        await world.acquire(lease, "llm:x")
+
+    await world.configure({**world.orders.defaults, "llm:x": 2})
+    first = await world.fold()
+    await world.configure({**world.orders.defaults, "llm:x": 3})
+    second = await world.fold()
+
+    assert [[grant.lease for grant in told] for told in (first, second, await world.fold())] == [["l2"], ["l3"], []]
+
+
 async def test_who_asked_for_room_first_has_it_first_however_often_others_ask(world: PairWorld) -> None:
     for job in ("a", "b"):
         await world.schedule(job)
