@@ -65,6 +65,7 @@ class Planner:
     async def propose(self, due: Sequence[answers.Due], *, leader: str, now: datetime, outage: bool) -> Proposal:
         """The next batch. `outage`: nobody could hear the workers until lately."""
         decided = await self._decide(due, now=now, outage=outage)
+        self.aside = {job_id: seq for job_id, seq in self.aside.items() if self._stands_at(job_id, seq)}
         plan = await self.view.plan(BATCH_MAX + len(self.aside))
         if plan.applied != self.ledger.applied:
             plan = NO_PLAN  # somebody folds beside us: what the view says is not about the jobs we know
@@ -93,6 +94,10 @@ class Planner:
         for each in due:
             if each.kind == Due.FORGET:
                 await self.view.forget(each.job)
+
+    def _stands_at(self, job_id: str, seq: int) -> bool:
+        job = self.ledger.jobs.get(job_id)
+        return job is not None and job.seq == seq
 
     async def _decide(self, due: Sequence[answers.Due], *, now: datetime, outage: bool) -> list[Decision]:
         """As much as fits into a batch, what frees first. Releases come last: each costs a question."""
