@@ -10,8 +10,8 @@ IN_PARALLEL = -n $(WORKERS) --maxprocesses=8 --dist=loadgroup
 UV = UV_PYTHON_DOWNLOADS=never $(BIN)/uv
 PYTHON = $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c 'import sys; print("$(name)" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)))
 
-.PHONY: help setup demo up check check-format check-lint check-types check-imports check-generated test test-system test-cluster test-docker \
-	bench fix lock clean
+.PHONY: help setup demo up check check-format check-lint check-types check-imports check-generated \
+	check-manifests secrets test test-system test-cluster test-docker test-compose bench fix lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,9 +47,12 @@ demo: setup ## the whole system for a minute: one job of each tier, live, and a 
 up: setup ## the whole system until Ctrl-C, on http://127.0.0.1:8080; its state stays in .headgate/
 	@$(BIN)/headgate up
 
+secrets: setup ## passwords and keys for compose and Kubernetes, once, in .headgate/
+	@$(BIN)/python -m libs.deployment.secrets
+
 # --- check ------------------------------------------------------------------------------------------------------------
 
-check: check-format check-lint check-types check-imports check-generated ## format, lint, types, import directions, generated files
+check: check-format check-lint check-types check-imports check-generated check-manifests ## format, lint, types, import directions, generated files, manifests
 
 check-format: setup
 	@$(BIN)/ruff format --quiet --diff .
@@ -65,7 +68,12 @@ check-imports: setup
 
 check-generated: setup
 	@$(BIN)/python -m headgate_contracts.generate --check
+	@$(BIN)/python -m libs.deployment.accounts --check
 	@$(INSTALLER_HASHES) | diff .bootstrap.txt - || { echo ".bootstrap.txt: run make lock" >&2; exit 1; }
+
+check-manifests: setup
+	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet tests/integration/test_manifests.py \
+		tests/integration/test_manifests_network.py tests/integration/test_manifests_compose.py) || { echo "$$said"; exit 1; }
 
 fix: setup ## formats, and mends what ruff can mend
 	@$(BIN)/ruff format --quiet .
@@ -85,6 +93,9 @@ test-cluster: setup ## tests on three nats-servers with three replicas
 
 test-docker: setup ## the conformance suites on containers of the official images
 	@TEST_BACKEND=docker $(BIN)/pytest $(IN_PARALLEL) -m "docker or not (cluster or bench)" tests/conformance tests/integration/test_backend.py $(ARGS)
+
+test-compose: setup ## builds the images and restarts every container under a running job
+	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest tests/e2e/test_compose.py $(ARGS)
 
 bench: setup ## figures, each with the floor beside it
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest --capture=no tests/bench/bench_*.py $(ARGS)

@@ -1,0 +1,130 @@
+# One image for each process: docker build --target admission -t headgate-admission .
+#
+#   python ─► installer ─► dependencies of each ─┐
+#      │          └──────► code ─────────────────┤
+#      └─► process ──────────────────────────────┴─► admission · scheduler · worker · notifier · gateway · operator
+#
+# An image holds Python, what its process imports (a dependency group of pyproject.toml, with the hashes of uv.lock) and
+# our code. It needs no builder but Docker's own, keeps no installer and no cache, and runs as nobody in particular on a
+# root that may be read-only: /tmp is all it writes to.
+ARG PYTHON=python:3.11-slim-bookworm
+
+# --- made of -----------------------------------------------------------------------------------------------------------
+
+FROM ${PYTHON} AS installer
+ENV UV_PYTHON_DOWNLOADS=never UV_NO_PROGRESS=1 UV_LINK_MODE=copy UV_FROZEN=1
+WORKDIR /src
+COPY .bootstrap.txt ./
+RUN python3 -m venv /installer \
+    && /installer/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps --only-binary :all: \
+        --require-hashes --requirement .bootstrap.txt
+ENV PATH=/installer/bin:$PATH
+COPY pyproject.toml uv.lock ./
+COPY contracts/pyproject.toml contracts/
+# All wheels are fetched once, into a cache that the stages below start from.
+RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace --only-group build \
+        --only-group admission --only-group scheduler --only-group worker --only-group notifier \
+        --only-group gateway --only-group operator
+ENV UV_OFFLINE=1 UV_NO_INSTALL_WORKSPACE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON=python3 UV_PROJECT_ENVIRONMENT=/opt/headgate
+
+FROM installer AS admission-dependencies
+RUN uv sync --only-group admission
+
+FROM installer AS scheduler-dependencies
+RUN uv sync --only-group scheduler
+
+FROM installer AS worker-dependencies
+RUN uv sync --only-group worker
+
+FROM installer AS notifier-dependencies
+RUN uv sync --only-group notifier
+
+FROM installer AS gateway-dependencies
+RUN uv sync --only-group gateway
+
+FROM installer AS operator-dependencies
+RUN uv sync --only-group operator
+
+FROM installer AS code
+COPY . .
+RUN uv build --quiet --wheel --no-build-isolation --all-packages --out-dir /wheels \
+    && uv pip install --quiet --no-deps --target /code /wheels/*.whl \
+    && rm -rf /code/bin
+
+# --- what they share ---------------------------------------------------------------------------------------------------
+
+FROM ${PYTHON} AS process
+RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /tmp --shell /usr/sbin/nologin headgate
+# Bytecode is there already, and a read-only root takes no more. Nothing is imported from where a job may write.
+ENV PATH=/opt/headgate/bin:$PATH HOME=/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1 \
+    HEADGATE_HTTP_HOST=0.0.0.0 HEADGATE_HTTP_PORT=8080
+LABEL org.opencontainers.image.vendor="Headgate" org.opencontainers.image.licenses="Apache-2.0"
+WORKDIR /opt/headgate
+USER 10001:10001
+STOPSIGNAL SIGTERM
+
+FROM process AS service
+EXPOSE 8080
+# It asks the service itself, and takes any answer but 200 for a no. Without `site` Python starts in half the time.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 CMD ["python3", "-ISc", "\
+import http.client, os, sys; \
+asked = http.client.HTTPConnection('127.0.0.1', int(os.environ['HEADGATE_HTTP_PORT']), timeout=2); \
+asked.request('GET', '/readyz'); \
+sys.exit(asked.getresponse().status != 200)"]
+
+# --- the images --------------------------------------------------------------------------------------------------------
+
+FROM service AS admission
+LABEL org.opencontainers.image.title="headgate-admission" \
+    org.opencontainers.image.description="Headgate: takes jobs in, and tells where they stand"
+COPY --from=admission-dependencies /opt/headgate /opt/headgate
+COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+ENTRYPOINT ["python", "-m", "services.admission"]
+
+FROM service AS scheduler
+LABEL org.opencontainers.image.title="headgate-scheduler" \
+    org.opencontainers.image.description="Headgate: decides what runs, and when"
+COPY --from=scheduler-dependencies /opt/headgate /opt/headgate
+COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+ENTRYPOINT ["python", "-m", "services.scheduler"]
+
+FROM service AS worker
+LABEL org.opencontainers.image.title="headgate-worker" \
+    org.opencontainers.image.description="Headgate: runs jobs; start from it for pipelines of your own"
+COPY --from=worker-dependencies /opt/headgate /opt/headgate
+COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+ENTRYPOINT ["python", "-m", "services.worker"]
+
+FROM service AS notifier
+LABEL org.opencontainers.image.title="headgate-notifier" \
+    org.opencontainers.image.description="Headgate: streams, and the dashboard"
+COPY --from=notifier-dependencies /opt/headgate /opt/headgate
+COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+ENTRYPOINT ["python", "-m", "services.notifier"]
+
+FROM process AS gateway
+LABEL org.opencontainers.image.title="headgate-gateway" \
+    org.opencontainers.image.description="Headgate: one port in front of admission and notifier, where nothing else is"
+COPY --from=gateway-dependencies /opt/headgate /opt/headgate
+COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+EXPOSE 8080
+# Any answer is the gateway's: where the services behind are away it says so itself.
+HEALTHCHECK --interval=10s --timeout=6s --start-period=10s --retries=3 CMD ["python3", "-ISc", "\
+import http.client; \
+asked = http.client.HTTPConnection('127.0.0.1', 8080, timeout=5); \
+asked.request('GET', '/livez'); \
+asked.getresponse()"]
+ENTRYPOINT ["python", "-m", "libs.deployment.gateway"]
+CMD ["--listen", "0.0.0.0:8080", "--admission", "admission:8080", "--notifier", "notifier:8080"]
+
+FROM process AS operator
+LABEL org.opencontainers.image.title="headgate-operator" \
+    org.opencontainers.image.description="Headgate: the command headgate, for migrations and for people"
+COPY --from=operator-dependencies /opt/headgate /opt/headgate
+COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+# A new volume takes its owner from the folder it is first mounted on: how the servers of compose get theirs.
+USER root
+RUN install --directory --owner=10001 --group=10001 /state /volumes/nats /volumes/valkey
+USER 10001:10001
+ENV HEADGATE_STATE=/state
+ENTRYPOINT ["python", "-m", "libs.cli"]

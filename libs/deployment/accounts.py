@@ -1,0 +1,83 @@
+"""The users of NATS and Valkey as files, for servers that compose or Kubernetes runs.
+
+`python -m libs.deployment.accounts` writes them, with `--check` it only says whether they are up to date. `--pool`
+names the pools that have workers, once for each.
+
+Owns the files' shape. Who may do what stands in `libs.local.permissions`. Refuses to know a password: each is the name
+of a variable that the server finds in its environment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from libs.local.nats_config import NatsConfig, NatsUser
+from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
+
+FOLDER: Final = Path(__file__).parents[2] / "k8s" / "base" / "config"
+SHARD: Final = "main"
+POOLS: Final = ("default",)
+SYSTEM: Final = "system"
+HEAD: Final = "# Made by `python -m libs.deployment.accounts`. Passwords come from the server's environment.\n"
+_NATS_PASSWORD: Final = re.compile(r'(?<="password": )"(\w+)"')
+_VALKEY_PASSWORD: Final = re.compile(r"(?<= on )>(\w+)")
+
+
+def variable(server: str, user: str) -> str:
+    """The variable that holds the password of this user."""
+    return f"{server}_{user}_PASSWORD".upper()
+
+
+def nats_accounts(*, shard: str = SHARD, pools: Sequence[str] = POOLS) -> str:
+    """For `include` in a nats-server's configuration."""
+    users = nats_users(_variables("NATS", NATS_USERS), shard=shard, pools=pools)
+    config = NatsConfig(
+        name="",
+        port=0,
+        store=Path(),
+        users=list(users.values()),
+        system_user=NatsUser(SYSTEM, variable("NATS", SYSTEM)),
+    )
+    whole = json.loads(config.render())
+    ours = {key: whole[key] for key in ("accounts", "system_account")}
+    # what stands in quotes is a text to nats-server, what does not is the name of a variable
+    return HEAD + _NATS_PASSWORD.sub(r"$\1", json.dumps(ours, indent=2)) + "\n"
+
+
+def valkey_accounts(*, shard: str = SHARD) -> str:
+    """For `valkey.sh`, which puts the passwords in: Valkey reads no variables."""
+    users = valkey_users(_variables("VALKEY", VALKEY_USERS), shard=shard)
+    lines = (_VALKEY_PASSWORD.sub(r">${\1}", user.as_acl(), count=1) for user in users.values())
+    return HEAD + "\n".join(["user default off", *lines]) + "\n"
+
+
+def _variables(server: str, users: Sequence[str]) -> Mapping[str, str]:
+    return {user: variable(server, user) for user in users}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(prog="python -m libs.deployment.accounts")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--pool", action="append", default=[])
+    args = parser.parse_args(words)
+    texts = {
+        FOLDER / "accounts.conf": nats_accounts(pools=args.pool or POOLS),
+        FOLDER / "valkey-users.conf": valkey_accounts(),
+    }
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        if args.check:
+            sys.stderr.write(f"{path.relative_to(FOLDER.parents[2])}: run `python -m libs.deployment.accounts`\n")
+        else:
+            path.write_text(texts[path], encoding="utf-8")
+    return 1 if stale and args.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""What is said to Kubernetes: valid to the letter, restricted, complete."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+
+from libs.deployment.secrets import environments, kubernetes
+from libs.local.permissions import NATS_USERS, VALKEY_USERS
+from services.admission.settings import AdmissionSettings
+from services.notifier.settings import NotifierSettings
+from services.scheduler.settings import SchedulerSettings
+from services.worker.settings import WorkerSettings
+from tests.fixtures.backend import NATS_IMAGE, VALKEY_IMAGE
+from tests.fixtures.manifests import BASE, LOCAL, ROOT, Manifest, Rendered, containers, render
+
+OLDEST, NEWEST = "1.32", "1.37"
+SETTINGS = {
+    "admission": AdmissionSettings,
+    "scheduler": SchedulerSettings,
+    "worker": WorkerSettings,
+    "notifier": NotifierSettings,
+}
+TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"))
+BROUGHT = json.loads(kubernetes(TOLD, jwks="{}"))["items"]
+
+
+@pytest.fixture(params=[BASE, LOCAL], ids=["base", "local"])
+def rendered(request: pytest.FixtureRequest) -> Rendered:
+    return render(request.param)
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_every_manifest_is_what_kubernetes_knows_and_nothing_beside_it(rendered: Rendered, version: str) -> None:
+    for manifest in (*rendered.manifests, *BROUGHT):
+        if manifest["kind"] != "HTTPRoute":  # test_manifests_network.py looks at that one
+            kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_everything_is_in_one_namespace_that_admits_restricted_pods_alone(rendered: Rendered) -> None:
+    [namespace] = rendered.of_kind("Namespace")
+
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    others = [manifest for manifest in rendered.manifests if manifest is not namespace]
+    assert {manifest["metadata"]["namespace"] for manifest in others} == {namespace["metadata"]["name"]}
+
+
+def test_every_pod_runs_with_the_least_that_there_is(rendered: Rendered) -> None:
+    for name, pod in rendered.pods().items():
+        assert pod["automountServiceAccountToken"] is False, name
+        assert pod["securityContext"]["runAsNonRoot"] is True, name
+        assert pod["securityContext"]["runAsUser"] > 0, name
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys(), name
+        assert all(volume.keys() & {"configMap", "emptyDir", "secret"} for volume in pod.get("volumes", [])), name
+        for container in containers(pod):
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }, name
+
+
+def test_every_container_says_what_it_needs_and_where_it_ends(rendered: Rendered) -> None:
+    for name, pod in rendered.pods().items():
+        for container in containers(pod):
+            assert container["resources"]["requests"].keys() == {"cpu", "memory"}, name
+            assert container["resources"]["limits"].keys() == {"cpu", "memory"}, name
+
+
+def test_everything_that_stays_is_asked_whether_it_lives_and_whether_it_is_ready(rendered: Rendered) -> None:
+    for workload in rendered.of_kind("Deployment", "StatefulSet"):
+        for container in containers(workload["spec"]["template"]["spec"]):
+            assert {"startupProbe", "livenessProbe", "readinessProbe"} <= container.keys(), workload["metadata"]["name"]
+
+
+def test_whether_a_service_lives_never_hangs_on_whether_its_servers_do(rendered: Rendered) -> None:
+    for name in SETTINGS:
+        [container] = rendered.pods()[name]["containers"]
+
+        assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_whatever_a_pod_refers_to_is_made_here_or_brought_by_make_secrets(rendered: Rendered) -> None:
+    made = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in (*rendered.manifests, *BROUGHT)}
+
+    for name, pod in rendered.pods().items():
+        assert not set(_referred(pod)) - made, name
+
+
+def test_no_secret_is_invented_here(rendered: Rendered) -> None:
+    assert not rendered.of_kind("Secret")
+    assert "PASSWORD" not in json.dumps(rendered.of_kind("Deployment", "StatefulSet", "Job"))
+
+
+def test_each_pod_gets_its_own_secret_and_no_other(rendered: Rendered) -> None:
+    for name, pod in rendered.pods().items():
+        secrets = {referred for kind, referred in _referred(pod) if kind == "Secret"}
+
+        assert secrets == {"migrate": {"operator"}, "gateway": set()}.get(name, {name})
+
+
+def test_every_variable_is_one_that_its_service_reads(rendered: Rendered) -> None:
+    for name, settings in SETTINGS.items():
+        [container] = rendered.pods()[name]["containers"]
+        told = {variable["name"] for variable in container["env"]} | TOLD[name].keys()
+
+        assert {variable.removeprefix("HEADGATE_").lower() for variable in told} <= settings.model_fields.keys(), name
+
+
+def test_a_worker_has_time_to_hand_over_before_it_is_killed(rendered: Rendered) -> None:
+    pod = rendered.pods()["worker"]
+    told = {variable["name"]: variable["value"] for variable in pod["containers"][0]["env"]}
+
+    assert float(told["HEADGATE_DRAIN_GRACE_S"]) + 15 <= pod["terminationGracePeriodSeconds"]
+
+
+def test_no_single_pod_of_a_service_stands_alone() -> None:
+    base = render(BASE)
+
+    for name in ("admission", "scheduler", "notifier"):
+        assert base.named("Deployment", name)["spec"]["replicas"] >= 2
+        assert base.named("PodDisruptionBudget", name)["spec"]["minAvailable"] == 1
+    assert base.named("StatefulSet", "nats")["spec"]["replicas"] == 3
+    assert base.named("PodDisruptionBudget", "nats")["spec"]["maxUnavailable"] == 1
+
+
+def test_a_budget_never_keeps_a_machine_from_being_emptied(rendered: Rendered) -> None:
+    replicas = {
+        workload["metadata"]["name"]: workload["spec"]["replicas"]
+        for workload in rendered.of_kind("Deployment", "StatefulSet")
+    }
+
+    for budget in rendered.of_kind("PodDisruptionBudget"):
+        assert budget["spec"].get("minAvailable", 0) < replicas[budget["metadata"]["name"]]
+
+
+def test_images_are_of_this_version_and_servers_of_those_that_are_tested(rendered: Rendered) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    images = {container["image"] for pod in rendered.pods().values() for container in containers(pod)}
+
+    assert {image for image in images if image.startswith("headgate-")} == {
+        f"headgate-{name}:{version}" for name in _ours(rendered)
+    }
+    assert {image for image in images if not image.startswith("headgate-")} == {NATS_IMAGE, VALKEY_IMAGE}
+
+
+def test_a_changed_policy_rolls_whoever_reads_it(tmp_path: Path) -> None:
+    for folder in ("base", "overlays"):
+        _copy(ROOT / "k8s" / folder, tmp_path / folder)
+    (tmp_path / "base" / "config" / "policy.toml").write_text("[queue]\ncap = 200\n")
+
+    changed = render(tmp_path / "base")
+
+    def policy(rendered: Rendered) -> str:
+        [name] = [name for kind, name in _referred(rendered.pods()["scheduler"]) if name.startswith("policy")]
+        return name
+
+    assert policy(changed) != policy(render(BASE))
+
+
+def test_the_overlay_that_the_guide_shows_can_be_applied(tmp_path: Path) -> None:
+    _copy(BASE, tmp_path / "base")
+    [shown] = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "run.md").read_text(), re.DOTALL | re.MULTILINE)
+    overlay = tmp_path / "overlays" / "mine"
+    overlay.mkdir(parents=True)
+    (overlay / "kustomization.yaml").write_text(shown)
+
+    mine = render(overlay)
+
+    images = {container["image"] for pod in mine.pods().values() for container in containers(pod)}
+    assert all(image.startswith("registry.example.com/") for image in images - {NATS_IMAGE, VALKEY_IMAGE})
+    assert mine.named("HTTPRoute", "headgate")["spec"]["hostnames"] == ["headgate.example.com"]
+
+
+def _copy(folder: Path, target: Path) -> None:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            copy = target / file.relative_to(folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+
+
+def _ours(rendered: Rendered) -> set[str]:
+    return {{"migrate": "operator"}.get(name, name) for name in rendered.pods().keys() - {"nats", "valkey"}}
+
+
+def _referred(pod: Manifest) -> Iterator[tuple[str, str]]:
+    for container in containers(pod):
+        for source in container.get("envFrom", []):
+            yield "Secret", source["secretRef"]["name"]
+    for volume in pod.get("volumes", []):
+        if "configMap" in volume:
+            yield "ConfigMap", volume["configMap"]["name"]

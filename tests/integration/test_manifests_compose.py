@@ -1,0 +1,110 @@
+"""What compose is told, looked at without starting it. tests/e2e/test_compose.py does start it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+from check_jsonschema.builtin_schemas import get_builtin_schema
+from jsonschema import validators
+
+from libs.deployment.secrets import environments
+from libs.local.permissions import NATS_USERS, VALKEY_USERS
+from tests.fixtures.backend import NATS_IMAGE, VALKEY_IMAGE
+from tests.fixtures.manifests import ROOT
+
+Composed = dict[str, Any]
+ONE_SHOT = {"migrate", "volumes"}
+TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"))
+
+
+@pytest.fixture(scope="module")
+def composed() -> Composed:
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+
+
+@pytest.fixture(scope="module")
+def services(composed: Composed) -> dict[str, Composed]:
+    return composed["services"]
+
+
+def test_it_is_what_the_compose_specification_knows(composed: Composed) -> None:
+    schema = get_builtin_schema("vendor.compose-spec")
+
+    validators.validator_for(schema)(schema).validate(composed)
+
+
+def test_every_container_runs_with_the_least_that_there_is(services: dict[str, Composed]) -> None:
+    for name, service in services.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert {"mem_limit", "cpus", "pids_limit"} <= service.keys(), name
+        assert not service.keys() & {"privileged", "cap_add", "pid", "devices"}, name
+
+
+def test_the_servers_are_nobody_in_particular_either(services: dict[str, Composed]) -> None:
+    assert {services[server]["user"] for server in ("nats", "valkey")} == {"10001:10001"}
+
+
+def test_what_stays_is_started_again_and_what_ends_is_not_for_ever(services: dict[str, Composed]) -> None:
+    for name, service in services.items():
+        assert (service["restart"] == "unless-stopped") is (name not in ONE_SHOT), name
+
+
+def test_one_port_is_open_and_to_this_machine_alone(services: dict[str, Composed]) -> None:
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+
+    assert ports == ["127.0.0.1:${HEADGATE_PORT:-8080}:8080"]
+
+
+def test_who_does_not_speak_to_a_server_is_on_no_network_with_it(
+    composed: Composed, services: dict[str, Composed]
+) -> None:
+    on = {
+        network: {name for name, service in services.items() if network in service.get("networks", [])}
+        for network in composed["networks"]
+    }
+
+    assert on["view"] == {"valkey", "admission", "scheduler"}
+    assert on["log"] == {"nats", "admission", "scheduler", "worker", "notifier", "migrate"}
+    assert on["front"] == {"gateway", "admission", "notifier"}
+    assert [name for name, network in composed["networks"].items() if not network.get("internal")] == ["front"]
+
+
+def test_each_process_is_told_its_own_secrets_from_a_file_that_is_made(services: dict[str, Composed]) -> None:
+    for name, service in services.items():
+        if "env_file" in service:
+            [told] = re.findall(r"/secrets/(\w+)\.env$", service["env_file"])
+            assert told == {"migrate": "operator"}.get(name, name)
+            assert told in TOLD
+    assert {name for name, service in services.items() if "env_file" not in service} == {"gateway", "volumes"}
+
+
+def test_no_password_stands_in_it() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+
+    assert "PASSWORD" not in text
+    assert not re.findall(r"://[^/\s]*@", text)
+
+
+def test_every_file_it_mounts_is_there(services: dict[str, Composed]) -> None:
+    mounted = {
+        volume for service in services.values() for volume in service.get("volumes", []) if isinstance(volume, str)
+    }
+
+    files = {volume.split(":")[0] for volume in mounted if volume.startswith("./")}
+    assert files
+    assert all((ROOT / file).is_file() for file in files)
+
+
+def test_images_are_of_this_version_and_servers_of_those_that_are_tested(services: dict[str, Composed]) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+    for name, service in services.items():
+        if "build" in service:
+            assert service["image"] == f"headgate-{service['build']['target']}:{version}", name
+    assert (services["nats"]["image"], services["valkey"]["image"]) == (NATS_IMAGE, VALKEY_IMAGE)

@@ -1,0 +1,106 @@
+"""What goes into an image: what its process imports, and nothing that it does not."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import packages_distributions
+from typing import Final
+
+import grimp
+import pytest
+
+from tests.fixtures.manifests import ROOT
+
+ROOTS: Final = {
+    "admission": ("services.admission.__main__",),
+    "scheduler": ("services.scheduler.__main__",),
+    "worker": ("services.worker.__main__", "services.worker.spawner", "services.worker.rehearsal"),
+    "notifier": ("services.notifier.__main__",),
+    "gateway": ("libs.deployment.gateway",),
+    "operator": ("libs.cli.*", "libs.deployment.secrets"),
+}
+ON_ITS_OWN_SERVERS: Final = {"libs.cli.demo", "libs.cli.up"}  # which no image brings
+OURS: Final = {"headgate_contracts", "libs", "services"}
+# What is imported from a package that brings it along, and what is used without a word of ours importing it.
+BROUGHT_BY: Final = {
+    "cryptography": "pyjwt",
+    "prometheus-client": "opentelemetry-exporter-prometheus",
+    "pydantic-core": "pydantic",
+    "starlette": "fastapi",
+}
+OF_OPENTELEMETRY: Final = {
+    "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-exporter-prometheus",
+    "opentelemetry-sdk",
+}
+UNSPOKEN: Final = {"redis": "hiredis"}  # its parser, taken where it is there
+
+
+@cache
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph(*sorted(OURS), include_external_packages=True)
+
+
+@pytest.mark.parametrize("image", sorted(ROOTS))
+def test_an_image_holds_what_its_process_imports_and_nothing_else(image: str) -> None:
+    assert set(_group(image)) == _imported(ROOTS[image])
+
+
+@pytest.mark.parametrize("image", sorted(ROOTS))
+def test_every_image_can_be_built(image: str) -> None:
+    text = (ROOT / "Dockerfile").read_text()
+
+    assert re.search(rf"^FROM (service|process) AS {image}$", text, re.MULTILINE)
+    assert re.search(rf"--only-group {image}\b", text)
+
+
+def test_every_image_starts_the_process_itself_so_that_signals_arrive() -> None:
+    started = re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+    assert started
+    assert all(line.startswith("[") for line in started)  # else a shell would get the signals
+
+
+def test_nothing_is_sent_to_the_builder_but_what_an_image_is_made_of() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+
+    assert lines[0] == "*"
+    assert not {"!.headgate", "!.git", "!tests"} & set(lines)
+
+
+def _group(name: str) -> Iterator[str]:
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    for entry in groups[name]:
+        if isinstance(entry, dict):
+            yield from _group(entry["include-group"])
+        else:
+            yield _plain(re.split(r"[\[<>=~; ]", entry)[0])
+
+
+def _imported(roots: tuple[str, ...]) -> set[str]:
+    """The distributions behind all that these modules import, near or far."""
+    modules = {module for root in roots for module in _named(root)} - ON_ITS_OWN_SERVERS
+    reached = modules.union(*(graph().find_upstream_modules(module) for module in modules))
+    found = set[str]()
+    for package in {module.split(".")[0] for module in reached} - OURS - set(sys.stdlib_module_names):
+        found |= OF_OPENTELEMETRY if package == "opentelemetry" else _distribution_of(package)
+    return found | {UNSPOKEN[name] for name in found & UNSPOKEN.keys()}
+
+
+def _named(root: str) -> set[str]:
+    """One module, or all of a package: the command imports its parts by name, when they are asked for."""
+    package, star, _ = root.partition("*")
+    return {module for module in graph().modules if module.startswith(package)} if star else {root}
+
+
+def _distribution_of(package: str) -> set[str]:
+    names = {_plain(name) for name in packages_distributions()[package]}
+    return {BROUGHT_BY.get(name, name) for name in names}
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")

@@ -1,0 +1,187 @@
+"""Who may speak to whom in the cluster, and where a request from outside goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+import jsonschema
+import pytest
+
+from libs.local.gateway import Routes, Upstream
+from tests.fixtures.manifests import BASE, LOCAL, NAME, Manifest, Rendered, containers, render
+
+PORTS = (4222, 6222, 8222, 6379, 8080)
+
+# The schema of its own kind is the Gateway API's, which no package brings: so this is what we use of it, and no more.
+PATH = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["type", "value"],
+    "properties": {
+        "type": {"enum": ["Exact", "PathPrefix", "RegularExpression"]},
+        "value": {"type": "string", "pattern": "^/", "maxLength": 1024},
+    },
+}
+RULE = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["matches", "backendRefs"],
+    "properties": {
+        "matches": {
+            "type": "array",
+            "items": {"type": "object", "additionalProperties": False, "properties": {"path": PATH}},
+        },
+        "timeouts": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"request": {"type": "string", "pattern": r"^([0-9]{1,5}(h|m|s|ms)){1,4}$"}},
+        },
+        "backendRefs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["name", "port"],
+                "properties": {"name": {"type": "string"}, "port": {"type": "integer", "minimum": 1}},
+            },
+        },
+    },
+}
+HTTP_ROUTE = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "parentRefs": {
+            "type": "array",
+            "items": {"required": ["name"], "additionalProperties": False, "properties": {"name": {}}},
+        },
+        "rules": {"type": "array", "maxItems": 16, "items": RULE},
+    },
+}
+
+# Who may open a connection to whom, and to which port. Nothing else gets through.
+SPEAKING = {
+    *product(("admission", "scheduler", "worker", "notifier", "migrate"), [("nats", 4222)]),
+    *product(("admission", "scheduler"), [("valkey", 6379)]),
+    ("nats", ("nats", 6222)),
+}
+THROUGH_THE_GATEWAY = {("gateway", ("admission", 8080)), ("gateway", ("notifier", 8080))}
+
+
+def test_the_route_is_what_the_gateway_api_knows() -> None:
+    for route in render(BASE).of_kind("HTTPRoute"):
+        jsonschema.validate(route["spec"], HTTP_ROUTE)
+
+
+def test_only_those_speak_who_must() -> None:
+    assert set(_open(render(BASE))) == SPEAKING
+    assert set(_open(render(LOCAL))) == SPEAKING | THROUGH_THE_GATEWAY
+
+
+def test_from_outside_only_what_has_a_public_address_is_reached() -> None:
+    def reached(rendered: Rendered) -> set[tuple[str, int]]:
+        outside = {"metadata": {"labels": {"headgate.dev/gateway": "true"}}}
+        return {
+            (name, port)
+            for name, labels in rendered.labels().items()
+            for port in PORTS
+            if any(_admits(rule, port, namespace=outside) for rule in _rules(rendered, labels, "Ingress"))
+        }
+
+    assert reached(render(BASE)) == {("admission", 8080), ("notifier", 8080)}
+    assert reached(render(LOCAL)) == {("gateway", 8080)}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/assets/app.js",
+        "/assets/",
+        "/v1/stream",
+        "/v1/stream-tickets",
+        "/v1/jobs/j1/stream",
+        "/v1/jobs",
+        "/v1/jobs/j1",
+        "/v1/jobs/j1/log",
+        "/v1/jobs/stream",
+        "/v1/jobs/j1/stream/x",
+        "/v1/usage",
+        "/openapi.json",
+        "/readyz",
+    ],
+)
+def test_the_route_sends_each_path_where_our_own_gateway_sends_it(path: str) -> None:
+    routes = Routes(admission=Upstream("admission", 8080), notifier=Upstream("notifier", 8080))
+
+    assert _chosen(path)["backendRefs"][0]["name"] == routes.choose(path).host
+
+
+@pytest.mark.parametrize("path", ["/v1/stream", "/v1/jobs/j1/stream"])
+def test_nobody_ends_a_stream_because_of_its_length(path: str) -> None:
+    assert _chosen(path)["timeouts"]["request"] == "0s"
+
+
+def _chosen(path: str) -> Manifest:
+    """The rule that takes this path: an exact one before a pattern, a pattern before a prefix, a longer one first."""
+    route = render(BASE).named("HTTPRoute", "headgate")
+
+    def rank(match: Manifest) -> tuple[int, int] | None:
+        kind, value = match["path"]["type"], match["path"]["value"]
+        if kind == "Exact":
+            return (2, 0) if path == value else None
+        if kind == "RegularExpression":
+            return (1, 0) if re.fullmatch(value, path) else None
+        inside = path == value or path.startswith(value.rstrip("/") + "/")
+        return (0, len(value)) if inside else None
+
+    ranked = [(found, rule) for rule in route["spec"]["rules"] for match in rule["matches"] if (found := rank(match))]
+    return max(ranked, key=lambda pair: pair[0])[1]
+
+
+def _open(rendered: Rendered) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Every connection that both ends allow."""
+    labels = rendered.labels()
+    for (speaker, its), (hearer, others), port in product(labels.items(), labels.items(), PORTS):
+        leaves = any(_admits(rule, port, pod=others) for rule in _rules(rendered, its, "Egress"))
+        enters = any(_admits(rule, port, pod=its) for rule in _rules(rendered, others, "Ingress"))
+        if leaves and enters and hearer in _listening(rendered, port):
+            yield speaker, (hearer, port)
+
+
+def _listening(rendered: Rendered, port: int) -> set[str]:
+    return {
+        name
+        for name, pod in rendered.pods().items()
+        for container in containers(pod)
+        for listening in container.get("ports", [])
+        if listening["containerPort"] == port
+    }
+
+
+def _rules(rendered: Rendered, labels: dict[str, str], direction: str) -> Iterator[Manifest]:
+    for policy in rendered.of_kind("NetworkPolicy"):
+        spec = policy["spec"]
+        if direction in spec["policyTypes"] and _selects(spec["podSelector"], labels):
+            yield from spec.get(direction.lower(), [])
+
+
+def _admits(rule: Manifest, port: int, *, pod: dict[str, str] | None = None, namespace: Manifest | None = None) -> bool:
+    if port not in [each["port"] for each in rule["ports"]]:
+        return False
+    peers = rule.get("from", rule.get("to"))
+    if peers is None:
+        return True
+    if pod is not None:
+        return any("namespaceSelector" not in peer and _selects(peer["podSelector"], pod) for peer in peers)
+    labels = namespace["metadata"]["labels"] if namespace else {}
+    return any("namespaceSelector" in peer and _selects(peer["namespaceSelector"], labels) for peer in peers)
+
+
+def _selects(selector: Manifest, labels: dict[str, str]) -> bool:
+    wanted = selector.get("matchLabels", {}).items()
+    listed = selector.get("matchExpressions", [])
+    assert all(each["key"] == NAME and each["operator"] == "In" for each in listed)
+    return wanted <= labels.items() and all(labels.get(each["key"]) in each["values"] for each in listed)
