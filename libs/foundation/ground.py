@@ -99,7 +99,8 @@ async def lay(service: Service, settings: S, *, needs: tuple[str, ...] = (NATS, 
     await service.start(HttpServer(app, host=settings.http_host, port=settings.http_port))
 
     waited = partial(wait_for, health=health, clock=clock)
-    url, shape = settings.nats_url.get_secret_value(), LogSettings(retention=policy.retention)
+    url = settings.nats_url.get_secret_value()
+    shape = LogSettings(replicas=settings.log_replicas, retention=policy.retention)
     nc = await waited(NATS, lambda: connect(url, name=service.name), away=(LogUnavailable,))
     service.closing(NATS, nc.close)
     log = await waited(LOG, lambda: open_log(nc, shape, clock=clock), away=(LogUnavailable, LogMissing))

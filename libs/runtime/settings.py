@@ -52,6 +52,12 @@ def _is_url(url: str, schemes: tuple[str, ...]) -> bool:
         return False
 
 
+def _odd(copies: int) -> int:
+    if copies not in (1, 3, 5):
+        raise _wrong("is none of 1, 3 and 5")
+    return copies
+
+
 def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
@@ -91,6 +97,9 @@ class ServiceSettings(BaseSettings):
     redis_url: Annotated[
         SecretStr, _server_url("redis", "rediss"), Field(description="redis://user:password@host:6379/0, or rediss://")
     ]
+    log_replicas: Annotated[
+        int, AfterValidator(_odd), Field(description="1, 3 or 5, as `headgate migrate --replicas` was told")
+    ] = 1
     policy: Annotated[Path | None, Field(description="a TOML file, or leave it out for the defaults")] = None
     shard: Annotated[Token, Field(description="1 to 64 of A-Z a-z 0-9 _ -, the same in all services")] = "main"
     instance: Token = Field(

@@ -110,9 +110,17 @@ def test_each_pod_gets_its_own_secret_and_no_other(rendered: Rendered) -> None:
 def test_every_variable_is_one_that_its_service_reads(rendered: Rendered) -> None:
     for name, settings in SETTINGS.items():
         [container] = rendered.pods()[name]["containers"]
-        told = {variable["name"] for variable in container["env"]} | TOLD[name].keys()
+        told = {variable["name"] for variable in container["env"]} | TOLD[name].keys() | _shared(rendered).keys()
 
         assert {variable.removeprefix("HEADGATE_").lower() for variable in told} <= settings.model_fields.keys(), name
+
+
+def test_there_are_as_many_copies_of_a_stream_as_there_are_servers(rendered: Rendered) -> None:
+    copies = _shared(rendered)["HEADGATE_LOG_REPLICAS"]
+
+    assert int(copies) == rendered.named("StatefulSet", "nats")["spec"]["replicas"]
+    for name in (*SETTINGS, "migrate"):
+        assert [name for kind, name in _referred(rendered.pods()[name]) if name.startswith("log-")], name
 
 
 def test_a_worker_has_time_to_hand_over_before_it_is_killed(rendered: Rendered) -> None:
@@ -188,6 +196,12 @@ def _copy(folder: Path, target: Path) -> None:
             copy.write_bytes(file.read_bytes())
 
 
+def _shared(rendered: Rendered) -> dict[str, str]:
+    """What all that speaks to the log is told."""
+    [found] = [each for each in rendered.of_kind("ConfigMap") if each["metadata"]["name"].startswith("log-")]
+    return found["data"]
+
+
 def _ours(rendered: Rendered) -> set[str]:
     return {{"migrate": "operator"}.get(name, name) for name in rendered.pods().keys() - {"nats", "valkey"}}
 
@@ -195,7 +209,8 @@ def _ours(rendered: Rendered) -> set[str]:
 def _referred(pod: Manifest) -> Iterator[tuple[str, str]]:
     for container in containers(pod):
         for source in container.get("envFrom", []):
-            yield "Secret", source["secretRef"]["name"]
+            kind = "Secret" if "secretRef" in source else "ConfigMap"
+            yield kind, source[f"{kind[0].lower()}{kind[1:]}Ref"]["name"]
     for volume in pod.get("volumes", []):
         if "configMap" in volume:
             yield "ConfigMap", volume["configMap"]["name"]
