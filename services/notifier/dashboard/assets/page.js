@@ -67,6 +67,8 @@ class Card {
       if (this.now !== "queued") return; // told late: it runs already
       this.reasons(data.waiting_on);
       if (data.queue) $(".message", this.node).textContent = data.queue.position_message;
+    } else if (kind === "confirmation" && data.next_batch) {
+      $(".message", this.node).textContent = `${data.iterations_used} iterations used. Continue for ${data.next_batch} more?`;
     } else if (kind === "log") this.log(`[${data.stage}] ${data.line}`);
     else if (kind === "status") {
       if (data.iteration) this.iteration = data.iteration;
