@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from libs.eventlog.servers import SERVERS_SUBJECT
 from libs.local.errors import UnsafeCredential
 
-SERVERS_SUBJECT = "headgate.servers"
 _URL_SAFE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SERVERS_QUESTION = "$SYS.REQ.SERVER.PING.VARZ"
 

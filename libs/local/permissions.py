@@ -28,8 +28,9 @@ from headgate_contracts.vocabulary import ActName
 from libs.capacity.store_client import access_rules
 from libs.eventlog import LogSettings
 from libs.eventlog.connection import SHARED_INBOXES
+from libs.eventlog.servers import SERVERS_SUBJECT
 from libs.eventlog.streams import INPUTS, JOBS, RESULTS, SNAPSHOTS, WORKSPACES, streams
-from libs.local.nats_config import SERVERS_SUBJECT, NatsUser
+from libs.local.nats_config import NatsUser
 from libs.local.servers import ValkeyUser
 
 Subjects = tuple[str, ...]

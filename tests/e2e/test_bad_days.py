@@ -45,6 +45,7 @@ leader_s = 1.5
 leader_heartbeat_s = 0.4
 """
 SHORT_LEASE_S, SHORT_OUTAGE_S = 4.0, 7.0  # where a connection that breaks says at once that the server is away
+ASLEEP_S = 20.0  # many times the lead
 LEASE_S, OUTAGE_S = 20.0, 24.0  # where it is noticed by pings that nobody answers, after 15 s
 ANSWERED_WITHIN_S = 30.0  # while a server is silent: four time-outs of 5 s, and a machine under full load
 IMPATIENT = {"HEADGATE_OUTAGE_PATIENCE_S": "1"}  # an outage counts from here on, as leases are short
@@ -235,11 +236,15 @@ async def test_a_leader_that_sleeps_is_followed_by_another_and_writes_nothing_wh
     async with another_scheduler(there), there.client("dan", Tier.CTO_SCALE) as dan:
         jobs = [await submit(dan, f"before-{number}", QUICK) for number in range(6)]
 
+        wakes_at = time.monotonic() + ASLEEP_S
         there.signal("scheduler", signal.SIGSTOP)  # in the middle of those
         try:
             jobs += [await submit(dan, f"asleep-{number}", QUICK) for number in range(6)]
             for job in jobs:
                 await until_ready(dan, job)
+            while time.monotonic() < wakes_at:  # the other one decides all that while
+                jobs.append(await submit(dan, f"asleep-{len(jobs)}", QUICK))
+                await until_ready(dan, jobs[-1])
         finally:
             there.signal("scheduler", signal.SIGCONT)
         awake = [await submit(dan, f"awake-{number}", QUICK) for number in range(6)]

@@ -13,8 +13,9 @@ from nats.errors import NoServersError
 from nats.js.api import StreamConfig
 from redis.exceptions import AuthenticationError, NoPermissionError
 
+from libs.eventlog.servers import SERVERS_SUBJECT
 from libs.local.errors import PortTaken, ServerDidNotStart, ServerNotRunning, UnsafeCredential
-from libs.local.nats_config import SERVERS_SUBJECT, NatsUser
+from libs.local.nats_config import NatsUser
 from libs.local.process import ServerProcess
 from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser, nats_server_binary
 from libs.runtime.eventually import eventually

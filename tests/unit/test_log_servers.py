@@ -7,10 +7,9 @@ import pytest
 from libs.eventlog import LogRefused, LogSettings
 from libs.eventlog.expectation import messages_of
 from libs.eventlog.guard import stream_differences
-from libs.eventlog.servers import SERVERS_SUBJECT, Server
+from libs.eventlog.servers import Server
 from libs.eventlog.streams import HEADERS_BYTES, streams
 from libs.eventlog.values import Entry
-from libs.local import nats_config
 from tests.fixtures.lives import job_after, step
 
 
@@ -40,10 +39,6 @@ def test_a_server_without_jetstream_is_refused() -> None:
     differences = Server.answering({"server": {"name": "n1"}, "data": {"version": "2.15.1"}}).differences()
 
     assert differences == ["server n1: sync_interval is 0 s, must be always"]
-
-
-def test_the_question_goes_where_the_local_servers_answer() -> None:
-    assert SERVERS_SUBJECT == nats_config.SERVERS_SUBJECT
 
 
 def test_a_difference_names_the_setting_what_it_is_and_what_it_must_be() -> None:
