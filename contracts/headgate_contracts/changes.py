@@ -66,7 +66,8 @@ def _waiting(job: Job, data: JobWaiting, at: datetime) -> Changes:
 
 def _dispatched(job: Job, data: JobDispatched, at: datetime) -> Changes:
     _agree("data.pool", data.pool, job.submission.pool)
-    return {"groups": data.groups, "deadline": data.deadline, "dispatched_at": at, "worker": None}
+    started = {"dispatched_at": at, "worker": None, "provider": None}
+    return {"groups": data.groups, "deadline": data.deadline, **started}
 
 
 def _started(job: Job, data: JobStarted, at: datetime) -> Changes:
@@ -76,10 +77,13 @@ def _started(job: Job, data: JobStarted, at: datetime) -> Changes:
 
 
 def _stage(job: Job, data: JobStage, at: datetime) -> Changes:
-    """A job that was given back passes through its finished stages again, each `restored`, and runs none of them."""
+    """A job that was given back passes through its finished stages again, each `restored`, and runs none of them.
+
+    So does, in its first cycle, a job that goes on from the work of another.
+    """
     opens = job.cycle_over or job.status is Status.CHECKS
     _agree("data.iteration", data.iteration, job.iteration + opens)
-    finished = () if opens else job.finished_stages
+    finished = () if opens and job.iteration else job.finished_stages
     if data.restored is not (data.stage in finished):
         word = "is finished and cannot run again" if data.stage in finished else "is not finished, nothing to restore"
         raise IllegalTransition("data.restored", f"{data.stage.value} {word}")
@@ -120,6 +124,7 @@ def _given_back(job: Job, data: JobGivenBack, at: datetime) -> Changes:
         "lost": job.lost + (data.reason is GivenBackReason.LOST and began),
         "finished_stages": data.finished_stages,
         "checkpoint": data.checkpoint or job.checkpoint,
+        "provider": data.provider,
         "groups": (),
     }
 

@@ -4,6 +4,7 @@
     headgate.cmd.v1.<shard>.acquire            AcquireLease  → LeaseReply
     headgate.cmd.v1.<shard>.give_up            GiveUpLease   → LeaseReply
     headgate.cmd.v1.<shard>.position           AskPosition   → PositionChanged
+    headgate.cmd.v1.<shard>.shut               ShutProvider  → ProviderShut
     headgate.cmd.v1.<shard>.granted.<lease>    LeaseReply, when a waiter's turn has come
     headgate.live.v1.<shard>.position.<user>.<job>   PositionChanged
     headgate.logs.v1.<job>                     LogLine
@@ -17,15 +18,16 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from headgate_contracts.api import QueuePart, WaitingOn
 from headgate_contracts.events import GroupName
 from headgate_contracts.records import Record
+from headgate_contracts.shown import QueuePart, WaitingOn
 from headgate_contracts.tokens import JobId, Token, check_token
 
 CMD_PREFIX: Final = "headgate.cmd.v1"
 LIVE_PREFIX: Final = "headgate.live.v1"
 LOGS_PREFIX: Final = "headgate.logs.v1"
 
+Command = Literal["beat", "acquire", "give_up", "position", "shut"]
 LeaseId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 HolderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,40}:[0-9]{1,9}$")]
 Milliseconds = Annotated[int, Field(ge=0)]
@@ -86,6 +88,20 @@ class LeaseReply(Record):
     behind: int | None = None
 
 
+class ShutProvider(Record):
+    """The provider said that it has had enough: nobody is to call it for so long."""
+
+    provider: Token
+    for_ms: Milliseconds
+
+
+class ProviderShut(Record):
+    """Until when nobody gets a slot of the provider; not set where that is not known."""
+
+    provider: Token
+    until: AwareDatetime | None = None
+
+
 class LogLine(Record):
     """One line of a job's build log."""
 
@@ -111,7 +127,7 @@ class PositionChanged(Record):
     used_today: Annotated[int, Field(ge=0)] | None = None
 
 
-def command_subject(shard: str, command: Literal["beat", "acquire", "give_up", "position"]) -> str:
+def command_subject(shard: str, command: Command) -> str:
     return f"{CMD_PREFIX}.{check_token('shard', shard)}.{command}"
 
 

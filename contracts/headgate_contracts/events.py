@@ -59,7 +59,11 @@ class Estimate(Record):
 
 
 class Submission(Record):
-    """What was asked for. It stands in the first event of a job and never changes."""
+    """What was asked for. It stands in the first event of a job and never changes.
+
+    `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
+    first cycle that the other one left in its `checkpoint`.
+    """
 
     tier: Tier
     priority: Priority = Priority.NORMAL
@@ -68,6 +72,7 @@ class Submission(Record):
     groups: Annotated[tuple[Group, ...], Field(max_length=16)] = ()
     workflow: Token | None = None
     phase: Count | None = None
+    phases: Count | None = None
     submitted_at: AwareDatetime
     run_at: AwareDatetime | None = None
     queue_ttl_s: Count | None = None
@@ -76,6 +81,8 @@ class Submission(Record):
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str], max_length=16)
     input_digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
     retry_of: JobId | None = None
+    finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
+    checkpoint: Token | None = None
 
 
 class JobData(Record):
@@ -136,13 +143,17 @@ class JobWaiting(JobData):
 
 
 class JobDispatched(JobData):
-    """A worker of the pool may claim the job. It holds a slot in each of these groups from here on."""
+    """A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
+
+    `starved` marks a start that its class was owed: nothing of it had been started for long.
+    """
 
     EVENT = EventName.DISPATCHED
 
     pool: Token
     groups: HeldGroups
     deadline: AwareDatetime | None = None
+    starved: bool = False
 
     def route(self) -> JobSubject:
         return JobSubject(self.job_id, self.user_id, self.project_id, self.EVENT, self.pool)
@@ -199,11 +210,15 @@ class JobConfirmed(JobData):
 
 
 class JobGivenBack(JobData):
-    """The attempt is over without an end: the job is back at its old place with its finished stages."""
+    """The attempt is over without an end: the job is back at its old place with its finished stages.
+
+    `provider` is the one it waits for, where that is the reason.
+    """
 
     EVENT = EventName.GIVEN_BACK
 
     reason: GivenBackReason
+    provider: Token | None = None
     finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
     checkpoint: Token | None = None
 
@@ -326,6 +341,17 @@ class LeaseReleased(_GroupAct):
     lease: Annotated[str, StringConstraints(min_length=1, max_length=160)]
 
 
+class ContentErased(ActData):
+    """What this user's jobs were made from, made and said is gone: inputs, workspaces, results, logs."""
+
+    ACT = ActName.CONTENT_ERASED
+
+    user_id: Token
+
+    def about(self) -> str:
+        return self.user_id
+
+
 class SchedulerCommitted(Record):
     """One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with."""
 
@@ -364,6 +390,6 @@ JOB_DATA: tuple[type[JobData], ...] = (
     JobReady,
     JobFailed,
 )
-Act = QueuePaused | QueueResumed | LimitSet | LeaseReleased
-ACT_DATA: tuple[type[Act], ...] = (QueuePaused, QueueResumed, LimitSet, LeaseReleased)
+Act = QueuePaused | QueueResumed | LimitSet | LeaseReleased | ContentErased
+ACT_DATA: tuple[type[Act], ...] = (QueuePaused, QueueResumed, LimitSet, LeaseReleased, ContentErased)
 Data = JobData | Act | SchedulerCommitted

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from headgate_contracts.envelope import AnyEvent, Event
 from headgate_contracts.events import (
+    ContentErased,
     Data,
     Estimate,
     Group,
@@ -148,6 +149,7 @@ def _acts() -> Iterator[AnyEvent]:
     yield _event(_A, None, QueuePaused(scope="pool:gpu", by=by, reason="driver update"))
     yield _event(_A, None, QueueResumed(scope="pool:gpu", by=by))
     yield _event(_A, None, LimitSet(group="llm:openai", by=by, limit=6, reason="new quota"))
+    yield _event(_A, None, ContentErased(user_id="u1", by=by, reason="asked for by the user"))
     yield _event(_A, None, LeaseReleased(group="group:shop:staging-db", by=by, lease="01KJPZ7QXN5B2D9F4H8K3M6PRT"))
 
 

@@ -63,6 +63,7 @@ class Job(Record):
     started_at: AwareDatetime | None = None
     deadline: AwareDatetime | None = None
     worker: str | None = None
+    provider: str | None = None
     lost: int = 0
 
     iteration: int = 0

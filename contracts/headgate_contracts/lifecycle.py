@@ -165,6 +165,8 @@ def _born(data: JobData, at: datetime) -> Job:
         submission=data.submission,
         status=data.status,
         priority=data.submission.priority,
+        finished_stages=data.submission.finished_stages,
+        checkpoint=data.submission.checkpoint,
         sequence=0,
         created_at=at,
         updated_at=at,

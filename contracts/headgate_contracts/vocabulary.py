@@ -81,6 +81,7 @@ class ActName(StrEnum):
     RESUMED = "resumed"
     LIMIT_SET = "limit_set"
     LEASE_RELEASED = "lease_released"
+    CONTENT_ERASED = "content_erased"
 
 
 class Writer(StrEnum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from headgate_contracts import Job, Status
-from headgate_contracts.api import Iterations, JobError, QueuePart, ShownJob, Upgrade, Usage, WaitingOn
+from headgate_contracts.shown import Iterations, JobError, QueuePart, ShownJob, Upgrade, Usage, WaitingOn
 from libs.policy import Policy
 
 STAGE_WORDS = {

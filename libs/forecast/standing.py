@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from headgate_contracts import Job, Status
-from headgate_contracts.api import QueuePart, WaitingOn
 from headgate_contracts.envelope import utc
+from headgate_contracts.shown import QueuePart, WaitingOn
 from libs.capacity.answers import Obstacle, Outlook
 
 

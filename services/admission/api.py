@@ -12,8 +12,9 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from headgate_contracts import Job
-from headgate_contracts.api import CancelJob, ShownJob, SubmitJob
+from headgate_contracts.asked import CancelJob, SubmitJob
 from headgate_contracts.envelope import utc
+from headgate_contracts.shown import ShownJob
 from headgate_contracts.tokens import job_id_for_key
 from libs.forecast.shown import shown_job
 from libs.forecast.standing import queue_part, waiting_on

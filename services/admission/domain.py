@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from headgate_contracts import Event, Job, JobEvent, Status, Tier, Writer
-from headgate_contracts.api import SubmitJob
+from headgate_contracts.asked import SubmitJob
 from headgate_contracts.events import (
     Group,
     JobCancelled,

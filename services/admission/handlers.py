@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headgate_contracts import Event, Job, JobEvent, Tier, advance
-from headgate_contracts.api import shown_event
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
+from headgate_contracts.shown import shown_event
 from headgate_contracts.tokens import input_name
 from libs.capacity.answers import Busy, Deferred, HorizonFull, Known, Outlook, Request, Reserved, ShareFull
 from libs.eventlog import Conflicted

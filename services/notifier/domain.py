@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate_contracts import TABLE, Event, Job, UnknownEvent
-from headgate_contracts.api import shown_event
 from headgate_contracts.events import JobAwaitingConfirmation, JobConfirmationReminder, JobData
+from headgate_contracts.shown import shown_event
 
 EVENT_ID: Final = re.compile(r"([0-9A-Z]{26})-([0-9]{1,15})")
 CHANGES_STATUS: Final = frozenset(row.event for row in TABLE if row.then is not None)

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from headgate_contracts import Job
-from headgate_contracts.api import ShownJob
 from headgate_contracts.envelope import utc
+from headgate_contracts.shown import ShownJob
 from libs.eventlog.folding import job_in
 from libs.forecast.shown import shown_job
 from libs.policy import Policy

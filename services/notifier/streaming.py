@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate_contracts import Job
-from headgate_contracts.api import ShownJob
 from headgate_contracts.commands import LogLine, PositionChanged
+from headgate_contracts.shown import ShownJob
 from libs.eventlog import Record
 from services.notifier.domain import (
     Begin,

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 from faststream.nats import NatsBroker
 
@@ -20,6 +20,7 @@ from headgate_contracts.commands import (
     AskPosition,
     Beat,
     BeatReply,
+    Command,
     GiveUpLease,
     LeaseReply,
     PositionChanged,
@@ -40,8 +41,6 @@ GROUP: Final = "scheduler"
 AT_ONCE: Final = 64  # one that waits for the view must not hold up the others
 ALIVE_WITHIN_S: Final = 1
 TEMPLATE: Final = "headgate.cmd.v1.{shard}"
-
-Command = Literal["beat", "acquire", "give_up", "position"]
 
 
 class NatsCommands:

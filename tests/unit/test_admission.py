@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate_contracts import Event, Status, Tier, advance
-from headgate_contracts.api import SubmitJob
+from headgate_contracts.asked import SubmitJob
 from headgate_contracts.events import JobData, JobScheduled
 from headgate_contracts.tokens import input_name, job_id_for_key, ulid
 from libs.capacity.folder import Folder

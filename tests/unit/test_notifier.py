@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_contracts import Job, JobEvent, advance
-from headgate_contracts.api import ShownJob
 from headgate_contracts.commands import LogLine
+from headgate_contracts.shown import ShownJob
 from libs.eventlog import Record
 from libs.forecast.shown import shown_job
 from libs.policy import Policy

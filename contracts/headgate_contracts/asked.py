@@ -1,0 +1,127 @@
+"""The bodies that clients of the HTTP API send. They are exact: an unknown field is an error that names it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Final, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from headgate_contracts.records import LabelKey, LabelValue, Note, Scope, Url
+from headgate_contracts.tokens import JobId, Token
+from headgate_contracts.vocabulary import Priority
+
+MAX_INPUT_BYTES: Final = 64 * 1024
+ForeignId = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Seconds = Annotated[int, Field(ge=1, lt=2**31)]
+Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
+
+
+class Asked(BaseModel):
+    """A body that a client sends."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class JobOrder(Asked):
+    """What a job, and each phase of a workflow, may ask for."""
+
+    input: dict[str, Any]
+    pipeline: Token = "rehearsal"
+    pool: Token = "default"
+    concurrency_group: Token | None = None
+    concurrency_limit: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    run_timeout_s: Seconds | None = None
+
+    @field_validator("input")
+    @classmethod
+    def _fits(cls, value: dict[str, Any]) -> dict[str, Any]:
+        size = len(json.dumps(value, ensure_ascii=False).encode())
+        if size > MAX_INPUT_BYTES:
+            raise ValueError(f"{size} bytes as JSON, at most {MAX_INPUT_BYTES} are taken")
+        return value
+
+
+class SubmitJob(JobOrder):
+    """What to run, for which project."""
+
+    project_id: ForeignId
+    priority: Priority = Priority.NORMAL
+    queue_ttl_s: Seconds | None = None
+    run_at: AwareDatetime | None = None
+    notify_url: Url | None = None
+    labels: Labels = {}
+
+
+class SubmitWorkflow(Asked):
+    """Phases in order: each is queued when the one before it is ready. All of them are accepted, or none."""
+
+    project_id: ForeignId
+    phases: Annotated[tuple[JobOrder, ...], Field(min_length=1)]
+    priority: Priority = Priority.NORMAL
+    run_at: AwareDatetime | None = None
+    notify_url: Url | None = None
+    labels: Labels = {}
+
+
+class SubmitBatch(Asked):
+    """Jobs that are taken or refused one by one."""
+
+    jobs: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=100)]
+
+
+class CancelJob(Asked):
+    """Why a job should end."""
+
+    reason: Note = ""
+
+
+class CancelJobs(Asked):
+    """Which of one's jobs should end: name one of project, workflow and label (`key=value`)."""
+
+    project: ForeignId | None = None
+    workflow: Token | None = None
+    label: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,64}=.{0,128}$")] | None = None
+    reason: Note = ""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if sum(each is not None for each in (self.project, self.workflow, self.label)) != 1:
+            raise ValueError("name exactly one of project, workflow and label")
+        return self
+
+
+class ChangePriority(Asked):
+    """Another class for a job that has not started."""
+
+    priority: Priority
+    reason: Note = ""
+
+
+class ChangeScope(Asked):
+    """What is to be paused or resumed, and why."""
+
+    scope: Scope
+    reason: Note = ""
+
+
+class MoveJob(Asked):
+    """Where a queued job should stand: right before or right after another."""
+
+    job_id: JobId
+    before: JobId | None = None
+    after: JobId | None = None
+    reason: Note = ""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if (self.before is None) is (self.after is None):
+            raise ValueError("name exactly one of before and after")
+        return self
+
+
+class SetGroupLimit(Asked):
+    """How many slots a group has from now on."""
+
+    limit: Annotated[int, Field(ge=1, le=10_000)]
+    reason: Note = ""

@@ -1,0 +1,292 @@
+"""The bodies that the HTTP API shows. They may grow: a client ignores what it does not know."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from headgate_contracts.events import JobData, JobQueued
+from headgate_contracts.vocabulary import Priority, Status, Tier
+
+
+class Shown(BaseModel):
+    """A body that a client is shown."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class QueuePart(Shown):
+    """Where a queued job stands."""
+
+    position: int
+    position_original: int
+    position_message: str
+    passed_by: int
+    estimate_seconds: int | None = None
+    lower_bound: int | None = None
+    upper_bound: int | None = None
+    message: str | None = None
+    confidence: Literal["medium", "low"] | None = None
+
+
+class WaitingOn(Shown):
+    """One thing that keeps a job from running now. `jobs` are those of one's own that hold the slots."""
+
+    reason: Literal[
+        "daily_window",
+        "room",
+        "paused",
+        "provider_paused",
+        "earlier_phase",
+        "user_limit",
+        "project_limit",
+        "group_limit",
+        "global_limit",
+        "no_worker",
+        "behind",
+        "confirmation",
+    ]
+    message: str
+    group: str | None = None
+    limit: int | None = None
+    active: int | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    by: str | None = None
+    jobs: tuple[str, ...] = ()
+
+
+class Iterations(Shown):
+    """How many cycles a job has used, and how many it may."""
+
+    used: int
+    batch: int
+    cap: int
+    confirmations: int
+
+
+class Usage(Shown):
+    """How much of a day, and of a job, a user has used."""
+
+    jobs_used: int
+    jobs_remaining: int
+    iterations_used: int
+    iterations_remaining: int
+    daily_limit_resets_at: AwareDatetime
+
+
+class Upgrade(Shown):
+    """What the next tier would change."""
+
+    message: str
+    url: str
+
+
+class JobError(Shown):
+    """Why a job failed."""
+
+    summary: str
+    detail: str
+    debug_id: str
+
+
+class ShownJob(Shown):
+    """A job, as its owner sees it."""
+
+    id: str
+    status: Status
+    project_id: str
+    user_id: str
+    tier: Tier
+    priority: Priority
+    pool: str
+    pipeline: str
+    attempt: int
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    message: str
+    queue: QueuePart | None
+    waiting_on: tuple[WaitingOn, ...]
+    scheduled_for: AwareDatetime | None
+    iterations: Iterations
+    usage: Usage
+    upgrade: Upgrade | None
+    error: JobError | None
+    result_url: str | None
+    workflow: str | None
+    labels: dict[str, str]
+    debug_id: str
+
+
+class Refusal(Shown):
+    """A problem (RFC 9457), as it would stand in a reply of its own."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    debug_id: str
+
+
+class ItemOutcome(Shown):
+    """What became of one of many: the job, or the problem in its place."""
+
+    status: int
+    job: ShownJob | None = None
+    problem: Refusal | None = None
+
+
+class Outcomes(Shown):
+    """What became of each, in the order in which they were asked for."""
+
+    results: tuple[ItemOutcome, ...]
+
+
+class ShownWorkflow(Shown):
+    """A workflow: its phases in order."""
+
+    id: str
+    project_id: str
+    user_id: str
+    priority: Priority
+    status: Status
+    phases: tuple[ShownJob, ...]
+
+
+class Explanation(Shown):
+    """Why a job waits, and what would let it run."""
+
+    id: str
+    status: Status
+    message: str
+    queue: QueuePart | None
+    waiting_on: tuple[WaitingOn, ...]
+    would_run: tuple[str, ...]
+
+
+class QueueLine(Shown):
+    """One job of the queue, as operators see it."""
+
+    position: int
+    job_id: str
+    user_id: str
+    project_id: str
+    tier: Tier
+    priority: Priority
+    pool: str
+    pipeline: str
+    workflow: str | None
+    queued_at: AwareDatetime
+    passed_by: int
+    estimate_seconds: int | None
+    waiting_on: tuple[WaitingOn, ...]
+    labels: dict[str, str]
+
+
+class ShownPause(Shown):
+    """A scope in which nothing is started."""
+
+    scope: str
+    by: str
+    reason: str
+    since: AwareDatetime
+
+
+class OwnPosition(Shown):
+    """Where one of one's own jobs stands."""
+
+    job_id: str
+    position: int
+
+
+class ShownQueue(Shown):
+    """The queue: every job in order for operators, its length and one's own positions for users."""
+
+    length: int
+    cap: int
+    paused: tuple[ShownPause, ...] = ()
+    jobs: tuple[QueueLine, ...] | None = None
+    own: tuple[OwnPosition, ...] = ()
+
+
+class Waits(Shown):
+    """How long the jobs of one priority and tier waited for their first start, in seconds."""
+
+    priority: Priority
+    tier: Tier
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+
+
+class HitRate(Shown):
+    """How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds."""
+
+    tier: Tier | None
+    count: int
+    hit_rate: float
+    error: float
+
+
+class Analytics(Shown):
+    """Waits by priority and tier, and what the forecasts were worth, over the starts since `since`."""
+
+    since: AwareDatetime | None
+    waits: tuple[Waits, ...]
+    forecast: tuple[HitRate, ...]
+
+
+class ShownHolder(Shown):
+    """Who has a slot. Without a job it was asked for outside any."""
+
+    lease: str
+    job_id: str | None
+    attempt: int | None
+    worker: str | None
+    since: AwareDatetime | None
+    expires_at: AwareDatetime
+
+
+class ShownGroup(Shown):
+    """A group's slots."""
+
+    group: str
+    limit: int
+    active: int
+    waiting: int
+    shut_until: AwareDatetime | None = None
+    holders: tuple[ShownHolder, ...]
+
+
+class ShownWorker(Shown):
+    """A worker that is heard of."""
+
+    worker: str
+    pool: str
+    slots: int
+    jobs: tuple[str, ...]
+    heard_at: AwareDatetime
+    draining: bool
+
+
+class AuditEntry(Shown):
+    """What somebody did to others' jobs or to the queue, and why."""
+
+    seq: int
+    at: AwareDatetime
+    act: str
+    by: str
+    reason: str
+    about: str
+    details: dict[str, Any]
+
+
+def shown_event(data: JobData) -> dict[str, Any]:
+    """An event as the job's owner may see it: of other users' jobs that it passed, only how many there were."""
+    shown = {"event": data.EVENT.value, **data.model_dump(mode="json", by_alias=True)}
+    return shown | {"passed": len(data.passed)} if isinstance(data, JobQueued) else shown
