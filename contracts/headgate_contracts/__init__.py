@@ -9,6 +9,7 @@ from headgate_contracts.errors import ContractError, EventTooLarge, IllegalTrans
 from headgate_contracts.job import Job
 from headgate_contracts.lifecycle import TABLE, advance, fold, step_over
 from headgate_contracts.subjects import JobSubject, OpsSubject, SchedSubject, consumer_filter, job_filter, parse_subject
+from headgate_contracts.tokens import foreign_token
 from headgate_contracts.vocabulary import EventName, Priority, Stage, Status, Tier, Writer
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "advance",
     "consumer_filter",
     "fold",
+    "foreign_token",
     "job_filter",
     "parse_event",
     "parse_subject",

@@ -7,13 +7,23 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from headgate_contracts.records import LabelKey, LabelValue, Note, Scope, Url
+from headgate_contracts.records import LabelKey, LabelValue, Note, Url
 from headgate_contracts.tokens import JobId, Token
 from headgate_contracts.vocabulary import Priority
 
 MAX_INPUT_BYTES: Final = 64 * 1024
 ForeignId = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+ForeignScope = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(all|priority:(urgent|high|normal|low|background)"
+        r"|(pool|workflow):[A-Za-z0-9_-]{1,64}|(user|project):.{1,256})$"
+    ),
+]
 Seconds = Annotated[int, Field(ge=1, lt=2**31)]
+NotifyUrl = Annotated[
+    Url, Field(description="called for questions, reminders and ends, signed. It stands in events: put no secret in it")
+]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
 
 
@@ -27,7 +37,7 @@ class JobOrder(Asked):
     """What a job, and each phase of a workflow, may ask for."""
 
     input: dict[str, Any]
-    pipeline: Token = "rehearsal"
+    pipeline: Token = "build"
     pool: Token = "default"
     concurrency_group: Token | None = None
     concurrency_limit: Annotated[int, Field(ge=1, le=10_000)] | None = None
@@ -49,7 +59,7 @@ class SubmitJob(JobOrder):
     priority: Priority = Priority.NORMAL
     queue_ttl_s: Seconds | None = None
     run_at: AwareDatetime | None = None
-    notify_url: Url | None = None
+    notify_url: NotifyUrl | None = None
     labels: Labels = {}
 
 
@@ -60,7 +70,7 @@ class SubmitWorkflow(Asked):
     phases: Annotated[tuple[JobOrder, ...], Field(min_length=1)]
     priority: Priority = Priority.NORMAL
     run_at: AwareDatetime | None = None
-    notify_url: Url | None = None
+    notify_url: NotifyUrl | None = None
     labels: Labels = {}
 
 
@@ -99,9 +109,9 @@ class ChangePriority(Asked):
 
 
 class ChangeScope(Asked):
-    """What is to be paused or resumed, and why."""
+    """What is to be paused or resumed, and why. Users and projects may be named by any id that they sign in with."""
 
-    scope: Scope
+    scope: ForeignScope
     reason: Note = ""
 
 

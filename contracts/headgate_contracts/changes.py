@@ -67,7 +67,7 @@ def _waiting(job: Job, data: JobWaiting, at: datetime) -> Changes:
 def _dispatched(job: Job, data: JobDispatched, at: datetime) -> Changes:
     _agree("data.pool", data.pool, job.submission.pool)
     started = {"dispatched_at": at, "worker": None, "provider": None}
-    return {"groups": data.groups, "deadline": data.deadline, **started}
+    return {"groups": data.groups, "deadline": data.deadline, "users_tier": data.tier, **started}
 
 
 def _started(job: Job, data: JobStarted, at: datetime) -> Changes:
@@ -112,7 +112,8 @@ def _reminded(job: Job, data: JobConfirmationReminder, at: datetime) -> Changes:
 
 
 def _confirmed(job: Job, data: JobConfirmed, at: datetime) -> Changes:
-    return {"confirmations": job.confirmations + 1, "granted": job.granted + data.batch, "expires_at": None}
+    granted = {"confirmations": job.confirmations + 1, "granted": job.granted + data.batch}
+    return {**granted, "expires_at": None, "aged_at": at}
 
 
 def _given_back(job: Job, data: JobGivenBack, at: datetime) -> Changes:
@@ -126,6 +127,7 @@ def _given_back(job: Job, data: JobGivenBack, at: datetime) -> Changes:
         "checkpoint": data.checkpoint or job.checkpoint,
         "provider": data.provider,
         "groups": (),
+        "aged_at": at,
     }
 
 
@@ -144,8 +146,8 @@ def _placed(job: Job, data: JobReprioritized | JobMoved, at: datetime) -> Change
     if (data.place is None) is not (job.standing is None):
         raise IllegalTransition("data.place", "a job has a place exactly while it is in the queue")
     standing = job.standing and job.standing.model_copy(update={"place": data.place})
-    aged_at = at if data.reason is ChangeReason.AGED else job.aged_at
-    return {"priority": data.to, "standing": standing, "aged_at": aged_at}
+    newly = data.reason is ChangeReason.AGED or data.to is not job.priority
+    return {"priority": data.to, "standing": standing, "aged_at": at if newly else job.aged_at}
 
 
 def _ready(job: Job, data: JobReady, at: datetime) -> Changes:

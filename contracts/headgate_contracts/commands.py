@@ -5,6 +5,7 @@
     headgate.cmd.v1.<shard>.give_up            GiveUpLease   → LeaseReply
     headgate.cmd.v1.<shard>.position           AskPosition   → PositionChanged
     headgate.cmd.v1.<shard>.shut               ShutProvider  → ProviderShut
+    headgate.cmd.v1.<shard>.redeem             RedeemTicket  → TicketRedeemed
     headgate.cmd.v1.<shard>.granted.<lease>    LeaseReply, when a waiter's turn has come
     headgate.live.v1.<shard>.position.<user>.<job>   PositionChanged
     headgate.logs.v1.<job>                     LogLine
@@ -19,7 +20,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from headgate_contracts.events import GroupName
-from headgate_contracts.records import Record
+from headgate_contracts.records import OpenTier, Record
 from headgate_contracts.shown import QueuePart, WaitingOn
 from headgate_contracts.tokens import JobId, Token, check_token
 
@@ -27,7 +28,7 @@ CMD_PREFIX: Final = "headgate.cmd.v1"
 LIVE_PREFIX: Final = "headgate.live.v1"
 LOGS_PREFIX: Final = "headgate.logs.v1"
 
-Command = Literal["beat", "acquire", "give_up", "position", "shut"]
+Command = Literal["beat", "acquire", "give_up", "position", "shut", "redeem"]
 LeaseId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 HolderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,40}:[0-9]{1,9}$")]
 Milliseconds = Annotated[int, Field(ge=0)]
@@ -79,13 +80,17 @@ class GiveUpLease(Record):
 
 
 class LeaseReply(Record):
-    """How a lease stands. `waiting` holds nothing; the grant comes on the lease's own subject."""
+    """How a lease stands. `waiting` holds nothing; the grant comes on the lease's own subject.
+
+    Where `group` is that of a provider that pauses, `shut_ms` says for how long still.
+    """
 
     lease: LeaseId
     state: Literal["granted", "waiting", "full", "not_yours", "given_up", "view_lost"]
     expires_ms: Milliseconds | None = None
     group: GroupName | None = None
     behind: int | None = None
+    shut_ms: Milliseconds | None = None
 
 
 class ShutProvider(Record):
@@ -100,6 +105,22 @@ class ProviderShut(Record):
 
     provider: Token
     until: AwareDatetime | None = None
+
+
+class RedeemTicket(Record):
+    """Somebody opens a stream with this ticket. It is worth something once."""
+
+    ticket: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
+
+
+class TicketRedeemed(Record):
+    """Whose ticket it was and what they may see; not set where it is spent, expired or nobody's."""
+
+    user_id: Token | None = None
+    tier: OpenTier | None = None
+    scopes: Annotated[tuple[str, ...], Field(max_length=16)] = ()
+    projects: Annotated[tuple[Token, ...], Field(max_length=1000)] | None = None
+    expires_at: AwareDatetime | None = None
 
 
 class LogLine(Record):
@@ -122,6 +143,7 @@ class PositionChanged(Record):
     """Where a job stands now: the `queue` and `waiting_on` parts of the job as the API shows it, and its user's day."""
 
     job_id: JobId
+    project_id: Token | None = None
     queue: QueuePart | None
     waiting_on: tuple[WaitingOn, ...] = ()
     used_today: Annotated[int, Field(ge=0)] | None = None

@@ -35,6 +35,11 @@ from headgate_contracts.vocabulary import Status, Writer
 CONTENT_TYPE: Final = "application/cloudevents+json"
 MAX_EVENT_BYTES: Final = 32 * 1024  # an event of a job with every text at its bound, each character escaped, fits
 
+SEQUENCE: Final = (
+    "An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so"
+    " a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)"
+)
+
 EventId = Annotated[str, StringConstraints(pattern=r"^[0-9A-HJKMNP-TV-Z]{26}$")]
 D_co = TypeVar("D_co", bound=Data, covariant=True)
 
@@ -85,6 +90,8 @@ class UnknownEvent:
     status: Status | None
     sequence: int | None = None
     attempt: int | None = None
+    user_id: str | None = None
+    project_id: str | None = None
 
 
 JobEvent = Event[JobData]
@@ -99,25 +106,28 @@ class _Attributes(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     specversion: Literal["1.0"]
-    id: EventId
+    id: Annotated[EventId, Field(description="A ULID, the event's own for ever, however often it is delivered.")]
     type: str
-    subject: str
-    time: AwareDatetime
+    subject: Annotated[str, Field(description="What it is about: the job's id, a scope, a group, a user or a shard.")]
+    time: Annotated[AwareDatetime, Field(description="The writer's clock. The order is the stream's, not this one's.")]
     datacontenttype: Literal["application/json"] = "application/json"
 
 
 class Envelope(_Attributes):
     """The attributes of CloudEvents that Headgate uses."""
 
-    source: Literal["/headgate/admission", "/headgate/scheduler", "/headgate/worker"]
-    dataschema: str
+    source: Annotated[
+        Literal["/headgate/admission", "/headgate/scheduler", "/headgate/worker"],
+        Field(description="The service that wrote it."),
+    ]
+    dataschema: Annotated[str, Field(description="The schema of `data`: a part of `schemas/<type>.json`.")]
     data: Any
 
 
 class JobEnvelope(Envelope):
     """The same for the events of a job, which are counted."""
 
-    sequence: Count
+    sequence: Annotated[Count, Field(description=SEQUENCE)]
 
 
 class _UnknownJobData(BaseModel):
@@ -126,6 +136,8 @@ class _UnknownJobData(BaseModel):
     job_id: JobId
     status: Status
     attempt: Amount
+    user_id: str | None = None
+    project_id: str | None = None
 
 
 class _UnknownJobEnvelope(_Attributes):
@@ -220,4 +232,6 @@ def _unknown(payload: bytes) -> UnknownEvent:
         status=known.data.status,
         sequence=known.sequence,
         attempt=known.data.attempt,
+        user_id=known.data.user_id,
+        project_id=known.data.project_id,
     )

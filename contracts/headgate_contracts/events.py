@@ -20,6 +20,7 @@ from headgate_contracts.records import (
     LabelKey,
     LabelValue,
     Note,
+    OpenTier,
     Rank,
     Record,
     Scope,
@@ -38,7 +39,6 @@ from headgate_contracts.vocabulary import (
     QueuedWhy,
     Stage,
     Status,
-    Tier,
 )
 
 
@@ -50,23 +50,25 @@ class Group(Record):
 
 
 class Estimate(Record):
-    """The forecast that was shown when the job entered the queue."""
+    """The forecast that was shown when the job entered the queue: seconds until its start. None is of `high` yet."""
 
     estimate_seconds: Amount
     lower_bound: Amount
     upper_bound: Amount
-    confidence: Literal["medium", "low"]
+    confidence: Literal["high", "medium", "low"]
 
 
 class Submission(Record):
     """What was asked for. It stands in the first event of a job and never changes.
 
+    `project_name` is what the client called its project, where that is no token and `project_id` says another thing.
     `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
     first cycle that the other one left in its `checkpoint`.
     """
 
-    tier: Tier
+    tier: OpenTier
     priority: Priority = Priority.NORMAL
+    project_name: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
     pool: Token = "default"
     pipeline: Token = "build"
     groups: Annotated[tuple[Group, ...], Field(max_length=16)] = ()
@@ -145,7 +147,8 @@ class JobWaiting(JobData):
 class JobDispatched(JobData):
     """A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
 
-    `starved` marks a start that its class was owed: nothing of it had been started for long.
+    `starved` marks a start that its class was owed: nothing of it had been started for long. `tier` is its user's,
+    where a newer submission of theirs has another than this job's own.
     """
 
     EVENT = EventName.DISPATCHED
@@ -154,6 +157,7 @@ class JobDispatched(JobData):
     groups: HeldGroups
     deadline: AwareDatetime | None = None
     starved: bool = False
+    tier: OpenTier | None = None
 
     def route(self) -> JobSubject:
         return JobSubject(self.job_id, self.user_id, self.project_id, self.EVENT, self.pool)

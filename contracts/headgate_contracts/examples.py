@@ -112,7 +112,7 @@ def _of_the_scheduler() -> Iterator[AnyEvent]:
         _S,
         None,
         SchedulerCommitted(
-            shard="0",
+            shard="main",
             leader="scheduler-5d4b",
             jobs=(_OWNER["job_id"],),
             limits=dict.fromkeys(groups, 3),

@@ -14,15 +14,22 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
+from headgate_contracts import asked, shown
+from headgate_contracts.asyncapi import document
 from headgate_contracts.envelope import DATA_BY_TYPE, ENVELOPES, schema_id
 from headgate_contracts.examples import examples
+from headgate_contracts.typescript import module
+from headgate_contracts.yaml_text import yaml_text
 
 HERE: Final = Path(__file__).resolve().parents[1]
-OWNED: Final = ("schemas", "examples")  # folders in which every file is one of ours
+OWNED: Final = ("schemas", "examples", "typescript", "asyncapi.yaml")  # every file in them is one of ours
+VERSION: Final = "1.0.0"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,7 +51,45 @@ def artifacts() -> dict[str, str]:
     """Every generated file: its path under `contracts/` and its text."""
     schemas = {f"schemas/{name}.json": _text(schema_of(name)) for name in ENVELOPES}
     golden = {f"examples/{event.type}.json": _text(json.loads(event.encode())) for event in examples()}
-    return {**schemas, **golden}
+    return {**schemas, **golden, **_typescript(), "asyncapi.yaml": _asyncapi()}
+
+
+def definitions() -> dict[str, Any]:
+    """Every schema by its name: the events, and all that they are made of."""
+    found: dict[str, Any] = {}
+    for name, envelope in ENVELOPES.items():
+        schema = schema_of(name)
+        del schema["$schema"], schema["$id"]
+        found |= schema.pop("$defs")
+        found[envelope.__name__] = schema
+    return found
+
+
+def _typescript() -> dict[str, str]:
+    events = definitions()
+    bodies = _bodies()
+    union = " | ".join(sorted(envelope.__name__ for envelope in ENVELOPES.values()))
+    either = f"\n/** Any event of the log; `type` tells which. */\nexport type HeadgateEvent = {union};\n"
+    return {
+        "typescript/events.ts": module(events, title="Headgate's events, version 1") + either,
+        "typescript/api.ts": module(bodies, title="The bodies of Headgate's HTTP API, version 1"),
+    }
+
+
+def _bodies() -> dict[str, Any]:
+    models = [*models_in(asked, asked.Asked), *models_in(shown, shown.Shown)]
+    _, schema = models_json_schema([(each, "validation") for each in models], schema_generator=_Untitled)
+    return schema["$defs"]
+
+
+def models_in(place: ModuleType, base: type[BaseModel]) -> list[type[BaseModel]]:
+    """The models that a module itself defines, in its order."""
+    found = (each for each in vars(place).values() if isinstance(each, type) and issubclass(each, base))
+    return [each for each in found if each.__module__ == place.__name__ and each is not base]
+
+
+def _asyncapi() -> str:
+    return yaml_text(document(definitions(), version=VERSION))
 
 
 def differences(root: Path) -> dict[str, str]:
@@ -86,8 +131,8 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+def _files(place: Path) -> list[Path]:
+    return [path for path in (place, *place.rglob("*")) if path.is_file()]
 
 
 def _read(path: Path) -> str:

@@ -10,9 +10,9 @@ from datetime import date
 from pydantic import AwareDatetime
 
 from headgate_contracts.events import Estimate, Submission
-from headgate_contracts.records import Record
+from headgate_contracts.records import OpenTier, Record
 from headgate_contracts.tokens import JobId, Token
-from headgate_contracts.vocabulary import Fault, Priority, Stage, Status
+from headgate_contracts.vocabulary import Fault, Priority, Stage, Status, Tier
 
 
 class Failure(Record):
@@ -36,7 +36,9 @@ class Standing(Record):
 
 class Job(Record):
     """A job, folded. `sequence` is its n-th event, `seq` that event's sequence in the log and
-    `first_seq` that of its first event (0 outside a log).
+    `first_seq` that of its first event (0 outside a log). `aged_at`: since when it has waited in its class, where it
+    came back to the queue or was given another class. `users_tier`: that of its user when it was last started, where
+    it was another than the submission's.
     """
 
     id: JobId
@@ -59,6 +61,7 @@ class Job(Record):
 
     attempt: int = 0
     groups: tuple[str, ...] = ()
+    users_tier: OpenTier | None = None
     dispatched_at: AwareDatetime | None = None
     started_at: AwareDatetime | None = None
     deadline: AwareDatetime | None = None
@@ -79,6 +82,11 @@ class Job(Record):
     result: str | None = None
     duration_s: float | None = None
     failure: Failure | None = None
+
+    @property
+    def tier(self) -> Tier:
+        """Whose cycles and cap the job has: that of its user's newest submission when it was last started."""
+        return self.users_tier or self.submission.tier
 
     @property
     def holder(self) -> str | None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from headgate_contracts.errors import InvalidEvent
+from headgate_contracts.tokens import Token
+from headgate_contracts.vocabulary import Tier
 
 if TYPE_CHECKING:
     _Base = BaseModel
@@ -39,12 +41,20 @@ GroupName = Annotated[str, StringConstraints(pattern=r"^[a-z]+(:[A-Za-z0-9_-]{1,
 HeldGroups = Annotated[tuple[GroupName, ...], Field(max_length=32)]
 LabelKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,64}$")]
 LabelValue = Annotated[str, StringConstraints(max_length=128)]
-Scope = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^(all|priority:(urgent|high|normal|low|background)|(pool|user|project|workflow):[A-Za-z0-9_-]{1,64})$"
-    ),
-]
+# The kinds of today are priority, pool, user, project and workflow. Readers take any: the door is where one is refused.
+Scope = Annotated[str, StringConstraints(pattern=r"^(all|[a-z_]{1,32}:[A-Za-z0-9_-]{1,64})$")]
+
+
+def _known(tier: str) -> str:
+    return Tier(tier) if tier in Tier.__members__.values() else tier
+
+
+if TYPE_CHECKING:
+    OpenTier = Tier
+else:
+    # What is sold changes more often than contracts do, so a reader takes a tier that it does not know, as a text. Our
+    # own services know them all (a token with another is refused at the door), and so their types say.
+    OpenTier = Annotated[Token, AfterValidator(_known), Field(description=f"{', '.join(Tier)}. More may come.")]
 
 
 class Record(_Base):

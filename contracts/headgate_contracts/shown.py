@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from headgate_contracts.events import JobData, JobQueued
-from headgate_contracts.vocabulary import Priority, Status, Tier
+from headgate_contracts.records import OpenTier
+from headgate_contracts.vocabulary import Priority, Status
 
 
 class Shown(BaseModel):
@@ -27,26 +28,30 @@ class QueuePart(Shown):
     lower_bound: int | None = None
     upper_bound: int | None = None
     message: str | None = None
-    confidence: Literal["medium", "low"] | None = None
+    confidence: Literal["high", "medium", "low"] | None = None
+
+
+REASONS: Final = (
+    "daily_window",
+    "room",
+    "paused",
+    "provider_paused",
+    "earlier_phase",
+    "user_limit",
+    "project_limit",
+    "group_limit",
+    "global_limit",
+    "no_worker",
+    "behind",
+    "confirmation",
+)
+MORE_REASONS: Final = f"{', '.join(REASONS)}. More may come: `message` says each in words."
 
 
 class WaitingOn(Shown):
-    """One thing that keeps a job from running now. `jobs` are those of one's own that hold the slots."""
+    """One thing that keeps a job from running now. `jobs` hold the slots: a user is told of their own ones alone."""
 
-    reason: Literal[
-        "daily_window",
-        "room",
-        "paused",
-        "provider_paused",
-        "earlier_phase",
-        "user_limit",
-        "project_limit",
-        "group_limit",
-        "global_limit",
-        "no_worker",
-        "behind",
-        "confirmation",
-    ]
+    reason: Annotated[str, Field(description=MORE_REASONS)]
     message: str
     group: str | None = None
     limit: int | None = None
@@ -98,7 +103,7 @@ class ShownJob(Shown):
     status: Status
     project_id: str
     user_id: str
-    tier: Tier
+    tier: OpenTier
     priority: Priority
     pool: str
     pipeline: str
@@ -174,7 +179,7 @@ class QueueLine(Shown):
     job_id: str
     user_id: str
     project_id: str
-    tier: Tier
+    tier: OpenTier
     priority: Priority
     pool: str
     pipeline: str
@@ -216,7 +221,7 @@ class Waits(Shown):
     """How long the jobs of one priority and tier waited for their first start, in seconds."""
 
     priority: Priority
-    tier: Tier
+    tier: OpenTier
     count: int
     mean: float
     p50: float
@@ -227,18 +232,28 @@ class Waits(Shown):
 class HitRate(Shown):
     """How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds."""
 
-    tier: Tier | None
+    tier: OpenTier | None
     count: int
     hit_rate: float
     error: float
 
 
+class Refused(Shown):
+    """How many submissions were refused in the hour that began at `hour`, for this reason (the problem's slug)."""
+
+    hour: AwareDatetime
+    reason: str
+    count: int
+
+
 class Analytics(Shown):
-    """Waits by priority and tier, and what the forecasts were worth, over the starts since `since`."""
+    """Waits by priority and tier, and what the forecasts were worth, over the starts since `since`; what was refused
+    in the last 24 hours."""
 
     since: AwareDatetime | None
     waits: tuple[Waits, ...]
     forecast: tuple[HitRate, ...]
+    refused: tuple[Refused, ...] = ()
 
 
 class ShownHolder(Shown):
@@ -274,6 +289,13 @@ class ShownWorker(Shown):
     draining: bool
 
 
+class StreamTicket(Shown):
+    """Opens one stream, once, as `?ticket=`."""
+
+    ticket: str
+    expires_at: AwareDatetime
+
+
 class AuditEntry(Shown):
     """What somebody did to others' jobs or to the queue, and why."""
 
@@ -284,6 +306,35 @@ class AuditEntry(Shown):
     reason: str
     about: str
     details: dict[str, Any]
+
+
+class ScopeChange(Shown):
+    """What came of a pause or a resume. Where nothing was to change, nothing was written. `paused`: all that is now."""
+
+    scope: str
+    changed: bool
+    message: str
+    paused: tuple[ShownPause, ...]
+
+
+class LeaseRelease(Shown):
+    """What came of a forced release: a lease ends with it, a running job's own slot when its attempt is given back."""
+
+    group: str
+    lease: str
+    job_id: str | None
+    attempt: int | None
+    message: str
+
+
+class Erasure(Shown):
+    """What was erased of a user. As long as jobs are `unfinished`, their workers may still write: erase again then."""
+
+    user_id: str
+    jobs: int
+    cancelled: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    message: str
 
 
 def shown_event(data: JobData) -> dict[str, Any]:

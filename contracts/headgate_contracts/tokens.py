@@ -49,6 +49,16 @@ def job_id_for_key(user_id: str, idempotency_key: str) -> str:
     return f"k{_digest(hashlib.sha256(_bytes(user_id)).digest() + _bytes(idempotency_key))}"
 
 
+def workflow_id_for_key(user_id: str, idempotency_key: str) -> str:
+    """The same for a workflow. Its jobs' ids follow from its own."""
+    return f"w{job_id_for_key(user_id, idempotency_key)[1:]}"
+
+
+def phase_job_id(workflow_id: str, phase: int) -> str:
+    """The job that is the n-th phase of a workflow: whoever knows the workflow knows its jobs."""
+    return f"{workflow_id}-{phase}"
+
+
 def input_name(job_id: str, digest: str) -> str:
     """Where a job's input is kept: a repeated key with another body writes elsewhere and changes nothing."""
     return f"{job_id}-{digest.removeprefix('sha256:')[:22]}"

@@ -83,6 +83,8 @@ def test_a_newer_event_of_a_job_is_stepped_over_and_not_lost() -> None:
         status=Status.STARTING,
         sequence=2,
         attempt=1,
+        user_id="user-1",
+        project_id="project-1",
     )
 
 
@@ -141,7 +143,7 @@ def test_a_newer_event_of_no_job_says_nothing_about_one() -> None:
         ("data.passed", ["job"] * 101, "data.passed"),
         ("data.quota_day", 20000, "data.quota_day"),
         ("data.estimate", {"estimate_seconds": 1}, "data.estimate.lower_bound"),
-        ("data.submission.tier", "platinum", "data.submission.tier"),
+        ("data.submission.tier", "a tier", "data.submission.tier"),
         ("data.submission.groups", [{"name": "Group:a"}], "data.submission.groups.0.name"),
         ("data.submission.groups", [{"name": "llm:a", "limit": 0}], "data.submission.groups.0.limit"),
         ("data.submission.labels", {"team": 5}, "data.submission.labels.team"),
@@ -237,7 +239,7 @@ def test_data_that_would_come_back_changed_are_not_written() -> None:
 
 def test_a_record_that_cannot_be_made_names_its_field() -> None:
     with pytest.raises(InvalidEvent) as outer:
-        QueuePaused(scope="priority:platinum", by="operator-1")
+        QueuePaused(scope="priority:", by="operator-1")
     with pytest.raises(InvalidEvent) as inner:
         Submission(**_fields(submission(), groups=({"name": "a b"},)))
 

@@ -17,6 +17,7 @@ from headgate_contracts import (
     JobEvent,
     Stage,
     Status,
+    Tier,
     UnknownEvent,
     Writer,
     advance,
@@ -239,6 +240,20 @@ def test_a_confirmed_job_begins_a_new_iteration_with_nothing_finished() -> None:
     job = job_after(f"{CONFIRMED} dispatched started scaffold")
 
     assert (job.iteration, job.confirmations, job.granted, job.finished_stages) == (2, 1, 2, ())
+
+
+def test_a_job_is_of_the_tier_that_its_user_had_at_the_last_start() -> None:
+    job = job_after("queued")
+    raised = advance(job, step(job, "dispatched", tier=Tier.CTO_SCALE))
+    back = advance(raised, step(raised, "given_back:lost"))
+    as_submitted = advance(back, step(back, "dispatched"))
+
+    assert [each.tier for each in (job, raised, back, as_submitted)] == [
+        Tier.PARTNER,
+        Tier.CTO_SCALE,
+        Tier.CTO_SCALE,
+        Tier.PARTNER,
+    ]
 
 
 def test_a_job_returns_to_its_old_place() -> None:

@@ -21,7 +21,14 @@ from headgate_contracts import (
     parse_subject,
 )
 from headgate_contracts.events import JobStarted
-from headgate_contracts.tokens import check_token, foreign_token, job_id_for_key, ulid
+from headgate_contracts.tokens import (
+    check_token,
+    foreign_token,
+    job_id_for_key,
+    phase_job_id,
+    ulid,
+    workflow_id_for_key,
+)
 from headgate_contracts.vocabulary import ActName
 
 TOKENS = st.text(alphabet=string.ascii_letters + string.digits + "_-", min_size=1, max_size=64)
@@ -201,6 +208,15 @@ def test_a_filter_matches_the_subjects_of_what_it_names_and_no_others(
     assert _matches(consumer_filter(**some), subject)
     others = {**some, "user_id": other}
     assert _matches(consumer_filter(**others), subject) is (other == user)
+
+
+def test_the_jobs_of_a_workflow_follow_from_its_key() -> None:
+    workflow_id = workflow_id_for_key("u1", "key")
+    jobs = [phase_job_id(workflow_id, phase) for phase in range(1, 51)]
+
+    assert workflow_id == workflow_id_for_key("u1", "key") != workflow_id_for_key("u2", "key")
+    assert len({*jobs, job_id_for_key("u1", "key")}) == 51
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", job_id) for job_id in jobs)
 
 
 def test_a_filter_refuses_what_would_be_more_than_a_name() -> None:

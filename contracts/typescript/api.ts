@@ -1,0 +1,372 @@
+/* The bodies of Headgate's HTTP API, version 1 */
+
+/**
+ * Waits by priority and tier, and what the forecasts were worth, over the starts since `since`; what was refused
+ * in the last 24 hours.
+ */
+export interface Analytics {
+  readonly since: string | null;
+  readonly waits: ReadonlyArray<Waits>;
+  readonly forecast: ReadonlyArray<HitRate>;
+  readonly refused?: ReadonlyArray<Refused>;
+}
+
+/** What somebody did to others' jobs or to the queue, and why. */
+export interface AuditEntry {
+  readonly seq: number;
+  readonly at: string;
+  readonly act: string;
+  readonly by: string;
+  readonly reason: string;
+  readonly about: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** Why a job should end. */
+export interface CancelJob {
+  readonly reason?: string;
+}
+
+/** Which of one's jobs should end: name one of project, workflow and label (`key=value`). */
+export interface CancelJobs {
+  readonly project?: string | null;
+  readonly workflow?: string | null;
+  readonly label?: string | null;
+  readonly reason?: string;
+}
+
+/** Another class for a job that has not started. */
+export interface ChangePriority {
+  readonly priority: Priority;
+  readonly reason?: string;
+}
+
+/** What is to be paused or resumed, and why. Users and projects may be named by any id that they sign in with. */
+export interface ChangeScope {
+  readonly scope: string;
+  readonly reason?: string;
+}
+
+/** What was erased of a user. As long as jobs are `unfinished`, their workers may still write: erase again then. */
+export interface Erasure {
+  readonly user_id: string;
+  readonly jobs: number;
+  readonly cancelled: ReadonlyArray<string>;
+  readonly unfinished: ReadonlyArray<string>;
+  readonly message: string;
+}
+
+/** Why a job waits, and what would let it run. */
+export interface Explanation {
+  readonly id: string;
+  readonly status: Status;
+  readonly message: string;
+  readonly queue: QueuePart | null;
+  readonly waiting_on: ReadonlyArray<WaitingOn>;
+  readonly would_run: ReadonlyArray<string>;
+}
+
+/**
+ * How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds.
+ */
+export interface HitRate {
+  readonly tier: string | null;
+  readonly count: number;
+  readonly hit_rate: number;
+  readonly error: number;
+}
+
+/** What became of one of many: the job, or the problem in its place. */
+export interface ItemOutcome {
+  readonly status: number;
+  readonly job?: ShownJob | null;
+  readonly problem?: Refusal | null;
+}
+
+/** How many cycles a job has used, and how many it may. */
+export interface Iterations {
+  readonly used: number;
+  readonly batch: number;
+  readonly cap: number;
+  readonly confirmations: number;
+}
+
+/** Why a job failed. */
+export interface JobError {
+  readonly summary: string;
+  readonly detail: string;
+  readonly debug_id: string;
+}
+
+/** What a job, and each phase of a workflow, may ask for. */
+export interface JobOrder {
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly pipeline?: string;
+  readonly pool?: string;
+  readonly concurrency_group?: string | null;
+  readonly concurrency_limit?: number | null;
+  readonly run_timeout_s?: number | null;
+}
+
+/** What came of a forced release: a lease ends with it, a running job's own slot when its attempt is given back. */
+export interface LeaseRelease {
+  readonly group: string;
+  readonly lease: string;
+  readonly job_id: string | null;
+  readonly attempt: number | null;
+  readonly message: string;
+}
+
+/** Where a queued job should stand: right before or right after another. */
+export interface MoveJob {
+  readonly job_id: string;
+  readonly before?: string | null;
+  readonly after?: string | null;
+  readonly reason?: string;
+}
+
+/** What became of each, in the order in which they were asked for. */
+export interface Outcomes {
+  readonly results: ReadonlyArray<ItemOutcome>;
+}
+
+/** Where one of one's own jobs stands. */
+export interface OwnPosition {
+  readonly job_id: string;
+  readonly position: number;
+}
+
+/** The classes of the queue. A lower number always goes first. */
+export type Priority = "urgent" | "high" | "normal" | "low" | "background";
+
+/** One job of the queue, as operators see it. */
+export interface QueueLine {
+  readonly position: number;
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  /** bootstrapper, partner, cto_scale. More may come. */
+  readonly tier: string;
+  readonly priority: Priority;
+  readonly pool: string;
+  readonly pipeline: string;
+  readonly workflow: string | null;
+  readonly queued_at: string;
+  readonly passed_by: number;
+  readonly estimate_seconds: number | null;
+  readonly waiting_on: ReadonlyArray<WaitingOn>;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Where a queued job stands. */
+export interface QueuePart {
+  readonly position: number;
+  readonly position_original: number;
+  readonly position_message: string;
+  readonly passed_by: number;
+  readonly estimate_seconds?: number | null;
+  readonly lower_bound?: number | null;
+  readonly upper_bound?: number | null;
+  readonly message?: string | null;
+  readonly confidence?: "high" | "medium" | "low" | null;
+}
+
+/** A problem (RFC 9457), as it would stand in a reply of its own. */
+export interface Refusal {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly debug_id: string;
+}
+
+/** How many submissions were refused in the hour that began at `hour`, for this reason (the problem's slug). */
+export interface Refused {
+  readonly hour: string;
+  readonly reason: string;
+  readonly count: number;
+}
+
+/**
+ * What came of a pause or a resume. Where nothing was to change, nothing was written. `paused`: all that is now.
+ */
+export interface ScopeChange {
+  readonly scope: string;
+  readonly changed: boolean;
+  readonly message: string;
+  readonly paused: ReadonlyArray<ShownPause>;
+}
+
+/** How many slots a group has from now on. */
+export interface SetGroupLimit {
+  readonly limit: number;
+  readonly reason?: string;
+}
+
+/** A group's slots. */
+export interface ShownGroup {
+  readonly group: string;
+  readonly limit: number;
+  readonly active: number;
+  readonly waiting: number;
+  readonly shut_until?: string | null;
+  readonly holders: ReadonlyArray<ShownHolder>;
+}
+
+/** Who has a slot. Without a job it was asked for outside any. */
+export interface ShownHolder {
+  readonly lease: string;
+  readonly job_id: string | null;
+  readonly attempt: number | null;
+  readonly worker: string | null;
+  readonly since: string | null;
+  readonly expires_at: string;
+}
+
+/** A job, as its owner sees it. */
+export interface ShownJob {
+  readonly id: string;
+  readonly status: Status;
+  readonly project_id: string;
+  readonly user_id: string;
+  /** bootstrapper, partner, cto_scale. More may come. */
+  readonly tier: string;
+  readonly priority: Priority;
+  readonly pool: string;
+  readonly pipeline: string;
+  readonly attempt: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly message: string;
+  readonly queue: QueuePart | null;
+  readonly waiting_on: ReadonlyArray<WaitingOn>;
+  readonly scheduled_for: string | null;
+  readonly iterations: Iterations;
+  readonly usage: Usage;
+  readonly upgrade: Upgrade | null;
+  readonly error: JobError | null;
+  readonly result_url: string | null;
+  readonly workflow: string | null;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly debug_id: string;
+}
+
+/** A scope in which nothing is started. */
+export interface ShownPause {
+  readonly scope: string;
+  readonly by: string;
+  readonly reason: string;
+  readonly since: string;
+}
+
+/** The queue: every job in order for operators, its length and one's own positions for users. */
+export interface ShownQueue {
+  readonly length: number;
+  readonly cap: number;
+  readonly paused?: ReadonlyArray<ShownPause>;
+  readonly jobs?: ReadonlyArray<QueueLine> | null;
+  readonly own?: ReadonlyArray<OwnPosition>;
+}
+
+/** A worker that is heard of. */
+export interface ShownWorker {
+  readonly worker: string;
+  readonly pool: string;
+  readonly slots: number;
+  readonly jobs: ReadonlyArray<string>;
+  readonly heard_at: string;
+  readonly draining: boolean;
+}
+
+/** A workflow: its phases in order. */
+export interface ShownWorkflow {
+  readonly id: string;
+  readonly project_id: string;
+  readonly user_id: string;
+  readonly priority: Priority;
+  readonly status: Status;
+  readonly phases: ReadonlyArray<ShownJob>;
+}
+
+/** Where a job stands. */
+export type Status = "queued" | "scheduled" | "waiting" | "starting" | "scaffold" | "code" | "deps" | "checks" | "awaiting_confirmation" | "ready" | "failed" | "cancelled";
+
+/** Opens one stream, once, as `?ticket=`. */
+export interface StreamTicket {
+  readonly ticket: string;
+  readonly expires_at: string;
+}
+
+/** Jobs that are taken or refused one by one. */
+export interface SubmitBatch {
+  readonly jobs: ReadonlyArray<Readonly<Record<string, unknown>>>;
+}
+
+/** What to run, for which project. */
+export interface SubmitJob {
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly pipeline?: string;
+  readonly pool?: string;
+  readonly concurrency_group?: string | null;
+  readonly concurrency_limit?: number | null;
+  readonly run_timeout_s?: number | null;
+  readonly project_id: string;
+  readonly priority?: Priority;
+  readonly queue_ttl_s?: number | null;
+  readonly run_at?: string | null;
+  readonly notify_url?: string | null;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** Phases in order: each is queued when the one before it is ready. All of them are accepted, or none. */
+export interface SubmitWorkflow {
+  readonly project_id: string;
+  readonly phases: ReadonlyArray<JobOrder>;
+  readonly priority?: Priority;
+  readonly run_at?: string | null;
+  readonly notify_url?: string | null;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** What the next tier would change. */
+export interface Upgrade {
+  readonly message: string;
+  readonly url: string;
+}
+
+/** How much of a day, and of a job, a user has used. */
+export interface Usage {
+  readonly jobs_used: number;
+  readonly jobs_remaining: number;
+  readonly iterations_used: number;
+  readonly iterations_remaining: number;
+  readonly daily_limit_resets_at: string;
+}
+
+/** One thing that keeps a job from running now. `jobs` hold the slots: a user is told of their own ones alone. */
+export interface WaitingOn {
+  /**
+   * daily_window, room, paused, provider_paused, earlier_phase, user_limit, project_limit, group_limit, global_limit, no_worker, behind, confirmation. More may come: `message` says each in words.
+   */
+  readonly reason: string;
+  readonly message: string;
+  readonly group?: string | null;
+  readonly limit?: number | null;
+  readonly active?: number | null;
+  readonly since?: string | null;
+  readonly until?: string | null;
+  readonly by?: string | null;
+  readonly jobs?: ReadonlyArray<string>;
+}
+
+/** How long the jobs of one priority and tier waited for their first start, in seconds. */
+export interface Waits {
+  readonly priority: Priority;
+  /** bootstrapper, partner, cto_scale. More may come. */
+  readonly tier: string;
+  readonly count: number;
+  readonly mean: number;
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+}

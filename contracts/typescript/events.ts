@@ -1,0 +1,803 @@
+/* Headgate's events, version 1 */
+
+/** Why a job's priority or place changed. */
+export type ChangeReason = "operator" | "user" | "aged" | "spaced";
+
+/** What this user's jobs were made from, made and said is gone: inputs, workspaces, results, logs. */
+export interface ContentErased {
+  readonly by: string;
+  readonly reason?: string;
+  readonly user_id: string;
+}
+
+/** What this user's jobs were made from, made and said is gone: inputs, workspaces, results, logs. */
+export interface ContentErasedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.content_erased.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: ContentErased;
+}
+
+/** The forecast that was shown when the job entered the queue: seconds until its start. None is of `high` yet. */
+export interface Estimate {
+  readonly estimate_seconds: number;
+  readonly lower_bound: number;
+  readonly upper_bound: number;
+  readonly confidence: "high" | "medium" | "low";
+}
+
+/** Whose fault a failure was. Only a `system` fault gives the day's place back. */
+export type Fault = "job" | "system" | "limit" | "timeout";
+
+/** Why a running job returned to the queue. Only `lost` counts towards the limit of lost workers. */
+export type GivenBackReason = "lost" | "drained" | "provider" | "outage" | "forced";
+
+/** A named group that a job needs a slot of, and the limit to set where none is set. */
+export interface Group {
+  readonly name: string;
+  readonly limit?: number | null;
+}
+
+/** The cycles granted so far are used up: the job gave its slots back and asks its user. */
+export interface JobAwaitingConfirmation {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly iterations_used: number;
+  readonly next_batch: number;
+  readonly expires_at: string;
+  readonly checkpoint?: string | null;
+}
+
+/** The cycles granted so far are used up: the job gave its slots back and asks its user. */
+export interface JobAwaitingConfirmationEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.awaiting_confirmation.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobAwaitingConfirmation;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** Somebody asked for the end of a running job; its worker will write `cancelled`. */
+export interface JobCancelRequested {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly by: string;
+  readonly reason?: string;
+}
+
+/** Somebody asked for the end of a running job; its worker will write `cancelled`. */
+export interface JobCancelRequestedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.cancel_requested.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobCancelRequested;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The job ended because somebody asked for it, or because an earlier phase failed. */
+export interface JobCancelled {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly by: string;
+  readonly reason?: string;
+}
+
+/** The job ended because somebody asked for it, or because an earlier phase failed. */
+export interface JobCancelledEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.cancelled.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobCancelled;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The question is still open. */
+export interface JobConfirmationReminder {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly hours_left: number;
+}
+
+/** The question is still open. */
+export interface JobConfirmationReminderEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.confirmation_reminder.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobConfirmationReminder;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The user granted another batch of cycles: the job is back at its old place. */
+export interface JobConfirmed {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly by: string;
+  readonly batch: number;
+}
+
+/** The user granted another batch of cycles: the job is back at its old place. */
+export interface JobConfirmedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.confirmed.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobConfirmed;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/**
+ * A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
+ *
+ * `starved` marks a start that its class was owed: nothing of it had been started for long. `tier` is its user's,
+ * where a newer submission of theirs has another than this job's own.
+ */
+export interface JobDispatched {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly pool: string;
+  readonly groups: ReadonlyArray<string>;
+  readonly deadline?: string | null;
+  readonly starved?: boolean;
+  readonly tier?: string | null;
+}
+
+/**
+ * A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
+ *
+ * `starved` marks a start that its class was owed: nothing of it had been started for long. `tier` is its user's,
+ * where a newer submission of theirs has another than this job's own.
+ */
+export interface JobDispatchedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.dispatched.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobDispatched;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The job ended badly. `summary` and `detail` are fit for its user's eyes. */
+export interface JobFailed {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly summary: string;
+  readonly detail?: string;
+  readonly debug_id: string;
+  readonly fault: Fault;
+}
+
+/** The job ended badly. `summary` and `detail` are fit for its user's eyes. */
+export interface JobFailedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.failed.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobFailed;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/**
+ * The attempt is over without an end: the job is back at its old place with its finished stages.
+ *
+ * `provider` is the one it waits for, where that is the reason.
+ */
+export interface JobGivenBack {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly reason: GivenBackReason;
+  readonly provider?: string | null;
+  readonly finished_stages?: ReadonlyArray<Stage>;
+  readonly checkpoint?: string | null;
+}
+
+/**
+ * The attempt is over without an end: the job is back at its old place with its finished stages.
+ *
+ * `provider` is the one it waits for, where that is the reason.
+ */
+export interface JobGivenBackEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.given_back.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobGivenBack;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The job changed its place. */
+export interface JobMoved {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly from: Priority;
+  readonly to: Priority;
+  readonly place?: number | null;
+  readonly by: string;
+  readonly reason: ChangeReason;
+  readonly note?: string;
+}
+
+/** The job changed its place. */
+export interface JobMovedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.moved.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobMoved;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The job entered the queue, at this place. */
+export interface JobQueued {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly why: QueuedWhy;
+  readonly arrival: number;
+  readonly place: number;
+  readonly passed?: ReadonlyArray<string>;
+  readonly position_original: number;
+  readonly quota_day?: string | null;
+  readonly estimate?: Estimate | null;
+  readonly submission?: Submission | null;
+}
+
+/** The job entered the queue, at this place. */
+export interface JobQueuedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.queued.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobQueued;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The job ended well. */
+export interface JobReady {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly result?: string | null;
+  readonly duration_s: number;
+  readonly iterations: number;
+}
+
+/** The job ended well. */
+export interface JobReadyEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.ready.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobReady;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The job changed its class. `place` is null where it is not in the queue yet. */
+export interface JobReprioritized {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly from: Priority;
+  readonly to: Priority;
+  readonly place?: number | null;
+  readonly by: string;
+  readonly reason: ChangeReason;
+  readonly note?: string;
+}
+
+/** The job changed its class. `place` is null where it is not in the queue yet. */
+export interface JobReprioritizedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.reprioritized.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobReprioritized;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The job was accepted for a later day: it enters the queue at `scheduled_for`. */
+export interface JobScheduled {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly scheduled_for: string;
+  readonly quota_day?: string | null;
+  readonly submission?: Submission | null;
+}
+
+/** The job was accepted for a later day: it enters the queue at `scheduled_for`. */
+export interface JobScheduledEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.scheduled.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobScheduled;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/**
+ * A stage began, so the one before it is finished; `checkpoint` holds its work.
+ *
+ * `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again.
+ */
+export interface JobStage {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly stage: Stage;
+  readonly iteration: number;
+  readonly checkpoint?: string | null;
+  readonly restored?: boolean;
+}
+
+/**
+ * A stage began, so the one before it is finished; `checkpoint` holds its work.
+ *
+ * `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again.
+ */
+export interface JobStageEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.stage.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobStage;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** This worker claimed the attempt. */
+export interface JobStarted {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly worker: string;
+}
+
+/** This worker claimed the attempt. */
+export interface JobStartedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.started.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobStarted;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** The job is a later phase of a workflow and waits for the one before it. */
+export interface JobWaiting {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+  readonly workflow: string;
+  readonly phase: number;
+  readonly submission?: Submission | null;
+}
+
+/** The job is a later phase of a workflow and waits for the one before it. */
+export interface JobWaitingEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.waiting.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobWaiting;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/** This lease was forced free. */
+export interface LeaseReleased {
+  readonly by: string;
+  readonly reason?: string;
+  readonly group: string;
+  readonly lease: string;
+}
+
+/** This lease was forced free. */
+export interface LeaseReleasedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.lease_released.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: LeaseReleased;
+}
+
+/** The group has this many slots from here on. */
+export interface LimitSet {
+  readonly by: string;
+  readonly reason?: string;
+  readonly group: string;
+  readonly limit: number;
+}
+
+/** The group has this many slots from here on. */
+export interface LimitSetEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.limit_set.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: LimitSet;
+}
+
+/** The classes of the queue. A lower number always goes first. */
+export type Priority = "urgent" | "high" | "normal" | "low" | "background";
+
+/** Nothing in this scope is started until it is resumed. */
+export interface QueuePaused {
+  readonly by: string;
+  readonly reason?: string;
+  readonly scope: string;
+}
+
+/** Nothing in this scope is started until it is resumed. */
+export interface QueuePausedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.paused.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: QueuePaused;
+}
+
+/** The scope may start again. */
+export interface QueueResumed {
+  readonly by: string;
+  readonly reason?: string;
+  readonly scope: string;
+}
+
+/** The scope may start again. */
+export interface QueueResumedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.resumed.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: QueueResumed;
+}
+
+/** Why a job entered the queue. */
+export type QueuedWhy = "submitted" | "released" | "phase_ready";
+
+/** One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with. */
+export interface SchedulerCommitted {
+  readonly shard: string;
+  readonly leader: string;
+  readonly jobs: ReadonlyArray<string>;
+  readonly limits?: Readonly<Record<string, number>>;
+  readonly slots?: Readonly<Record<string, number>>;
+}
+
+/** One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with. */
+export interface SchedulerCommittedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.sched.committed.v1";
+  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: SchedulerCommitted;
+}
+
+/** The steps of one cycle, in order. */
+export type Stage = "scaffold" | "code" | "deps" | "checks";
+
+/** Where a job stands. */
+export type Status = "queued" | "scheduled" | "waiting" | "starting" | "scaffold" | "code" | "deps" | "checks" | "awaiting_confirmation" | "ready" | "failed" | "cancelled";
+
+/**
+ * What was asked for. It stands in the first event of a job and never changes.
+ *
+ * `project_name` is what the client called its project, where that is no token and `project_id` says another thing.
+ * `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
+ * first cycle that the other one left in its `checkpoint`.
+ */
+export interface Submission {
+  /** bootstrapper, partner, cto_scale. More may come. */
+  readonly tier: string;
+  readonly priority?: Priority;
+  readonly project_name?: string | null;
+  readonly pool?: string;
+  readonly pipeline?: string;
+  readonly groups?: ReadonlyArray<Group>;
+  readonly workflow?: string | null;
+  readonly phase?: number | null;
+  readonly phases?: number | null;
+  readonly submitted_at: string;
+  readonly run_at?: string | null;
+  readonly queue_ttl_s?: number | null;
+  readonly run_timeout_s?: number | null;
+  readonly notify_url?: string | null;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly input_digest: string;
+  readonly retry_of?: string | null;
+  readonly finished_stages?: ReadonlyArray<Stage>;
+  readonly checkpoint?: string | null;
+}
+
+/** Any event of the log; `type` tells which. */
+export type HeadgateEvent = ContentErasedEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent;
