@@ -24,6 +24,7 @@ from libs.policy.sections import (
     Queue,
     Retention,
     Runs,
+    Sandbox,
     Section,
     Stream,
     Submissions,
@@ -53,6 +54,7 @@ class Policy(Section):
     queue: Queue = Queue()
     order: Order = Order()
     runs: Runs = Runs()
+    sandbox: Sandbox = Sandbox()
     leases: Leases = Leases()
     concurrency: Concurrency = Concurrency()
     providers: Providers = Providers()

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -151,12 +152,13 @@ class Tiers(Section):
 class Submissions(Section):
     """What admission accepts, from whom and how fast."""
 
-    per_minute: Jobs = default(60, "submissions of one user in a minute, then 429")
+    # All of a minute's may come at once, so a batch of 100, the most there is, is within it.
+    per_minute: Jobs = default(60, "submissions of one user in a minute, all at once or not, then 429")
     max_input_bytes: Annotated[int, Field(ge=1, le=900_000), Unit("bytes")] = default(
         65_536, "largest input of a job; it travels in one NATS message of at most 1 MiB"
     )
-    # One workflow is one atomic batch, and the server takes 1000 messages in one.
-    max_phases: Annotated[int, Field(ge=1, le=1000), Unit("phases")] = default(20, "phases of one workflow")
+    # One workflow is one atomic batch, and the log takes 50 events in one.
+    max_phases: Annotated[int, Field(ge=1, le=50), Unit("phases")] = default(20, "phases of one workflow")
     idempotency_s: Annotated[Seconds, Field(ge=86_400)] = default(
         86_400, "how long an Idempotency-Key is known at least"
     )
@@ -195,13 +197,39 @@ class Order(Section):
 
 
 class Runs(Section):
-    """How long an attempt may take, and how often its worker may be lost."""
+    """How long an attempt may take, how often its worker may be lost, and how much it may leave."""
 
     timeout_s: Seconds = default(21_600, "deadline of an attempt that asks for none")
     max_timeout_s: Seconds = default(86_400, "longest run_timeout_s that a job may ask for")
     max_lost: Annotated[int, Field(ge=0, le=1000), Unit("times")] = default(
         3, "how often a job is given back because its worker was lost; then it fails"
     )
+    log_lines: Annotated[Count, Unit("lines")] = default(100_000, "log lines of one attempt; what comes after is cut")
+    log_bytes: Annotated[Count, Unit("bytes")] = default(16_777_216, "log of one attempt; what comes after is cut")
+    # Both lie in object stores that the worker writes from memory, as many at once as it has slots.
+    result_bytes: Annotated[Count, Unit("bytes")] = default(
+        268_435_456, "packed result of a job; a larger one fails it"
+    )
+    checkpoint_bytes: Annotated[Count, Unit("bytes")] = default(
+        134_217_728, "packed workspace after a stage, environments left out; a larger one fails the job"
+    )
+
+
+class Sandbox(Section):
+    """What one command of a job, and all that it starts, may use: hostile code included."""
+
+    timeout_s: Seconds = default(900, "longest a command runs where its stage does not say")
+    memory_bytes: Annotated[int, Field(ge=16_777_216, le=2**40), Unit("bytes")] = default(
+        1_073_741_824, "memory; a worker needs this for each of its slots, and some for itself"
+    )
+    processes: Annotated[int, Field(ge=4, le=100_000), Unit("processes")] = default(256, "processes and threads")
+    open_files: Annotated[int, Field(ge=16, le=1_000_000), Unit("files")] = default(1024, "open files of each process")
+    file_bytes: Annotated[int, Field(ge=4096, le=2**50), Unit("bytes")] = default(536_870_912, "size of each file")
+    disk_bytes: Annotated[int, Field(ge=1_048_576, le=2**50), Unit("bytes")] = default(
+        2_147_483_648, "workspace and temporary files together"
+    )
+    cpu_s: Seconds = default(1800, "time on processors, of all processes together")
+    output_bytes: Annotated[Count, Unit("bytes")] = default(8_388_608, "what it may print; each line counts 64 more")
 
 
 class Leases(Section):
@@ -209,6 +237,10 @@ class Leases(Section):
 
     job_s: Seconds = default(30, "lease of a running job and of what it takes inside")
     heartbeat_s: Seconds = default(5, "how often a worker extends its leases")
+    # An outage of all of NATS makes leases longer; a worker that alone is cut off cannot tell the two apart.
+    cut_off_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), Unit("s")] = default(
+        600, "how long beyond its leases a worker that reaches nobody goes on with its jobs"
+    )
     leader_s: Seconds = default(5, "lease of the leading scheduler")
     leader_heartbeat_s: Seconds = default(1, "how often the leading scheduler extends its lease")
 
@@ -229,6 +261,8 @@ class Providers(Section):
     limits: Annotated[Mapping[ProviderName, Slots], Unit("slots")] = default(
         {"ollama": 4, "gemini": 8, "openai": 10, "deepseek": 8}, "calls at once by provider"
     )
+    pause_s: Seconds = default(60, "pause of a provider that asks for one and does not say how long")
+    give_back_after_s: Seconds = default(60, "a job gives its slots back where its provider pauses for longer")
 
 
 class Confirmation(Section):
@@ -251,7 +285,9 @@ class Forecast(Section):
 class Stream(Section):
     """What one client's event stream costs and how often it hears."""
 
-    per_user: Annotated[Count, Unit("streams")] = default(10, "open streams of one user")
+    per_user: Annotated[Count, Unit("streams")] = default(10, "open streams of one user at one replica, then 429")
+    per_replica: Annotated[Count, Unit("streams")] = default(5000, "open streams of one replica, then 429")
+    slow_after_s: Seconds = default(10, "a client that takes nothing for so long is cut off, and resumes")
     comment_s: Seconds = default(15, "time between heartbeat comments")
     retry_ms: Annotated[Count, Unit("ms")] = default(2000, "when a client should connect again")
     positions_per_second: Annotated[Count, Unit("per s")] = default(4, "most position updates, merged")
@@ -259,11 +295,26 @@ class Stream(Section):
 
 
 class Webhooks(Section):
-    """Where `notify_url` may point."""
+    """Where `notify_url` may point, and how often it is called. Without a host nobody is."""
 
     hosts: Annotated[tuple[Host, ...], Field(strict=False), Unit("hosts")] = default(
         (), "hosts that may be called, `host` or `host:port`, in lower case"
     )
+
+    timeout_s: Seconds = default(10, "how long a host has to answer")
+    tries: Annotated[int, Field(ge=1, le=100), Unit("times")] = default(
+        8, "how often a call is made until one is answered"
+    )
+    first_pause_s: Seconds = default(10, "pause after the first try; twice as long after each further one")
+
+    def allows(self, url: str) -> bool:
+        """Whether this address may be called: its host stands in the list just as it stands in the address, with the
+        same port or with none, and no password beside it."""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return False
+        return parts.scheme in ("http", "https") and parts.netloc.lower() in self.hosts
 
 
 class Retention(Section):
