@@ -68,6 +68,18 @@ async def message_in(nc: Client, stream: str, question: Mapping[str, Any]) -> di
     raise fault_in(error, about=stream)
 
 
+async def subjects_of(nc: Client, stream: str, subject_filter: str) -> list[str]:
+    """Every subject of the stream that has a message now. The leader tells them by the 100,000."""
+    found = list[str]()
+    while True:
+        question = {"subjects_filter": subject_filter, "offset": len(found)}
+        answer = await ask(nc, "STREAM.INFO", stream=stream, question=question)
+        page: dict[str, int] = answer["state"].get("subjects") or {}
+        found += page
+        if not page or len(found) >= answer.get("total", 0):
+            return found
+
+
 async def state_of(nc: Client, stream: str) -> StreamState:
     """Settings, both ends and whereabouts of a stream."""
     answer = await ask(nc, "STREAM.INFO", stream=stream, question={})

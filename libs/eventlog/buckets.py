@@ -1,27 +1,42 @@
 """What jobs are made from and what they made: bytes under a name, beside the log and never in it.
 
-    Inputs    one message a job, written before the job's first event, read by workers alone
+    Inputs    one message a job, written before the job's first event, read by workers and for retries
     Objects   RESULTS and WORKSPACES: in chunks, as they grow past what one message may hold
 
-Both are read from the leader: what was put a moment ago must be found.
+Both are read from the leader: what was put a moment ago must be found. What is deleted leaves no byte behind, and
+deleting it again changes nothing: whoever was killed in the middle begins again.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
-from nats.js.errors import NotFoundError
 from pydantic_core import from_json
 
 from headgate_contracts.tokens import check_token
-from libs.eventlog.api import message_in
+from libs.eventlog.api import ask, message_in, subjects_of
 from libs.eventlog.edge import fault_in, translated
+from libs.eventlog.errors import LogRefused
 from libs.eventlog.streams import INPUTS
 
 PUT_WITHIN_S = 5.0
+ERASED = {"KV-Operation": "PURGE", "Nats-Rollup": "sub"}  # a marker without a word takes the place of what was there
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object that is there. `digest` is its sha256 in hexadecimal digits."""
+
+    name: str
+    size: int
+    digest: str
+    nuid: str  # under which its chunks stand
 
 
 class JetStreamInputs:
@@ -30,18 +45,25 @@ class JetStreamInputs:
     def __init__(self, nc: Client) -> None:
         self._nc = nc
 
-    async def put(self, job_id: str, content: bytes) -> None:
+    async def put(self, name: str, content: bytes) -> None:
         """Durable when this returns."""
+        await self._write(name, content)
+
+    async def get(self, name: str) -> bytes | None:
+        """Null where there is none, or none any more."""
+        message = await message_in(self._nc, f"KV_{INPUTS}", {"last_by_subj": _input_subject(name)})
+        return None if message is None or not message.get("data") else base64.b64decode(message["data"])
+
+    async def delete(self, name: str) -> None:
+        """Gone when this returns, whether there was one or not."""
+        await self._write(name, b"", headers=ERASED)
+
+    async def _write(self, name: str, content: bytes, *, headers: dict[str, str] | None = None) -> None:
         with translated(INPUTS):
-            reply = await self._nc.request(_input_subject(job_id), content, timeout=PUT_WITHIN_S)
+            reply = await self._nc.request(_input_subject(name), content, timeout=PUT_WITHIN_S, headers=headers)
         error = from_json(reply.data).get("error")
         if error is not None:
             raise fault_in(error, about=INPUTS)
-
-    async def get(self, job_id: str) -> bytes | None:
-        """Null where there is none, or none any more."""
-        message = await message_in(self._nc, f"KV_{INPUTS}", {"last_by_subj": _input_subject(job_id)})
-        return None if message is None or not message.get("data") else base64.b64decode(message["data"])
 
 
 class JetStreamObjects:
@@ -50,6 +72,7 @@ class JetStreamObjects:
     def __init__(self, nc: Client, bucket: str) -> None:
         self._nc = nc
         self._bucket = bucket
+        self._stream = f"OBJ_{bucket}"
 
     async def put(self, name: str, content: bytes) -> None:
         """In the place of what had that name before."""
@@ -58,21 +81,64 @@ class JetStreamObjects:
             await store.put(check_token("name", name), content)
 
     async def get(self, name: str) -> bytes | None:
-        """Null where there is none, or where it is not whole. Chunk by chunk: nats-py's own `get` waits for ever when
-        its consumer is lost."""
-        with translated(self._bucket):
-            try:
-                store = await JetStreamContext(self._nc).object_store(self._bucket)
-                info = await store.get_info(check_token("name", name))
-            except NotFoundError:
-                return None
-        content, seq = bytearray(), 0
-        subject = f"$O.{self._bucket}.C.{info.nuid}"
-        while chunk := await message_in(self._nc, f"OBJ_{self._bucket}", {"seq": seq + 1, "next_by_subj": subject}):
-            content += base64.b64decode(chunk["data"])
+        """Null where there is none, or where it is not whole."""
+        found = await self.find(name)
+        content = b"" if found is None else b"".join([chunk async for chunk in self._chunks(found)])
+        return content if found and hashlib.sha256(content).hexdigest() == found.digest else None
+
+    async def find(self, name: str) -> Found | None:
+        """What is known of it, or null where there is none."""
+        message = await message_in(self._nc, self._stream, {"last_by_subj": self._word_about(name)})
+        if message is None:
+            return None
+        word: dict[str, Any] = from_json(base64.b64decode(message["data"]))
+        if not word.get("nuid") or word.get("deleted"):
+            return None
+        digest = base64.urlsafe_b64decode(word["digest"].removeprefix("SHA-256=")).hex()
+        return Found(name, word["size"], digest, word["nuid"])
+
+    async def stream(self, found: Found, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+        """The bytes from `start` to before `end`, chunk by chunk. `LogRefused` where the object is not whole any more:
+        whoever has passed on the first chunks must not end as if that were all."""
+        end, at = found.size if end is None else end, 0
+        async for chunk in self._chunks(found):
+            piece = chunk[max(0, start - at) : max(0, end - at)]
+            at += len(chunk)
+            if piece:
+                yield piece
+            if at >= end:
+                return
+        if at < end:
+            raise LogRefused(reason=f"object {found.name} has {at} bytes left of {found.size}")
+
+    async def names(self, prefix: str = "") -> list[str]:
+        """Of all that is there now, sorted."""
+        words = f"$O.{self._bucket}.M."
+        subjects = await subjects_of(self._nc, self._stream, f"{words}>")
+        names = (_name_in(subject.removeprefix(words)) for subject in subjects)
+        return sorted(name for name in names if name is not None and name.startswith(prefix))
+
+    async def delete(self, name: str) -> None:
+        """Gone when this returns, whether there was one or not. The word about it goes last: as long as it stands, its
+        chunks can be found and deleted by whoever tries again."""
+        found = await self.find(name)
+        if found is not None:
+            await self._purge(f"$O.{self._bucket}.C.{found.nuid}")
+        await self._purge(self._word_about(name))
+
+    async def _chunks(self, found: Found) -> AsyncGenerator[bytes]:
+        """One by one: nats-py's own `get` waits for ever when its consumer is lost."""
+        seq, subject = 0, f"$O.{self._bucket}.C.{found.nuid}"
+        while chunk := await message_in(self._nc, self._stream, {"seq": seq + 1, "next_by_subj": subject}):
+            yield base64.b64decode(chunk["data"])
             seq = chunk["seq"]
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
-        return bytes(content) if info.digest == f"SHA-256={digest}" else None
+
+    async def _purge(self, subject: str) -> None:
+        await ask(self._nc, "STREAM.PURGE", stream=self._stream, question={"filter": subject})
+
+    def _word_about(self, name: str) -> str:
+        encoded = base64.urlsafe_b64encode(check_token("name", name).encode()).decode()
+        return f"$O.{self._bucket}.M.{encoded}"
 
 
 class MemoryBucket:
@@ -87,6 +153,30 @@ class MemoryBucket:
     async def get(self, name: str) -> bytes | None:
         return self._kept.get(check_token("name", name))
 
+    async def find(self, name: str) -> Found | None:
+        content = await self.get(name)
+        return None if content is None else Found(name, len(content), hashlib.sha256(content).hexdigest(), "")
 
-def _input_subject(job_id: str) -> str:
-    return f"$KV.{INPUTS}.{check_token('job_id', job_id)}"
+    async def stream(self, found: Found, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+        content = self._kept.get(found.name, b"")
+        if len(content) < (found.size if end is None else end):
+            raise LogRefused(reason=f"object {found.name} has {len(content)} bytes left of {found.size}")
+        yield content[start:end]
+
+    async def names(self, prefix: str = "") -> list[str]:
+        return sorted(name for name in self._kept if name.startswith(prefix))
+
+    async def delete(self, name: str) -> None:
+        self._kept.pop(check_token("name", name), None)
+
+
+def _name_in(encoded: str) -> str | None:
+    """Null for what is no name that was put here: who may write may write anything, and it must not hide the others."""
+    try:
+        return check_token("name", base64.urlsafe_b64decode(encoded).decode())
+    except ValueError:
+        return None
+
+
+def _input_subject(name: str) -> str:
+    return f"$KV.{INPUTS}.{check_token('name', name)}"

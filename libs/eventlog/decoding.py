@@ -24,6 +24,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class Delivery:
     """What the reply subject of a delivered message says of it."""
 
+    tries: int  # with this one
     seq: int
     at: datetime
     pending: int  # how many more the stream held when it was sent
@@ -33,8 +34,8 @@ def delivery_of(reply: str) -> Delivery:
     """`$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<tries>.<seq>.<consumer seq>.<ns>.<pending>[.<random>]`."""
     tokens = reply.split(".")
     skipped = 5 if len(tokens) == 9 else 7
-    seq, _, at_ns, pending = tokens[skipped : skipped + 4]
-    return Delivery(int(seq), _EPOCH + timedelta(microseconds=int(at_ns) // 1000), int(pending))
+    tries, seq, _, at_ns, pending = tokens[skipped - 1 : skipped + 4]
+    return Delivery(int(tries), int(seq), _EPOCH + timedelta(microseconds=int(at_ns) // 1000), int(pending))
 
 
 def delivered(subject: str, payload: bytes, *, delivery: Delivery, headers: Mapping[str, str] | None) -> Record:

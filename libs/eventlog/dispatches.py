@@ -1,8 +1,9 @@
-"""The dispatches of one pool, each to one worker: one end of a durable consumer that all workers of the pool share.
+"""What one of many has to do, each once: one end of a durable consumer that all replicas share.
 
     JOBS ──► worker-<pool> ──one message for one open request──► a free slot ──► ack, or back to the others
+    JOBS ──► webhooks ───────one message for one open request──► a sender ─────► ack, or again later
 
-Owns the consumer's name and settings, and that no message is stranded. A request that nobody waits for any more may
+Owns the consumers' names and settings, and that no message is stranded. A request that nobody waits for any more may
 still be answered: what arrives for it is handed back at once (`nak`), so that another slot has it within milliseconds
 and not only when the time for its ack is over. That is why nats-py's `fetch` is not used: cancelled, it keeps what
 comes after.
@@ -14,8 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -49,6 +52,7 @@ class Dispatch:
     """One message of the pool. Until it is acked it comes again, to whoever asks."""
 
     record: Record
+    tries: int  # with this one
     _nc: Client
     _reply: str
 
@@ -57,35 +61,34 @@ class Dispatch:
         with translated(JOBS):
             await self._nc.request(self._reply, b"+ACK", timeout=ACKED_WITHIN_S)
 
-    async def nak(self) -> None:
-        """Not for us: another may have it now."""
+    async def nak(self, *, after_s: float = 0) -> None:
+        """Not for us, or not now: another may have it, at once or after that time."""
+        delay = b" " + to_json({"delay": round(after_s * _SECOND_NS)}) if after_s else b""
         with translated(JOBS):
-            await self._nc.publish(self._reply, b"-NAK")
+            await self._nc.publish(self._reply, b"-NAK" + delay)
 
 
-class PoolDispatches:
-    """Gives dispatches to free slots, one to each that waits in `next`."""
+class SharedDispatches:
+    """Gives messages to those that wait in `next`, one to each."""
 
-    def __init__(self, nc: Client, *, pool: str, clock: Clock) -> None:
-        self.consumer = f"worker-{check_token('pool', pool)}"
+    def __init__(self, nc: Client, consumer: str, settings: Mapping[str, Any], *, clock: Clock) -> None:
+        self.consumer = consumer
         self._nc = nc
-        self._pool = pool
+        self._settings = settings
         self._clock = clock
         self._lanes: list[_Lane] = []
         self._idle: list[_Lane] = []
 
     async def start(self) -> None:
-        """Make the consumer where there is none, before anybody is told that this worker has slots."""
+        """Make the consumer where there is none, before anybody is told that somebody waits here."""
         config = {
             "durable_name": self.consumer,
-            "filter_subject": consumer_filter(event=EventName.DISPATCHED, pool=self._pool),
-            # What was dispatched before there was a consumer is not ours to find: its lease ends, and it is given back.
+            # What was there before the consumer is nobody's any more: a dispatch's lease ends, and it is given back.
             "deliver_policy": "new",
             "ack_policy": "explicit",
-            "ack_wait": round(ACK_WITHIN_S * _SECOND_NS),
-            "max_deliver": -1,
             "max_waiting": MAX_WAITING,
             "max_ack_pending": -1,
+            **self._settings,
         }
         place = f"{JOBS}.{self.consumer}"  # the stream and the consumer are one address there
         await ask(self._nc, "CONSUMER.CREATE", stream=place, question={"stream_name": JOBS, "config": config})
@@ -121,6 +124,32 @@ class PoolDispatches:
         await lane.open()
         self._lanes.append(lane)
         return lane
+
+
+class PoolDispatches(SharedDispatches):
+    """The dispatches of one pool, for the free slots of its workers."""
+
+    def __init__(self, nc: Client, *, pool: str, clock: Clock) -> None:
+        settings = {
+            "filter_subject": consumer_filter(event=EventName.DISPATCHED, pool=pool),
+            "ack_wait": round(ACK_WITHIN_S * _SECOND_NS),
+            "max_deliver": -1,
+        }
+        super().__init__(nc, f"worker-{check_token('pool', pool)}", settings, clock=clock)
+
+
+class EventDispatches(SharedDispatches):
+    """Events of some names, for whoever does something about each of them once: `max_tries`, then it is let go."""
+
+    def __init__(
+        self, nc: Client, *, name: str, events: Sequence[EventName], within_s: float, max_tries: int, clock: Clock
+    ) -> None:
+        settings = {
+            "filter_subjects": [consumer_filter(event=event) for event in events],
+            "ack_wait": round(within_s * _SECOND_NS),
+            "max_deliver": max_tries,
+        }
+        super().__init__(nc, check_token("name", name), settings, clock=clock)
 
 
 class _Lane:
@@ -183,7 +212,7 @@ class _Lane:
     def _dispatch_in(self, message: Msg) -> Dispatch:
         delivery = delivery_of(message.reply)
         record = delivered(message.subject, message.data, delivery=delivery, headers=message.headers)
-        return Dispatch(record, self._nc, message.reply)
+        return Dispatch(record, delivery.tries, self._nc, message.reply)
 
 
 def _hear(waiting: asyncio.Future[Dispatch | None], headers: dict[str, str]) -> None:

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -68,7 +69,8 @@ class Follower:
 
     async def _stretch(self, seen: int) -> AsyncGenerator[Page, None]:
         """What one consumer gives before it is lost."""
-        async with _pulling(self._nc, after=seen) as pull:
+        start = {"deliver_policy": "by_start_sequence", "opt_start_seq": seen + 1}
+        async with pulling(self._nc, JOBS, start=start) as pull:
             messages = await pull.messages()
             seen = await self._past_hole(seen, delivery_of(messages[0].reply).seq)
             while True:
@@ -102,12 +104,15 @@ class Follower:
 
 
 class Pull:
-    """One consumer's open request, and what has arrived by it."""
+    """One consumer's open request, and what has arrived by it. `pending` is how many there were when it was made."""
 
-    def __init__(self, nc: Client, consumer: str) -> None:
+    def __init__(self, nc: Client, stream: str, consumer: str, *, pending: int) -> None:
         self.inbox = nc.new_inbox()
+        self.pending = pending
+        self.page_size = PAGE_SIZE
         self._nc = nc
-        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}"
+        self._stream = stream
+        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._arrived: list[Msg] = []
         self._owed = 0  # by the server, for the request that is open
         self._fault: LogUnavailable | None = None
@@ -149,13 +154,13 @@ class Pull:
         return bool(self._arrived) and (self._owed <= 0 or delivery_of(self._arrived[-1].reply).pending == 0)
 
     async def _ask(self) -> None:
-        self._owed = PAGE_SIZE
+        self._owed = self.page_size
         request = {
-            "batch": PAGE_SIZE,
+            "batch": self.page_size,
             "expires": round(ASK_FOR_S * _SECOND_NS),
             "idle_heartbeat": round(ALIVE_EVERY_S * _SECOND_NS),
         }
-        with translated(JOBS):
+        with translated(self._stream):
             await self._nc.publish(self._next, to_json(request), reply=self.inbox)
 
     async def _sign_of_life(self) -> None:
@@ -179,20 +184,20 @@ def page_of(messages: Sequence[Msg], *, after: int) -> Page:
 
 
 @asynccontextmanager
-async def _pulling(nc: Client, *, after: int) -> AsyncGenerator[Pull]:
+async def pulling(nc: Client, stream: str, *, start: Mapping[str, Any]) -> AsyncGenerator[Pull]:
+    """A consumer of one's own, without acks, that is gone afterwards. `start`: from where, and of which subjects."""
     name = f"follow-{secrets.token_urlsafe(16)}"  # in the subject too: a user's rights can tell it from the workers'
     config = {
         "name": name,
-        "deliver_policy": "by_start_sequence",
-        "opt_start_seq": after + 1,
         "ack_policy": "none",
         "mem_storage": True,
         "num_replicas": 1,
         "inactive_threshold": FORGOTTEN_AFTER_S * _SECOND_NS,
+        **start,
     }
-    place = f"{JOBS}.{name}"  # the stream and the consumer are one address there
-    await ask(nc, "CONSUMER.CREATE", stream=place, question={"stream_name": JOBS, "config": config})
-    pull = Pull(nc, name)
+    place = f"{stream}.{name}"  # the stream and the consumer are one address there
+    made = await ask(nc, "CONSUMER.CREATE", stream=place, question={"stream_name": stream, "config": config})
+    pull = Pull(nc, stream, name, pending=made.get("num_pending", 0))
     subscription = await listen(nc, pull.inbox, hear=pull.take)
     try:
         yield pull

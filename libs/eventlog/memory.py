@@ -119,6 +119,11 @@ class MemoryServer:
         matching = list(self._matching(subject_filter, after=0))
         return matching[-1].record() if matching else None
 
+    def records(self, filters: Sequence[str], *, after: int = 0) -> list[Record]:
+        """All that stands under any of these filters now."""
+        rest = islice(self._kept, max(after + 1 - self.first_seq, 0), None)
+        return [kept.record() for kept in rest if any(_matches(kept.message.subject, each) for each in filters)]
+
     async def pages(self, *, after: int) -> AsyncGenerator[Page, None]:
         seen, greeted = after, False
         while True:

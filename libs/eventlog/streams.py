@@ -2,7 +2,7 @@
 
     JOBS         the log                                   every fact, kept for months, never deleted singly
     LOGS         headgate.logs.v1.<job>.<stage>            build output, no expectation, the oldest goes first
-    INPUTS       a bucket of keys                          what jobs are made from; workers alone read it
+    INPUTS       a bucket of keys                          what jobs are made from: for workers and retries
     SNAPSHOTS    a bucket of objects                       folds of the log: they grow past what one message may hold
     WORKSPACES   a bucket of objects                       a stage's work
     RESULTS      a bucket of objects                       what a job made

@@ -1,0 +1,198 @@
+"""What is kept beside the log, and its end: buckets and the lines of jobs, in memory and on JetStream."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+
+from headgate_contracts import InvalidToken
+from headgate_contracts.commands import LogLine, logs_subject
+from libs.eventlog import LogRefused, migrate
+from libs.eventlog.api import subjects_of
+from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects, MemoryBucket
+from libs.eventlog.lines import JetStreamLines, Line, MemoryLines
+from libs.eventlog.streams import INPUTS, RESULTS
+from tests.fixtures.logs import connected, new_epoch, settings
+
+LARGE = bytes(range(256)) * 2_000  # four chunks
+STREAMS = {RESULTS: f"OBJ_{RESULTS}", INPUTS: f"KV_{INPUTS}"}
+
+
+@pytest_asyncio.fixture
+async def nc(nats_url: str) -> AsyncIterator[Client]:
+    async with connected(nats_url) as client:
+        await migrate(client, settings(), new_epoch=new_epoch())
+        yield client
+
+
+@pytest.fixture(params=["memory", "one"])
+def objects(request: pytest.FixtureRequest) -> JetStreamObjects | MemoryBucket:
+    return MemoryBucket() if request.param == "memory" else JetStreamObjects(request.getfixturevalue("nc"), RESULTS)
+
+
+@pytest.fixture(params=["memory", "one"])
+def inputs(request: pytest.FixtureRequest) -> JetStreamInputs | MemoryBucket:
+    return MemoryBucket() if request.param == "memory" else JetStreamInputs(request.getfixturevalue("nc"))
+
+
+async def streamed(objects: JetStreamObjects | MemoryBucket, name: str, start: int, end: int | None) -> bytes:
+    found = await objects.find(name)
+    assert found is not None
+    return b"".join([chunk async for chunk in objects.stream(found, start=start, end=end)])
+
+
+@pytest.mark.parametrize("content", [b"", b"a result", LARGE], ids=["empty", "small", "large"])
+async def test_an_object_is_found_with_its_size_and_digest(
+    objects: JetStreamObjects | MemoryBucket, content: bytes
+) -> None:
+    await objects.put("job-1", content)
+
+    found = await objects.find("job-1")
+
+    assert found is not None
+    assert (found.name, found.size, found.digest) == ("job-1", len(content), hashlib.sha256(content).hexdigest())
+    assert await objects.get("job-1") == content
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(0, None), (0, 1), (131_071, 131_073), (131_072, 262_144), (500_000, None), (511_999, 512_000), (0, 512_000)],
+)
+async def test_a_part_of_an_object_is_streamed(
+    objects: JetStreamObjects | MemoryBucket, start: int, end: int | None
+) -> None:
+    await objects.put("job-1", LARGE)
+
+    assert await streamed(objects, "job-1", start, end) == LARGE[start:end]
+
+
+async def test_what_was_deleted_is_gone_and_may_be_deleted_again(objects: JetStreamObjects | MemoryBucket) -> None:
+    await objects.put("job-1", LARGE)
+    await objects.put("job-2", b"stays")
+
+    await objects.delete("job-1")
+    await objects.delete("job-1")
+
+    assert (await objects.find("job-1"), await objects.get("job-1")) == (None, None)
+    assert await objects.get("job-2") == b"stays"
+    assert await objects.names() == ["job-2"]
+
+
+async def test_a_name_can_be_used_again(objects: JetStreamObjects | MemoryBucket) -> None:
+    await objects.put("job-1", b"before")
+    await objects.delete("job-1")
+    await objects.put("job-1", b"after")
+
+    assert await objects.get("job-1") == b"after"
+
+
+async def test_names_are_told_by_their_beginning(objects: JetStreamObjects | MemoryBucket) -> None:
+    for name in ("job-1-1-2", "job-1-1-1", "job-10-1-1", "other"):
+        await objects.put(name, b"")
+
+    assert await objects.names("job-1-") == ["job-1-1-1", "job-1-1-2"]
+    assert await objects.names() == ["job-1-1-1", "job-1-1-2", "job-10-1-1", "other"]
+    assert await objects.names("nobody") == []
+
+
+async def test_an_object_that_is_deleted_while_it_is_read_does_not_end_as_if_it_were_whole(
+    objects: JetStreamObjects | MemoryBucket,
+) -> None:
+    await objects.put("job-1", LARGE)
+    found = await objects.find("job-1")
+    assert found is not None
+    await objects.delete("job-1")
+
+    with pytest.raises(LogRefused):
+        _ = [chunk async for chunk in objects.stream(found)]
+
+
+async def test_nothing_of_a_deleted_object_stays_in_the_stream(nc: Client) -> None:
+    objects = JetStreamObjects(nc, RESULTS)
+    await objects.put("job-1", LARGE)
+
+    await objects.delete("job-1")
+
+    assert await subjects_of(nc, STREAMS[RESULTS], ">") == []
+
+
+async def test_an_input_is_erased(inputs: JetStreamInputs | MemoryBucket) -> None:
+    await inputs.put("job-1-abc", b"{}")
+    await inputs.put("job-2-abc", b"{}")
+
+    for _ in range(2):
+        await inputs.delete("job-1-abc")
+
+    assert (await inputs.get("job-1-abc"), await inputs.get("job-2-abc")) == (None, b"{}")
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a*", "a>", "a b"])
+async def test_no_name_reaches_beyond_its_bucket(objects: JetStreamObjects | MemoryBucket, name: str) -> None:
+    with pytest.raises(InvalidToken):
+        await objects.delete(name)
+
+
+# ── lines ─────────────────────────────────────────────────────────────────────
+
+
+def line(job_id: str, text: str) -> LogLine:
+    return LogLine(job_id=job_id, attempt=1, stage="code", line=text, ts=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+async def written(nc: Client, job_id: str, count: int) -> None:
+    for number in range(1, count + 1):
+        headers = {"Nats-Msg-Id": f"{job_id}:1:{number}"}
+        body = line(job_id, f"line {number}").model_dump_json().encode()
+        await nc.request(logs_subject(job_id), body, headers=headers)
+
+
+async def lines_of(lines: JetStreamLines | MemoryLines, job_id: str) -> list[Line]:
+    return [each async for page in lines.of(job_id) for each in page]
+
+
+@pytest.fixture(params=["memory", "one"])
+def server(request: pytest.FixtureRequest) -> Client | None:
+    return None if request.param == "memory" else request.getfixturevalue("nc")
+
+
+@pytest_asyncio.fixture
+async def lines(server: Client | None) -> JetStreamLines | MemoryLines:
+    """Three of each of two jobs."""
+    if server is not None:
+        for job_id in ("job-1", "job-2"):
+            await written(server, job_id, 3)
+        return JetStreamLines(server)
+    memory = MemoryLines()
+    for job_id in ("job-1", "job-2"):
+        for number in range(1, 4):
+            memory.add(line(job_id, f"line {number}"), number=number)
+    return memory
+
+
+async def test_the_lines_of_a_job_are_read_in_order(lines: JetStreamLines | MemoryLines) -> None:
+    found = await lines_of(lines, "job-1")
+
+    assert [(each.number, each.line.line) for each in found] == [(1, "line 1"), (2, "line 2"), (3, "line 3")]
+    assert await lines_of(lines, "nobody") == []
+
+
+async def test_the_lines_of_one_job_are_erased(lines: JetStreamLines | MemoryLines) -> None:
+    for _ in range(2):
+        await lines.erase("job-1")
+
+    assert await lines_of(lines, "job-1") == []
+    assert len(await lines_of(lines, "job-2")) == 3
+
+
+async def test_what_is_no_line_is_passed_over(nc: Client) -> None:
+    await nc.request(logs_subject("job-1"), b"{}")
+    await nc.request(logs_subject("job-1"), line("job-1", "a line").model_dump_json().encode())
+
+    [found] = await lines_of(JetStreamLines(nc), "job-1")
+
+    assert (found.number, found.line.line) == (None, "a line")
