@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from libs.capacity.rows import Pause
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:
@@ -61,6 +63,8 @@ class Request:
     user_share: int
     passed_bound: int
     lapse_ms: int
+    per_minute: int | None = None  # how many new ones a user may have; null: as many as they like
+    dry: bool = False  # the same answer, and nothing is held or counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,13 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
+class TooFast:
+    """The user has asked for more than `per_minute`: the same would be taken after `retry_ms`."""
+
+    retry_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShareFull:
     """The user holds their share of the queue."""
 
@@ -111,7 +122,7 @@ class Known:
     seq: int
 
 
-ReserveAnswer = Reserved | Deferred | Busy | ShareFull | HorizonFull | Known
+ReserveAnswer = Reserved | Deferred | TooFast | Busy | ShareFull | HorizonFull | Known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +150,18 @@ class NotReleasable:
 ReleaseAnswer = Reserved | NoRoom | NotReleasable
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferral:
+    """A place of another day for a queued job that slipped past the daily cap. Its own day is none of them."""
+
+    job: str
+    user: str
+    first_day: int  # not before this day, nor before today
+    per_day: int
+    horizon_days: int
+    lapse_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Between:
     """A number in the class of the neighbour, right before or right after it."""
@@ -156,12 +179,13 @@ class NoGap:
 
 @dataclass(frozen=True, slots=True)
 class NotQueued:
-    """One of the two is not in the queue."""
+    """The job, or one of the two, is not in the queue."""
 
     job: str
 
 
 BetweenAnswer = Between | NoGap | NotQueued
+DeferAnswer = Deferred | HorizonFull | NotQueued
 
 
 # ── planning ──────────────────────────────────────────────────────────────────
@@ -229,6 +253,7 @@ class Waits:
     lease: str
     group: str
     behind: int
+    until_ms: int | None = None  # the group is shut until then
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +263,7 @@ class Full:
     group: str
     limit: int
     active: int
+    until_ms: int | None = None  # the group is shut until then
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,12 +328,13 @@ class Holder:
     name: str
     job: str | None
     attempt: int | None
+    user: str | None
     worker: str | None
     since_ms: int | None
     expires_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus:
     """One group, as it is now."""
 
@@ -317,30 +344,47 @@ class GroupStatus:
     waiting: int
     parked: int
     holders: tuple[Holder, ...]
+    shut_until_ms: int | None  # nobody gets a slot before
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """A group without a free slot for this job."""
+    """A group without a free slot for this job, or one that is shut."""
 
     group: str
     limit: int
     active: int
-    since_ms: int | None
+    since_ms: int | None  # the last of its jobs has started then
+    holders: tuple[Holder, ...]
+    until_ms: int | None  # shut until then, whatever is free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """Where a queued job stands, and all that keeps it from running now."""
+    """Where a job stands that has not started, and all that keeps it from running now."""
 
-    position: int
+    position: int | None  # null: scheduled or waiting, so not in the queue yet
+    score: int | None
     passed: int
-    score: int
-    pauses: tuple[str, ...]
+    room: bool  # it waits for a free place in the queue
+    pauses: tuple[Pause, ...]
     obstacles: tuple[Obstacle, ...]
     pool_slots: int
     pool_active: int
     quarantined: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStatus:
+    """A worker that was heard, and what it said of itself."""
+
+    worker: str
+    pool: str
+    slots: int
+    draining: bool
+    heard_ms: int
+    until_ms: int  # unless it is heard again
+    holders: tuple[str, ...]  # those it has named that still run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,3 +426,7 @@ class Observation:
     eligible: Mapping[str, tuple[str, ...]]  # pool → jobs that nothing is known to block, in order
     parked: Mapping[str, tuple[str, ...]]  # bucket → jobs, in order
     debts: Mapping[str, int]  # bucket → how many of its jobs are owed another look
+    lapses: Mapping[str, int]  # job with a reservation → when it lapses
+    spent: Mapping[str, int]  # user → up to when the time is spent that reservations cost
+    shut: Mapping[str, int]  # group → until when
+    published: Mapping[str, str]

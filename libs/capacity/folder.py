@@ -11,8 +11,10 @@ from the ledger. Refuses to decide who leads: its caller calls `bring` only whil
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from libs.capacity.answers import Grant, Stale, ViewMark
 from libs.capacity.errors import ViewLost
@@ -83,10 +85,10 @@ class Folder:
         """Open a new generation of the view from the ledger. Decisions wait meanwhile, for seconds."""
         generation, ledger = self._new_generation(), self.ledger
         await self._view.begin(self._epoch, generation=generation, applied=ledger.applied, standing=ledger.standing())
-        seeds = list(ledger.seeds())
-        for start in range(0, len(seeds), FOLD_PIPELINE):
-            chunk = seeds[start : start + FOLD_PIPELINE]
+        seeds = ledger.seeds()  # made as they are needed: all at once would keep heartbeats waiting
+        while chunk := list(islice(seeds, FOLD_PIPELINE)):
             await self._view.seed(chunk, generation=generation, lease_ms=self._lease_ms)
+            await asyncio.sleep(0)
         await self._view.open(generation=generation, quarantine_ms=self._lease_ms)
         self._seen = ViewMark(self._epoch, generation, ledger.applied, open=True)
         self._cut(ledger.applied)

@@ -1,8 +1,9 @@
 """The names of the view's keys: the only place that has any, for Python and Lua alike.
 
 Owns what each key is called, its type, what it holds, who writes it and when it goes. All keys of a shard stand under
-one hash tag, so a script may touch any of them on a cluster too. All but `view` and `lead` belong to a generation. None
-of those expires by itself: a generation goes as a whole, when a newer one has begun. Refuses to read or write.
+one hash tag, so a script may touch any of them on a cluster too. All but `view`, `lead` and the tickets belong to a
+generation. None of those expires by itself: a generation goes as a whole, when a newer one has begun. Refuses to read
+or write.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from libs.capacity.errors import ViewMisused
 Kind = Literal["HASH", "LIST", "SET", "STRING", "ZSET"]
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _PARAMETER: Final = re.compile(r"<(\w+)>")
 
 
@@ -39,16 +41,18 @@ class Key:
         return tuple(_PARAMETER.findall(self.pattern))
 
 
-# The two without a generation: `{hg:<shard>}:view` and `{hg:<shard>}:lead`.
+# Those without a generation: they stand right behind `{hg:<shard>}:`.
 VIEW: Final = Key(
     "view",
     "HASH",
     "epoch, generation, applied; open (1: decisions may be made); arrivals, tickets: the last ones given; "
-    "quarantine_until (ms); untold (1: some grants are kept); prolonged: the last call of that verb",
-    "begin, open, fold, reserve, release, acquire, prolong; whoever ends the quarantine",
+    "quarantine_until (ms); untold (1: some grants are kept); shut (1: some group is); "
+    "prolonged: the last call of that verb",
+    "begin, open, fold, reserve, release, acquire, shut, prolong; whoever ends the quarantine or what is shut",
     "loss of the data",
 )
 LEAD: Final = Key("lead", "STRING", "the scheduler that leads", "hold_lead, drop_lead", "its own expiry")
+TICKET: Final = Key("ticket:<digest>", "STRING", "who may open a stream", "keep_ticket", "take_ticket; its own expiry")
 
 # fmt: off - one key, one line where it fits
 KEYS: Final = (
@@ -57,11 +61,12 @@ KEYS: Final = (
         "job:<id>",
         "HASH",
         "a row: shape, status, seq, cancelling, worker, doc; where it stands: spot; boost, passed, reservation",
-        "fold, seed, reserve, release, plan, sweep",
+        "fold, seed, reserve, release, defer, plan, sweep",
         "forget; lapse without a row",
     ),
     Key("queue", "ZSET", "every queued or reserved job → score", "fold, seed, reserve, release, sweep", "no member"),
     Key("line:<pool>", "ZSET", "the unpaused ones of a pool → score", "as queue", "no member"),
+    Key("queued", "HASH", "tier → queued jobs of it, without reserved ones", "fold, seed", "no field"),
     Key("eligible:<pool>", "ZSET", "those that nothing is known to block → score", "fold, seed, plan", "no member"),
     Key("parked:<bucket>", "ZSET", "those that a full group blocks → score", "fold, seed, plan", "no member"),
     Key("buckets", "ZSET", "buckets with parked jobs, all of score 0: in name order", "as parked", "no member"),
@@ -70,9 +75,10 @@ KEYS: Final = (
     Key("members:<scope>", "ZSET", "queued jobs of a user, project or workflow → score", "as queue", "no member"),
     Key("owned:<user>", "ZSET", "a user's jobs → seq of their first event", "fold, seed, forget", "no member"),
     Key("passing", "HASH", "job → reservations that stand and passed it", "reserve, release, sweep, fold", "no field"),
-    Key("lapses", "ZSET", "jobs with a reservation → when it lapses", "reserve, release, sweep, fold", "no member"),
+    Key("lapses", "ZSET", "jobs with a reservation → its lapse", "reserve, release, defer, fold", "no member; sweep"),
+    Key("spent", "ZSET", "users → up to when their time is spent on reservations", "reserve", "sweep, once past"),
     Key("room", "ZSET", "jobs that wait for a free place → since when", "release, fold", "no member"),
-    Key("quota:<user>:<day>", "SET", "jobs that take a place of that day", "reserve, sweep, fold, seed", "no member"),
+    Key("quota:<user>:<day>", "SET", "jobs that take a place of it", "reserve, defer, sweep, fold, seed", "no member"),
     Key("timers", "ZSET", "<kind>:<job> → due, in ms", "fold, seed, forget", "no member"),
     Key("paused", "HASH", "scope → JSON of by, reason, since_ms", "begin, fold", "no field"),
     # ── slots ─────────────────────────────────────────────────────────────────
@@ -103,13 +109,17 @@ KEYS: Final = (
     Key(
         "untold", "LIST", "grants that no answer could carry, as JSON", "acquire, plan, configure", "the next that can"
     ),
+    Key("shut", "ZSET", "groups of which nobody gets a slot → until when", "shut", "whoever catches up after that"),
     # ── limits and workers ────────────────────────────────────────────────────
     Key("limits", "HASH", "group → limit, of operators and first submissions", "begin, fold", "never"),
     Key("defaults", "HASH", "group, user/<tier>, project/<tier>, group/<name> → limit", "begin, configure", "never"),
     Key("tiers", "HASH", "user → tier of their newest submission", "begin, fold, seed", "never"),
     Key("workers", "ZSET", "live workers → when they are given up", "beat, sweep, prolong", "no member"),
-    Key("worker:<id>", "HASH", "pool, slots (0 while draining), draining", "beat, sweep", "silence"),
-    Key("slots", "HASH", "pool → slots of its workers", "beat, sweep", "no field"),
+    Key("worker:<id>", "HASH", "pool, slots, draining, heard (ms), holders (JSON)", "beat, sweep", "silence"),
+    Key("slots", "HASH", "pool → slots of its workers that do not drain", "beat, sweep", "no field"),
+    # ── what readers are shown ────────────────────────────────────────────────
+    Key("refused", "HASH", "<start of hour, ms>:<reason> → submissions", "count_refused, sweep", "sweep, after a day"),
+    Key("published", "HASH", "name → text that the leader has worked out", "publish", "never"),
 )
 # fmt: on
 
@@ -126,6 +136,13 @@ def lead_key(shard: str) -> str:
     return _fixed_key(shard, LEAD)
 
 
+def ticket_key(shard: str, digest: str) -> str:
+    """Where a ticket is kept: under the digest of what its bearer shows, so that whoever reads keys can use none."""
+    if not _DIGEST.fullmatch(digest):
+        raise ViewMisused("a ticket is kept under its SHA-256: use 64 hexadecimal digits")
+    return _fixed_key(shard, TICKET).replace("<digest>", digest)
+
+
 def every_key(shard: str) -> str:
     """A pattern for SCAN and for access rules."""
     return view_key(shard).removesuffix(VIEW.name) + "*"
@@ -134,7 +151,7 @@ def every_key(shard: str) -> str:
 def generation_of(key: str) -> str | None:
     """Whose key it is; null for those without a generation."""
     _, generation, *name = key.split(":", 3)[1:]
-    return generation if name else None
+    return generation if name and generation != TICKET.name else None
 
 
 def check_names(used: Iterable[tuple[str, bool]]) -> None:

@@ -1,30 +1,38 @@
 """The fold of the whole log, held in memory: what every process that folds the view knows by itself.
 
-Owns the jobs that are unfinished or ended lately, and what operators ordered. `apply` turns one record of the log into
-the change it makes to the view. It never raises on a strange record: one bad record must not halt the queue, so it is
-stepped over and complained of. Refuses to ask anybody anything: the log and the policy are all it knows.
+Owns the jobs that are unfinished or ended lately, what operators ordered, and all that follows from both: phases that
+may go on, days that are over their cap, attempts to be given back, whose turn it is, how long jobs take. `apply` turns
+one record of the log into the change it makes to the view. It never raises on a strange record: one bad record must
+not halt the queue, so it is stepped over and complained of. Refuses to ask anybody anything: the log and the policy are
+all it knows.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, cast
 
-from headgate_contracts import ContractError, Event, Job, JobEvent, UnknownEvent, advance, step_over
+from headgate_contracts import ContractError, Event, Job, JobEvent, Status, UnknownEvent, advance, step_over
 from headgate_contracts.events import (
     JobData,
+    JobDispatched,
     JobQueued,
     LeaseReleased,
-    LimitSet,
     QueuePaused,
     QueueResumed,
     SchedulerCommitted,
 )
+from libs.capacity.days import Days
+from libs.capacity.orders import Orders
+from libs.capacity.paces import Pace, Paces, Wait
+from libs.capacity.phases import Phases
 from libs.capacity.projection import defaults_of, epoch_ms, row_of
-from libs.capacity.rows import Change, FreeLease, Order, Pause, Resume, Seed, SetLimit, Standing
+from libs.capacity.rows import Change, Row, Seed, Standing
+from libs.capacity.spacing import Places
+from libs.capacity.turns import Turns
 from libs.policy import Policy
 
 EARLY_KEPT = timedelta(hours=1)  # a reservation is long gone by then, so its job will never begin
@@ -42,16 +50,6 @@ class LogRecord(Protocol):
 
 
 @dataclass(slots=True)
-class Orders:
-    """What holds for more than one job: set by operators and by first submissions."""
-
-    arrivals: int = 0
-    tiers: dict[str, str] = field(default_factory=dict[str, str])
-    limits: dict[str, int] = field(default_factory=dict[str, int])
-    pauses: dict[str, Pause] = field(default_factory=dict[str, Pause])
-
-
-@dataclass(slots=True)
 class Ledger:
     """The log, added up to `applied`."""
 
@@ -61,13 +59,34 @@ class Ledger:
     passed: dict[str, int] = field(default_factory=dict[str, int])
     early: dict[str, tuple[int, datetime]] = field(default_factory=dict[str, tuple[int, datetime]])
     orders: Orders = field(default_factory=Orders)
+    forced: dict[str, str] = field(default_factory=dict[str, str])  # running job → who forced its slot free
+    days: Days = field(default_factory=Days)
+    turns: Turns = field(default_factory=Turns)
+    learned: Paces = field(default_factory=Paces)
+    phases: Phases = field(default_factory=Phases)
+    places: Places = field(default_factory=Places)
     _ended: deque[tuple[datetime, str]] = field(default_factory=deque[tuple[datetime, str]])
     _defaults: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._defaults = defaults_of(self.policy)
+        for job in self.jobs.values():
+            self.phases.fold(job, self.jobs)
+            self.places.fold(None, job)
+            self.days.restore(job)
+            self.turns.restore(job, paused=self.orders.is_paused(job))
         ended = sorted((job.updated_at, job.id) for job in self.jobs.values() if job.status.is_end)
         self._ended.extend(ended)
+
+    @property
+    def paces(self) -> dict[str, Pace]:
+        """How long jobs of each tier take; a tier of which none has ended yet is not there."""
+        return self.learned.by_tier
+
+    @property
+    def waits(self) -> deque[Wait]:
+        """The last first starts, oldest first."""
+        return self.learned.waits
 
     def apply(self, record: LogRecord) -> Change:
         """Advance by one record; what it does to the view."""
@@ -81,10 +100,11 @@ class Ledger:
                 case Event(data=SchedulerCommitted()):
                     return Change(seq=record.seq, prev=prev)
                 case Event(data=act):
-                    return Change(seq=record.seq, prev=prev, order=self._fold_act(act, record.at))
+                    return self._fold_act(act, record, prev)
                 case UnknownEvent(job_id=str(job_id)):
-                    job = step_over(self.jobs.get(job_id), event, seq=record.seq, at=record.at)
-                    return self._keep(job, Change(seq=record.seq, prev=prev))
+                    before = self.jobs.get(job_id)
+                    job = step_over(before, event, seq=record.seq, at=record.at)
+                    return Change(seq=record.seq, prev=prev, row=self._keep(before, job))
                 case _:
                     return Change(seq=record.seq, prev=prev, complaint=f"stepped over: {event}")
         except ContractError as error:
@@ -92,7 +112,7 @@ class Ledger:
 
     def seeds(self) -> Iterator[Seed]:
         """Every job as a new view needs it."""
-        for job in self.jobs.values():
+        for job in tuple(self.jobs.values()):
             yield Seed(row_of(job, self.policy), self.passed.get(job.id, 0))
 
     def standing(self) -> Standing:
@@ -106,24 +126,28 @@ class Ledger:
             pauses=tuple(orders.pauses.values()),
         )
 
+    # ── jobs ──────────────────────────────────────────────────────────────────
+
     def _fold_job(self, event: JobEvent, record: LogRecord, prev: int) -> Change:
-        before = self.jobs.get(event.data.job_id)
+        data = event.data
+        before = self.jobs.get(data.job_id)
         job = advance(before, event, seq=record.seq, at=record.at)
-        change = Change(seq=record.seq, prev=prev)
+        passed_before = 0
         if before is None:
-            change = Change(seq=record.seq, prev=prev, passed_before=self._begin(job))
-        if isinstance(event.data, JobQueued):
-            self._count_passed(event.data, record.at)
-            return self._keep(job, change, passed=event.data.passed)
-        return self._keep(job, change)
+            passed_before = self._begin(job)
+        else:
+            self.learned.learn(before, data, at=record.at, policy=self.policy)
+        passed = data.passed if isinstance(data, JobQueued) else ()
+        if isinstance(data, JobQueued):
+            self._count_passed(data, record.at)
+        row = self._keep(before, job)
+        if before is not None and isinstance(data, JobDispatched):
+            self.turns.start(before.priority.class_number, at_ms=epoch_ms(record.at), starved=data.starved)
+        return Change(seq=record.seq, prev=prev, row=row, passed=passed, passed_before=passed_before)
 
     def _begin(self, job: Job) -> int:
-        """A job's first event: its user's tier, the limits it brings, and how often it was passed already."""
-        self.orders.tiers[job.user_id] = job.submission.tier.value
-        for group in job.submission.groups:
-            short = f"group/{group.name.rpartition(':')[2]}"
-            if group.limit is not None and group.name not in self._defaults and short not in self._defaults:
-                self.orders.limits.setdefault(group.name, group.limit)
+        """A job's first event: what it brings for others, and how often it was passed already."""
+        self.orders.begin(job, self._defaults)
         passed, _ = self.early.pop(job.id, (0, None))
         if passed:
             self.passed[job.id] = passed
@@ -139,35 +163,49 @@ class Ledger:
             elif not job.status.is_end:
                 self.passed[job_id] = self.passed.get(job_id, 0) + 1
 
-    def _keep(self, job: Job, change: Change, *, passed: tuple[str, ...] = ()) -> Change:
+    def _keep(self, before: Job | None, job: Job) -> Row:
         self.jobs[job.id] = job
+        self.days.fold(before, job, self.policy)
+        self.places.fold(before, job)
+        self.phases.fold(job, self.jobs)
+        self.turns.fold(job, paused=self.orders.is_paused(job), at_ms=epoch_ms(job.updated_at))
+        if not job.status.is_running:
+            self.forced.pop(job.id, None)
         if job.status.is_end:
             self.passed.pop(job.id, None)
             self._ended.append((job.updated_at, job.id))
-        return replace(change, row=row_of(job, self.policy), passed=passed)
-
-    def _fold_act(self, act: object, at: datetime) -> Order | None:
-        orders = self.orders
-        match act:
-            case QueuePaused():
-                pause = Pause(act.scope, act.by, act.reason, epoch_ms(at))
-                orders.pauses[act.scope] = pause
-                return pause
-            case QueueResumed():
-                orders.pauses.pop(act.scope, None)
-                return Resume(act.scope)
-            case LimitSet():
-                orders.limits[act.group] = act.limit
-                return SetLimit(act.group, act.limit)
-            case LeaseReleased():
-                return FreeLease(act.group, act.lease)
-            case _:
-                return None
+        return row_of(job, self.policy)
 
     def _forget(self, now: datetime) -> None:
         """By the log's own clock, so that every fold of the same records holds the same jobs."""
-        kept = timedelta(days=self.policy.retention.view_days)
-        while self._ended and self._ended[0][0] < now - kept:
-            self.jobs.pop(self._ended.popleft()[1], None)
+        before = now - timedelta(days=self.policy.retention.view_days)
+        while self._ended and self._ended[0][0] < before:
+            job = self.jobs.get(self._ended.popleft()[1])
+            for job_id in self.phases.outlived(job, self.jobs, before=before) if job else ():
+                gone = self.jobs.pop(job_id)
+                self.days.forget(gone)
+                self.phases.forget(gone)
         for job_id in [job_id for job_id, (_, at) in self.early.items() if at < now - EARLY_KEPT]:
             del self.early[job_id]
+
+    # ── acts ──────────────────────────────────────────────────────────────────
+
+    def _fold_act(self, act: object, record: LogRecord, prev: int) -> Change:
+        order = self.orders.fold(act, record.at)
+        match act:
+            case QueuePaused() | QueueResumed():
+                at_ms = epoch_ms(record.at)
+                for job in self.jobs.values():
+                    if job.status is Status.QUEUED:  # no other has a turn
+                        self.turns.fold(job, paused=self.orders.is_paused(job), at_ms=at_ms)
+            case LeaseReleased():
+                self._force(act)
+            case _:
+                pass
+        return Change(seq=record.seq, prev=prev, order=order)
+
+    def _force(self, act: LeaseReleased) -> None:
+        """The slot of a running attempt, named by its holder: that attempt is to be given back."""
+        job = self.jobs.get(act.lease.rpartition(":")[0])
+        if job is not None and job.holder == act.lease and act.group in (*job.groups, f"pool:{job.submission.pool}"):
+            self.forced[job.id] = act.by

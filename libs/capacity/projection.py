@@ -34,6 +34,7 @@ def row_of(job: Job, policy: Policy) -> Row:
         place=standing.place if standing and job.status is Status.QUEUED else None,
         entered_ms=standing and epoch_ms(standing.entered_at),
         groups=groups_of(job),
+        gates=gates_of(job),
         limits={group.name: group.limit for group in asked.groups if group.limit is not None},
         holder=job.holder,
         started_ms=epoch_ms(job.dispatched_at) if job.holder and job.dispatched_at else None,
@@ -53,6 +54,11 @@ def groups_of(job: Job) -> tuple[str, ...]:
     workflows = ("workflows",) if job.submission.workflow else ()
     asked = (group.name for group in job.submission.groups)
     return tuple(dict.fromkeys((*own, *workflows, *asked)))
+
+
+def gates_of(job: Job) -> tuple[str, ...]:
+    """What must not be shut for the job to start: the provider that it was given back for."""
+    return (f"llm:{job.provider}",) if job.provider and job.status is Status.QUEUED else ()
 
 
 def timers_of(job: Job, policy: Policy) -> dict[str, int]:

@@ -37,6 +37,7 @@ class Row:
     place: int | None  # null: is not in the queue now
     entered_ms: int | None
     groups: tuple[str, ...]  # every group it needs a slot of, `user:` and `project:` first; the pool is not among them
+    gates: tuple[str, ...] = ()  # groups that must not be shut when it starts; it takes no slot of them
     limits: Mapping[str, int] = field(default_factory=dict[str, int])  # those its submission brings
     holder: str | None = None  # `<job>:<attempt>` while it holds its slots
     started_ms: int | None = None  # since when it holds them

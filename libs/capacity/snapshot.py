@@ -1,41 +1,77 @@
 """A ledger as bytes: the newest one and the records after it are all that a rebuild has to read.
 
-The shape is JSON lines under zlib: a header with epoch, sequence and orders, then one folded job a line with how often
-it was passed. A reader refuses another shape or another epoch and reads the log from its beginning instead.
+The shape is JSON lines under zlib: a header with epoch, sequence and all that the jobs themselves do not say, then one
+folded job a line with how often it was passed. A reader refuses another shape or another epoch and reads the log from
+its beginning instead.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from headgate_contracts import Job
-from libs.capacity.ledger import Ledger, Orders
+from headgate_contracts.events import Estimate
+from libs.capacity.days import Days
+from libs.capacity.ledger import Ledger
+from libs.capacity.orders import Orders
+from libs.capacity.paces import WAITS_MAX, Pace, Paces, Wait
 from libs.capacity.rows import Pause
+from libs.capacity.turns import Turn, Turns
 from libs.policy import Policy
 
-SHAPE: Final = 1
+SHAPE: Final = 2
 
 
 class SnapshotUnusable(ValueError):
     """A snapshot is of another shape or another log. Fold the log from its beginning instead."""
 
 
-def dump(ledger: Ledger, *, epoch: str) -> bytes:
-    """The ledger as it stands."""
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A ledger at one moment. It shares nothing that changes, so it may be written down in a thread."""
+
+    header: Mapping[str, Any]
+    waits: tuple[Wait, ...]
+    jobs: tuple[Job, ...]
+    passed: Mapping[str, int]
+
+    def encode(self) -> bytes:
+        header = {**self.header, "waits": [_wait_as_json(wait) for wait in self.waits]}
+        jobs = (f"{self.passed.get(job.id, 0)} {job.model_dump_json(by_alias=True)}" for job in self.jobs)
+        return zlib.compress("\n".join((json.dumps(header), *jobs)).encode(), level=1)
+
+
+def picture_of(ledger: Ledger, *, epoch: str) -> Picture:
+    """The ledger as it stands: quick, whatever it holds."""
+    orders = ledger.orders
     header = {
         "shape": SHAPE,
         "epoch": epoch,
         "applied": ledger.applied,
-        "orders": asdict(ledger.orders),
+        "orders": {
+            "arrivals": orders.arrivals,
+            "tiers": dict(orders.tiers),
+            "limits": dict(orders.limits),
+            "pauses": {scope: asdict(pause) for scope, pause in orders.pauses.items()},
+        },
         "early": {job_id: (count, at.isoformat()) for job_id, (count, at) in ledger.early.items()},
+        "forced": dict(ledger.forced),
+        "over": dict(ledger.days.over),
+        "turns": {number: asdict(turn) for number, turn in ledger.turns.by_class.items()},
+        "paces": {tier: asdict(pace) for tier, pace in ledger.paces.items()},
     }
-    jobs = (f"{ledger.passed.get(job.id, 0)} {job.model_dump_json(by_alias=True)}" for job in ledger.jobs.values())
-    return zlib.compress("\n".join((json.dumps(header), *jobs)).encode(), level=1)
+    return Picture(header, tuple(ledger.waits), tuple(ledger.jobs.values()), dict(ledger.passed))
+
+
+def dump(ledger: Ledger, *, epoch: str) -> bytes:
+    """The ledger as it stands, as bytes."""
+    return picture_of(ledger, epoch=epoch).encode()
 
 
 def load(snapshot: bytes, *, epoch: str, policy: Policy) -> Ledger:
@@ -51,9 +87,18 @@ def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Pol
     if (header["shape"], header["epoch"]) != (SHAPE, epoch):
         raise ValueError(f"shape {header['shape']}, epoch {header['epoch']}: not shape {SHAPE}, epoch {epoch}")
     jobs, passed = _jobs(lines)
-    early = {job_id: (count, datetime.fromisoformat(at)) for job_id, (count, at) in header["early"].items()}
-    orders = _orders(header["orders"])
-    return Ledger(policy, applied=header["applied"], jobs=jobs, passed=passed, early=early, orders=orders)
+    return Ledger(
+        policy,
+        applied=header["applied"],
+        jobs=jobs,
+        passed=passed,
+        early={job_id: (count, datetime.fromisoformat(at)) for job_id, (count, at) in header["early"].items()},
+        orders=_orders(header["orders"]),
+        forced=header["forced"],
+        days=Days(over=header["over"]),
+        turns=Turns({int(number): Turn(**turn) for number, turn in header["turns"].items()}),
+        learned=_learned(header),
+    )
 
 
 def _jobs(lines: Iterable[str]) -> tuple[dict[str, Job], dict[str, int]]:
@@ -71,3 +116,26 @@ def _jobs(lines: Iterable[str]) -> tuple[dict[str, Job], dict[str, int]]:
 def _orders(raw: dict[str, Any]) -> Orders:
     pauses = {scope: Pause(**pause) for scope, pause in raw["pauses"].items()}
     return Orders(arrivals=raw["arrivals"], tiers=raw["tiers"], limits=raw["limits"], pauses=pauses)
+
+
+def _learned(header: dict[str, Any]) -> Paces:
+    raw: dict[str, dict[str, Any]] = header["paces"]
+    paces = {tier: Pace(pace["average_s"], pace["count"], tuple(pace["holds"])) for tier, pace in raw.items()}
+    return Paces(paces, deque(map(_wait_of_json, header["waits"]), maxlen=WAITS_MAX))
+
+
+def _wait_as_json(wait: Wait) -> dict[str, Any]:
+    return {
+        "at": wait.at.isoformat(),
+        "tier": wait.tier,
+        "priority": wait.priority,
+        "pool": wait.pool,
+        "wait_s": wait.wait_s,
+        "estimate": wait.estimate and wait.estimate.model_dump(mode="json"),
+    }
+
+
+def _wait_of_json(raw: dict[str, Any]) -> Wait:
+    estimate = raw["estimate"] and Estimate.model_validate(raw["estimate"])
+    fields: dict[str, Any] = {**raw, "at": datetime.fromisoformat(raw["at"]), "estimate": estimate}
+    return Wait(**fields)

@@ -12,10 +12,12 @@ from typing import Any, Final, cast
 
 from redis.asyncio import Redis
 
-from libs.capacity import store_answers, store_rows
+from libs.capacity import store_answers, store_readings, store_rows
 from libs.capacity.answers import (
     Beat,
     BetweenAnswer,
+    DeferAnswer,
+    Deferral,
     Due,
     Folded,
     Grant,
@@ -34,15 +36,17 @@ from libs.capacity.answers import (
     Stale,
     Swept,
     ViewMark,
+    WorkerStatus,
 )
 from libs.capacity.errors import ViewMisused
-from libs.capacity.keys import view_key
-from libs.capacity.rows import Change, Seed, Standing
+from libs.capacity.keys import ticket_key, view_key
+from libs.capacity.rows import Change, Pause, Seed, Standing
 from libs.capacity.scripts import Arg, Reply, ScriptRunner
 from libs.capacity.store_cleaner import GenerationCleaner
 from libs.capacity.store_errors import translated
 
 PIPELINE: Final = 500  # scripts in one round trip: about 10 ms of the server's time, so that others get their turn
+OUTLOOKS: Final = 50  # jobs of one script, for the same reason
 
 
 class RedisView:
@@ -50,6 +54,7 @@ class RedisView:
 
     def __init__(self, client: Redis, *, shard: str, epoch: str) -> None:
         self._client = client
+        self._shard = shard
         self._view = view_key(shard)
         self._epoch = epoch
         self._scripts = ScriptRunner(client, view=self._view)
@@ -106,6 +111,9 @@ class RedisView:
         args = (request.job, request.cap, request.passed_bound, request.lapse_ms)
         return store_answers.released(await self._ask("release_v1", *args, now_ms=now_ms), request.job)
 
+    async def defer(self, deferral: Deferral, *, now_ms: int | None = None) -> DeferAnswer:
+        return store_answers.deferred(await self._ask("defer_v1", *store_rows.deferral_args(deferral), now_ms=now_ms))
+
     async def between(self, job: str, *, before: str | None = None, after: str | None = None) -> BetweenAnswer:
         neighbour = before or after
         if neighbour is None or (before and after) or neighbour == job:
@@ -114,11 +122,11 @@ class RedisView:
 
     # ── planning ──────────────────────────────────────────────────────────────
 
-    async def plan(self, limit: int, *, now_ms: int | None = None) -> Plan:
-        return store_answers.plan(await self._ask("plan_v1", limit, now_ms=now_ms))
+    async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
+        return store_answers.plan(await self._ask("plan_v1", limit, _text(only_class), now_ms=now_ms))
 
     async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
-        return store_answers.due(await self._ask("due_v1", limit, now_ms=now_ms), limit)
+        return store_readings.due(await self._ask("due_v1", limit, now_ms=now_ms), limit)
 
     # ── leases ────────────────────────────────────────────────────────────────
 
@@ -126,6 +134,9 @@ class RedisView:
         groups = store_rows.to_json(request.groups)
         args = (request.lease, groups, request.owner or "", request.ttl_ms, request.wait_ms, request.reply)
         return store_answers.lease(await self._ask("acquire_v1", *args, now_ms=now_ms), request)
+
+    async def shut(self, group: str, until_ms: int, *, now_ms: int | None = None) -> tuple[Grant, ...]:
+        return store_answers.grants(await self._ask("shut_v1", group, until_ms, now_ms=now_ms))
 
     async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]:
         return store_answers.grants(await self._ask("give_up_v1", lease, now_ms=now_ms))
@@ -143,22 +154,65 @@ class RedisView:
         return await self._ask("job_v1", job)
 
     async def outlook(self, job: str, *, now_ms: int | None = None) -> Outlook | None:
-        return store_answers.outlook(await self._ask("outlook_v1", job, now_ms=now_ms))
+        (outlook,) = await self.outlooks([job], now_ms=now_ms)
+        return outlook
+
+    async def outlooks(self, jobs: Sequence[str], *, now_ms: int | None = None) -> tuple[Outlook | None, ...]:
+        starts = range(0, len(jobs) or 1, OUTLOOKS)  # without a job too: whether there is a view
+        calls = [(self._epoch, _text(now_ms), *jobs[start : start + OUTLOOKS]) for start in starts]
+        replies = await self._scripts.run_all("outlook_v1", calls)
+        return tuple(store_readings.outlook(each) for reply in replies for each in reply)
 
     async def group(self, group: str, *, now_ms: int | None = None) -> GroupStatus:
-        return store_answers.group(await self._ask("group_v1", group, now_ms=now_ms), group)
+        return store_readings.group(await self._ask("group_v1", group, now_ms=now_ms), group)
 
     async def jobs_of(self, user: str, *, before: int | None = None, count: int = 50) -> tuple[tuple[str, int], ...]:
-        return store_answers.jobs_of(await self._ask("jobs_of_v1", user, _text(before), count))
+        return store_readings.jobs_of(await self._ask("jobs_of_v1", user, _text(before), count))
 
     async def day_used(self, user: str, day: int) -> int:
         return await self._ask("day_used_v1", user, day)
 
     async def queue(self, *, offset: int = 0, count: int = 100) -> tuple[QueueEntry, ...]:
-        return store_answers.queue(await self._ask("queue_v1", offset, count))
+        return store_readings.queue(await self._ask("queue_v1", offset, count))
+
+    async def groups(self, *, now_ms: int | None = None) -> tuple[str, ...]:
+        return store_readings.groups(await self._ask("groups_v1", now_ms=now_ms))
+
+    async def workers(self, *, now_ms: int | None = None) -> tuple[WorkerStatus, ...]:
+        return store_readings.workers(await self._ask("workers_v1", now_ms=now_ms))
+
+    async def pauses(self) -> tuple[Pause, ...]:
+        return store_readings.pauses(await self._ask("pauses_v1"))
+
+    async def tiers_queued(self) -> Mapping[str, int]:
+        return store_readings.tiers(await self._ask("tiers_queued_v1"))
 
     async def observe(self, *, now_ms: int | None = None) -> Observation:
-        return store_answers.observation(await self._ask("observe_v1", now_ms=now_ms), self._epoch)
+        return store_readings.observation(await self._ask("observe_v1", now_ms=now_ms), self._epoch)
+
+    # ── refusals and tickets ──────────────────────────────────────────────────
+
+    async def count_refused(self, reason: str, *, now_ms: int | None = None) -> None:
+        await self._ask("count_refused_v1", reason, now_ms=now_ms)
+
+    async def refused(self, *, now_ms: int | None = None) -> Mapping[tuple[int, str], int]:
+        return store_readings.refused(await self._ask("refused_v1", now_ms=now_ms))
+
+    async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None:
+        with translated():
+            await cast(Any, self._client).set(ticket_key(self._shard, digest), text, px=ttl_ms)
+
+    async def take_ticket(self, digest: str) -> str | None:
+        with translated():
+            return await cast(Any, self._client).getdel(ticket_key(self._shard, digest))
+
+    # ── what the leader has worked out ────────────────────────────────────────
+
+    async def publish(self, name: str, text: str) -> None:
+        await self._ask("publish_v1", name, text)
+
+    async def published(self, name: str) -> str | None:
+        return await self._ask("published_v1", name)
 
     async def _ask(self, verb: str, *args: Arg, now_ms: int | None = None) -> Reply:
         return await self._scripts.run(verb, self._epoch, _text(now_ms), *args)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate_contracts.vocabulary import CLASS_NUMBERS
-from libs.capacity.answers import Heartbeat, Request
+from libs.capacity.answers import Deferral, Heartbeat, Request
 from libs.capacity.rows import Change, FreeLease, Order, Pause, Resume, Row, Seed, SetLimit, Standing
 from libs.capacity.scripts import Arg
 
@@ -39,6 +39,7 @@ def shape_of(row: Row) -> str:
                 "arrival": row.arrival,
                 "place": row.place,
                 "groups": row.groups,
+                "gates": row.gates or None,
                 "limits": dict(row.limits) or None,
                 "holder": row.holder,
                 "started_ms": row.started_ms,
@@ -113,9 +114,17 @@ def request_text(request: Request) -> str:
                 "user_share": request.user_share,
                 "passed_bound": request.passed_bound,
                 "lapse_ms": request.lapse_ms,
+                "per_minute": request.per_minute,
+                "dry": request.dry or None,
             }
         )
     )
+
+
+def deferral_args(deferral: Deferral) -> tuple[Arg, ...]:
+    """From the job's id on, as `defer_v1` takes it."""
+    days = (deferral.first_day, deferral.per_day, deferral.horizon_days)
+    return deferral.job, deferral.user, *days, deferral.lapse_ms
 
 
 def heartbeat_text(heartbeat: Heartbeat) -> str:

@@ -41,6 +41,17 @@ async def test_a_projects_limit_is_that_of_the_tier_that_wants_to_start(world: W
     assert await world.plan() == ["small-0", "small-1", "large-0", "large-1", "large-2"]
 
 
+async def test_a_stages_own_group_ends_with_its_limit_unless_another_is_set(world: World) -> None:
+    names = ("stage:build-deps:3", "stage:build-deps:0", "stage:build-deps:x", "stage:3", "stage:a:9999999999")
+    before = [(await world.view.group(name, now_ms=world.now_ms)).limit for name in names]
+
+    await world.set_limit(names[0], 7)
+    await world.configure({**DEFAULTS, names[1]: 2})
+
+    assert before == [3, 0, 1, 1, 1]
+    assert [(await world.view.group(name, now_ms=world.now_ms)).limit for name in names[:2]] == [7, 2]
+
+
 async def test_a_slot_that_comes_free_goes_to_the_first_it_blocked(world: World) -> None:
     for job in ("a", "b", "c", "d"):
         await world.submit(job, project=job)

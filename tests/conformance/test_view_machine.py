@@ -49,12 +49,13 @@ class TwinMachine(ViewMachine):
             return done.value
         raise AssertionError("the view in memory waits for nobody")
 
-    def planned(self, plan: Plan, limit: int) -> None:
+    def planned(self, plan: Plan, limit: int, only_class: int | None) -> None:
         world, state = self.world, self.store.state
         assert state is not None
-        shut = world.now_ms < state.shut_until_ms and bool(state.unheard)
+        quarantined = world.now_ms < state.quarantine_until_ms and bool(state.unheard)
         seen = self.run(world.view.observe(now_ms=world.now_ms))
-        expected = list(scan(seen, world.rows, world.orders, shut=shut))
+        of_class = {job: row for job, row in world.rows.items() if only_class in (None, row.class_number)}
+        expected = list(scan(seen, of_class, world.orders, quarantined=quarantined))
         assert [pick.job for pick in plan.picks] == expected[:limit]
         assert not plan.more
 
@@ -97,7 +98,14 @@ class PairMachine(ViewMachine):
 
     def _readers(self) -> Iterator[tuple[Any, ...]]:
         now, rows = {"now_ms": self.world.now_ms}, self.world.rows
+        yield ("outlooks", [*rows, "nobody"], now)
         yield from (("outlook", job, now) for job, row in rows.items() if row.place is not None)
+        yield ("groups", now)
+        yield ("workers", now)
+        yield ("pauses", {})
+        yield ("refused", {"now_ms": self.world.now_ms + 3_600_000 * 20})
+        yield ("tiers_queued", {})
+        yield ("published", "forecast", {})
         yield from (("group", group, now) for group in READ_GROUPS)
         yield from (("jobs_of", user, {"count": 3}) for user in ("ann", "bob"))
         yield from (("day_used", "ann", TODAY + day, {}) for day in range(2))

@@ -182,7 +182,7 @@ async def test_a_position_counts_the_unpaused_jobs_ahead_in_its_own_pool(world: 
     assert paused is not None
     assert of_the_paused is not None
     assert (before.position, paused.position, of_the_paused.position) == (2, 1, 1)
-    assert of_the_paused.pauses == ("user:bob",)
+    assert [pause.scope for pause in of_the_paused.pauses] == ["user:bob"]
 
 
 async def test_equal_places_go_by_name(world: World) -> None:

@@ -236,7 +236,7 @@ async def test_the_plan_is_what_a_walk_over_the_whole_queue_would_pick(world: Wo
     for turn in range(30):
         plan = await world.plan(limit=100)
         seen = await world.view.observe(now_ms=world.now_ms)
-        assert plan == list(scan(seen, world.rows, world.orders, shut=False))
+        assert plan == list(scan(seen, world.rows, world.orders, quarantined=False))
         await world.dispatch(*plan[: 1 + turn % 4])
         running = sorted(job for job, row in world.rows.items() if row.holder)
         for job in running[: turn % 3]:
@@ -265,3 +265,81 @@ async def test_what_is_due_comes_in_order(world: World) -> None:
     ]
     assert due[-1].attempt == 1
     assert two == due[:2]
+
+
+# ── one class alone ───────────────────────────────────────────────────────────
+
+
+async def test_with_a_class_only_its_jobs_are_planned(world: World) -> None:
+    await world.spread("urgent", class_number=10)
+    await world.spread("a", "b")
+    await world.spread("last", class_number=90)
+
+    assert await world.plan(only_class=50) == ["a", "b"]
+    assert await world.plan(limit=1, only_class=50) == ["a"]
+    assert await world.plan(only_class=90) == ["last"]
+    assert await world.plan(only_class=20) == []
+
+
+async def test_a_job_parked_behind_those_of_a_higher_class_is_found_for_its_own(world: World) -> None:
+    """Its user never has nothing to run in the higher class, so in its turn it would never start."""
+    for job in ("a", "b", "c", "d"):
+        await world.submit(job, project=job)
+    await world.submit("background", project="e", class_number=90)
+    await world.dispatch(*await world.plan())
+    await world.plan_all()
+    await world.finish("a")
+
+    in_turn = await world.plan()
+
+    assert await world.plan(only_class=90) == ["background"]
+    assert in_turn == ["c"]
+
+
+async def test_a_class_by_itself_keeps_to_every_limit(world: World) -> None:
+    await world.worker("w1", slots=3)
+    await world.run("runs", user="ann", project="one")
+    for number in range(3):
+        await world.submit(f"j{number}", project=f"p{number}", class_number=90)
+    await world.spread("x", "y", class_number=90)
+
+    assert await world.plan(only_class=90) == ["j0", "x"]
+
+
+async def test_debts_are_paid_whichever_class_is_planned(world: World) -> None:
+    for job in ("a", "b", "c"):
+        await world.submit(job, project=job)
+    await world.dispatch(*await world.plan())
+    await world.plan_all()
+    await world.finish("a")
+
+    await world.plan(only_class=90)
+
+    assert (await world.view.observe(now_ms=world.now_ms)).debts == {}
+    assert await world.plan() == ["c"]
+
+
+async def test_a_job_that_is_passed_over_stands_in_nobodys_way(world: World) -> None:
+    """Picks of another pool fill one of its groups, so its other group is for who is parked behind it."""
+    await world.worker("w2", pool="gpu", slots=1)
+    await world.set_limit("group:shop:a", 1)
+    await world.hold("outside", "group:shop:b", ttl_ms=5_000)
+    await world.spread("of-gpu", pool="gpu", groups=("group:shop:a",))
+    await world.spread("passed-over", groups=("group:shop:a", "group:shop:b"))
+    await world.spread("behind", groups=("group:shop:b",))
+    world.later(5_000)
+
+    assert await world.plan() == ["of-gpu", "behind"]
+
+
+async def test_of_those_that_are_passed_over_no_more_stay_on_the_walk_than_there_are_slots(world: World) -> None:
+    for number in range(6):
+        await world.submit(f"j{number}", project=f"p{number}")
+    for job in ("first", "second"):
+        await world.submit(job, project=job, class_number=20)
+
+    assert await world.plan() == ["first", "second"]
+
+    seen = await world.view.observe(now_ms=world.now_ms)
+    assert seen.eligible == {"default": ("first", "second", "j0", "j1")}
+    assert seen.parked == {"user:ann@default/50": ("j2", "j3", "j4", "j5")}

@@ -106,6 +106,18 @@ async def test_the_queue_takes_no_more_than_its_cap(world: World) -> None:
     assert await world.view.day_used("ann", TODAY) == 2
 
 
+async def test_a_job_that_comes_back_stands_above_the_cap_and_counts(world: World) -> None:
+    await world.worker()
+    await world.run("back", "asks")
+    await world.spread("a", "b")
+    await world.give_back("back")
+    await world.ask_to_continue("asks")
+    await world.confirm("asks")
+
+    assert sorted(await world.names()) == ["a", "asks", "b", "back"]
+    assert await world.reserve("c", user="cy", cap=2) == Busy(queued=4, slots=100)
+
+
 async def test_a_user_takes_no_more_than_their_share(world: World) -> None:
     await world.submit("a", user="ann")
     await world.reserve("b", user="ann")

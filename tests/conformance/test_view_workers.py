@@ -182,9 +182,9 @@ async def test_a_groups_status_names_its_holders(world: World) -> None:
     pool = await world.view.group("pool:default", now_ms=world.now_ms)
 
     assert (db.limit, db.active, db.waiting, db.parked) == (3, 3, 1, 1)
-    assert db.holders[0] == Holder("a:1", "a", 1, "w7", started_ms, started_ms + LEASE_MS)
-    assert db.holders[1] == Holder("outside", None, None, None, world.now_ms, world.now_ms + 5_000)
-    assert llm.holders == (Holder("inner", "a", 1, "w7", world.now_ms, world.now_ms + LEASE_MS),)
+    assert db.holders[0] == Holder("a:1", "a", 1, "user-a", "w7", started_ms, started_ms + LEASE_MS)
+    assert db.holders[1] == Holder("outside", None, None, None, None, world.now_ms, world.now_ms + 5_000)
+    assert llm.holders == (Holder("inner", "a", 1, "user-a", "w7", world.now_ms, world.now_ms + LEASE_MS),)
     assert (pool.limit, pool.active) == (100, 1)
 
 
@@ -198,7 +198,7 @@ async def test_an_outlook_names_all_that_is_full(world: World) -> None:
     outlook = await world.view.outlook("mine", now_ms=world.now_ms)
 
     assert outlook is not None
-    assert outlook.pauses == ("all", "pool:default")
+    assert [pause.scope for pause in outlook.pauses] == ["all", "pool:default"]
     assert [(each.group, each.limit, each.active, each.since_ms) for each in outlook.obstacles] == [
         ("user:ann", 2, 2, world.now_ms),
         (DB, 1, 1, None),

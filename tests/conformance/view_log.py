@@ -76,6 +76,8 @@ class Orders:
             return defaults.get(f"user/{self.tiers[name]}", defaults["group"])
         if kind == "project" and row is not None:
             return defaults.get(f"project/{row.tier}", defaults["group"])
+        if kind == "stage" and last.isdigit():
+            return int(last)
         by_last_name = defaults.get(f"group/{last}") if kind == "group" else None
         return next(found for found in (defaults.get(group), by_last_name, defaults["group"]) if found is not None)
 
@@ -94,7 +96,7 @@ _BOUNDS: Final[Details] = {
 
 def request(job: str, *, tier: str = "bootstrapper", **details: Any) -> Request:
     """What admission asks for a job with these details; what only its row has is left out."""
-    of_row = {"groups", "limits"}
+    of_row = {"groups", "gates", "limits"}
     asked = {**_WHO, **_BOUNDS, "boost": BOOSTS[tier], **details}
     return Request(job=job, **{name: value for name, value in asked.items() if name not in of_row})
 
@@ -104,6 +106,7 @@ def row(
     *,
     tier: str = "bootstrapper",
     groups: tuple[str, ...] = (),
+    gates: tuple[str, ...] = (),
     limits: Mapping[str, int] | None = None,
     **details: Any,
 ) -> Row:
@@ -122,6 +125,7 @@ def row(
         place=None,
         entered_ms=None,
         groups=(*own, *groups),
+        gates=gates,
         limits=limits or {},
         job=f'{{"id":"{job}"}}',
         **who,

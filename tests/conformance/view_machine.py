@@ -32,10 +32,11 @@ DEFAULTS = {
 BOUNDS = {"cap": 12, "user_share": 9, "per_day": 8, "horizon_days": 1, "passed_bound": BOUND, "lapse_ms": 4_000}
 INNER = ("group:shop:db", "llm:ollama")
 LIMITED = ("user:ann", "project:shop", "workflows", *INNER)
+SHUT = ("llm:ollama", "llm:ollama", "user:ann", "pool:gpu")
 SCOPES = ("all", "priority:high", "pool:gpu", "user:ann", "project:shop", "workflow:flow")
 GO_ON = {
     "reserved": ("appear", "appear", "reserve_again"),
-    "queued": ("move", "move", "reprioritize", "end", "end", "put_off"),
+    "queued": ("move", "move", "reprioritize", "end", "end", "put_off", "defer"),
     "scheduled": ("release", "release", "enter", "enter", "enter", "reprioritize", "end"),
     "waiting": ("release", "release", "enter", "enter", "enter", "reprioritize", "end"),
     "running": ("start", "stage", "ask_to_cancel", "give_back", "ask_to_continue", "end", "end"),
@@ -53,7 +54,8 @@ job_details = st.fixed_dictionaries(
         "pool": st.sampled_from(("default", "default", "gpu")),
         "class_number": st.sampled_from((50, 50, 50, 20)),
         "workflow": st.sampled_from((None, None, None, "flow")),
-        "groups": st.sampled_from(((), (), (INNER[0],), (INNER[1],), INNER)),
+        "groups": st.sampled_from(((), (), (INNER[0],), (INNER[1],), INNER, ("stage:build-deps:2",))),
+        "gates": st.sampled_from(((), (), (), ("llm:ollama",))),
         "limits": st.sampled_from((None, None, {"group:shop:db": 2})),
     }
 )
@@ -66,6 +68,9 @@ WEIGHTS = {
     "go_on": 4,
     "pause_or_resume": 1,
     "change_a_limit": 1,
+    "shut": 2,
+    "publish": 1,
+    "count_refused": 1,
     "beat": 2,
     "acquire": 3,
     "touch_a_lease": 2,
@@ -75,12 +80,21 @@ DETAILS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "submit": {
         "details": job_details,
         "count": st.integers(1, 4),
-        "how": st.sampled_from(("folded", "folded", "folded", "folded", "held", "later", "waiting")),
+        "how": st.sampled_from(("folded", "folded", "folded", "folded", "held", "later", "waiting", "dry")),
+        "per_minute": st.sampled_from((None, None, 7, 2)),
     },
-    "plan": {"limit": st.sampled_from((6, 6, 2, 1)), "taken": st.sampled_from((6, 6, 1, 0)), "acts": acts},
+    "plan": {
+        "limit": st.sampled_from((6, 6, 2, 1)),
+        "only_class": st.sampled_from((None, None, 50, 20)),
+        "taken": st.sampled_from((6, 6, 1, 0)),
+        "acts": acts,
+    },
     "go_on": {"acts": acts},
     "pause_or_resume": {"scope": st.sampled_from(SCOPES), "again": st.booleans()},
     "change_a_limit": {"group": st.sampled_from((*LIMITED, *DEFAULTS)), "limit": st.integers(0, 3)},
+    "shut": {"group": st.sampled_from(SHUT), "for_ms": st.sampled_from((0, 2_000, 9_000, 40_000))},
+    "count_refused": {"reason": st.sampled_from(("busy", "too-fast"))},
+    "publish": {"name": st.sampled_from(("forecast", "analytics")), "text": st.sampled_from(("", "{}", "ü"))},
     "beat": {
         "worker": st.sampled_from((("w1", "default"), ("w1", "default"), ("w2", "gpu"), ("w3", "gpu"))),
         "slots": st.integers(0, 3),
@@ -119,7 +133,7 @@ class ViewMachine(RuleBasedStateMachine):
     def run(self, asked: Coroutine[Any, Any, Any]) -> Any:
         raise NotImplementedError
 
-    def planned(self, plan: Plan, limit: int) -> None:
+    def planned(self, plan: Plan, limit: int, only_class: int | None) -> None:
         """Nothing more to check of a plan, unless a machine says so."""
 
     @initialize(slots=st.integers(1, 4))
@@ -141,21 +155,22 @@ class ViewMachine(RuleBasedStateMachine):
 
     # ── jobs ──────────────────────────────────────────────────────────────────
 
-    def submit(self, *, details: Details, count: int, how: str) -> None:
+    def submit(self, *, details: Details, count: int, how: str, per_minute: int | None) -> None:
         for _ in range(count):
             job = self._name("j")
             if how == "waiting":
                 self.run(self.world.wait(job, **details))
                 continue
-            answer = self.run(self.world.reserve(job, later=how == "later", **BOUNDS, **details))
-            if isinstance(answer, Reserved | Deferred):
+            asked = {"later": how == "later", "dry": how == "dry", "per_minute": per_minute}
+            answer = self.run(self.world.reserve(job, **asked, **BOUNDS, **details))
+            if isinstance(answer, Reserved | Deferred) and how != "dry":
                 self.reserved[job] = (answer, details)
                 if how != "held":
                     self.appear(job)
 
-    def plan(self, *, limit: int, taken: int, acts: list[Act]) -> None:
-        plan = self.run(self.world.look(limit))
-        self.planned(plan, limit)
+    def plan(self, *, limit: int, only_class: int | None, taken: int, acts: list[Act]) -> None:
+        plan = self.run(self.world.look(limit, only_class=only_class))
+        self.planned(plan, limit, only_class)
         self.run(self.world.dispatch(*(pick.job for pick in plan.picks[:taken])))
         self.go_on(acts=acts)
 
@@ -203,10 +218,13 @@ class ViewMachine(RuleBasedStateMachine):
         self.run(self.world.fold(replace(self.world.rows[job], class_number=(10, 20, 50)[detail % 3])))
 
     def put_off(self, job: str, detail: int) -> None:
-        """A job that slipped past the daily cap."""
-        timers = {"release": self.world.now_ms + 3_000}
-        off = replace(self.world.rows[job], status="scheduled", timers=timers, quota_day=TODAY + 1)
-        self.run(self.world.fold(replace(off, place=None, arrival=None, entered_ms=None)))
+        """A job that slipped past the daily cap. What is held for it may have lapsed before."""
+        self.run(self.world.put_off(job, Deferred(TODAY + 1)))
+
+    def defer(self, job: str, detail: int) -> None:
+        answer = self.run(self.world.defer(job, per_day=2, horizon_days=detail, lapse_ms=4_000))
+        if isinstance(answer, Deferred) and detail % 2:
+            self.run(self.world.put_off(job, answer))
 
     def end(self, job: str, detail: int) -> None:
         self.run(self.world.finish(job, ("ready", "failed", "cancelled")[detail % 3], refund=detail > 3))
@@ -225,7 +243,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.run(self.world.ask_to_cancel(job))
 
     def give_back(self, job: str, detail: int) -> None:
-        self.run(self.world.give_back(job))
+        self.run(self.world.give_back(job, gates=SHUT[:1] if detail % 2 else ()))
 
     def ask_to_continue(self, job: str, detail: int) -> None:
         self.run(self.world.ask_to_continue(job))
@@ -247,6 +265,15 @@ class ViewMachine(RuleBasedStateMachine):
             self.run(self.world.set_limit(group, limit))
         else:
             self.run(self.world.configure({**DEFAULTS, group: limit}))
+
+    def shut(self, *, group: str, for_ms: int) -> None:
+        self.run(self.world.shut(group, for_ms))
+
+    def count_refused(self, *, reason: str) -> None:
+        self.run(self.world.view.count_refused(reason, now_ms=self.world.now_ms))
+
+    def publish(self, *, name: str, text: str) -> None:
+        self.run(self.world.view.publish(name, text))
 
     # ── workers, leases, time ─────────────────────────────────────────────────
 

@@ -8,24 +8,28 @@ from collections.abc import Iterator, Mapping
 
 from libs.capacity.answers import Observation, Reserved
 from libs.capacity.memory.blocking import bucket_of, group_of
-from libs.capacity.memory.state import SCOPE_OF_CLASS, State, times_passed
+from libs.capacity.memory.entering import is_reserved
+from libs.capacity.memory.state import GATE, SCOPE_OF_CLASS, State, times_passed
 from libs.capacity.rows import Row
 from tests.conformance.view_log import ENDS, Orders
 from tests.conformance.view_world import World
 
 
-def scan(seen: Observation, rows: Mapping[str, Row], orders: Orders, *, shut: bool) -> Iterator[str]:
-    """Every job that may run, in order, looking at one after the other."""
+def scan(seen: Observation, rows: Mapping[str, Row], orders: Orders, *, quarantined: bool) -> Iterator[str]:
+    """Every job of `rows` that may run, in order, looking at one after the other. What is over was caught up with."""
+    shut = seen.shut.keys()
     taken: Counter[str] = Counter({group: len(holders) for group, holders in seen.groups.items()})
     for entry in seen.queue:
-        if entry.reserved:
+        if entry.reserved or entry.job not in rows:
             continue
         row = rows[entry.job]
         if not _scopes(row).isdisjoint(seen.pauses):
             continue
         pool = f"pool:{row.pool}"
-        blocked = any((shut and _is_shut(group)) or taken[group] >= orders.limit(group, row) for group in row.groups)
-        if not blocked and taken[pool] < seen.slots.get(row.pool, 0):
+        blocked = not shut.isdisjoint((*row.groups, *row.gates)) or any(
+            (quarantined and _is_inner(group)) or taken[group] >= orders.limit(group, row) for group in row.groups
+        )
+        if not blocked and pool not in shut and taken[pool] < seen.slots.get(row.pool, 0):
             taken.update([*row.groups, pool])
             yield row.id
 
@@ -35,7 +39,7 @@ def _scopes(row: Row) -> set[str]:
     return own | {f"workflow:{row.workflow}"}
 
 
-def _is_shut(group: str) -> bool:
+def _is_inner(group: str) -> bool:
     return group.partition(":")[0] not in ("user", "project", "pool", "workflows")
 
 
@@ -67,7 +71,7 @@ def _every_queued_job_is_in_one_set(state: State, rows: Mapping[str, Row]) -> No
     unpaused = [
         job
         for job in state.queue
-        if job not in state.reservations and not any(scope in state.paused for scope in state.spots[job].scopes)
+        if not is_reserved(state, job) and not any(scope in state.paused for scope in state.spots[job].scopes)
     ]
     assert sorted(eligible + parked) == sorted(unpaused)
     assert {name for name, members in state.parked.items() if members} == set().union(*state.buckets.values())
@@ -117,19 +121,24 @@ def _nobody_waits_for_a_slot_that_is_free(state: State, orders: Orders) -> None:
 
 
 def _buckets_are_owed_enough(state: State, rows: Mapping[str, Row], orders: Orders) -> None:
-    """Of every bucket, as many eligible jobs go before its first as the group has free slots, debts counted."""
+    """Of every bucket, as many eligible jobs of its pool and class go before its first as the group has free slots,
+    debts counted. Behind a gate that is open nobody is left unowed.
+    """
     for bucket, members in state.parked.items():
         if not members:
             continue
         group, _ = group_of(bucket)
+        owed = state.debts.get(bucket, 0)
+        if group.startswith(GATE):
+            assert group.removeprefix(GATE) in state.shut or owed >= len(members), bucket
+            continue
         first = rows[members.first() or ""]
         free = orders.limit(group, first) - len(state.held.get(group, ()))
         before = [rows[job] for job in state.eligible[first.pool] if (rows[job].score, job) < (first.score, first.id)]
-        standing = sum(group in row.groups for row in before)
-        owed = state.debts.get(bucket, 0)
-        assert _is_shut_still(state, group) or owed == len(members) or standing + owed >= free, bucket
+        standing = sum(group in row.groups and row.class_number == first.class_number for row in before)
+        assert _is_shut_still(state, group) or owed >= len(members) or standing + owed >= free, bucket
 
 
 def _is_shut_still(state: State, group: str) -> bool:
-    """Until the end of the quarantine is noticed."""
-    return bool(state.shut_until_ms and state.unheard) and _is_shut(group)
+    """Until its end is noticed."""
+    return group in state.shut or (bool(state.quarantine_until_ms and state.unheard) and _is_inner(group))

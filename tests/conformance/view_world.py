@@ -17,6 +17,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from libs.capacity.answers import (
+    DeferAnswer,
+    Deferral,
+    Deferred,
     Folded,
     Grant,
     Granted,
@@ -155,6 +158,15 @@ class World:
         asked = Release(job=job, cap=cap, passed_bound=bound, lapse_ms=60_000)
         return await self.view.release(asked, now_ms=self.now_ms)
 
+    async def defer(self, job: str, **details: Any) -> DeferAnswer:
+        asked = {"first_day": TODAY, "per_day": 5, "horizon_days": 30, "lapse_ms": 60_000, **details}
+        return await self.view.defer(Deferral(job=job, user=self.rows[job].user, **asked), now_ms=self.now_ms)
+
+    async def put_off(self, job: str, answer: Deferred) -> None:
+        """A queued job's event that names another day."""
+        off = replace(self.rows[job], status="scheduled", timers={"release": answer.day * DAY_MS})
+        await self.fold(replace(off, quota_day=answer.day, place=None, arrival=None, entered_ms=None))
+
     async def enter(self, job: str, answer: Reserved) -> None:
         """A released job's event."""
         await self.fold(self._placed(replace(self.rows[job], timers={}), answer), passed=answer.passed)
@@ -176,13 +188,13 @@ class World:
 
     # ── jobs that run ─────────────────────────────────────────────────────────
 
-    async def plan(self, limit: int = 20) -> list[str]:
-        planned = await self.look(limit)
+    async def plan(self, limit: int = 20, *, only_class: int | None = None) -> list[str]:
+        planned = await self.look(limit, only_class=only_class)
         assert not planned.more
         return [pick.job for pick in planned.picks]
 
-    async def look(self, limit: int = 20) -> Plan:
-        return await self.view.plan(limit, now_ms=self.now_ms)
+    async def look(self, limit: int = 20, *, only_class: int | None = None) -> Plan:
+        return await self.view.plan(limit, only_class=only_class, now_ms=self.now_ms)
 
     async def plan_all(self) -> None:
         """Until all that is to be parked is parked."""
@@ -220,9 +232,9 @@ class World:
         day = None if refund else known.quota_day
         return await self.fold(let_go(replace(known, status=status, place=None, quota_day=day, timers=due)))
 
-    async def give_back(self, job: str) -> tuple[Grant, ...]:
-        """Back to its old place."""
-        return await self.fold(self._returned(job))
+    async def give_back(self, job: str, *, gates: tuple[str, ...] = ()) -> tuple[Grant, ...]:
+        """Back to its old place; for a provider, behind its gate."""
+        return await self.fold(replace(self._returned(job), gates=gates))
 
     async def ask_to_continue(self, job: str) -> tuple[Grant, ...]:
         timers = {"confirmation": self.now_ms + DAY_MS, "reminder": self.now_ms + DAY_MS // 2}
@@ -254,6 +266,9 @@ class World:
     async def acquire(self, lease: str, *groups: str, owner: str | None = None, **details: Any) -> LeaseAnswer:
         asked = LeaseRequest(lease=lease, groups=groups, owner=owner, **(_PATIENT | details))
         return await self.view.acquire(asked, now_ms=self.now_ms)
+
+    async def shut(self, group: str, for_ms: int) -> tuple[Grant, ...]:
+        return await self.view.shut(group, self.now_ms + for_ms, now_ms=self.now_ms)
 
     async def hold(self, lease: str, *groups: str, owner: str | None = None, **details: Any) -> None:
         answer = await self.acquire(lease, *groups, owner=owner, **details)

@@ -12,15 +12,16 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 from redis.utils import HIREDIS_AVAILABLE
 
-from libs.capacity.answers import Busy, Folded, Granted, HeldLease, LeaseRequest, Reserved, Stale
+from libs.capacity.answers import Busy, Deferred, Folded, Granted, HeldLease, LeaseRequest, Reserved, Stale
 from libs.capacity.errors import ViewLost, ViewMisused, ViewUnavailable
-from libs.capacity.keys import KEYS, VIEW, view_key
+from libs.capacity.keys import KEYS, VIEW, ticket_key, view_key
 from libs.capacity.rows import CLASS_STEP, Change, Pause, Seed, Standing
 from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store import PIPELINE, RedisView
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
-from tests.conformance.view_world import DAY_MS, EPOCH, LEASE_MS, NOW_MS, World, request, row
+from libs.runtime.eventually import eventually
+from tests.conformance.view_world import DAY_MS, EPOCH, LEASE_MS, NOW_MS, TODAY, World, request, row
 
 SHARD = "main"
 
@@ -56,7 +57,7 @@ async def live(world: World) -> None:
     await world.submit("passing", tier="partner", user="bob", project="blog")
     await world.submit("brings", user="cleo", project="mill", groups=("group:mill:db",), limits={"group:mill:db": 2})
     await world.schedule("later")
-    await world.reserve("unseen", user="dora", tier="partner")
+    await world.reserve("unseen", user="dora", tier="partner", per_minute=10)
     await world.reserve("tomorrow", user="dora", per_day=1)
     assert await world.release("later", cap=1) is not None
     await world.plan_all()
@@ -65,6 +66,10 @@ async def live(world: World) -> None:
     await world.acquire("waits inside", "llm:ollama", owner="b:1")
     await world.acquire("waits outside", "llm:ollama", wait_ms=50_000)
     await world.pause("user:cleo")
+    assert isinstance(await world.defer("c", first_day=TODAY + 1), Deferred)
+    await world.shut("llm:gemini", 1_000)
+    await world.view.publish("forecast", "{}")
+    await world.view.count_refused("busy", now_ms=world.now_ms)
 
 
 async def keys_of(client: Redis) -> dict[str, str]:
@@ -104,7 +109,7 @@ async def test_jobs_that_are_over_leave_nothing_but_what_is_said_to_stay(world: 
     await world.view.sweep(now_ms=world.now_ms)
 
     left = {name.rpartition("generation-0:")[2] for name in await keys_of(client)}
-    assert left == {view_key(SHARD), "limits", "defaults", "tiers"}
+    assert left == {view_key(SHARD), "limits", "defaults", "tiers", "published"}
 
 
 async def test_two_shards_on_one_server_know_nothing_of_each_other(world: World, client: Redis) -> None:
@@ -286,6 +291,16 @@ async def test_the_servers_clock_counts_where_no_time_is_passed(view: RedisView,
 
     assert isinstance(answer, Granted)
     assert before_s * 1000 <= answer.expires_ms - 30_000 < (after_s + 1) * 1000
+
+
+async def test_a_ticket_is_worth_nothing_once_its_time_is_over(view: RedisView, client: Redis) -> None:
+    await view.keep_ticket("0" * 64, "{}", ttl_ms=1)
+
+    async def expired() -> bool:
+        return not await client.exists(ticket_key(SHARD, "0" * 64))
+
+    await eventually(expired)
+    assert await view.take_ticket("0" * 64) is None
 
 
 # ── what is told beside the twin ──────────────────────────────────────────────

@@ -42,6 +42,20 @@ async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
     await server.kill()
 
 
+async def read(view: RedisView) -> None:
+    """All that readers ask."""
+    await view.outlooks(["d", "later"])
+    await view.groups()
+    await view.workers()
+    await view.pauses()
+    await view.tiers_queued()
+    await view.published("forecast")
+    await view.refused()
+    await view.due(10)
+    await view.jobs_of("ann")
+    await view.day_used("ann", 20_000)
+
+
 async def test_a_service_may_do_all_that_a_view_needs(connect: Connect) -> None:
     client = connect(1)
     view = RedisView(client, shard="main", epoch=EPOCH)
@@ -56,10 +70,9 @@ async def test_a_service_may_do_all_that_a_view_needs(connect: Connect) -> None:
     await view.forget("c")
     await view.prolong(1_000)
     await view.between("e", before="d")
-    await view.due(10)
-    await view.outlook("d")
-    await view.jobs_of("ann")
-    await view.day_used("ann", 20_000)
+    await read(view)
+    await view.keep_ticket("0" * 64, "{}", ttl_ms=1_000)
+    await view.take_ticket("0" * 64)
     world.later(3_600_000)
     await view.sweep(now_ms=world.now_ms)
     await view.observe(now_ms=world.now_ms)

@@ -273,3 +273,35 @@ async def test_a_crowd_of_random_jobs_is_planned_alike_to_the_end(world: PairWor
             await world.finish(job)
             ended += 1
         await world.alike()
+
+
+async def test_a_crowd_of_all_classes_behind_gates_and_groups_that_shut_is_planned_alike_to_the_end(
+    world: PairWorld,
+) -> None:
+    random = Random(13)
+    await world.worker("w2", pool="gpu", slots=40)
+    rows: list[Row] = []
+    for number in range(300):
+        details = {
+            "groups": tuple(random.sample(GROUPS, random.choice((0, 0, 1, 2)))),
+            "gates": random.choice(((), (), GROUPS[:1], GROUPS[1:])),
+            "pool": random.choice(("default", "default", "gpu")),
+        }
+        each = queued(number, user=f"u{random.randrange(30)}", project=f"p{random.randrange(20)}", **details)
+        rows.append(replace(each, class_number=random.choice((20, 50, 50, 90))))
+    await world.crowd(rows)
+
+    ended = 0
+    while ended < 300:
+        if random.random() < 0.3:
+            await world.shut(random.choice((*GROUPS, "pool:gpu")), random.choice((500, 1_500)))
+        only_class = random.choice((None, 20, 50, 90))
+        plan = await world.look(50, only_class=only_class)
+        await world.dispatch(*(pick.job for pick in plan.picks))
+        await world.view.outlooks([*world.rows][::17], now_ms=world.now_ms)
+        running = sorted(job for job, each in world.rows.items() if each.holder)
+        for job in random.sample(running, (len(running) + 1) // 2):
+            await world.finish(job)
+            ended += 1
+        world.later(400)
+        await world.alike()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from itertools import count
 
@@ -83,6 +84,25 @@ async def test_a_lost_view_is_opened_again_as_it_was() -> None:
     after = await replica.view.observe()
     assert (after.mark.generation, after.mark.applied) == ("a2", 12)
     assert (after.queue, after.groups, after.quotas) == (before.queue, before.groups, before.quotas)
+
+
+async def test_others_have_their_turn_while_a_view_is_made_of_many_jobs() -> None:
+    replica = Replica(MemoryStore())
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    replica.folder.take(logged([event for n in range(1200) for event in life_of(f"job-{n}", "queued")]))
+    other = asyncio.create_task(take_turns())
+    await replica.folder.rebuild()
+    other.cancel()
+
+    assert turns >= 3
+    assert await replica.mark() == ("a1", 1200)
 
 
 async def test_a_view_of_another_log_is_opened_again() -> None:

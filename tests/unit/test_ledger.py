@@ -12,16 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_contracts import Event, Status, UnknownEvent, Writer
-from headgate_contracts.events import Group, LimitSet, QueuePaused, QueueResumed, SchedulerCommitted
+from headgate_contracts import Event, Status, UnknownEvent, Writer, advance, fold
+from headgate_contracts.events import (
+    Act,
+    Group,
+    LeaseReleased,
+    LimitSet,
+    QueuePaused,
+    QueueResumed,
+    SchedulerCommitted,
+)
 from libs.capacity.ledger import Ledger
-from libs.capacity.rows import Change, Pause, Resume, SetLimit
-from libs.capacity.snapshot import SnapshotUnusable, dump, load
+from libs.capacity.rows import Change, FreeLease, Pause, Resume, SetLimit
+from libs.capacity.snapshot import SnapshotUnusable, dump, load, picture_of
 from libs.policy import Policy
-from tests.fixtures.lives import event_id, life_of, queued, submission, wander
+from tests.fixtures.lives import event_id, life_of, queued, step, submission, wander
 
 POLICY = Policy()
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
+KNOWN = ("jobs", "passed", "orders", "forced", "days", "turns", "learned", "phases", "places")
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ def folded(events: Iterable[object]) -> tuple[Ledger, list[Change]]:
     return ledger, [ledger.apply(record) for record in logged(events)]
 
 
-def act(data: LimitSet | QueuePaused | QueueResumed) -> Event[LimitSet | QueuePaused | QueueResumed]:
+def act(data: Act) -> Event[Act]:
     return Event(event_id(data.about(), data.type_name()), Writer.ADMISSION, T0, data)
 
 
@@ -131,6 +140,46 @@ def test_a_submission_sets_a_limit_only_where_none_is_set(group: str, sets: bool
     assert ledger.orders.limits == ({group: 7} if sets else {})
 
 
+@pytest.mark.parametrize(
+    ("group", "lease", "forced"),
+    [
+        ("user:user-1", "job-1:1", {"job-1": "olga"}),
+        ("pool:default", "job-1:1", {"job-1": "olga"}),
+        ("user:user-2", "job-1:1", {}),
+        ("user:user-1", "job-1:2", {}),
+        ("llm:ollama", "lease-1", {}),
+    ],
+)
+def test_a_forced_release_names_an_attempt_that_runs_and_holds_the_group(
+    group: str, lease: str, forced: dict[str, str]
+) -> None:
+    release = act(LeaseReleased(group=group, lease=lease, by="olga"))
+
+    ledger, changes = folded([*life_of("job-1", "queued dispatched started"), release])
+
+    assert ledger.forced == forced
+    assert changes[-1].order == FreeLease(group, lease)
+
+
+def test_an_attempt_that_is_over_is_forced_no_more() -> None:
+    life = life_of("job-1", "queued dispatched started given_back:forced dispatched")
+    release = act(LeaseReleased(group="user:user-1", lease="job-1:1", by="olga"))
+
+    ledger, _ = folded([*life[:3], release, *life[3:]])
+
+    assert ledger.forced == {}
+
+
+def test_a_job_given_back_for_a_provider_waits_at_its_gate_until_it_starts() -> None:
+    life = life_of("job-1", "queued dispatched started scaffold")
+    job = fold(life)
+    back = step(job, "given_back:provider", provider="openai")
+
+    _, changes = folded([*life, back, step(advance(job, back), "dispatched")])
+
+    assert [change.row and change.row.gates for change in changes[-3:]] == [(), ("llm:openai",), ()]
+
+
 def test_a_commit_changes_nothing_but_the_sequence() -> None:
     link = Event(event_id("c"), Writer.SCHEDULER, T0, SchedulerCommitted(shard="0", leader="s1", jobs=("job-1",)))
 
@@ -165,8 +214,23 @@ def test_a_snapshot_and_the_rest_of_the_log_are_the_whole_log(seed: int, cut: in
     for record in records[cut:]:
         resumed.apply(record)
 
-    assert (resumed.jobs, resumed.passed, resumed.orders) == (whole.jobs, whole.passed, whole.orders)
+    for name in KNOWN:
+        assert getattr(resumed, name) == getattr(whole, name), name
     assert list(resumed.seeds()) == list(whole.seeds())
+
+
+def test_what_is_folded_while_a_snapshot_is_written_down_is_not_in_it() -> None:
+    """It is written in a thread: what it shares with the ledger must not change."""
+    pause = act(QueuePaused(scope="user:u1", by="olga", reason="too loud"))
+    records = logged([*(queued(f"job-{number}") for number in range(3)), pause])
+    ledger = Ledger(POLICY)
+    ledger.apply(records[0])
+
+    picture, before = picture_of(ledger, epoch="E"), dump(ledger, epoch="E")
+    for record in records[1:]:
+        ledger.apply(record)
+
+    assert picture.encode() == before != dump(ledger, epoch="E")
 
 
 def test_a_snapshot_of_another_log_is_refused() -> None:

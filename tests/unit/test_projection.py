@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from headgate_contracts import Priority, Tier
+from headgate_contracts import Priority, Tier, advance
 from headgate_contracts.events import Group
 from libs.capacity.projection import defaults_of, epoch_ms, groups_of, row_of
 from libs.policy import Policy
-from tests.fixtures.lives import STARTED_AT, job_after, submission
+from tests.fixtures.lives import STARTED_AT, job_after, step, submission
 
 POLICY = Policy()
 HOUR_MS = 3_600_000
@@ -63,6 +63,8 @@ def test_a_job_needs_its_users_and_projects_slots_then_those_it_asks_for() -> No
         ("queued", {"submission": submission(priority=Priority.HIGH)}, {}),
         ("queued", {"submission": submission(queue_ttl_s=60)}, {"age": at(1) + HOUR_MS, "queue_ttl": at(61)}),
         ("queued reprioritized:aged", {}, {"age": at(2) + HOUR_MS}),
+        ("queued moved:spaced", {}, {"age": at(1) + HOUR_MS}),
+        ("queued dispatched given_back:lost", {}, {"age": at(3) + HOUR_MS}),
         ("queued dispatched", {}, {}),
         ("queued cancelled", {}, {"forget": at(2) + 24 * HOUR_MS}),
     ],
@@ -71,6 +73,13 @@ def test_what_is_due_about_a_job(story: str, details: dict[str, Any], timers: di
     row = row_of(job_after(story, **details), POLICY)
 
     assert dict(row.timers) == timers
+
+
+def test_a_job_that_was_given_another_class_waits_its_hour_there() -> None:
+    job = job_after("queued")
+    lower = advance(job, step(job, "reprioritized:operator", to=Priority.LOW))
+
+    assert dict(row_of(lower, POLICY).timers) == {"age": at(2) + HOUR_MS}
 
 
 def test_a_question_reminds_twice_and_then_ends() -> None:

@@ -7,7 +7,7 @@ import pytest
 from redis import exceptions as client
 
 from libs.capacity.errors import ViewError, ViewLost, ViewMisused, ViewUnavailable
-from libs.capacity.keys import KEYS, generation_of, lead_key, view_key
+from libs.capacity.keys import KEYS, generation_of, lead_key, ticket_key, view_key
 from libs.capacity.store_client import access_rules, open_client
 from libs.capacity.store_errors import TRANSLATIONS, translate, translated
 
@@ -58,6 +58,7 @@ def test_a_key_says_whose_it_is() -> None:
     assert view_key("main") == "{hg:main}:view"
     assert generation_of(view_key("main")) is None
     assert generation_of(lead_key("main")) is None
+    assert generation_of(ticket_key("main", "0" * 64)) is None
     assert generation_of("{hg:main}:01JB:queue") == "01JB"
     assert generation_of("{hg:main}:01JB:held:user:ann") == "01JB"
 

@@ -2,7 +2,8 @@
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 lease, 4 groups (JSON list), 5 owner (<job>:<attempt>, or empty: outside any job),
 --            6 how long it is held unless extended (ms), 7 how long to wait (ms; 0: not at all), 8 where a grant is sent to
---   GIVES    granted, ends (ms) · waits, group, how many go before · full, group, limit, active · not_yours
+--   GIVES    granted, ends (ms) · waits, group, how many go before, until when it is shut (ms) · full, group, limit, active,
+--            until when it is shut (ms) · not_yours
 --   KEEPS    first come, first served, and nothing is held while waiting; asked twice it is the same lease or the same wait.
 --            A group that the owner's job holds is not taken again.
 -- include: head.lua
@@ -12,7 +13,7 @@ local lease, owner, ttl, wait_ms = ARGV[3], ARGV[5], tonumber(ARGV[6]), tonumber
 
 local function waits()
   local group = redis.call('HGET', key('waiter', lease), 'at')
-  return { 'waits', group, redis.call('ZRANK', key('waiters', group), lease) }
+  return { 'waits', group, redis.call('ZRANK', key('waiters', group), lease), shutting.ends_of(group) or false }
 end
 
 local function wait_for(group, groups)
@@ -39,7 +40,7 @@ local function take()
   if not full then
     return { 'granted', leases.hold(lease, groups, owner, ttl) }
   elseif wait_ms <= 0 then
-    return { 'full', full, limits.of(full), limits.active(full) }
+    return { 'full', full, limits.of(full), limits.active(full), shutting.ends_of(full) or false }
   end
   return wait_for(full, groups)
 end

@@ -1,10 +1,10 @@
 -- Says who may run now, in order.
 --   KEYS[1]  the shard's view
---   ARGV     1 epoch, 2 now (ms or empty), 3 how many at most
+--   ARGV     1 epoch, 2 now (ms or empty), 3 how many at most, 4 only jobs of this class (empty: all)
 --   GIVES    how far the view is folded · jobs and their seq · groups and the limits counted with · pools and their slots ·
 --            1 where the looks of one call ran out before the queue did
---   KEEPS    picks are what a walk over the whole unpaused queue would pick; nobody is given anything. A job found blocked
---            is parked, once per time it became eligible, and what it stood for is owed to those parked behind.
+--   KEEPS    picks are what a walk over the whole unpaused queue, or that class of it, would pick; nobody is given anything. A
+--            job found blocked is parked, once per time it became eligible, and what it stood for is owed to those parked behind.
 -- include: head.lua
 -- include: time.lua
 -- use: payment
@@ -14,8 +14,13 @@ local limit = tonumber(ARGV[3])
 
 local picks, counted_with, slots = {}, {}, {}
 local all, free, counted = {}, {}, {} -- pool → slots, those free of them; group → active
-local picked, picked_in = {}, {} -- group → picks, pool → group → picks
-local ahead, cursor = {}, { score = '-inf', id = '' } -- pool → the next eligible ones; the last one looked at
+local picked, standing = {}, {} -- group → picks; pool and class → group → those that stand for a slot: picked or passed over
+local ahead, cursor, last = {}, { score = '-inf', id = '' }, '+inf' -- pool → the next eligible ones; the last one looked at
+
+local function keep_to(class)
+  local from, above = queue.scores_of(class)
+  cursor.score, last = string.format('%.0f', from), string.format('(%.0f', above)
+end
 
 local function count_free_slots()
   local paused = redis.call('HLEN', key('paused')) > 0
@@ -25,7 +30,7 @@ local function count_free_slots()
   for _, pool in ipairs(redis.call('HKEYS', key('slots'))) do
     if not paused or redis.call('HEXISTS', key('paused'), 'pool:' .. pool) == 0 then
       all[pool] = limits.slots_of(pool)
-      free[pool] = all[pool] - limits.active('pool:' .. pool)
+      free[pool] = shutting.ends_of('pool:' .. pool) and 0 or all[pool] - limits.active('pool:' .. pool)
     end
   end
 end
@@ -34,7 +39,7 @@ end
 local function read_ahead(pool)
   local found, from, page = { more = true }, 0, nil
   repeat
-    page = redis.call('ZRANGEBYSCORE', key('eligible', pool), cursor.score, '+inf', 'WITHSCORES', 'LIMIT', from, AHEAD)
+    page = redis.call('ZRANGEBYSCORE', key('eligible', pool), cursor.score, last, 'WITHSCORES', 'LIMIT', from, AHEAD)
     for at = #page - 1, 1, -2 do
       if page[at + 1] ~= cursor.score or page[at] > cursor.id then
         found[#found + 1] = { id = page[at], score = page[at + 1], number = tonumber(page[at + 1]) }
@@ -67,35 +72,53 @@ local function next_eligible()
   return first, first_pool
 end
 
--- The first of the row's groups that is full where these picks are taken as running.
-local function full_with(row, picks_by_group)
+local function is_full_with(group, row, taken)
+  counted[group] = counted[group] or limits.active(group)
+  return shutting.ends_of(group) ~= nil or quarantine.shuts(group)
+    or counted[group] + (taken[group] or 0) >= limits.of(group, row.tier)
+end
+
+-- The first of the row's groups that is full where these are taken as running, or of its gates that is shut.
+local function full_with(row, taken)
   limits.expect(row.groups)
   for _, group in ipairs(row.groups) do
-    counted[group] = counted[group] or limits.active(group)
-    if quarantine.shuts(group) or counted[group] + (picks_by_group[group] or 0) >= limits.of(group, row.tier) then
+    if is_full_with(group, row, taken) then
       return group
     end
   end
+  for _, gate in ipairs(row.gates or {}) do
+    if shutting.ends_of(gate) then
+      return shutting.gate(gate)
+    end
+  end
   return nil
+end
+
+local function own_of(row)
+  local name = row.pool .. '/' .. row.class
+  standing[name] = standing[name] or {}
+  return standing[name]
+end
+
+local function add_one(counts, groups)
+  for _, group in ipairs(groups) do
+    counts[group] = (counts[group] or 0) + 1
+  end
 end
 
 local function pick(id, row, seq)
   picks[#picks + 1] = { id, tonumber(seq) }
   free[row.pool] = free[row.pool] - 1
   slots[row.pool] = all[row.pool]
-  local own = picked_in[row.pool] or {}
-  picked_in[row.pool] = own
+  add_one(picked, row.groups)
+  add_one(own_of(row), row.groups)
   for _, group in ipairs(row.groups) do
-    picked[group], own[group] = (picked[group] or 0) + 1, (own[group] or 0) + 1
     counted_with[group] = limits.of(group, row.tier)
   end
 end
 
--- It stood for a slot in its other groups: whoever may have that is to be on the walk before it goes on.
-local function park_found(id, row, group, looks)
-  queue.leave(id, row, 'eligible', true)
-  queue.set_spot(id, queue.park(id, row, group))
-  debts.owe_groups(row.groups, debts.bucket_of(group, row))
+-- Whoever is owed a look is to be on the walk before it goes on.
+local function pay(looks)
   if redis.call('EXISTS', key('debtors')) == 0 then
     return looks, false
   end
@@ -103,7 +126,28 @@ local function park_found(id, row, group, looks)
   return payment.pay(looks)
 end
 
--- Only picks of its own pool stand for it: those of another may come to nothing, as that pool's slots may.
+-- It stood for a slot in its other groups, which another may have.
+local function park_found(id, row, group, looks)
+  queue.leave(id, row, 'eligible', true)
+  queue.set_spot(id, queue.park(id, row, group))
+  debts.owe_groups(row.groups, debts.bucket_of(group, row))
+  return pay(looks)
+end
+
+-- It goes on standing for its slots and takes none in this walk: another may have those that picks have not filled.
+local function pass_over(row, looks)
+  local unfilled = {}
+  for _, group in ipairs(row.groups) do
+    if not is_full_with(group, row, picked) then
+      unfilled[#unfilled + 1] = group
+    end
+  end
+  add_one(own_of(row), row.groups)
+  debts.owe_groups(unfilled)
+  return pay(looks)
+end
+
+-- Only those of its own pool and class stand for it: picks of another may come to nothing.
 local function look_at(id, looks)
   local job = redis.call('HMGET', key('job', id), 'shape', 'seq')
   local row = cjson.decode(job[1])
@@ -111,11 +155,11 @@ local function look_at(id, looks)
     pick(id, row, job[2])
     return looks, false
   end
-  local group = full_with(row, picked_in[row.pool] or {})
-  if not group then
-    return looks, false
+  local group = full_with(row, own_of(row))
+  if group then
+    return park_found(id, row, group, looks)
   end
-  return park_found(id, row, group, looks)
+  return pass_over(row, looks)
 end
 
 -- GIVES whether it stopped before it had seen all there is.
@@ -145,6 +189,9 @@ catch_up.all()
 grants.tell_later()
 local _, unpaid = payment.pay(LOOKS)
 if not unpaid then
+  if ARGV[4] ~= '' then
+    keep_to(ARGV[4])
+  end
   count_free_slots()
   unpaid = walk(LOOKS)
 end

@@ -29,4 +29,5 @@ redis.call('ZREM', key('room'), id)
 local row = cjson.decode(job[2])
 local entry = { user = row.user, project = row.project, workflow = row.workflow, pool = row.pool, class = row.class,
   priority = row.priority, boost = row.boost, day = row.quota_day, of_row = true }
-return answer(places.hold(id, entry, bound, lapses))
+places.hold(id, places.land(id, entry, bound), lapses)
+return answer(entry)

@@ -1,16 +1,19 @@
 -- Holds a place in the queue and a place of a day for a job that is about to be appended, all or none.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 JSON: id, user, project, workflow, pool, class, priority, boost, takes_day, later,
---            first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms
---   GIVES    known, status, seq · reserved, arrival, place, passed, position, day · deferred, day · horizon_full, last day ·
---            busy, queued, slots · share_full, held
---   KEEPS    asked twice it is the same reservation; nothing is held where the answer is a refusal
+--            first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms, per_minute (or none),
+--            dry (or none)
+--   GIVES    known, status, seq · reserved, arrival, place, passed, position, day · deferred, day · too_fast, for how long (ms) ·
+--            horizon_full, last day · busy, queued, slots · share_full, held
+--   KEEPS    asked twice it is the same reservation; nothing is held or counted where the answer is a refusal, or dry
 -- include: head.lua
 -- include: time.lua
 -- use: places
-local DAY_MS = 86400000
+-- use: days
+local MINUTE_MS = 60000 -- how much of their time a user may spend ahead: a minute's reservations at once
 local ask = cjson.decode(ARGV[3])
-local lapses, today = now + ask.lapse_ms, math.floor(now / DAY_MS)
+local lapses, today = now + ask.lapse_ms, days.today()
+local last_day = today + ask.horizon_days
 
 local function answer(held)
   if held.place then
@@ -19,13 +22,13 @@ local function answer(held)
   return { 'deferred', held.day }
 end
 
-local function free_day()
-  for day = math.max(today, ask.first_day), today + ask.horizon_days do
-    if redis.call('SCARD', key('quota', ask.user, day)) < ask.per_day then
-      return day
-    end
+-- Up to when the user's time is spent, this reservation too. Each costs its part of a minute.
+local function spent_with_this()
+  if not ask.per_minute then
+    return now
   end
-  return nil
+  local spent = tonumber(redis.call('ZSCORE', key('spent'), ask.user) or now)
+  return math.max(now, spent) + math.max(1, math.floor(MINUTE_MS / ask.per_minute))
 end
 
 local function live_slots()
@@ -36,9 +39,12 @@ local function live_slots()
   return slots
 end
 
-local function hold_day(day)
+local function count(day)
   if day then
     redis.call('SADD', key('quota', ask.user, day), ask.id)
+  end
+  if ask.per_minute then
+    redis.call('ZADD', key('spent'), spent_with_this(), ask.user)
   end
 end
 
@@ -51,18 +57,28 @@ local job = redis.call('HMGET', key('job', ask.id), 'status', 'seq', 'reservatio
 if job[1] then
   return { 'known', job[1], tonumber(job[2]) }
 elseif job[3] then
-  redis.call('ZADD', key('lapses'), lapses, ask.id)
+  if not ask.dry then
+    redis.call('ZADD', key('lapses'), lapses, ask.id)
+  end
   return answer(cjson.decode(job[3]))
 end
 
-local day = ask.takes_day and free_day() or nil
+local early_ms = spent_with_this() - now - MINUTE_MS
+if early_ms > 0 then
+  return { 'too_fast', early_ms }
+end
+
+local first_day = math.max(today, ask.first_day)
+local day = ask.takes_day and days.first_free(ask.user, first_day, last_day, ask.per_day) or nil
 if ask.takes_day and not day then
-  return { 'horizon_full', today + ask.horizon_days }
+  return { 'horizon_full', last_day }
 elseif not day and ask.later then
-  return { 'deferred', math.max(today, ask.first_day) }
+  return { 'deferred', first_day }
 elseif day and (ask.later or day > today) then
-  hold_day(day)
-  reservations.keep(ask.id, entry(day), lapses)
+  if not ask.dry then
+    count(day)
+    reservations.keep(ask.id, entry(day), lapses)
+  end
   return { 'deferred', day }
 end
 
@@ -72,5 +88,9 @@ if redis.call('EXISTS', key('room')) == 1 or queued >= ask.cap then
 elseif held >= ask.user_share then
   return { 'share_full', held }
 end
-hold_day(day)
-return answer(places.hold(ask.id, entry(day), ask.passed_bound, lapses))
+local landed = places.land(ask.id, entry(day), ask.passed_bound)
+if not ask.dry then
+  count(day)
+  places.hold(ask.id, landed, lapses)
+end
+return answer(landed)

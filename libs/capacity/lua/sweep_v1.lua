@@ -9,6 +9,7 @@
 -- use: reservations
 -- use: catch_up
 -- use: workers
+-- use: refusals
 local lapsed = redis.call('ZRANGEBYSCORE', key('lapses'), '-inf', now)
 for _, id in ipairs(lapsed) do
   local job = redis.call('HMGET', key('job', id), 'reservation', 'shape')
@@ -17,6 +18,8 @@ for _, id in ipairs(lapsed) do
     redis.call('DEL', key('job', id))
   end
 end
+redis.call('ZREMRANGEBYSCORE', key('spent'), '-inf', now)
+refusals.forget_old()
 catch_up.all()
 local gone = redis.call('ZRANGEBYSCORE', key('workers'), '-inf', now)
 for _, worker in ipairs(gone) do

@@ -2,10 +2,11 @@
 
 view.py      the interface, and what a store holds between two generations
 life.py      begin, seed, open, fold: what a row or an order changes
-places.py    the queue: reservations, release, where a job lands, days and room
+entering.py  who may enter: reservations, release, days, room, each user's pace
+places.py    the queue: where a job lands, who stands where
 blocking.py  eligible jobs, buckets of blocked ones, debts
 planning.py  the walk that picks who may run
-slots.py     holders, leases, waiters, quarantine
+slots.py     holders, leases, waiters, what is shut
 workers.py   heartbeats and the sweep
 reading.py   what readers are told
 state.py     all that is held, and the limits

@@ -4,16 +4,17 @@
       └── a group is full ─────────────────────────────────▲   │ a slot comes free: a debt; `pay` looks at the first
                   eligible:<pool> ◄────────────────────────────┘
 
-Keeps the rule: of every bucket with parked jobs, at least as many eligible jobs of its group and pool go before its
-first as the group has free slots, debts counted. So whoever walks the eligible ones misses nobody. Buckets are per
-pool, as an eligible job whose pool has no free slot must not stand for one that could run elsewhere.
+Keeps the rule: of every bucket with parked jobs, at least as many eligible jobs of its group, pool and class go before
+its first as the group has free slots, debts counted. So whoever walks the eligible ones misses nobody. Buckets are per
+pool, as an eligible job whose pool has no free slot must not stand for one that could run elsewhere; and per class, as
+a starving class is planned by itself. What a gate blocks has a bucket of its own: it waits for no slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from libs.capacity.memory.state import State, is_full, limit_of
+from libs.capacity.memory.state import GATE, State, is_full, limit_of
 from libs.capacity.rows import Row
 
 LOOKS = 1_000  # at parked or eligible jobs in one call, so that no call blocks the others
@@ -21,8 +22,8 @@ NOBODY: Mapping[str, int] = {}
 
 
 def first_full(state: State, row: Row, *, now_ms: int, picked: Mapping[str, int] = NOBODY) -> str | None:
-    """The group that blocks the row, where the jobs in `picked` are taken as running."""
-    for group in row.groups:
+    """The group that blocks the row, or `shut:` and the gate that does; the jobs in `picked` are taken as running."""
+    for group in (*row.groups, *(f"{GATE}{gate}" for gate in row.gates)):
         if is_full(state, group, tier=row.tier, now_ms=now_ms, picked=picked.get(group, 0)):
             return group
     return None
@@ -50,9 +51,9 @@ def leave(state: State, row: Row, *, takes_slots: bool) -> None:
 
 
 def bucket_of(row: Row, group: str) -> str:
-    """Jobs of one bucket are blocked alike: by one limit, in one pool."""
+    """Jobs of one bucket are blocked alike: by one limit, in one pool, in one class."""
     tier = f"/{row.tier}" if group.startswith("project:") else ""
-    return f"{group}{tier}@{row.pool}"
+    return f"{group}{tier}@{row.pool}/{row.class_number}"
 
 
 def group_of(bucket: str) -> tuple[str, str | None]:

@@ -10,15 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from libs.capacity.answers import Folded, Grant, Stale
 from libs.capacity.memory import slots
 from libs.capacity.memory.blocking import enter, leave, limits_of, owe_raises
-from libs.capacity.memory.places import (
-    RELEASABLE,
-    cancel_reservation,
-    give_day,
-    join,
-    quit_queue,
-    spot_of,
-    take_day,
-)
+from libs.capacity.memory.entering import RELEASABLE, cancel_reservation, give_day, take_day
+from libs.capacity.memory.places import join, quit_queue, spot_of
 from libs.capacity.memory.state import SCOPE_OF_CLASS, State, is_paused, named_default
 from libs.capacity.rows import CLASS_STEP, Change, FreeLease, Order, Pause, Resume, Row, Seed, SetLimit, Standing
 
@@ -52,7 +45,7 @@ def open_(state: State, *, quarantine_ms: int, now_ms: int) -> None:
         return
     state.is_open = True
     if state.running and quarantine_ms > 0:
-        state.shut_until_ms = now_ms + quarantine_ms
+        state.quarantine_until_ms = now_ms + quarantine_ms
         state.unheard = set(state.running)
 
 
@@ -219,5 +212,5 @@ def prolong(state: State, by_ms: int) -> None:
             ending.add(name, end_ms + by_ms)
     for name in state.leases:
         slots.extend(state, name, end_ms=int(state.ends.score(name) or 0))
-    if state.shut_until_ms:
-        state.shut_until_ms += by_ms
+    if state.quarantine_until_ms:
+        state.quarantine_until_ms += by_ms

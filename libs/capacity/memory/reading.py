@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections import Counter
+from itertools import compress, islice
 from math import inf
 
 from libs.capacity.answers import (
@@ -14,12 +15,26 @@ from libs.capacity.answers import (
     Outlook,
     QueueEntry,
     ViewMark,
+    WorkerStatus,
 )
+from libs.capacity.memory.entering import RELEASABLE, is_reserved
 from libs.capacity.memory.places import position
 from libs.capacity.memory.slots import job_of
 from libs.capacity.memory.sorted_set import SortedSet
-from libs.capacity.memory.state import State, active, is_shut, limit_of, live_pools, slots_of, times_passed
-from libs.capacity.rows import Row
+from libs.capacity.memory.state import (
+    GATE,
+    SCOPE_OF_CLASS,
+    State,
+    Worker,
+    active,
+    is_quarantined,
+    limit_of,
+    live_pools,
+    shut_until,
+    slots_of,
+    times_passed,
+)
+from libs.capacity.rows import Pause, Row
 
 
 def mark(state: State) -> ViewMark:
@@ -44,34 +59,44 @@ def _lease_due(state: State, holder: str) -> Due:
 
 def outlook(state: State, job: str, *, now_ms: int) -> Outlook | None:
     row = state.rows.get(job)
-    if row is None or row.place is None:
+    if row is None or (row.place is None and row.status not in RELEASABLE):
         return None
-    spot = state.spots[job]
-    first, *rest = spot.scopes
-    scopes = (
-        ("all", first, f"pool:{row.pool}", *rest)
-        if first.startswith("priority:")
-        else ("all", f"pool:{row.pool}", first, *rest)
-    )
+    spot = None if row.place is None else state.spots[job]
     return Outlook(
-        position=position(state, spot),
+        position=spot and position(state, spot),
+        score=spot and spot.score,
         passed=times_passed(state, job),
-        score=spot.score,
-        pauses=tuple(scope for scope in scopes if scope in state.paused),
+        room=job in state.room,
+        pauses=tuple(state.paused[scope] for scope in _scopes(row) if scope in state.paused),
         obstacles=_obstacles(state, row, now_ms=now_ms),
         pool_slots=slots_of(state, row.pool, now_ms),
         pool_active=active(state, f"pool:{row.pool}", now_ms),
-        quarantined=any(is_shut(state, group, now_ms) for group in row.groups),
+        quarantined=any(is_quarantined(state, group, now_ms) for group in row.groups),
     )
+
+
+def _scopes(row: Row) -> tuple[str, ...]:
+    """All that can pause it, the widest first."""
+    own = (f"pool:{row.pool}", f"user:{row.user}", f"project:{row.project}", f"workflow:{row.workflow}")
+    return ("all", SCOPE_OF_CLASS.get(row.class_number, ""), *own)
 
 
 def _obstacles(state: State, row: Row, *, now_ms: int) -> tuple[Obstacle, ...]:
-    counted = (
-        (group, limit_of(state, group, tier=row.tier, now_ms=now_ms), active(state, group, now_ms))
-        for group in row.groups
-    )
-    return tuple(
-        Obstacle(group, limit, count, _full_since(state, group)) for group, limit, count in counted if count >= limit
+    """Groups that have no slot for it or are shut, and gates that are."""
+    found = [_obstacle(state, group, row, now_ms=now_ms) for group in dict.fromkeys((*row.groups, *row.gates))]
+    blocks = (each.until_ms or (each.group in row.groups and each.active >= each.limit) for each in found)
+    return tuple(compress(found, blocks))
+
+
+def _obstacle(state: State, group: str, row: Row, *, now_ms: int) -> Obstacle:
+    holders = _holders(state, group, now_ms)
+    return Obstacle(
+        group=group,
+        limit=limit_of(state, group, tier=row.tier, now_ms=now_ms),
+        active=len(holders),
+        since_ms=_full_since(state, group),
+        holders=tuple(_holder(state, holder) for holder in holders),
+        until_ms=shut_until(state, group, now_ms),
     )
 
 
@@ -83,14 +108,54 @@ def _full_since(state: State, group: str) -> int | None:
 
 def group(state: State, name: str, *, now_ms: int) -> GroupStatus:
     holders = _holders(state, name, now_ms)
+    buckets = (*state.buckets.get(name, ()), *state.buckets.get(f"{GATE}{name}", ()))
     return GroupStatus(
         group=name,
         limit=limit_of(state, name, tier=None, now_ms=now_ms),
         active=len(holders),
         waiting=len(state.waiters.get(name, ())),
-        parked=sum(len(state.parked[bucket]) for bucket in state.buckets.get(name, ())),
+        parked=sum(len(state.parked[bucket]) for bucket in buckets),
         holders=tuple(_holder(state, holder) for holder in holders),
+        shut_until_ms=shut_until(state, name, now_ms),
     )
+
+
+def groups(state: State, *, now_ms: int) -> tuple[str, ...]:
+    """Every group that somebody has set a limit of, holds, waits for or is blocked by."""
+    named = {name for name in state.defaults if "/" not in name and name != "group"}
+    pools = {f"pool:{pool}" for pool in live_pools(state, now_ms) if slots_of(state, pool, now_ms)}
+    held = {group for group in state.held if active(state, group, now_ms)}
+    waited = {group for group, waiters in state.waiters.items() if waiters}
+    blocking = {group.removeprefix(GATE) for group, buckets in state.buckets.items() if buckets}
+    shut = {group for group in state.shut if shut_until(state, group, now_ms)}
+    return tuple(sorted(named | pools | held | waited | blocking | shut | state.limits.keys()))
+
+
+def workers(state: State, *, now_ms: int) -> tuple[WorkerStatus, ...]:
+    """Those that are not silent, by name."""
+    until = {name: int(end_ms) for end_ms, name in state.expiries.entries() if end_ms > now_ms}
+    return tuple(_worker(state, name, state.workers[name], until_ms=until[name]) for name in sorted(until))
+
+
+def _worker(state: State, name: str, worker: Worker, *, until_ms: int) -> WorkerStatus:
+    return WorkerStatus(
+        worker=name,
+        pool=worker.pool,
+        slots=worker.slots,
+        draining=worker.draining,
+        heard_ms=worker.heard_ms,
+        until_ms=until_ms,
+        holders=tuple(holder for holder in worker.holders if holder in state.running),
+    )
+
+
+def pauses(state: State) -> tuple[Pause, ...]:
+    return tuple(state.paused[scope] for scope in sorted(state.paused))
+
+
+def tiers_queued(state: State) -> dict[str, int]:
+    """Of the jobs of the log: a reservation is none yet."""
+    return dict(Counter(state.rows[job].tier for job in state.queue if not is_reserved(state, job)))
 
 
 def _holders(state: State, group: str, now_ms: int) -> list[str]:
@@ -104,9 +169,10 @@ def _holder(state: State, name: str) -> Holder:
     expires_ms = int((state.ends if lease else state.running).score(name) or 0)
     owner = lease.owner if lease else name
     if owner is None:
-        return Holder(name, None, None, None, since_ms, expires_ms)
+        return Holder(name, None, None, None, None, since_ms, expires_ms)
     job, attempt = _holder_parts(owner)
-    return Holder(name, job, attempt, state.rows[job].worker, since_ms, expires_ms)
+    row = state.rows[job]
+    return Holder(name, job, attempt, row.user, row.worker, since_ms, expires_ms)
 
 
 def _holder_parts(holder: str) -> tuple[str, int]:
@@ -124,7 +190,7 @@ def jobs_of(state: State, user: str, *, before: int | None, count: int) -> tuple
 def queue(state: State, *, offset: int, count: int | None) -> tuple[QueueEntry, ...]:
     stop = None if count is None else offset + count
     return tuple(
-        QueueEntry(job=job, score=int(score), reserved=job in state.reservations, passed=times_passed(state, job))
+        QueueEntry(job=job, score=int(score), reserved=is_reserved(state, job), passed=times_passed(state, job))
         for score, job in state.queue.entries(offset, stop)
     )
 
@@ -150,6 +216,10 @@ def observe(state: State, *, now_ms: int) -> Observation:
         eligible=_in_order(state.eligible),
         parked=_in_order(state.parked),
         debts=dict(state.debts),
+        lapses=_scores(state.lapses),
+        spent=_scores(state.spent),
+        shut=_scores(state.shut),
+        published=dict(state.published),
     )
 
 

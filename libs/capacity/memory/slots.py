@@ -1,7 +1,8 @@
 """Slots of groups: held by running jobs until the log says otherwise, by leases until they end, and waited for.
 
-Owns holders, leases and waiters. A slot that comes free goes to the group's waiters first, in order, then to the jobs
-that the group blocks. Whoever waits holds nothing: a waiter stands in line for the first of its groups that is full.
+Owns holders, leases, waiters and what is shut. A slot that comes free goes to the group's waiters first, in order, then
+to the jobs that the group blocks. Whoever waits holds nothing: a waiter stands in line for the first of its groups that
+is full.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import inf
 
 from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, NotYours, Waits
 from libs.capacity.memory.blocking import owe_all, owe_groups
-from libs.capacity.memory.state import Lease, State, Waiter, active, is_full, is_inner, limit_of
+from libs.capacity.memory.state import GATE, Lease, State, Waiter, active, is_full, is_inner, limit_of, shut_until
 from libs.capacity.rows import Row
 
 Freed = Counter[str]  # group → slots
@@ -72,7 +73,7 @@ def acquire(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
     if request.lease in state.leases:
         return Granted(request.lease, _end_of(state, request.lease))
     if request.lease in state.waiting:
-        return _waits(state, request.lease)
+        return _waits(state, request.lease, now_ms=now_ms)
     return _acquire_anew(state, request, now_ms=now_ms)
 
 
@@ -87,9 +88,10 @@ def _acquire_anew(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseA
         hold(state, request.lease, Lease(groups, request.owner, request.ttl_ms, now_ms), end_ms=now_ms + request.ttl_ms)
         return Granted(request.lease, now_ms + request.ttl_ms)
     if request.wait_ms <= 0:
-        return Full(full, limit_of(state, full, tier=None, now_ms=now_ms), active(state, full, now_ms))
+        limit, until_ms = limit_of(state, full, tier=None, now_ms=now_ms), shut_until(state, full, now_ms)
+        return Full(full, limit, active(state, full, now_ms), until_ms)
     _wait(state, request, groups, full, now_ms=now_ms)
-    return _waits(state, request.lease)
+    return _waits(state, request.lease, now_ms=now_ms)
 
 
 def wanted_groups(state: State, groups: Iterable[str], owner: str | None) -> tuple[str, ...]:
@@ -170,9 +172,10 @@ def _wait(state: State, request: LeaseRequest, groups: tuple[str, ...], full: st
         state.asking[job_of(request.owner)].add(request.lease)
 
 
-def _waits(state: State, name: str) -> Waits:
+def _waits(state: State, name: str, *, now_ms: int) -> Waits:
     waiter = state.waiting[name]
-    return Waits(name, waiter.group, state.waiters[waiter.group].rank(waiter.ticket))
+    behind = state.waiters[waiter.group].rank(waiter.ticket)
+    return Waits(name, waiter.group, behind, shut_until(state, waiter.group, now_ms))
 
 
 def drop_waiter(state: State, name: str) -> None:
@@ -229,25 +232,43 @@ def wake_all(state: State, groups: Iterable[str], *, now_ms: int) -> list[Grant]
 
 
 def catch_up(state: State, *, now_ms: int) -> list[Grant]:
-    """What time alone has ended: waiting, leases, the quarantine. Jobs' own leases end in the log only."""
+    """What time alone has ended: waiting, leases, what was shut. Jobs' own leases end in the log only."""
     for name in state.deadlines.up_to(now_ms):
         drop_waiter(state, name)
     for name in state.ends.up_to(now_ms):
         owe_groups(state, end_lease(state, name).elements())
-    grants = end_quarantine(state, now_ms=now_ms)
+    grants = end_quarantine(state, now_ms=now_ms) + _reopen(state, now_ms=now_ms)
     return grants + wake_all(state, [group for group, waiters in state.waiters.items() if waiters], now_ms=now_ms)
 
 
 def end_quarantine(state: State, *, now_ms: int) -> list[Grant]:
     """Open the inner groups again, where all running jobs have said what they hold of them, or have had their time."""
-    if not state.shut_until_ms or (state.unheard and now_ms < state.shut_until_ms):
+    if not state.quarantine_until_ms or (state.unheard and now_ms < state.quarantine_until_ms):
         return []
-    state.shut_until_ms = 0
+    state.quarantine_until_ms = 0
     state.unheard.clear()
     for group in list(state.buckets):
         if is_inner(group):
             owe_all(state, group)
     return wake_all(state, [group for group in state.waiters if is_inner(group)], now_ms=now_ms)
+
+
+def shut(state: State, group: str, until_ms: int, *, now_ms: int) -> tuple[Grant, ...]:
+    """Nobody gets a slot of the group until then, or until a later end that was told before."""
+    grants = catch_up(state, now_ms=now_ms)
+    if until_ms > now_ms:
+        state.shut.add(group, max(until_ms, state.shut.score(group) or 0))
+    return told(state, grants)
+
+
+def _reopen(state: State, *, now_ms: int) -> list[Grant]:
+    """Groups that are shut no longer: all whom they blocked are owed a look."""
+    opened = state.shut.up_to(now_ms)
+    for group in opened:
+        state.shut.discard(group)
+        owe_all(state, group)
+        owe_all(state, f"{GATE}{group}")
+    return wake_all(state, opened, now_ms=now_ms)
 
 
 def told(state: State, grants: list[Grant]) -> tuple[Grant, ...]:

@@ -5,6 +5,7 @@ Owns the shape. Each field is one kind of key of the Redis store, under the same
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from libs.capacity.rows import Pause, Row
 
 SCOPE_OF_CLASS = {number: f"priority:{priority}" for priority, number in CLASS_NUMBERS.items()}
 OPEN_IN_QUARANTINE = ("user:", "project:", "pool:")  # and `workflows`: their slots are all in the log
+GATE = "shut:"  # before a group that blocks by being shut alone, as no slot of it is wanted
+_OWN_LIMIT = re.compile(r"stage:.*:([0-9]{1,9})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,8 @@ class Worker:
     pool: str
     slots: int
     draining: bool
+    heard_ms: int
+    holders: tuple[str, ...]  # that it named
 
 
 @dataclass(slots=True)
@@ -105,6 +110,7 @@ class State:
     room: SortedSet = field(default_factory=SortedSet)
     quota: defaultdict[tuple[str, int], set[str]] = field(default_factory=lambda: defaultdict(set))
     timers: SortedSet = field(default_factory=SortedSet)
+    spent: SortedSet = field(default_factory=SortedSet)  # user → up to when their time is spent
 
     eligible: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
     parked: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
@@ -132,7 +138,11 @@ class State:
     workers: dict[str, Worker] = field(default_factory=dict[str, Worker])
     expiries: SortedSet = field(default_factory=SortedSet)  # the key `workers`
 
-    shut_until_ms: int = 0  # 0: no quarantine
+    shut: SortedSet = field(default_factory=SortedSet)  # group → until when
+    refused: Counter[tuple[int, str]] = field(default_factory=Counter[tuple[int, str]])  # by start of the hour, reason
+    published: dict[str, str] = field(default_factory=dict[str, str])
+
+    quarantine_until_ms: int = 0  # 0: none
     unheard: set[str] = field(default_factory=set[str])
 
 
@@ -172,6 +182,8 @@ def limit_of(state: State, group: str, *, tier: str | None, now_ms: int) -> int:
         found = _limit_by_tier(state.defaults, kind, state.tiers.get(name) if kind == "user" else tier)
     else:
         found = named_default(state.defaults, group)
+    if found is None:
+        found = _own_limit(group)
     return state.defaults.get("group", 0) if found is None else found
 
 
@@ -180,6 +192,12 @@ def named_default(defaults: Mapping[str, int], group: str) -> int | None:
     if group in defaults or not group.startswith("group:"):
         return defaults.get(group)
     return defaults.get(f"group/{group.rpartition(':')[2]}")
+
+
+def _own_limit(group: str) -> int | None:
+    """A stage's own group ends with its limit."""
+    named = _OWN_LIMIT.fullmatch(group)
+    return named and int(named[1])
 
 
 def _limit_by_tier(defaults: Mapping[str, int], kind: str, tier: str | None) -> int | None:
@@ -197,9 +215,15 @@ def live_pools(state: State, now_ms: int) -> set[str]:
     }
 
 
-def is_shut(state: State, group: str, now_ms: int) -> bool:
+def shut_until(state: State, group: str, now_ms: int) -> int | None:
+    """Nobody may take a slot of this group before, as somebody said."""
+    until_ms = int(state.shut.score(group) or 0)
+    return until_ms if until_ms > now_ms else None
+
+
+def is_quarantined(state: State, group: str, now_ms: int) -> bool:
     """Whether nobody may take a slot of this group until the running jobs have said what they hold of it."""
-    return now_ms < state.shut_until_ms and bool(state.unheard) and is_inner(group)
+    return now_ms < state.quarantine_until_ms and bool(state.unheard) and is_inner(group)
 
 
 def is_inner(group: str) -> bool:
@@ -207,6 +231,8 @@ def is_inner(group: str) -> bool:
 
 
 def is_full(state: State, group: str, *, tier: str | None, now_ms: int, picked: int = 0) -> bool:
-    if is_shut(state, group, now_ms):
+    if group.startswith(GATE):
+        return shut_until(state, group.removeprefix(GATE), now_ms) is not None
+    if shut_until(state, group, now_ms) or is_quarantined(state, group, now_ms):
         return True
     return active(state, group, now_ms) + picked >= limit_of(state, group, tier=tier, now_ms=now_ms)

@@ -7,11 +7,13 @@ Deterministic: time comes with the question or from the clock it is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from libs.capacity.answers import (
     Beat,
     BetweenAnswer,
+    DeferAnswer,
+    Deferral,
     Due,
     Folded,
     Grant,
@@ -30,11 +32,13 @@ from libs.capacity.answers import (
     Stale,
     Swept,
     ViewMark,
+    WorkerStatus,
 )
 from libs.capacity.errors import ViewLost
-from libs.capacity.memory import life, places, planning, reading, slots, workers
+from libs.capacity.keys import ticket_key
+from libs.capacity.memory import entering, life, places, planning, reading, slots, workers
 from libs.capacity.memory.state import State
-from libs.capacity.rows import Change, Seed, Standing
+from libs.capacity.rows import Change, Pause, Seed, Standing
 
 
 @dataclass(slots=True)
@@ -42,10 +46,12 @@ class MemoryStore:
     """What a server would hold: the current generation, which several views of one process may share, or nothing."""
 
     state: State | None = None
+    tickets: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])  # text and end, in ms
 
     def lose(self) -> None:
         """What FLUSHALL does."""
         self.state = None
+        self.tickets.clear()
 
 
 class MemoryView:
@@ -91,18 +97,21 @@ class MemoryView:
     # ── entering the queue ────────────────────────────────────────────────────
 
     async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer:
-        return places.reserve(self._open(), request, now_ms=self._now(now_ms))
+        return entering.reserve(self._open(), request, now_ms=self._now(now_ms))
 
     async def release(self, request: Release, *, now_ms: int | None = None) -> ReleaseAnswer:
-        return places.release(self._open(), request, now_ms=self._now(now_ms))
+        return entering.release(self._open(), request, now_ms=self._now(now_ms))
+
+    async def defer(self, deferral: Deferral, *, now_ms: int | None = None) -> DeferAnswer:
+        return entering.defer(self._open(), deferral, now_ms=self._now(now_ms))
 
     async def between(self, job: str, *, before: str | None = None, after: str | None = None) -> BetweenAnswer:
         return places.between(self._open(), job, before=before, after=after)
 
     # ── planning ──────────────────────────────────────────────────────────────
 
-    async def plan(self, limit: int, *, now_ms: int | None = None) -> Plan:
-        return planning.plan(self._open(), limit, now_ms=self._now(now_ms))
+    async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
+        return planning.plan(self._open(), limit, only_class=only_class, now_ms=self._now(now_ms))
 
     async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
         return reading.due(self._open(), limit, now_ms=self._now(now_ms))
@@ -111,6 +120,9 @@ class MemoryView:
 
     async def acquire(self, request: LeaseRequest, *, now_ms: int | None = None) -> LeaseAnswer:
         return slots.acquire(self._open(), request, now_ms=self._now(now_ms))
+
+    async def shut(self, group: str, until_ms: int, *, now_ms: int | None = None) -> tuple[Grant, ...]:
+        return slots.shut(self._open(), group, until_ms, now_ms=self._now(now_ms))
 
     async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]:
         return slots.give_up(self._open(), lease, now_ms=self._now(now_ms))
@@ -130,6 +142,10 @@ class MemoryView:
     async def outlook(self, job: str, *, now_ms: int | None = None) -> Outlook | None:
         return reading.outlook(self._open(), job, now_ms=self._now(now_ms))
 
+    async def outlooks(self, jobs: Sequence[str], *, now_ms: int | None = None) -> tuple[Outlook | None, ...]:
+        state, at_ms = self._open(), self._now(now_ms)
+        return tuple(reading.outlook(state, job, now_ms=at_ms) for job in jobs)
+
     async def group(self, group: str, *, now_ms: int | None = None) -> GroupStatus:
         return reading.group(self._open(), group, now_ms=self._now(now_ms))
 
@@ -137,13 +153,51 @@ class MemoryView:
         return reading.jobs_of(self._open(), user, before=before, count=count)
 
     async def day_used(self, user: str, day: int) -> int:
-        return places.day_used(self._open(), user, day)
+        return entering.day_used(self._open(), user, day)
 
     async def queue(self, *, offset: int = 0, count: int = 100) -> tuple[QueueEntry, ...]:
         return reading.queue(self._open(), offset=offset, count=count)
 
+    async def groups(self, *, now_ms: int | None = None) -> tuple[str, ...]:
+        return reading.groups(self._open(), now_ms=self._now(now_ms))
+
+    async def workers(self, *, now_ms: int | None = None) -> tuple[WorkerStatus, ...]:
+        return reading.workers(self._open(), now_ms=self._now(now_ms))
+
+    async def pauses(self) -> tuple[Pause, ...]:
+        return reading.pauses(self._open())
+
+    async def tiers_queued(self) -> Mapping[str, int]:
+        return reading.tiers_queued(self._open())
+
     async def observe(self, *, now_ms: int | None = None) -> Observation:
         return reading.observe(self._open(), now_ms=self._now(now_ms))
+
+    # ── refusals and tickets ──────────────────────────────────────────────────
+
+    async def count_refused(self, reason: str, *, now_ms: int | None = None) -> None:
+        entering.count_refused(self._open(), reason, now_ms=self._now(now_ms))
+
+    async def refused(self, *, now_ms: int | None = None) -> Mapping[tuple[int, str], int]:
+        return entering.refused(self._open(), now_ms=self._now(now_ms))
+
+    async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None:
+        now_ms, kept = self._clock(), self._store.tickets
+        for old in [name for name, (_, end_ms) in kept.items() if end_ms <= now_ms]:
+            del kept[old]
+        kept[ticket_key("memory", digest)] = (text, now_ms + ttl_ms)
+
+    async def take_ticket(self, digest: str) -> str | None:
+        text, end_ms = self._store.tickets.pop(ticket_key("memory", digest), (None, 0))
+        return text if self._clock() < end_ms else None
+
+    # ── what the leader has worked out ────────────────────────────────────────
+
+    async def publish(self, name: str, text: str) -> None:
+        self._open().published[name] = text
+
+    async def published(self, name: str) -> str | None:
+        return self._open().published.get(name)
 
     # ── what comes before every question ──────────────────────────────────────
 

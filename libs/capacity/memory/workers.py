@@ -5,15 +5,19 @@ Owns heartbeats and the sweep.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from libs.capacity.answers import Beat, Heartbeat, HeldLease, Swept
-from libs.capacity.memory.places import lapse
+from libs.capacity.memory.entering import lapse, refused
 from libs.capacity.memory.slots import catch_up, end_quarantine, extend, hold, is_running, job_of, told, wanted_groups
 from libs.capacity.memory.state import Lease, State, Worker
 
 
 def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> Beat:
     end_ms = now_ms + heartbeat.ttl_ms
-    state.workers[heartbeat.worker] = Worker(heartbeat.pool, heartbeat.slots, heartbeat.draining)
+    state.workers[heartbeat.worker] = Worker(
+        heartbeat.pool, heartbeat.slots, heartbeat.draining, heard_ms=now_ms, holders=heartbeat.holders
+    )
     state.expiries.add(heartbeat.worker, end_ms)
     kept: list[str] = []
     cancel: list[str] = []
@@ -48,6 +52,9 @@ def _hear(state: State, named: HeldLease, *, ttl_ms: int, now_ms: int) -> bool:
 
 def sweep(state: State, *, now_ms: int) -> Swept:
     lapsed = lapse(state, now_ms)
+    for user in state.spent.up_to(now_ms):
+        state.spent.discard(user)
+    state.refused = Counter(refused(state, now_ms=now_ms))
     grants = told(state, catch_up(state, now_ms=now_ms))
     gone = tuple(state.expiries.up_to(now_ms))
     for worker in gone:

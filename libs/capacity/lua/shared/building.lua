@@ -3,7 +3,8 @@
 --   ARGV[1]  the epoch of the caller's log
 --   ARGV[3]  the generation that the caller has begun
 --   GIVES    the error VIEW_LOST where the view is of another epoch or generation: somebody has begun a newer one
-local mark = redis.call('HMGET', KEYS[1], 'epoch', 'open', 'generation', 'applied', 'quarantine_until', 'untold', 'arrivals')
+local mark = redis.call('HMGET', KEYS[1], 'epoch', 'open', 'generation', 'applied', 'quarantine_until', 'untold', 'arrivals',
+  'shut')
 if mark[1] ~= ARGV[1] or mark[3] ~= ARGV[3] then
   return redis.error_reply('VIEW_LOST the view is of another epoch or generation')
 end

@@ -1,4 +1,4 @@
--- What time alone has ended: waiting, leases, the quarantine. Running jobs' own leases end in the log only.
+-- What time alone has ended: waiting, leases, what was shut. Running jobs' own leases end in the log only.
 -- use: reopening
 
 function catch_up.all()
@@ -11,6 +11,9 @@ function catch_up.all()
   end
   if mark[5] then
     reopening.if_over()
+  end
+  if mark[8] then
+    reopening.of_shut()
   end
   if #ended > 0 then
     leases.wake(redis.call('ZRANGE', key('awaited'), 0, -1))

@@ -1,11 +1,11 @@
--- What parked jobs are owed. The rule: of every bucket with parked jobs, at least as many eligible jobs of its pool go before
--- its first as its group has free slots. Where that may have broken the bucket is owed a look, and plan pays.
--- A bucket is <group>@<pool>, of a project project:<id>/<tier>@<pool>, as tiers have different limits there.
+-- What parked jobs are owed. The rule: of every bucket with parked jobs, at least as many eligible jobs of its pool and class
+-- go before its first as its group has free slots. Where that may have broken the bucket is owed a look, and plan pays.
+-- A bucket is <group>@<pool>/<class>, of a project project:<id>/<tier>@<pool>/<class>, as tiers have different limits there.
 -- use: limits
 
 function debts.bucket_of(group, row)
   local tier = string.find(group, '^project:') and '/' .. row.tier or ''
-  return group .. tier .. '@' .. row.pool
+  return group .. tier .. '@' .. row.pool .. '/' .. row.class
 end
 
 -- The group of a bucket, and the tier by which its jobs are measured.

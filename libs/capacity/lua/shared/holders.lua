@@ -7,17 +7,18 @@ function holders.of(group)
   return names
 end
 
--- GIVES name, owner (a running holder is its own), worker, since, end; null where there is none.
+-- GIVES name, owner (a running holder is its own), user, worker, since, end; null where there is none.
 function holders.describe(name)
   local lease = redis.call('HMGET', key('lease', name), 'owner', 'since')
   local ends = tonumber(redis.call('ZSCORE', lease[1] and key('ends') or key('leases'), name))
   if lease[1] == '' then
-    return { name, false, false, tonumber(lease[2]), ends }
+    return { name, false, false, false, tonumber(lease[2]), ends }
   end
   local owner = lease[1] or name
   local job = redis.call('HMGET', key('job', leases.job_of(owner)), 'worker', 'shape')
-  local since = lease[2] and tonumber(lease[2]) or cjson.decode(job[2]).started_ms
-  return { name, owner, job[1] ~= '' and job[1], since or false, ends }
+  local row = cjson.decode(job[2])
+  local since = lease[2] and tonumber(lease[2]) or row.started_ms
+  return { name, owner, row.user, job[1] ~= '' and job[1], since or false, ends }
 end
 
 -- Since when the group is full: since the job that started last, of those that run in it.
@@ -28,4 +29,12 @@ function holders.full_since(group)
     since = row.started_ms and math.max(since or 0, row.started_ms) or since
   end
   return since or false
+end
+
+function holders.describe_all(group)
+  local described = {}
+  for at, holder in ipairs(holders.of(group)) do
+    described[at] = holders.describe(holder)
+  end
+  return described
 end

@@ -1,6 +1,7 @@
 -- How many slots a group has, how many are held, and whether that is all of them.
 -- `tier` is that of the row that asks; nil: nobody's, then the most generous tier counts where a tier decides.
 -- use: quarantine
+-- use: shutting
 
 local set, defaults, tiers, known = {}, {}, {}, {} -- what was read: any change of a limit forgets it
 
@@ -22,15 +23,21 @@ local function read(into, from, names)
   end
 end
 
--- The first of these that policy names. A group that nothing names has no slot: a forgotten limit fails closed.
-local function default_of(names)
+-- The first of these that policy names, or else `own`. What nothing names has no slot: a forgotten limit fails closed.
+local function default_of(names, own)
   read(defaults, key('defaults'), names)
   for _, name in ipairs(names) do
     if defaults[name] then
       return defaults[name]
     end
   end
-  return 0
+  return own or 0
+end
+
+-- A stage's own group ends with its limit.
+local function own_limit(group)
+  local digits = string.match(group, '^stage:.*:(%d+)$')
+  return digits and #digits < 10 and tonumber(digits) or nil
 end
 
 local function most_generous(kind)
@@ -73,8 +80,8 @@ end
 function limits.slots_of(pool)
   local slots = tonumber(redis.call('HGET', key('slots'), pool) or 0)
   for _, worker in ipairs(redis.call('ZRANGEBYSCORE', key('workers'), '-inf', now)) do -- silent, not swept yet
-    local silent = redis.call('HMGET', key('worker', worker), 'pool', 'slots')
-    if silent[1] == pool then
+    local silent = redis.call('HMGET', key('worker', worker), 'pool', 'slots', 'draining')
+    if silent[1] == pool and silent[3] == '0' then
       slots = slots - silent[2]
     end
   end
@@ -94,9 +101,9 @@ local function find(group, tier)
   elseif kind == 'project' then
     return limit_by_tier('project', tier)
   end
-  local names = limits.names_in_policy(group)
-  names[#names + 1] = 'group'
-  return default_of(names)
+  local names, own = limits.names_in_policy(group), own_limit(group)
+  names[#names + 1] = not own and 'group' or nil
+  return default_of(names, own)
 end
 
 function limits.of(group, tier)
@@ -112,6 +119,10 @@ function limits.active(group)
 end
 
 function limits.is_full(group, tier)
+  local gate = shutting.of_gate(group)
+  if gate or shutting.ends_of(group) then
+    return not gate or shutting.ends_of(gate) ~= nil
+  end
   return quarantine.shuts(group) or limits.active(group) >= limits.of(group, tier)
 end
 

@@ -15,10 +15,10 @@ end
 -- GIVES what makes a job an entry of the queue, whether that is its row, and its spot.
 local function entry_of(id)
   local job = redis.call('HMGET', key('job', id), 'reservation', 'shape', 'spot')
-  if job[1] then
-    return cjson.decode(job[1]), false
+  if job[3] and job[3] ~= '' then -- a queued job, which may hold another day besides
+    return cjson.decode(job[2]), true, job[3]
   end
-  return cjson.decode(job[2]), true, job[3]
+  return cjson.decode(job[1]), false
 end
 
 -- `all` and pools are looked at when planning: their jobs stay where they are.

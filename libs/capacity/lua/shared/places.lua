@@ -26,9 +26,9 @@ local function passable(last, boost, bound)
   return math.min(boost, #last)
 end
 
--- GIVES arrival, place and whom it passes, the last in line first. Where no number is left it stops one earlier.
+-- GIVES the next arrival, its place and whom it passes, the last in line first. Where no number is left it stops one earlier.
 local function place_at_end(class, boost, bound)
-  local arrival = redis.call('HINCRBY', KEYS[1], 'arrivals', 1)
+  local arrival = mark[7] + 1
   local last = boost > 0 and last_of_class(class, arrival * ARRIVAL_STEP, boost + 1) or {}
   for count = passable(last, boost, bound), 1, -1 do
     local left, right = last[count + 1] and last[count + 1].place or 0, last[count].place
@@ -43,15 +43,20 @@ local function place_at_end(class, boost, bound)
   return arrival, arrival * ARRIVAL_STEP, {}
 end
 
--- Holds a place for an entry, and GIVES it with arrival, place, passed and position.
-function places.hold(id, entry, bound, lapses)
+-- GIVES the entry with arrival, place, passed and position; nothing is held yet.
+function places.land(id, entry, bound)
   entry.arrival, entry.place, entry.passed = place_at_end(entry.class, entry.boost, bound)
+  entry.position = queue.position_of(id, entry)
+  return entry
+end
+
+-- Holds the place of an entry that has landed.
+function places.hold(id, entry, lapses)
+  redis.call('HSET', KEYS[1], 'arrivals', entry.arrival)
   queue.join(id, entry)
   if not queue.is_paused(entry) then
     queue.join_line(id, entry)
   end
   passing.reserve(entry.passed)
-  entry.position = queue.position_of(id, entry)
   reservations.keep(id, entry, lapses)
-  return entry
 end

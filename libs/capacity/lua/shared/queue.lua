@@ -51,8 +51,17 @@ function queue.make_eligible(id, row)
   return 'eligible'
 end
 
+-- All that may keep it from running: the groups it needs a slot of, and its gates.
+function queue.blockers_of(row)
+  local names = { unpack(row.groups) }
+  for _, gate in ipairs(row.gates or {}) do
+    names[#names + 1] = shutting.gate(gate)
+  end
+  return names
+end
+
 function queue.enter(id, row)
-  local full = limits.first_full(row.groups, row.tier)
+  local full = limits.first_full(row.gates and queue.blockers_of(row) or row.groups, row.tier)
   return full and queue.park(id, row, full) or queue.make_eligible(id, row)
 end
 
@@ -97,8 +106,12 @@ function queue.quit(id, entry)
   end
 end
 
--- A paused one has the position that it would have.
+-- One that does not stand in line, as it is paused or not held yet, has the position that it would have.
 function queue.position_of(id, entry)
+  local rank = redis.call('ZRANK', key('line', entry.pool), id)
+  if rank then
+    return rank + 1
+  end
   local score = string.format('%.0f', queue.score_of(entry))
   local position = 1 + redis.call('ZCOUNT', key('line', entry.pool), '-inf', '(' .. score)
   for _, same in ipairs(redis.call('ZRANGEBYSCORE', key('line', entry.pool), score, score)) do

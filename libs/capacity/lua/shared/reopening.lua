@@ -1,4 +1,4 @@
--- What the end of a quarantine sets off: whatever it blocked is looked at again.
+-- What the end of a quarantine or of a pause sets off: whatever it blocked is looked at again.
 -- use: leases
 
 function reopening.if_over()
@@ -17,4 +17,20 @@ function reopening.if_over()
     end
   end
   leases.wake(awaited)
+end
+
+local function owe_all_of(group)
+  for _, bucket in ipairs(debts.buckets_of(group)) do
+    debts.owe_all(bucket)
+  end
+end
+
+-- Groups that were shut until now or before.
+function reopening.of_shut()
+  local opened = shutting.open()
+  for _, group in ipairs(opened) do
+    owe_all_of(group)
+    owe_all_of(shutting.gate(group))
+  end
+  leases.wake(opened)
 end

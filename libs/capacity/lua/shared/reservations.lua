@@ -1,5 +1,5 @@
 -- A place in the queue and a place of a day, held under a job's id until an event of the job is folded or the time is over.
--- It is kept as JSON: an entry of the queue with boost, arrival, passed and position, or a day alone. No number in it has
+-- It is kept as JSON: an entry of the queue with boost, arrival, passed and position, or a user's day alone. No number in it has
 -- more than the 14 digits that cjson writes: a place is below 2^46.
 -- use: queue
 -- use: passing

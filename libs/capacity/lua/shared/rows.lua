@@ -75,6 +75,13 @@ local function move_timers(id, old, row)
   end
 end
 
+-- How many queued jobs each tier has.
+local function count_tier(tier, more)
+  if redis.call('HINCRBY', key('queued'), tier, more) == 0 then
+    redis.call('HDEL', key('queued'), tier)
+  end
+end
+
 local function move_day(id, old, row)
   if old.user == row.user and old.quota_day == row.quota_day then
     return
@@ -92,6 +99,7 @@ local function take_back(was, old, row, status)
   if old.place then
     queue.leave(row.id, old, was.spot, row.holder)
     queue.quit(row.id, old)
+    count_tier(old.tier, -1)
   end
   if (was.status == 'scheduled' or was.status == 'waiting') and status ~= 'scheduled' and status ~= 'waiting' then
     redis.call('ZREM', key('room'), row.id)
@@ -114,6 +122,7 @@ local function put(old, row, lease_ms)
     return row.holder and 'held' or ''
   end
   queue.join(row.id, row)
+  count_tier(row.tier, 1)
   if queue.is_paused(row) then
     return 'aside'
   end

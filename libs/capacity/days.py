@@ -1,0 +1,72 @@
+"""Whose jobs take a place of which day, and who has slipped past the cap of one.
+
+Admission reserves a day before it writes. Where the reservation was lost (the view was, or admission was held up past
+its end), a job may take a place that there is not. That follows from the log alone: when its event was folded, its
+user's day was full by the tier of its own submission. A day that was reserved stays, whatever becomes of the tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from headgate_contracts import Job, Status
+from libs.policy import Policy
+
+UserDay = tuple[str, date]
+
+
+@dataclass(slots=True)
+class Days:
+    """(user, day) → the jobs that take a place of it. `over`: those that took one when none was left, and how many
+    there were to be."""
+
+    by_day: dict[UserDay, set[str]] = field(default_factory=dict[UserDay, set[str]])
+    over: dict[str, int] = field(default_factory=dict[str, int])
+
+    def fold(self, before: Job | None, job: Job, policy: Policy) -> None:
+        """The job takes a place of this day now, of another one, or none."""
+        was, now = before and _day_of(before), _day_of(job)
+        if was != now:
+            self._leave(job.id, was)
+            cap = policy.tier_limits(job.submission.tier).jobs_per_day
+            if now is not None and len(self.by_day.get(now, ())) >= cap:
+                self.over[job.id] = cap
+            self._take(job.id, now)
+        if job.status.is_end:
+            self.over.pop(job.id, None)
+
+    def restore(self, job: Job) -> None:
+        """As a snapshot holds it: `over` is known."""
+        self._take(job.id, _day_of(job))
+
+    def forget(self, job: Job) -> None:
+        """The job has left the ledger."""
+        self._leave(job.id, _day_of(job))
+
+    def slipped(self, jobs: Mapping[str, Job]) -> Iterator[Job]:
+        """Those of them that wait in the queue; what has begun is let go on."""
+        waiting = (jobs[name] for name in self.over)
+        return (job for job in waiting if job.status is Status.QUEUED and not job.attempt)
+
+    def _take(self, job_id: str, day: UserDay | None) -> None:
+        if day is not None:
+            self.by_day.setdefault(day, set()).add(job_id)
+
+    def _leave(self, job_id: str, day: UserDay | None) -> None:
+        """A place that is given back puts right whoever took one too many."""
+        self.over.pop(job_id, None)
+        if day is None:
+            return
+        members = self.by_day[day]
+        members.discard(job_id)
+        for name in self.over.keys() & members:
+            if len(members) <= self.over[name]:
+                del self.over[name]
+        if not members:
+            del self.by_day[day]
+
+
+def _day_of(job: Job) -> UserDay | None:
+    return None if job.quota_day is None else (job.user_id, job.quota_day)

@@ -1,0 +1,56 @@
+"""What holds for more than one job: set by operators and by first submissions, as the log tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from headgate_contracts import Job
+from headgate_contracts.events import LeaseReleased, LimitSet, QueuePaused, QueueResumed
+from libs.capacity.projection import epoch_ms
+from libs.capacity.rows import FreeLease, Order, Pause, Resume, SetLimit
+
+
+@dataclass(slots=True)
+class Orders:
+    """Who is of which tier, what is limited to how much, what is paused."""
+
+    arrivals: int = 0
+    tiers: dict[str, str] = field(default_factory=dict[str, str])
+    limits: dict[str, int] = field(default_factory=dict[str, int])
+    pauses: dict[str, Pause] = field(default_factory=dict[str, Pause])
+
+    def fold(self, act: object, at: datetime) -> Order | None:
+        """An operator's act, as an order to the view; null where it is none."""
+        match act:
+            case QueuePaused():
+                pause = Pause(act.scope, act.by, act.reason, epoch_ms(at))
+                self.pauses[act.scope] = pause
+                return pause
+            case QueueResumed():
+                self.pauses.pop(act.scope, None)
+                return Resume(act.scope)
+            case LimitSet():
+                self.limits[act.group] = act.limit
+                return SetLimit(act.group, act.limit)
+            case LeaseReleased():
+                return FreeLease(act.group, act.lease)
+            case _:
+                return None
+
+    def begin(self, job: Job, defaults: dict[str, int]) -> None:
+        """A job's first event: its user's tier, and the limits it brings where none is set."""
+        self.tiers[job.user_id] = job.submission.tier.value
+        for group in job.submission.groups:
+            short = f"group/{group.name.rpartition(':')[2]}"
+            if group.limit is not None and group.name not in defaults and short not in defaults:
+                self.limits.setdefault(group.name, group.limit)
+
+    def is_paused(self, job: Job) -> bool:
+        """Whether anything keeps the job from being started that a resume would end."""
+        if not self.pauses:
+            return False
+        asked = job.submission
+        scopes = ("all", f"pool:{asked.pool}", f"priority:{job.priority.value}", f"user:{job.user_id}")
+        more = (f"project:{job.project_id}", f"workflow:{asked.workflow}")
+        return any(scope in self.pauses for scope in (*scopes, *more))

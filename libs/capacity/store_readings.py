@@ -1,0 +1,174 @@
+"""What the scripts answer to readers, as values.
+
+Each function reads the GIVES of one verb's header; flags are 0 and 1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from libs.capacity.answers import (
+    Due,
+    GroupStatus,
+    Holder,
+    Observation,
+    Obstacle,
+    Outlook,
+    QueueEntry,
+    ViewMark,
+    WorkerStatus,
+)
+from libs.capacity.rows import Pause
+
+Reply = Any  # nested lists of str, int and None
+
+
+def due(reply: Reply, limit: int) -> tuple[Due, ...]:
+    timers, leases = reply
+    found = [Due(kind, job, int(at)) for name, at in _pairs(timers) for kind, _, job in [name.partition(":")]]
+    found += [Due("lease", *_job_of(holder, int(at))) for holder, at in _pairs(leases)]
+    return tuple(sorted(found, key=lambda each: (each.due_ms, each.kind, each.job))[:limit])
+
+
+def outlook(reply: Reply) -> Outlook | None:
+    if reply is None:
+        return None
+    position, score, passed, room, pauses, obstacles, pool_slots, pool_active, quarantined = reply
+    return Outlook(
+        position=position,
+        score=score and int(score),
+        passed=passed,
+        room=bool(room),
+        pauses=tuple(_pause(scope, text) for scope, text in pauses),
+        obstacles=tuple(_obstacle(each) for each in obstacles),
+        pool_slots=pool_slots,
+        pool_active=pool_active,
+        quarantined=bool(quarantined),
+    )
+
+
+def group(reply: Reply, name: str) -> GroupStatus:
+    limit, waiting, parked, holders, until_ms = reply
+    return GroupStatus(
+        group=name,
+        limit=limit,
+        active=len(holders),
+        waiting=waiting,
+        parked=parked,
+        holders=_holders(holders),
+        shut_until_ms=until_ms,
+    )
+
+
+def groups(reply: Reply) -> tuple[str, ...]:
+    return tuple(sorted(reply))
+
+
+def workers(reply: Reply) -> tuple[WorkerStatus, ...]:
+    """By name."""
+    return tuple(_worker(each) for each in sorted(reply))
+
+
+def pauses(reply: Reply) -> tuple[Pause, ...]:
+    """By scope."""
+    return tuple(_pause(scope, text) for scope, text in sorted(_pairs(reply)))
+
+
+def tiers(reply: Reply) -> Mapping[str, int]:
+    return _numbers(reply)
+
+
+def queue(reply: Reply) -> tuple[QueueEntry, ...]:
+    return tuple(
+        QueueEntry(job=job, score=int(score), reserved=bool(reserved), passed=passed)
+        for job, score, reserved, passed in reply
+    )
+
+
+def jobs_of(reply: Reply) -> tuple[tuple[str, int], ...]:
+    return tuple((job, int(seq)) for job, seq in _pairs(reply))
+
+
+def observation(reply: Reply, epoch: str) -> Observation:
+    generation, applied, entries, statuses, groups, waiters, quotas, timers, limits, pauses, *rest = reply
+    slots, room, leases, eligible, parked, debts, lapses, spent, shut, published = rest
+    return Observation(
+        mark=ViewMark(epoch, generation, applied, open=True),
+        queue=queue(entries),
+        statuses=dict(_pairs(statuses)),
+        groups=_lists(groups),
+        waiters=_lists(waiters),
+        quotas={name: tuple(sorted(jobs)) for name, jobs in _pairs(quotas)},
+        timers=_numbers(timers),
+        limits=_numbers(limits),
+        pauses={scope: json.loads(text) for scope, text in _pairs(pauses)},
+        slots=_numbers(slots),
+        room=tuple(room),
+        leases=_numbers(leases),
+        eligible=_lists(eligible),
+        parked=_lists(parked),
+        debts=_numbers(debts),
+        lapses=_numbers(lapses),
+        spent=_numbers(spent),
+        shut=_numbers(shut),
+        published=dict(_pairs(published)),
+    )
+
+
+def _job_of(holder: str, due_ms: int) -> tuple[str, int, int]:
+    job, _, attempt = holder.rpartition(":")
+    return job, due_ms, int(attempt)
+
+
+def refused(reply: Reply) -> Mapping[tuple[int, str], int]:
+    named = ((*name.split(":", 1), int(count)) for name, count in _pairs(reply))
+    return {(int(hour_ms), reason): count for hour_ms, reason, count in named}
+
+
+def _holders(described: Reply) -> tuple[Holder, ...]:
+    return tuple(_holder(name, owner, *rest) for name, owner, *rest in described)
+
+
+def _holder(name: str, owner: str | None, *rest: Any) -> Holder:
+    job, _, attempt = (owner or "").rpartition(":")
+    return Holder(name, job or None, int(attempt) if attempt else None, *rest)
+
+
+def _obstacle(reply: Reply) -> Obstacle:
+    group, limit, active, since_ms, holders, until_ms = reply
+    return Obstacle(
+        group=group, limit=limit, active=active, since_ms=since_ms, holders=_holders(holders), until_ms=until_ms
+    )
+
+
+def _worker(reply: Reply) -> WorkerStatus:
+    worker, pool, slots, draining, heard_ms, until_ms, holders = reply
+    return WorkerStatus(
+        worker=worker,
+        pool=pool,
+        slots=slots,
+        draining=bool(draining),
+        heard_ms=heard_ms,
+        until_ms=until_ms,
+        holders=tuple(holders),
+    )
+
+
+def _pause(scope: str, text: str) -> Pause:
+    told = json.loads(text)
+    return Pause(scope, told["by"], told["reason"], int(told["since_ms"]))
+
+
+def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Of a list of name, value, …."""
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _numbers(flat: Sequence[Any]) -> Mapping[str, int]:
+    return {name: int(number) for name, number in _pairs(flat)}
+
+
+def _lists(flat: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
+    return {name: tuple(members) for name, members in _pairs(flat)}

@@ -1,0 +1,159 @@
+"""Many at once on a real server: the last place, the last of a day and a ticket have one winner, and limits hold."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from redis.asyncio import Redis
+
+from libs.capacity.answers import Busy, Deferred, Folded, Reserved, TooFast
+from libs.capacity.rows import SetLimit
+from libs.capacity.store import RedisView
+from libs.capacity.store_client import open_client
+from tests.conformance.view_world import EPOCH, LEASE_MS, TODAY, World, request, row
+
+ROUNDS = 1_000
+SEED = 20_241_004
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest_asyncio.fixture
+async def rivals(redis_url: str) -> AsyncIterator[tuple[RedisView, RedisView]]:
+    """Two services with connections of their own."""
+    clients: list[Redis] = [open_client(redis_url) for _ in range(2)]
+    views = [RedisView(client, shard="main", epoch=EPOCH) for client in clients]
+    yield views[0], views[1]
+    for view, client in zip(views, clients, strict=True):
+        await view.close()
+        await client.aclose()
+
+
+@pytest_asyncio.fixture
+async def world(rivals: tuple[RedisView, RedisView]) -> World:
+    world = World(rivals[0])
+    await world.open()
+    await world.worker()
+    return world
+
+
+async def both(*asked: Awaitable[Any]) -> list[Any]:
+    return await asyncio.gather(*asked)
+
+
+async def lapse(world: World) -> None:
+    """What the winner reserved and never appended is taken back, so that the next round is about the same place."""
+    world.later(60_000)
+    await world.view.sweep(now_ms=world.now_ms)
+
+
+async def test_two_admissions_at_the_last_of_the_hundred_places_are_one(
+    rivals: tuple[RedisView, RedisView], world: World
+) -> None:
+    await world.spread(*(f"j{number}" for number in range(99)))
+
+    for round_ in range(ROUNDS):
+        asked = [request(f"r{round_}-{number}", user=f"u{number}", cap=100) for number in range(2)]
+        answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
+
+        assert Counter(map(type, answers)) == {Reserved: 1, Busy: 1}
+        assert Busy(100, 100) in answers
+        await lapse(world)
+    assert len(await world.names()) == 99
+
+
+async def test_two_admissions_at_the_last_place_of_a_day_are_one_and_the_other_is_tomorrow(
+    rivals: tuple[RedisView, RedisView], world: World
+) -> None:
+    for number in range(4):
+        await world.submit(f"j{number}")
+
+    for round_ in range(ROUNDS):
+        asked = [request(f"r{round_}-{number}", per_day=5, lapse_ms=1) for number in range(2)]
+        answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
+
+        assert Counter(map(type, answers)) == {Reserved: 1, Deferred: 1}
+        assert Deferred(TODAY + 1) in answers
+        await world.view.sweep(now_ms=world.now_ms + 1)
+    assert await world.view.day_used("ann", TODAY) == 4
+
+
+async def test_two_jobs_put_off_to_the_last_place_of_a_day_are_given_two_days(
+    rivals: tuple[RedisView, RedisView], world: World
+) -> None:
+    await world.spread("a", "b", user="ann")
+    for round_ in range(ROUNDS):
+        answers = await both(
+            *(World.defer(_over(world, view), job, per_day=1) for view, job in zip(rivals, "ab", strict=True))
+        )
+
+        assert sorted(answer.day for answer in answers) == [TODAY + 1, TODAY + 2], round_
+        await world.view.sweep(now_ms=world.now_ms + 60_000)
+
+
+def _over(world: World, view: RedisView) -> World:
+    other = World(view)
+    other.rows, other.now_ms = world.rows, world.now_ms
+    return other
+
+
+async def test_of_two_requests_for_the_last_of_a_users_minute_one_is_too_fast(
+    rivals: tuple[RedisView, RedisView], world: World
+) -> None:
+    for round_ in range(ROUNDS):
+        asked = [request(f"r{round_}-{number}", per_minute=1, per_day=10**6, cap=10**6) for number in range(2)]
+        answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
+
+        assert Counter(map(type, answers)) == {Reserved: 1, TooFast: 1}
+        await lapse(world)
+
+
+async def test_of_many_who_show_one_ticket_one_is_let_in(rivals: tuple[RedisView, RedisView]) -> None:
+    for round_ in range(ROUNDS):
+        digest = f"{round_:064x}"
+        await rivals[0].keep_ticket(digest, "{}", ttl_ms=30_000)
+
+        taken = await both(*(view.take_ticket(digest) for view in rivals * 2))
+
+        assert sorted(map(str, taken)) == ["None", "None", "None", "{}"]
+
+
+async def test_under_a_limit_lowered_below_what_runs_nothing_starts_until_below_it_and_nothing_is_ended(
+    rivals: tuple[RedisView, RedisView], world: World
+) -> None:
+    """One scheduler plans and dispatches while an operator changes the limit; whoever comes first, the limit holds."""
+    random, group, limit = Random(SEED), "group:shop:db", 1
+    for round_ in range(ROUNDS):
+        await _top_up(world, round_, group)
+        lowered = world.write(order=SetLimit(group, random.randint(0, 4)))
+        running = {job for job, each in world.rows.items() if each.holder}
+
+        planned, folded = await both(
+            rivals[1].plan(20, now_ms=world.now_ms), rivals[0].fold([lowered], lease_ms=LEASE_MS, now_ms=world.now_ms)
+        )
+
+        assert isinstance(folded, Folded)
+        before, limit = limit, world.orders.limits[group]
+        counted = limit if planned.applied == lowered.seq else before
+        assert len(planned.picks) == max(0, counted - len(running))
+        fits = [pick.job for pick in (await rivals[1].plan(20, now_ms=world.now_ms)).picks]
+        assert len(fits) == max(0, limit - len(running))
+        assert set(await world.active(group)) == {world.rows[job].holder for job in running}
+        heard = await world.worker(holders=tuple(f"{job}:1" for job in running))
+        assert (len(heard.kept), heard.cancel, heard.not_yours) == (len(running), (), ())
+        await world.dispatch(*fits)
+        if running and random.random() < 0.6:
+            await world.finish(random.choice(sorted(running)))
+
+
+async def _top_up(world: World, round_: int, group: str) -> None:
+    """Always more waiting than a limit could let go."""
+    for number in range(5 - sum(each.place is not None for each in world.rows.values())):
+        job = replace(
+            row(f"j{round_}-{number}", user=f"u{round_}-{number}", project=f"p{round_}-{number}", groups=(group,))
+        )
+        await world.fold(replace(job, place=(round_ * 10 + number + 1) * 2**16, arrival=round_ * 10 + number + 1))
