@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from headgate_contracts import Job, Status
+from headgate_contracts import Job, Status, Tier
 from headgate_contracts.shown import Iterations, JobError, QueuePart, ShownJob, Upgrade, Usage, WaitingOn
 from libs.policy import Policy
 
@@ -36,7 +36,7 @@ def shown_job(
     return ShownJob(
         id=job.id,
         status=job.status,
-        project_id=job.project_id,
+        project_id=asked.project_name or job.project_id,
         user_id=job.user_id,
         tier=asked.tier,
         priority=job.priority,
@@ -94,7 +94,7 @@ def scheduled_message(opens_at: datetime | None, *, now: datetime) -> str:
 
 def iterations_of(job: Job, policy: Policy) -> Iterations:
     """Cycles used and granted, by the tier's numbers of today."""
-    tier = policy.tier_limits(job.submission.tier)
+    tier = policy.tier_limits(job.tier)
     return Iterations(
         used=job.iteration, batch=tier.cycles_per_batch, cap=tier.hard_cap, confirmations=job.confirmations
     )
@@ -102,20 +102,25 @@ def iterations_of(job: Job, policy: Policy) -> Iterations:
 
 def usage_of(job: Job, policy: Policy, *, used_today: int, now: datetime) -> Usage:
     """The counters that stand in each reply about a job."""
-    tier = policy.tier_limits(job.submission.tier)
+    return usage(job.tier, policy, used_today=used_today, iterations=job.iteration, now=now)
+
+
+def usage(tier_name: Tier, policy: Policy, *, used_today: int, now: datetime, iterations: int = 0) -> Usage:
+    """The same by themselves: of iterations, those of a job that is submitted now."""
+    tier = policy.tier_limits(tier_name)
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return Usage(
         jobs_used=used_today,
         jobs_remaining=max(0, tier.jobs_per_day - used_today),
-        iterations_used=job.iteration,
-        iterations_remaining=max(0, tier.hard_cap - job.iteration),
+        iterations_used=iterations,
+        iterations_remaining=max(0, tier.hard_cap - iterations),
         daily_limit_resets_at=midnight + timedelta(days=1),
     )
 
 
 def upgrade_of(job: Job, policy: Policy) -> Upgrade | None:
     """What the tier above offers, where there is one."""
-    url = policy.tier_limits(job.submission.tier).upgrade_url
+    url = policy.tier_limits(job.tier).upgrade_url
     return Upgrade(message="Upgrade to jump ahead", url=url) if url else None
 
 

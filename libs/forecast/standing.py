@@ -1,30 +1,61 @@
-"""Where a queued job stands and what holds it back, in words and numbers.
+"""Where a waiting job stands and what holds it back, in words and numbers.
 
-Pure. Owns the sentences and the order of the reasons. Of other users only numbers are told.
+Pure. Owns the sentences and the order of the reasons. A user is told of others in numbers only, an operator by name.
+
+    daily window · room · paused · earlier phase · user · project · group · global · provider · no worker · behind
+
+Whoever waits is told all that keeps them, in this order; only who is kept by nothing is behind others, or next.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from headgate_contracts import Job, Status
 from headgate_contracts.envelope import utc
+from headgate_contracts.events import Estimate
 from headgate_contracts.shown import QueuePart, WaitingOn
+from headgate_contracts.tokens import phase_job_id
 from libs.capacity.answers import Obstacle, Outlook
+from libs.capacity.rows import Pause
+from libs.forecast.table import Forecast, wanted_of
+from libs.forecast.words import estimate_fields
+
+GLOBAL: Final = ("workflows", "llm:global")
+MANY: Final = ("priority:", "user:")  # scopes that are called by their jobs
+NEXT: Final = "Next in line: starts as soon as a worker has a free slot"
+SLOTS: Final = ("user_limit", "project_limit", "group_limit", "global_limit", "provider_paused")  # in order
 
 
-def queue_part(job: Job, outlook: Outlook | None) -> QueuePart | None:
+def queue_part(job: Job, outlook: Outlook | None, estimate: Estimate | None = None) -> QueuePart | None:
     """The job's place, or null where it is not in the queue. One that was not folded yet stands where it entered."""
     if job.standing is None or job.status is not Status.QUEUED:
         return None
     original = job.standing.position_original
-    position, passed = (outlook.position, outlook.passed) if outlook else (original, 0)
+    position = outlook.position if outlook and outlook.position else original
     return QueuePart(
         position=position,
         position_original=original,
         position_message=position_message(position, original),
-        passed_by=passed,
+        passed_by=outlook.passed if outlook else 0,
+        **estimate_fields(estimate),
     )
+
+
+def estimate_of(job: Job, outlook: Outlook | None, *, forecast: Forecast, now_ms: int) -> Estimate | None:
+    """When the job starts: by the forecast, by the plain formula where there is none, by what its event says where it
+    was not folded yet. Null where nothing will start it as things stand."""
+    if job.standing is None or job.status is not Status.QUEUED:
+        return None
+    if outlook is None or outlook.position is None or outlook.score is None:
+        return job.standing.estimate
+    if outlook.pauses:
+        return None
+    wanted = wanted_of(job, score=outlook.score, position=outlook.position, slots=outlook.pool_slots)
+    return forecast.estimate_of(job.id, wanted, now_ms=now_ms)
 
 
 def position_message(position: int, original: int) -> str:
@@ -32,59 +63,191 @@ def position_message(position: int, original: int) -> str:
     if position <= original:
         return f"You are #{position} in queue"
     inserted = position - original
-    jobs = "priority job" if inserted == 1 else "priority jobs"
-    return f"Originally #{original}, currently #{position} ({inserted} {jobs} inserted ahead)"
+    return f"Originally #{original}, currently #{position} ({_counted(inserted, 'priority job')} inserted ahead)"
 
 
-def waiting_on(job: Job, outlook: Outlook | None) -> tuple[WaitingOn, ...]:
-    """Everything that keeps the job from running now, the earliest obstacle first."""
+def waiting_on(job: Job, outlook: Outlook | None, *, owner: bool = True) -> tuple[WaitingOn, ...]:
+    """Everything that keeps the job from running now, the earliest obstacle first. `owner`: it is told to its owner."""
+    paused = [_paused(pause, job, owner=owner) for pause in outlook.pauses] if outlook else []
     match job.status:
         case Status.SCHEDULED:
-            return (_daily_window(job.scheduled_for),)
+            return (_room() if outlook and outlook.room else _daily_window(job), *paused)
         case Status.WAITING:
-            phase = (job.submission.phase or 2) - 1
-            return (WaitingOn(reason="earlier_phase", message=f"Phase {phase} of the workflow has to be ready first"),)
+            return (_room(), *paused) if outlook and outlook.room else (*paused, _earlier_phase(job))
         case Status.AWAITING_CONFIRMATION:
-            return (WaitingOn(reason="confirmation", message="Waiting for your answer", since=job.updated_at),)
+            return (_confirmation(job, owner=owner),)
         case Status.QUEUED if outlook is not None:
-            return _queued_reasons(outlook)
+            return (*paused, *_slots(job, outlook, owner=owner)) or (_behind((outlook.position or 1) - 1),)
         case Status.QUEUED if job.standing is not None:
             return (_behind(job.standing.position_original - 1),)
         case _:
             return ()
 
 
-def _queued_reasons(outlook: Outlook) -> tuple[WaitingOn, ...]:
-    paused = [WaitingOn(reason="paused", message=f"Paused: {scope}") for scope in outlook.pauses]
-    full = [_full(obstacle) for obstacle in outlook.obstacles]
-    workers = [] if outlook.pool_slots else [WaitingOn(reason="no_worker", message="No worker of its pool is there")]
-    reasons = (*paused, *full, *workers)
-    return reasons or (_behind(outlook.position - 1),)
+def would_run(job: Job, waiting: tuple[WaitingOn, ...], *, owner: bool = True) -> tuple[str, ...]:
+    """What would let the job run, one sentence for each thing that it waits for: all of them are needed."""
+    return tuple(REMEDIES[each.reason](Told(job, each, owner=owner)) for each in waiting)
 
 
-def _daily_window(opens_at: datetime | None) -> WaitingOn:
+# ── what holds it back ────────────────────────────────────────────────────────
+
+
+def _slots(job: Job, outlook: Outlook, *, owner: bool) -> Iterator[WaitingOn]:
+    blocked = [_obstacle(job, each, owner=owner) for each in outlook.obstacles]
+    yield from sorted(blocked, key=lambda each: SLOTS.index(each.reason))
+    if not outlook.pool_slots:
+        pool = job.submission.pool
+        yield WaitingOn(reason="no_worker", message=f"No worker of pool {pool} is there", group=f"pool:{pool}")
+
+
+def _daily_window(job: Job) -> WaitingOn:
+    opens_at = job.scheduled_for
     when = f" on {opens_at:%Y-%m-%d} after {opens_at:%H:%M} UTC" if opens_at else ""
-    return WaitingOn(reason="daily_window", message=f"Enters the queue{when}")
+    return WaitingOn(reason="daily_window", message=f"Enters the queue{when}", until=opens_at)
 
 
-def _full(obstacle: Obstacle) -> WaitingOn:
-    kind = obstacle.group.partition(":")[0]
-    reasons = {"user": "user_limit", "project": "project_limit"}
-    reason = "global_limit" if obstacle.group in ("workflows", "llm:global") else reasons.get(kind, "group_limit")
-    whose = {"user": "Your jobs", "project": "This project's jobs"}.get(kind, f"Group {obstacle.group}")
-    return WaitingOn.model_validate(
-        {
-            "reason": reason,
-            "message": f"{whose}: {obstacle.active} of {obstacle.limit} slots are taken",
-            "group": obstacle.group,
-            "limit": obstacle.limit,
-            "active": obstacle.active,
-            "since": obstacle.since_ms and utc(obstacle.since_ms),
-        }
+def _room() -> WaitingOn:
+    return WaitingOn(reason="room", message="The queue is full: it has the next free place, in turn")
+
+
+def _paused(pause: Pause, job: Job, *, owner: bool) -> WaitingOn:
+    why, scope = f": {pause.reason}" if pause.reason else "", _scope(pause.scope, job, owner=owner)
+    verb = "are" if pause.scope.startswith(MANY) else "is"
+    message = f"{scope[0].upper()}{scope[1:]} {verb} paused by {pause.by}{why}"
+    return WaitingOn(reason="paused", message=message, group=pause.scope, by=pause.by, since=utc(pause.since_ms))
+
+
+def _earlier_phase(job: Job) -> WaitingOn:
+    asked, phase = job.submission, (job.submission.phase or 2) - 1
+    earlier = (phase_job_id(asked.workflow, phase),) if asked.workflow else ()
+    return WaitingOn(
+        reason="earlier_phase", message=f"Phase {phase} of the workflow has to be ready first", jobs=earlier
     )
+
+
+def _confirmation(job: Job, *, owner: bool) -> WaitingOn:
+    message = "Waiting for your answer" if owner else "Waiting for the user's answer"
+    return WaitingOn(reason="confirmation", message=message, since=job.updated_at, until=job.expires_at)
+
+
+def _obstacle(job: Job, obstacle: Obstacle, *, owner: bool) -> WaitingOn:
+    kind, _, name = obstacle.group.partition(":")
+    told_of = tuple(each.job for each in obstacle.holders if each.job and (each.user == job.user_id or not owner))
+    told = WaitingOn(
+        reason="group_limit",
+        message=_full(obstacle, kind, owner=owner),
+        group=obstacle.group,
+        limit=obstacle.limit,
+        active=obstacle.active,
+        since=utc(obstacle.since_ms) if obstacle.since_ms else None,
+        jobs=told_of,
+    )
+    if obstacle.until_ms is not None:
+        until = utc(obstacle.until_ms)
+        message = f"{name} has had enough calls: nobody calls it before {until:%H:%M:%S} UTC"
+        return told.model_copy(update={"reason": "provider_paused", "message": message, "until": until})
+    if obstacle.group in GLOBAL:
+        return told.model_copy(update={"reason": "global_limit"})
+    return told.model_copy(update={"reason": f"{kind}_limit"}) if kind in ("user", "project") else told
+
+
+def _full(obstacle: Obstacle, kind: str, *, owner: bool) -> str:
+    users = "Your jobs" if owner else f"Jobs of {obstacle.group.replace(':', ' ', 1)}"
+    whose = {"user": users, "project": "This project's jobs", "workflows": "All jobs together"}
+    name = "All providers together" if obstacle.group == "llm:global" else f"Group {obstacle.group}"
+    name = whose.get(kind, name)
+    if obstacle.active < obstacle.limit:  # shut for a moment, until every running job has named its leases again
+        return f"{name}: slots are being counted again after an outage"
+    return f"{name}: {obstacle.active} of {obstacle.limit} slots are taken"
 
 
 def _behind(ahead: int) -> WaitingOn:
     if ahead <= 0:
-        return WaitingOn(reason="behind", message="Next in line: starts as soon as a worker has a free slot")
-    return WaitingOn(reason="behind", message=f"Behind {ahead} {'job' if ahead == 1 else 'jobs'}")
+        return WaitingOn(reason="behind", message=NEXT)
+    return WaitingOn(reason="behind", message=f"Behind {_counted(ahead, 'job')}")
+
+
+# ── what would let it run ─────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a job waits for, and whether it is its owner who hears of it."""
+
+    job: Job
+    waiting: WaitingOn
+    owner: bool
+
+
+def _resumed(told: Told) -> str:
+    scope = _scope(told.waiting.group or "all", told.job, owner=told.owner)
+    return f"{told.waiting.by or 'An operator'}, or another operator, resumes {scope}"
+
+
+def _own_end(told: Told) -> str:
+    return f"One of these jobs ends or is cancelled{_named(told)}"
+
+
+def _slot_free(told: Told) -> str:
+    return f"A slot of {told.waiting.group} comes free{_named(told)}, or an operator raises its limit"
+
+
+def _answer(told: Told) -> str:
+    who = "Your answer: confirm or cancel it" if told.owner else "Its user's answer, or its end"
+    return f"{who}{_by(told.waiting.until)}"
+
+
+def _turn(told: Told) -> str:
+    return "A worker has a free slot" if told.waiting.message == NEXT else "The jobs ahead of it start"
+
+
+def _always(words: str) -> Remedy:
+    return lambda _: words
+
+
+Remedy = Callable[[Told], str]
+REMEDIES: Final[Mapping[str, Remedy]] = {
+    "daily_window": lambda told: f"Time: it enters the queue by itself{_from(told.waiting.until)}",
+    "room": _always("A place in the queue: one comes free when a queued job starts or is cancelled"),
+    "paused": _resumed,
+    "earlier_phase": _always("The phase before it ends well; where that one fails, this one is cancelled"),
+    "user_limit": _own_end,
+    "project_limit": _own_end,
+    "group_limit": _slot_free,
+    "global_limit": _slot_free,
+    "provider_paused": lambda told: f"Time: the provider takes calls again{_from(told.waiting.until)}",
+    "no_worker": lambda told: f"A worker of pool {told.job.submission.pool} starts",
+    "confirmation": _answer,
+    "behind": _turn,
+}
+
+
+def _scope(scope: str, job: Job, *, owner: bool) -> str:
+    """A paused scope, as whoever hears of it would call it."""
+    kind, _, name = scope.partition(":")
+    match kind:
+        case "all":
+            return "the whole queue"
+        case "priority":
+            return f"all jobs of {name} priority"
+        case "user":
+            return "your jobs" if owner and name == job.user_id else f"the jobs of user {name}"
+        case _:
+            return f"{kind} {name}"
+
+
+def _from(moment: datetime | None) -> str:
+    return f" from {moment:%Y-%m-%d %H:%M:%S} UTC on" if moment else ""
+
+
+def _by(moment: datetime | None) -> str:
+    return f" by {moment:%Y-%m-%d %H:%M} UTC" if moment else ""
+
+
+def _named(told: Told) -> str:
+    who, jobs = "yours" if told.owner else "now", ", ".join(told.waiting.jobs)
+    return f" ({who}: {jobs})" if jobs else ""
+
+
+def _counted(count: int, unit: str) -> str:
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"

@@ -1,0 +1,68 @@
+"""From past errors to the interval around the next estimate."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libs.forecast.errors import BAND_MIN, Pair, Spread, learn, quantile
+
+SECONDS = st.floats(min_value=0, max_value=1e6, allow_nan=False)
+
+
+def pairs_of(count: int, *, seed: int = 1, late: float = 1.0) -> list[Pair]:
+    """Near estimates are off by a factor, far ones by little."""
+    rng = random.Random(seed)
+    shown = [rng.uniform(1, 5000) for _ in range(count)]
+    return [Pair(each, late * each * rng.lognormvariate(0, 0.6 if each < 1000 else 0.1)) for each in shown]
+
+
+def test_few_pairs_leave_the_fixed_spread_of_policy() -> None:
+    spread = learn(pairs_of(BAND_MIN - 1), turn_s=60, fixed=0.3)
+
+    assert spread.around(100) == pytest.approx((70, 130))
+
+
+def test_nine_of_ten_waits_fall_inside_what_is_learnt() -> None:
+    spread = learn(pairs_of(2000, seed=1), turn_s=60, fixed=0.3)
+
+    fresh = pairs_of(2000, seed=2)
+    hits = sum(low <= pair.real_s <= high for pair in fresh for low, high in [spread.around(pair.shown_s)])
+
+    assert 0.87 <= hits / len(fresh) <= 0.93
+
+
+def test_a_far_estimate_that_was_always_good_gets_a_narrower_interval_than_a_near_one() -> None:
+    spread = learn(pairs_of(2000), turn_s=60, fixed=0.3)
+
+    widths = {wait_s: (high - low) / wait_s for wait_s in (500, 4000) for low, high in [spread.around(wait_s)]}
+
+    assert widths[4000] < widths[500] / 2
+
+
+def test_estimates_that_come_too_early_move_the_interval_behind_them() -> None:
+    spread = learn(pairs_of(600, late=2.0), turn_s=60, fixed=0.3)
+
+    low, high = spread.around(3000)
+
+    assert 3000 < low < 6000 < high
+
+
+@given(st.lists(st.tuples(SECONDS, SECONDS), max_size=200), SECONDS)
+def test_an_interval_is_never_upside_down_nor_before_now(pairs: list[tuple[float, float]], wait_s: float) -> None:
+    spread = learn([Pair(*pair) for pair in pairs], turn_s=1, fixed=0.3)
+
+    low, high = spread.around(wait_s)
+
+    assert 0 <= low <= high
+
+
+def test_without_a_past_the_spread_is_that_of_the_plain_formula() -> None:
+    assert Spread().around(1000) == (700, 1300)
+
+
+def test_a_quantile_lies_between_its_neighbours() -> None:
+    assert [quantile([1, 2, 4], share) for share in (0, 0.25, 0.5, 1)] == [1, 1.5, 2, 4]

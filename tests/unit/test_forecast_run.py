@@ -1,0 +1,290 @@
+"""The queue run forward: who starts when, and what a new job would meet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+
+from headgate_contracts.events import Estimate
+from headgate_contracts.vocabulary import Priority
+from libs.capacity.paces import Pace, Wait
+from libs.capacity.projection import defaults_of
+from libs.capacity.rows import ARRIVAL_STEP, Pause, Row, Seed, Standing, score_of
+from libs.capacity.turns import Turn, Turns
+from libs.forecast.arrivals import Coming, Guest
+from libs.forecast.durations import Observed, observed, share_of
+from libs.forecast.lines import Line
+from libs.forecast.machine import Slots
+from libs.forecast.making import Past, make_forecast
+from libs.forecast.run import Course, Scene, run_forward
+from libs.forecast.table import Forecast, Wanted
+from libs.policy import Policy
+
+NOW_MS = 1_800_000_000_000
+NORMAL = Priority.NORMAL.class_number
+POLICY = Policy()
+
+
+class Each:
+    """Every job holds its slots for as long as it is told here, else for 100 s."""
+
+    def __init__(self, **holds_s: float) -> None:
+        self.holds_s = holds_s
+
+    def hold_s(self, job: str, tier: str, *, age_s: float = 0.0) -> float:
+        return self.holds_s.get(job, 100.0) - age_s
+
+
+def row(name: str, number: int, **changes: object) -> Row:
+    user = str(changes.pop("user", name))
+    plain = Row(
+        id=name,
+        status="queued",
+        seq=number,
+        first_seq=number,
+        attempt=0,
+        user=user,
+        project=user,
+        workflow=None,
+        pool="default",
+        tier="bootstrapper",
+        class_number=NORMAL,
+        boost=0,
+        arrival=number,
+        place=number * ARRIVAL_STEP,
+        entered_ms=NOW_MS - 60_000,
+        groups=(f"user:{user}", f"project:{user}"),
+    )
+    return replace(plain, **changes)
+
+
+def running(name: str, number: int, *, since_s: float = 0.0, **changes: object) -> Row:
+    held = {"status": "code", "attempt": 1, "place": None, "holder": f"{name}:1", "worker": "w"}
+    return row(name, number, started_ms=NOW_MS - round(since_s * 1000), **held, **changes)
+
+
+def scene(*rows: Row, slots: int = 1, **changes: object) -> Scene:
+    standing = Standing(arrivals=100, defaults=defaults_of(POLICY))
+    seeds = tuple(Seed(each, 0) for each in rows)
+    plain = Scene(now_ms=NOW_MS, seeds=seeds, standing=standing, pools=(Slots("default", slots),))
+    return replace(plain, **changes)
+
+
+def starts_s(course: Course) -> dict[str, float]:
+    return {job: (start_ms - NOW_MS) / 1000 for job, start_ms in course.starts.items()}
+
+
+def forecast_of(given: Scene, **past: object) -> Forecast:
+    pace = Pace(100.0, 50, tuple([100.0] * 50))
+    known = Past(paces={"bootstrapper": pace, "partner": pace, "cto_scale": pace}, **past)  # pyright: ignore[reportArgumentType]
+    return make_forecast(given, known, POLICY, runs=2)
+
+
+def wanted(number: int = 101, **changes: object) -> Wanted:
+    plain = Wanted(
+        pool="default",
+        tier="bootstrapper",
+        score=score_of(NORMAL, number * ARRIVAL_STEP),
+        position=3,
+        groups=("user:new", "project:new"),
+        slots=1,
+    )
+    return replace(plain, **changes)
+
+
+def told_s(forecast: Forecast, asked: Wanted) -> int | None:
+    estimate = forecast.estimate_new(asked, now_ms=NOW_MS)
+    return estimate and estimate.estimate_seconds
+
+
+# ── a course ──────────────────────────────────────────────────────────────────
+
+
+def test_queued_jobs_start_one_after_the_other_as_slots_come_free() -> None:
+    course = run_forward(scene(running("a", 1, since_s=40), row("b", 2), row("c", 3)), Each(), POLICY)
+
+    assert starts_s(course) == {"b": 60, "c": 160}
+
+
+def test_a_free_slot_is_taken_at_once() -> None:
+    course = run_forward(scene(running("a", 1), row("b", 2), row("c", 3), slots=3), Each(), POLICY)
+
+    assert starts_s(course) == {"b": 0, "c": 0}
+
+
+def test_a_user_whose_slots_are_taken_holds_nobody_else_up() -> None:
+    mine = [running("a", 1, user="u"), running("b", 2, user="u", since_s=20), row("c", 3, user="u")]
+
+    course = run_forward(scene(*mine, row("d", 4), slots=3), Each(), POLICY)
+
+    assert starts_s(course) == {"d": 0, "c": 80}
+
+
+def test_a_higher_class_goes_first_and_a_job_rises_while_it_waits() -> None:
+    low = row("low", 2, class_number=Priority.LOW.class_number, timers={"age": NOW_MS + 50_000})
+    fresh = [row(f"n{number}", number, timers={}) for number in (3, 4)]
+
+    course = run_forward(scene(running("a", 1), low, *fresh), Each(), POLICY)
+
+    assert starts_s(course) == {"low": 100, "n3": 200, "n4": 300}  # at 50 s it stands before them in their class
+
+
+def test_a_class_that_starves_gets_the_start_it_is_owed() -> None:
+    background = row("b", 2, class_number=Priority.BACKGROUND.class_number)
+    number, every = background.class_number, POLICY.order.starved_every
+    turns = Turns({number: Turn(NOW_MS - 10**8, every - 1), NORMAL: Turn(NOW_MS, 0)})
+    turns.present.update({number: 1, NORMAL: 3})
+    others = [row(f"n{each}", each) for each in (3, 4, 5)]
+
+    course = run_forward(scene(running("a", 1), background, *others, turns=turns), Each(), POLICY)
+
+    assert starts_s(course)["b"] == 100
+
+
+def test_what_is_paused_or_has_no_worker_never_starts() -> None:
+    paused = Standing(defaults=defaults_of(POLICY), pauses=(Pause("user:b", "op", "", NOW_MS),))
+
+    course = run_forward(scene(row("b", 2), row("c", 3), row("d", 4, pool="gpu"), standing=paused), Each(), POLICY)
+
+    assert starts_s(course) == {"c": 0}
+
+
+def test_a_job_that_waits_for_a_paused_provider_starts_when_it_opens() -> None:
+    given = scene(row("b", 2, gates=("llm:ollama",)), row("c", 3), slots=2, shut={"llm:ollama": NOW_MS + 30_000})
+
+    course = run_forward(given, Each(), POLICY)
+
+    assert starts_s(course) == {"c": 0, "b": 30}
+
+
+def test_guests_of_a_higher_class_are_waited_for() -> None:
+    guests = [Guest(number, NOW_MS + number * 1000, "bootstrapper", "default", 20) for number in (1, 2)]
+
+    course = run_forward(scene(running("a", 1), row("b", 2)), Each(), POLICY, guests=iter(guests))
+
+    assert starts_s(course) == {"b": 300}
+
+
+def test_the_same_scene_has_the_same_course() -> None:
+    given = scene(*(row(f"j{number}", number, user=f"u{number % 7}") for number in range(1, 60)), slots=4)
+
+    assert run_forward(given, Each(), POLICY) == run_forward(given, Each(), POLICY)
+
+
+# ── what it deals ─────────────────────────────────────────────────────────────
+
+
+def test_a_job_that_runs_already_is_one_of_those_that_ran_longer() -> None:
+    seen = observed(100, [10, 20, 30, 40, 50, 60, 70, 500])
+
+    assert {round(seen.draw(share / 10, age_s=65)) for share in range(10)} == {5, 435}
+    assert seen.draw(0.5, age_s=1000) == 500
+
+
+def test_without_a_past_durations_lie_around_the_first_guess() -> None:
+    draws = [Observed(480, ()).draw(share / 100) for share in range(100)]
+
+    assert (min(draws), round(sum(draws) / 100)) == (240, 478)
+
+
+def test_a_job_is_dealt_by_its_id() -> None:
+    assert share_of("a") == share_of("a") != share_of("b")
+    assert all(0 <= share_of(str(number)) < 1 for number in range(100))
+
+
+def test_guests_come_as_often_as_lately() -> None:
+    coming = Coming({("partner", "default", NORMAL): 30, ("partner", "default", 20): 10}, 3_600_000)
+
+    guests = list(islice(coming.deal(1, from_ms=0), 4000))
+
+    assert abs(guests[-1].at_ms / 3_600_000 - 100) < 5
+    assert 800 < sum(guest.class_number == 20 for guest in guests) < 1200
+    assert guests == list(islice(coming.deal(1, from_ms=0), 4000))
+    assert list(Coming().deal(1, from_ms=0)) == []
+
+
+# ── the table ─────────────────────────────────────────────────────────────────
+
+
+def test_a_queued_job_is_told_its_own_start() -> None:
+    forecast = forecast_of(scene(running("a", 1), row("b", 2), row("c", 3)))
+
+    estimate = forecast.estimate_of("c", wanted(3), now_ms=NOW_MS + 5000)
+
+    assert estimate is not None
+    assert estimate.estimate_seconds == 195
+
+
+def test_a_new_job_is_told_the_end_of_its_class() -> None:
+    forecast = forecast_of(scene(running("a", 1), row("b", 2), row("c", 3)))
+
+    assert told_s(forecast, wanted()) == 300
+    assert told_s(forecast, wanted(score=score_of(20, 1))) == 100
+
+
+def test_a_boosted_job_starts_no_later_than_the_one_it_lands_before() -> None:
+    forecast = forecast_of(scene(running("a", 1), row("b", 2), row("c", 3)))
+
+    assert told_s(forecast, wanted(score=score_of(NORMAL, 2 * ARRIVAL_STEP + 1))) == 200
+
+
+def test_a_new_job_of_a_full_user_waits_for_its_own() -> None:
+    mine = [running("a", 1, user="u"), running("b", 2, user="u"), row("c", 3, user="u")]
+
+    forecast = forecast_of(scene(*mine, slots=9))
+
+    assert told_s(forecast, wanted(groups=("user:u", "project:u"))) == 100
+    assert told_s(forecast, wanted()) == 1
+
+
+def test_a_paused_scope_and_a_pool_without_workers_have_no_estimate() -> None:
+    paused = Standing(defaults=defaults_of(POLICY), pauses=(Pause("priority:normal", "op", "", NOW_MS),))
+    forecast = forecast_of(scene(row("b", 2), standing=paused))
+
+    assert told_s(forecast, wanted()) is None
+    assert told_s(forecast, wanted(score=score_of(20, 1))) == 1
+    assert told_s(forecast, wanted(score=score_of(20, 1), pool="gpu")) is None
+    assert forecast.estimate_of("b", wanted(2), now_ms=NOW_MS) is None
+
+
+def test_what_is_published_is_read_as_it_was() -> None:
+    mine = [running("a", 1, user="u"), running("b", 2, user="u"), row("c", 3, user="u"), row("d", 4, pool="gpu")]
+    pauses = (Pause("pool:gpu", "op", "", NOW_MS),)
+    given = scene(*mine, slots=2, standing=Standing(arrivals=4, defaults=defaults_of(POLICY), pauses=pauses))
+    forecast = forecast_of(given)
+
+    assert Forecast.load(forecast.dump(), POLICY) == forecast
+
+
+def test_where_nothing_is_published_the_plain_formula_is_told() -> None:
+    for text in (None, "", '{"shape": 0}'):
+        forecast = Forecast.load(text, POLICY)
+
+        assert forecast.estimate_new(wanted(slots=2), now_ms=NOW_MS) == forecast.plain(wanted(slots=2))
+        assert forecast.plain(wanted(slots=2)).estimate_seconds == 480 * 3 / 2
+
+
+def test_the_interval_is_made_from_past_errors() -> None:
+    shown = Estimate(estimate_seconds=100, lower_bound=90, upper_bound=110, confidence="medium")
+    waits = tuple(
+        Wait(datetime.fromtimestamp(NOW_MS / 1000 - 90_000, UTC), "partner", "normal", "default", 150.0 + number, shown)
+        for number in range(100)
+    )
+    forecast = forecast_of(scene(running("a", 1)), waits=waits)
+
+    estimate = forecast.estimate_new(wanted(), now_ms=NOW_MS)
+
+    assert estimate is not None
+    assert (estimate.estimate_seconds, estimate.lower_bound) == (100, 100)
+    assert 235 <= estimate.upper_bound <= 250
+
+
+def test_a_line_offers_nothing_that_nobody_knows() -> None:
+    assert Line().offer(1) is None
+
+
+def test_a_turn_that_a_lower_class_is_owed_is_offered_to_no_other() -> None:
+    line = Line(((score_of(90, 1), 100),), {NORMAL: 500, 90: 200})
+
+    assert (line.offer(score_of(NORMAL, 1)), line.offer(score_of(90, 0))) == (500, 100)
