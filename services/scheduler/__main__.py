@@ -18,6 +18,8 @@ from libs.capacity.lead import RedisLead
 from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store_client import open_client
 from libs.eventlog import JetStreamSnapshots, LogUnavailable
+from libs.eventlog.buckets import JetStreamObjects
+from libs.eventlog.streams import WORKSPACES
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS, VIEW
 from libs.foundation.live import live_broker
@@ -26,10 +28,12 @@ from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from services.scheduler.cycle import FOLD
+from services.scheduler.forecasting import Forecaster
+from services.scheduler.janitor import Janitor
 from services.scheduler.ports import Adapters
 from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica, assemble
-from services.scheduler.settings import SchedulerSettings
+from services.scheduler.settings import SchedulerSettings, require_patience
 from services.scheduler.snapshots import newest_fold
 from services.scheduler.subscribers import NatsCommands, Subscribers
 
@@ -41,6 +45,7 @@ async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await lay(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
     settings, clock = ground.settings, ground.clock
+    require_patience(settings, ground.policy)
     view = await ground.view(service)
     broker = live_broker(settings.nats_url.get_secret_value(), name="scheduler commands")
     commands = NatsCommands(broker, shard=settings.shard)
@@ -56,9 +61,19 @@ async def compose(service: Service) -> None:
         new_id=ground.new_id,
     )
     replica = await _replica(ground, adapters)
-    subscribers = Subscribers(broker, replica, view=view, shard=settings.shard, telemetry=ground.telemetry, clock=clock)
-    subscribers.subscribe()
     announcer = Announcer(replica.ledger, view, ground.policy, clock, replica.leader, commands.show)
+    Subscribers(
+        broker,
+        replica,
+        view=view,
+        shard=settings.shard,
+        telemetry=ground.telemetry,
+        clock=clock,
+        stir=announcer.stir,
+    ).subscribe()
+    forecaster = Forecaster(replica.ledger, view, clock=clock, leader=replica.leader, meter=ground.telemetry.meter)
+    workspaces = JetStreamObjects(ground.nc, WORKSPACES)
+    janitor = Janitor(workspaces, ground.log, ledger=replica.ledger, leader=replica.leader, clock=clock)
 
     service.closing("the lead", lambda: _let_go(replica))
     await service.start(Loop("lead", replica.leader.run))
@@ -69,6 +84,8 @@ async def compose(service: Service) -> None:
     await service.start(Loop("snapshots", replica.keeper.run))
     await service.start(Loop("gauges", replica.gauges.run))
     await service.start(Loop("positions", announcer.run))
+    await service.start(Loop("forecast", forecaster.run))
+    await service.start(Loop("workspaces", janitor.run))
     await service.start(ground.gate)
 
 

@@ -37,10 +37,11 @@ from libs.capacity.folder import Folder
 from libs.capacity.projection import defaults_of
 from libs.capacity.rows import Change
 from libs.eventlog.errors import LogError, LogFull, LogUnavailable, OutcomeUnknown, WentBack
-from libs.eventlog.values import Appended, Conflicted, Entry, Page
+from libs.eventlog.values import Appended, Conflicted, Entry, Record
 from libs.foundation.ground import LOG, VIEW
 from libs.runtime.telemetry import job_context, traceparent
-from services.scheduler.domain import Batch, Due, linked, signed
+from services.scheduler.batches import Batch, linked, signed
+from services.scheduler.domain import Due
 from services.scheduler.handlers import Granting
 from services.scheduler.inbox import Inbox
 from services.scheduler.leader import Leader
@@ -54,6 +55,7 @@ logger = logging.getLogger(__name__)
 FOLD: Final = "the fold of the log"
 LOG_AWAY: Final = (LogUnavailable, OutcomeUnknown, LogFull)  # it passes, and is tried again
 LOOK_EVERY_MS: Final = 1000  # or more often, where an outage begins sooner
+TAKE_AT_ONCE: Final = 100  # records: some milliseconds
 PAUSE_MS: Final = 100  # after a fault, however much wakes the cycle
 
 
@@ -153,14 +155,16 @@ class Cycle:
 
     async def _take(self) -> None:
         while page := self._inbox.take():
-            self._note(self._folder.take(page.records), page)
-            await asyncio.sleep(0)  # a long log is read page by page: heartbeats are answered in between
+            for start in range(0, len(page.records), TAKE_AT_ONCE):
+                records = page.records[start : start + TAKE_AT_ONCE]
+                self._note(self._folder.take(records), records)
+                await asyncio.sleep(0)  # a long log is read bit by bit: heartbeats are answered in between
 
-    def _note(self, changes: Iterable[Change], page: Page) -> None:
+    def _note(self, changes: Iterable[Change], records: Iterable[Record]) -> None:
         for change in changes:
             if change.complaint:
                 logger.error("record %s of the log: %s", change.seq, change.complaint)
-        for record in page.records:
+        for record in records:
             match record.event:
                 case Event(data=SchedulerCommitted(shard=shard)) if shard == self._planner.shard:
                     self._chain_at = record.seq

@@ -1,22 +1,22 @@
-"""What the scheduler writes about jobs, and in which order. Pure: clock, ids, places and limits are arguments.
+"""What the scheduler writes about a job, and when. Pure: clock, places, days and limits are arguments.
 
-    a timer that came due ──decide──► Decision ┐
-                                               ├──compose──► Batch: frees, then what only tells, then what takes
-    jobs that may start   ──start───► Decision ┘
+    a timer that came due, or what the ledger says is to be done ──decide──► Decision
+    a job that may start                                         ──start───► Decision
+    a job that stands too close to another                       ──spaced──► Decision
 
-Owns the words that users read when the scheduler ends a job. Refuses to choose who may start: that is the view's plan.
+Owns the words that users read when the scheduler ends a job. Refuses to choose who may start: that is the view's plan;
+and in which order decisions are written: that is `batches`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from headgate_contracts import Event, Job, JobEvent, Priority, Status, Writer
-from headgate_contracts.envelope import CommitEvent
+from headgate_contracts import Job, Priority, Status, Tier
 from headgate_contracts.events import (
     JobCancelled,
     JobConfirmationReminder,
@@ -24,19 +24,22 @@ from headgate_contracts.events import (
     JobDispatched,
     JobFailed,
     JobGivenBack,
+    JobMoved,
     JobQueued,
     JobReprioritized,
-    SchedulerCommitted,
+    JobScheduled,
 )
 from headgate_contracts.vocabulary import ChangeReason, Fault, GivenBackReason, QueuedWhy
 from libs.policy import Policy
+from libs.policy.windows import release_at
 
-BATCH_MAX: Final = 20  # jobs in one commit: a conflict on one of them costs the others one more turn
 BY: Final = "scheduler"
+EPOCH_DAY: Final = date(1970, 1, 1)
+SHUT_MAX_MS: Final = 86_400_000  # daily quotas of providers begin anew by then
 
 
 class Due(StrEnum):
-    """What can come due about a job."""
+    """What can come due about a job: by the clock, or because something else happened."""
 
     LEASE = "lease"  # a running attempt was not heard of for a lease
     DEADLINE = "deadline"
@@ -46,6 +49,11 @@ class Due(StrEnum):
     REMIND = "remind"
     AGE = "age"
     FORGET = "forget"  # no event: the view drops a job that ended long ago
+    # by the ledger
+    FORCED = "forced"  # an operator forced the slot of its attempt free
+    SLIPPED = "slipped"  # it took a place of a day that had none left
+    PHASE = "phase"  # the phase before it is ready
+    DOOMED = "doomed"  # an earlier phase ended otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,9 @@ class Circumstances:
     debug_id: str  # the job's trace
     outage: bool = False  # nobody could hear its worker: the silence is not the worker's
     placement: Placement | None = None  # null: there is no room in the queue
+    day: int | None = None  # another one that has a place left, since 1970; null: none has
+    cause: str = ""  # why, in words
+    tier: Tier | None = None  # of the job's user now: that of their newest submission
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,49 +88,34 @@ class Decision:
     data: JobData
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One commit: the link of the chain, and the events it names, in order."""
-
-    link: SchedulerCommitted
-    decisions: tuple[Decision, ...]
-
-
 def decide(kind: str, job: Job, *, given: Circumstances) -> Decision | None:
-    """What follows from a timer that came due, or nothing where the job has moved on from what it was set for."""
-    match kind, job.status:
-        case (Due.LEASE, status) if status.is_running:
-            data = _worker_gone(job, given)
-        case (Due.DEADLINE, status) if status.is_running:
-            data = _out_of_time(job, given)
-        case Due.RELEASE, Status.SCHEDULED:
-            data = _released(job, given)
-        case Due.QUEUE_TTL, Status.QUEUED:
-            data = _waited_too_long(job, given)
-        case Due.CONFIRM_TIMEOUT, Status.AWAITING_CONFIRMATION:
-            data = _unanswered(job, given)
-        case Due.REMIND, Status.AWAITING_CONFIRMATION:
-            data = _reminder(job, given)
-        case Due.AGE, Status.QUEUED:
-            data = _aged(job, given)
-        case _:
-            data = None
+    """What follows from what came due, or nothing where the job has moved on from what that was about."""
+    make = _RUNNING.get(kind) if job.status.is_running else _RESTING.get((kind, job.status))
+    data = make and make(job, given)
     return data and Decision(job, data)
 
 
 def urgency(kind: str) -> int:
-    """Which timers are looked at first where more came due than fit into one batch."""
+    """What is looked at first where more came due than fits into one batch."""
     match kind:
-        case Due.LEASE | Due.DEADLINE:
+        case Due.LEASE | Due.DEADLINE | Due.FORCED | Due.SLIPPED:
             return 0
-        case Due.RELEASE:
+        case Due.RELEASE | Due.PHASE:
             return 2
         case _:
             return 1
 
 
-def start(job: Job, *, groups: tuple[str, ...], given: Circumstances) -> Decision:
-    """A worker of the job's pool may claim it. It holds a slot of each of these groups from here on."""
+def shut_until_ms(for_ms: int, *, now: datetime) -> int:
+    """Until when a provider is left alone that asks for it; no longer than a day, whatever it or a worker says."""
+    return round(now.timestamp() * 1000) + min(for_ms, SHUT_MAX_MS)
+
+
+def start(job: Job, *, groups: tuple[str, ...], given: Circumstances, starved: bool = False) -> Decision:
+    """A worker of the job's pool may claim it. It holds a slot of each of these groups from here on.
+
+    `starved`: it was its class's due, and not its turn.
+    """
     runs, asked = given.policy.runs, job.submission.run_timeout_s
     timeout_s = runs.timeout_s if asked is None else min(asked, runs.max_timeout_s)
     data = JobDispatched(
@@ -127,59 +123,18 @@ def start(job: Job, *, groups: tuple[str, ...], given: Circumstances) -> Decisio
         pool=job.submission.pool,
         groups=groups,
         deadline=given.now + timedelta(seconds=timeout_s),
+        starved=starved,
+        tier=None if given.tier is job.submission.tier else given.tier,
     )
     return Decision(job, data)
 
 
-def compose(
-    due: Iterable[Decision],
-    starts: Iterable[Decision],
-    *,
-    shard: str,
-    leader: str,
-    limits: Mapping[str, int],
-    slots: Mapping[str, int],
-) -> Batch | None:
-    """One event a job, what frees before what takes, no more than fit; null where there is nothing to write."""
-    chosen: dict[str, Decision] = {}
-    starting = {decision.job.id: decision for decision in starts}
-    for decision in sorted(due, key=lambda decision: _rank(decision.data)):
-        if not (isinstance(decision.data, JobReprioritized) and decision.job.id in starting):
-            chosen.setdefault(decision.job.id, decision)  # a job that starts now need not rise any more
-    for job_id, decision in starting.items():
-        chosen.setdefault(job_id, decision)
-    decisions = tuple(chosen.values())[:BATCH_MAX]
-    if not decisions:
-        return None
-    started = [decision.data for decision in decisions if isinstance(decision.data, JobDispatched)]
-    link = SchedulerCommitted(
-        shard=shard,
-        leader=leader,
-        jobs=tuple(decision.job.id for decision in decisions),
-        limits={group: limits[group] for data in started for group in data.groups},
-        slots={data.pool: slots[data.pool] for data in started},
+def spaced(job: Job, place: int) -> Decision:
+    """Another number at the same place in the order."""
+    data = JobMoved(
+        **_of(job, job.status), from_=job.priority, to=job.priority, place=place, by=BY, reason=ChangeReason.SPACED
     )
-    return Batch(link, decisions)
-
-
-def signed(decision: Decision, *, event_id: str, now: datetime) -> JobEvent:
-    """The decision as the job's next event."""
-    return Event(event_id, Writer.SCHEDULER, now, decision.data, decision.job.sequence + 1)
-
-
-def linked(link: SchedulerCommitted, *, event_id: str, now: datetime) -> CommitEvent:
-    """The link as the chain's next event."""
-    return Event(event_id, Writer.SCHEDULER, now, link)
-
-
-def _rank(data: JobData) -> int:
-    match data:
-        case JobGivenBack() | JobCancelled() | JobFailed():
-            return 0
-        case JobQueued():
-            return 2
-        case _:
-            return 1
+    return Decision(job, data)
 
 
 def _of(job: Job, status: Status, *, attempt: int | None = None) -> dict[str, Any]:
@@ -196,7 +151,7 @@ def _of(job: Job, status: Status, *, attempt: int | None = None) -> dict[str, An
 def _worker_gone(job: Job, given: Circumstances) -> JobData:
     """Given back, unless somebody waits for its end, or it has cost too many workers."""
     if job.cancel_requested_by is not None:
-        return _cancelled(job)
+        return _cancelled(job, "its worker is gone")
     max_lost = given.policy.runs.max_lost
     if not given.outage and job.worker is not None and job.lost >= max_lost:
         summary = "The job's worker was lost too often."
@@ -206,25 +161,56 @@ def _worker_gone(job: Job, given: Circumstances) -> JobData:
     return JobGivenBack(**_of(job, Status.QUEUED), reason=reason, finished_stages=job.finished_stages)
 
 
+def _forced_free(job: Job, given: Circumstances) -> JobData:
+    if job.cancel_requested_by is not None:
+        return _cancelled(job, given.cause)
+    return JobGivenBack(**_of(job, Status.QUEUED), reason=GivenBackReason.FORCED, finished_stages=job.finished_stages)
+
+
 def _out_of_time(job: Job, given: Circumstances) -> JobData:
     if job.cancel_requested_by is not None:
-        return _cancelled(job)
+        return _cancelled(job, "its worker is gone")
     detail = "The run was ended at its deadline. Ask for more time with run_timeout_s, where the limit allows it."
     return _failed(job, given, summary="The run took too long.", detail=detail, fault=Fault.TIMEOUT)
 
 
-def _cancelled(job: Job) -> JobData:
+def _doomed(job: Job, given: Circumstances) -> JobData:
+    return JobCancelled(**_of(job, Status.CANCELLED), by=BY, reason=given.cause)
+
+
+def _cancelled(job: Job, cause: str) -> JobData:
     by = job.cancel_requested_by or BY
-    return JobCancelled(**_of(job, Status.CANCELLED), by=by, reason="asked for while it ran; its worker is gone")
+    return JobCancelled(**_of(job, Status.CANCELLED), by=by, reason=f"asked for while it ran; {cause}")
+
+
+def _put_right(job: Job, given: Circumstances) -> JobData | None:
+    """Its user's day was full: another day, as admission would have said. Where there is none, it stays: it was
+    accepted."""
+    if given.day is None:
+        return None
+    spread_s = given.policy.queue.release_spread_s
+    return JobScheduled(
+        **_of(job, Status.SCHEDULED),
+        scheduled_for=release_at(job.id, given.day, spread_s=spread_s, run_at=job.submission.run_at),
+        quota_day=EPOCH_DAY + timedelta(days=given.day),
+    )
 
 
 def _released(job: Job, given: Circumstances) -> JobData | None:
+    return _placed(job, given, why=QueuedWhy.RELEASED)
+
+
+def _phase_ready(job: Job, given: Circumstances) -> JobData | None:
+    return _placed(job, given, why=QueuedWhy.PHASE_READY)
+
+
+def _placed(job: Job, given: Circumstances, *, why: QueuedWhy) -> JobData | None:
     placement = given.placement
     if placement is None:
         return None
     return JobQueued(
         **_of(job, Status.QUEUED),
-        why=QueuedWhy.RELEASED,
+        why=why,
         arrival=placement.arrival,
         place=placement.place,
         passed=placement.passed,
@@ -271,3 +257,21 @@ def _aged(job: Job, given: Circumstances) -> JobData | None:
 def _failed(job: Job, given: Circumstances, *, summary: str, detail: str, fault: Fault) -> JobData:
     status = _of(job, Status.FAILED)
     return JobFailed(**status, summary=summary, detail=detail, fault=fault, debug_id=given.debug_id)
+
+
+_Make = Callable[[Job, Circumstances], JobData | None]
+_RUNNING: Final[Mapping[str, _Make]] = {
+    Due.LEASE: _worker_gone,
+    Due.DEADLINE: _out_of_time,
+    Due.FORCED: _forced_free,
+}
+_RESTING: Final[Mapping[tuple[str, Status], _Make]] = {
+    (Due.RELEASE, Status.SCHEDULED): _released,
+    (Due.PHASE, Status.WAITING): _phase_ready,
+    (Due.DOOMED, Status.WAITING): _doomed,
+    (Due.SLIPPED, Status.QUEUED): _put_right,
+    (Due.QUEUE_TTL, Status.QUEUED): _waited_too_long,
+    (Due.AGE, Status.QUEUED): _aged,
+    (Due.CONFIRM_TIMEOUT, Status.AWAITING_CONFIRMATION): _unanswered,
+    (Due.REMIND, Status.AWAITING_CONFIRMATION): _reminder,
+}

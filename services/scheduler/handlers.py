@@ -1,4 +1,5 @@
-"""What workers ask for: to be heard, slots for a stage, slots no longer needed. Every replica answers, from the view.
+"""What workers ask for: to be heard, slots for a stage, slots no longer needed, a pause of a provider that has had
+enough; and what the notifier asks for a page that opens a stream. Every replica answers, from the view.
 
 Owns the second opinion. The view is folded by the leader alone, a moment after an event, and it can be lost. Where it
 does not know an attempt, this replica's own fold of the log is asked before a worker is told to stop: an attempt that
@@ -8,6 +9,7 @@ is current there, or newer than what is known there, goes on.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +23,10 @@ from headgate_contracts.commands import (
     BeatReply,
     GiveUpLease,
     LeaseReply,
+    ProviderShut,
+    RedeemTicket,
+    ShutProvider,
+    TicketRedeemed,
     granted_subject,
 )
 from headgate_contracts.envelope import utc
@@ -29,9 +35,11 @@ from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequ
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
+from libs.capacity.projection import epoch_ms
 from libs.policy import Policy
+from services.scheduler.domain import shut_until_ms
 from services.scheduler.ports import Commands
-from services.scheduler.signals import Signals
+from services.scheduler.signals import LLM, Signals
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +59,9 @@ def opinion_of(ledger: Ledger, holder: str) -> Opinion:
     """An attempt that this fold has not come to yet runs: only the log could have let anybody know of it."""
     job_id, _, attempt = holder.rpartition(":")
     job = ledger.jobs.get(job_id)
-    if job is None or (job.holder != holder and job.attempt >= int(attempt)):
+    if job is None:  # newer than this fold; a job is forgotten long after its worker has heard of its end
+        return Opinion.RUNS
+    if job.holder != holder and job.attempt >= int(attempt):
         return Opinion.OVER
     if job.holder == holder and job.cancel_requested_by is not None:
         return Opinion.ENDS
@@ -122,9 +132,10 @@ async def acquire(
         case Granted(lease, expires_ms):
             return LeaseReply(lease=lease, state="granted", expires_ms=expires_ms)
         case Waits(lease, group, behind):
-            return LeaseReply(lease=lease, state="waiting", group=group, behind=behind)
+            shut_ms = _still_shut_ms(answer, now)
+            return LeaseReply(lease=lease, state="waiting", group=group, behind=behind, shut_ms=shut_ms)
         case Full(group):
-            return LeaseReply(lease=command.lease, state="full", group=group)
+            return LeaseReply(lease=command.lease, state="full", group=group, shut_ms=_still_shut_ms(answer, now))
         case NotYours(owner):
             over = opinion_of(ledger, owner) is Opinion.OVER
             return LeaseReply(lease=command.lease, state="not_yours" if over else "view_lost")
@@ -139,6 +150,33 @@ async def give_up(command: GiveUpLease, *, view: View, granting: Granting, now: 
         return LeaseReply(lease=command.lease, state="view_lost")
     await granting.tell(grants, now=now)
     return LeaseReply(lease=command.lease, state="given_up")
+
+
+async def redeem(command: RedeemTicket, *, view: View) -> TicketRedeemed:
+    """Whose ticket it is, once. Where that cannot be said now it is nobody's: the page asks for another."""
+    digest = hashlib.sha256(command.ticket.encode()).hexdigest()
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            text = await view.take_ticket(digest)
+    except AWAY:
+        return TicketRedeemed()
+    return TicketRedeemed() if text is None else TicketRedeemed.model_validate_json(text)
+
+
+async def shut(command: ShutProvider, *, view: View, granting: Granting, now: datetime) -> ProviderShut:
+    """Nobody gets a slot of the provider until then, here and in every other worker."""
+    until_ms = shut_until_ms(command.for_ms, now=now)
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            grants = await view.shut(f"{LLM}{command.provider}", until_ms)
+    except AWAY:
+        return ProviderShut(provider=command.provider)
+    await granting.tell(grants, now=now)
+    return ProviderShut(provider=command.provider, until=utc(until_ms))
+
+
+def _still_shut_ms(answer: Waits | Full, now: datetime) -> int | None:
+    return None if answer.until_ms is None else max(0, answer.until_ms - epoch_ms(now))
 
 
 def _heartbeat(command: Beat, policy: Policy) -> Heartbeat:

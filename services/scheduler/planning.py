@@ -1,37 +1,30 @@
 """From what is due and who may run to one batch: the questions to the view around the pure decisions of `domain`.
 
-Owns the order of the questions and how many are asked in one turn. Refuses to write: the cycle commits what is made.
+Owns the order of the questions, how many are asked in one turn, and whose turn it is: while a class starves, batches
+are cut so that each of its own starts is exactly the one it is owed. Refuses to write: the cycle commits what is made.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
 
-from headgate_contracts import Job, Status, advance
+from headgate_contracts import Job, Status, Tier, advance
 from libs.capacity import answers
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
-from libs.capacity.projection import groups_of
+from libs.capacity.projection import epoch_ms, groups_of
+from libs.capacity.turns import before_next, owed
 from libs.policy import Policy
 from libs.runtime.telemetry import job_context
-from services.scheduler.domain import (
-    BATCH_MAX,
-    Batch,
-    Circumstances,
-    Decision,
-    Due,
-    Placement,
-    compose,
-    decide,
-    signed,
-    start,
-    urgency,
-)
+from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
+from services.scheduler.domain import Circumstances, Decision, Due, decide, start
+from services.scheduler.duties import Duties
+from services.scheduler.spreading import spread_out
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +44,16 @@ class Proposal:
     overdue: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Who may start now: at most `most` of the plan, `owed` as their class's due. `claimed`: some class is owed one."""
+
+    plan: answers.Plan = NO_PLAN
+    most: int = BATCH_MAX
+    owed: bool = False
+    claimed: bool = False
+
+
 @dataclass(slots=True)
 class Planner:
     """Makes proposals for one shard. `aside`: jobs about which the contracts let nothing be written, and when."""
@@ -61,26 +64,32 @@ class Planner:
     shard: str
     debug_id_of: Callable[[str], str]
     aside: dict[str, int] = field(default_factory=dict[str, int])
+    duties: Duties = field(init=False)
+    _looked: bool = False
+
+    def __post_init__(self) -> None:
+        self.duties = Duties(self.view, self.ledger, self.policy)
 
     async def propose(self, due: Sequence[answers.Due], *, leader: str, now: datetime, outage: bool) -> Proposal:
         """The next batch. `outage`: nobody could hear the workers until lately."""
-        decided = await self._decide(due, now=now, outage=outage)
+        listed = [*self.duties.listed(again=self._looked), *due]
+        self._looked = False
+        decided = await self._decide(listed, now=now, outage=outage)
         self.aside = {job_id: seq for job_id, seq in self.aside.items() if self._stands_at(job_id, seq)}
-        plan = await self.view.plan(BATCH_MAX + len(self.aside))
-        if plan.applied != self.ledger.applied:
-            plan = NO_PLAN  # somebody folds beside us: what the view says is not about the jobs we know
-        batch = compose(
-            decided,
-            self._starts(plan.picks, now=now),
-            shard=self.shard,
-            leader=leader,
-            limits=plan.limits,
-            slots=plan.slots,
-        )
-        return Proposal(batch, more=plan.more, overdue=len(decided) >= BATCH_MAX)
+        if not decided:
+            decided = await self._spread()
+            if decided:
+                return Proposal(self._composed(decided, Starts(), leader=leader, now=now), more=True, overdue=False)
+        starts = await self._plan(now)
+        if starts.claimed and decided:  # what they free or bring may be for the class that is owed the next start
+            starts = Starts()
+        batch = self._composed(decided, starts, leader=leader, now=now)
+        return Proposal(batch, more=starts.plan.more, overdue=len(decided) >= BATCH_MAX)
 
     async def look(self) -> tuple[answers.Due, ...]:
-        """What is due. Jobs that wait for room stay due: they must not hide what came due after them."""
+        """What is due by the clock. Jobs that wait for room stay due: they must not hide what came due after them."""
+        self._looked = True
+        self.duties.forget()
         limit = LOOK
         while True:
             due = await self.view.due(limit)
@@ -99,52 +108,99 @@ class Planner:
         job = self.ledger.jobs.get(job_id)
         return job is not None and job.seq == seq
 
+    # ── what is to be done ────────────────────────────────────────────────────
+
     async def _decide(self, due: Sequence[answers.Due], *, now: datetime, outage: bool) -> list[Decision]:
-        """As much as fits into a batch, what frees first. Releases come last: each costs a question."""
+        """As much as fits into a batch, what frees first. Who enters the queue comes last: each costs a question."""
         decided: list[Decision] = []
         asked = 0
-        for each in sorted(due, key=lambda each: urgency(each.kind)):
+        for each in sorted(due, key=self.duties.turn_of):
             job = self.ledger.jobs.get(each.job)
             if len(decided) >= BATCH_MAX or asked >= ASK_MAX:
                 break
-            if job is None or each.attempt not in (None, job.attempt):
+            if job is None or each.attempt not in (None, job.attempt) or self.aside.get(job.id) == job.seq:
                 continue
-            placement = None
-            if each.kind == Due.RELEASE and job.status is Status.SCHEDULED:
-                asked += 1
-                placement = await self._place(job)
-            given = self._given(job, now, outage=outage, placement=placement)
+            asked += each.kind in (Due.RELEASE, Due.PHASE, Due.SLIPPED)
+            given = await self._circumstances(each.kind, job, now=now, outage=outage)
             decided += self._sound(job, partial(decide, each.kind, job, given=given))
         return decided
 
-    async def _place(self, job: Job) -> Placement | None:
-        request = answers.Release(
-            job=job.id,
-            cap=self.policy.queue.cap,
-            passed_bound=self.policy.order.max_passed,
-            lapse_ms=round(self.policy.submissions.reservation_s * 1000),
-        )
-        match await self.view.release(request):
-            case answers.Reserved(arrival, place, passed, position):
-                return Placement(arrival, place, passed, position)
+    async def _circumstances(self, kind: str, job: Job, *, now: datetime, outage: bool) -> Circumstances:
+        given = self._given(job, now, outage=outage)
+        match kind, job.status:
+            case (Due.RELEASE, Status.SCHEDULED) | (Due.PHASE, Status.WAITING):
+                return replace(given, placement=await self.duties.place(job))
+            case Due.SLIPPED, Status.QUEUED:
+                return replace(given, day=await self.duties.day(job, now=now))
             case _:
-                return None
+                return replace(given, cause=self.duties.cause(kind, job))
 
-    def _starts(self, picks: Sequence[answers.Pick], *, now: datetime) -> list[Decision]:
+    async def _spread(self) -> list[Decision]:
+        """In a batch of their own: where one of them could not be written, none may be."""
+        moves = await spread_out(self.view, self.ledger, aside=self.aside)
+        sound = [self._sound(move.job, lambda move=move: move) for move in moves]
+        return [decision for decisions in sound for decision in decisions] if all(sound) else []
+
+    # ── who may start ─────────────────────────────────────────────────────────
+
+    async def _plan(self, now: datetime) -> Starts:
+        """In the order of the queue, unless a class that starves is owed the next start and one of its jobs can run."""
+        order, turns = self.policy.order, self.ledger.turns.by_class
+        rule = {"now_ms": epoch_ms(now), "after_ms": round(order.starved_after_s * 1000), "every": order.starved_every}
+        claims, next_after = owed(turns, **rule), before_next(turns, **rule)
+        most = BATCH_MAX if next_after is None else min(BATCH_MAX, next_after)
+        plan = await self._picks(most)
+        first = self._class_of(plan)
+        for class_number in claims:
+            if class_number == first:
+                return Starts(plan, most=1, claimed=True)  # it is its turn anyway
+            own = await self._picks(1, only_class=class_number)
+            if own.picks or own.more:
+                return Starts(own, most=1, owed=True, claimed=True)
+        return Starts(plan, most=most, claimed=bool(claims))
+
+    async def _picks(self, most: int, *, only_class: int | None = None) -> answers.Plan:
+        plan = await self.view.plan(most + len(self.aside), only_class=only_class)
+        if plan.applied != self.ledger.applied:
+            return NO_PLAN  # somebody folds beside us: what the view says is not about the jobs we know
+        return plan
+
+    def _class_of(self, plan: answers.Plan) -> int | None:
+        """Of the first one that is not aside."""
+        jobs = (self.ledger.jobs[pick.job] for pick in plan.picks if pick.job not in self.aside)
+        return next((job.priority.class_number for job in jobs), None)
+
+    def _composed(self, decided: Sequence[Decision], starts: Starts, *, leader: str, now: datetime) -> Batch | None:
+        return compose(
+            decided,
+            self._started(starts, now=now),
+            shard=self.shard,
+            leader=leader,
+            limits=starts.plan.limits,
+            slots=starts.plan.slots,
+        )
+
+    def _started(self, starts: Starts, *, now: datetime) -> list[Decision]:
         """The jobs that the view picked, as the ledger knows them at the same place of the log."""
-        starts: list[Decision] = []
-        for pick in picks:
+        started: list[Decision] = []
+        for pick in starts.plan.picks:
             job = self.ledger.jobs.get(pick.job)
             if job is not None and job.seq == pick.seq and job.status is Status.QUEUED:
-                make = partial(start, job, groups=groups_of(job), given=self._given(job, now))
-                starts += self._sound(job, make)
-        return starts
+                given = self._given(job, now)
+                make = partial(start, job, groups=groups_of(job), given=given, starved=starts.owed)
+                started += self._sound(job, make)
+        return started[: starts.most]
 
-    def _given(
-        self, job: Job, now: datetime, *, outage: bool = False, placement: Placement | None = None
-    ) -> Circumstances:
+    # ── what may be written ───────────────────────────────────────────────────
+
+    def _given(self, job: Job, now: datetime, *, outage: bool = False) -> Circumstances:
+        tier = self.ledger.orders.tiers.get(job.user_id)
         return Circumstances(
-            now=now, policy=self.policy, debug_id=self.debug_id_of(job.id), outage=outage, placement=placement
+            now=now,
+            policy=self.policy,
+            debug_id=self.debug_id_of(job.id),
+            outage=outage,
+            tier=None if tier is None else Tier(tier),
         )
 
     def _sound(self, job: Job, make: Callable[[], Decision | None]) -> list[Decision]:

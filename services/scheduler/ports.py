@@ -31,6 +31,19 @@ class Snapshots(Protocol):
     async def newest(self, epoch: str) -> tuple[Mark, bytes] | None: ...
 
 
+class History(Protocol):
+    """What became of jobs that the fold has forgotten."""
+
+    async def read(self, job_id: str, *, after: int = 0) -> list[Record]: ...
+
+
+class Workspaces(Protocol):
+    """The work of finished stages, as workers leave it."""
+
+    async def names(self, prefix: str = "") -> list[str]: ...
+    async def delete(self, name: str) -> None: ...
+
+
 class Commands(Protocol):
     """The connection that heartbeats and lease requests come by."""
 

@@ -1,31 +1,44 @@
 """Where waiting jobs stand: asked for by the notifier for its snapshots, and told by the leader when it changes.
 
-    changed?   every queued job's standing is compared with what was told last
-    told       to `headgate.live.v1.<shard>.position.<user>.<job>`, at most 4 times a second, all of them every 5 s
+    stirred?   something was folded or heard since the last round; all are told again every few seconds
+    changed?   each waiting job's outlook is compared with the one that was told last
+    told       to `headgate.live.v1.<shard>.position.<user>.<job>`, at most 4 times a second
 
-Owns what was told last. A lost message costs nothing: the next round tells it again.
+Owns what was told last. It is no part of any decision, so whatever goes wrong with it costs positions and nothing else.
+A lost message costs nothing: soon all are told again. An estimate counts down by itself, so it
+is told with whatever else has changed and is no change of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Protocol
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, Protocol
 
 from headgate_contracts import Job, Status
 from headgate_contracts.commands import PositionChanged
 from headgate_contracts.envelope import utc
+from headgate_contracts.shown import WaitingOn
 from libs.capacity.answers import Outlook
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
 from libs.capacity.projection import EPOCH_DAY
-from libs.forecast.standing import queue_part, waiting_on
+from libs.forecast.standing import estimate_of, queue_part, waiting_on
+from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 
+AT_ONCE: Final = 100  # outlooks in one round trip: a few milliseconds of the view's time, and of ours to tell them
+REST: Final = 3  # times as long as a round took: where thousands wait, the view has other things to do
+
+logger = logging.getLogger(__name__)
+
 Tell = Callable[[str, PositionChanged], Awaitable[None]]
+Shown = tuple[int | None, int, tuple[WaitingOn, ...]]  # position, passed by, what it waits for
 
 
 class Leads(Protocol):
@@ -33,11 +46,24 @@ class Leads(Protocol):
     def leads(self) -> bool: ...
 
 
-async def position_of(job: Job, *, view: View, clock: Clock) -> PositionChanged:
-    """Where this job stands now."""
-    today = (utc(clock.now_ms()).date() - EPOCH_DAY).days
-    outlook, used = await asyncio.gather(view.outlook(job.id), view.day_used(job.user_id, today))
-    return _position(job, outlook, used_today=used)
+async def position_of(job: Job, *, view: View, policy: Policy, clock: Clock) -> PositionChanged:
+    """Where this job stands now, and how much of its user's day is used up."""
+    now_ms = clock.now_ms()
+    today = (utc(now_ms).date() - EPOCH_DAY).days
+    outlook, used, text = await asyncio.gather(
+        view.outlook(job.id), view.day_used(job.user_id, today), view.published(NAME)
+    )
+    moved = _position(job, outlook, forecast=Forecast.load(text, policy), now_ms=now_ms)
+    return moved.model_copy(update={"used_today": used})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was told of one job, and by what."""
+
+    seq: int
+    outlook: Outlook | None
+    shown: Shown
 
 
 @dataclass(slots=True)
@@ -50,38 +76,81 @@ class Announcer:
     clock: Clock
     leader: Leads
     tell: Tell
+    _told: dict[str, Told] = field(default_factory=dict[str, Told])
+    _applied: int = -1  # the ledger's, at the last round
+    _stirred: bool = False
+    _published: str | None = None
+    _forecast: Forecast | None = None
+
+    def stir(self) -> None:
+        """A worker was heard, or a slot changed hands: places may mean something else now."""
+        self._stirred = True
 
     async def run(self, stopping: asyncio.Event) -> None:
-        told: dict[str, PositionChanged] = {}
-        all_told_ms = 0
+        all_told_ms = self.clock.monotonic_ms()
+        rest_ms = every_ms = 1000 // self.policy.stream.positions_per_second
         while not stopping.is_set():
-            await self.clock.sleep_ms(1000 // self.policy.stream.positions_per_second)
-            if not self.leader.leads:
-                told.clear()
-                continue
-            now_ms = self.clock.monotonic_ms()
-            if now_ms - all_told_ms >= self.policy.stream.position_every_s * 1000:
-                told.clear()
-                all_told_ms = now_ms
-            told = await self._round(told)
+            await self.clock.sleep_ms(rest_ms)
+            now_ms, rest_ms = self.clock.monotonic_ms(), every_ms
+            if not self.leader.leads or now_ms - all_told_ms >= self.policy.stream.position_every_s * 1000:
+                self._told.clear()
+                self._applied, all_told_ms = -1, now_ms
+            if self.leader.leads and (self._stirred or self._applied != self.ledger.applied):
+                await self._try_round()
+                rest_ms = max(rest_ms, REST * (self.clock.monotonic_ms() - now_ms))
 
-    async def _round(self, told: dict[str, PositionChanged]) -> dict[str, PositionChanged]:
-        queued = [job for job in self.ledger.jobs.values() if job.status is Status.QUEUED]
+    async def _try_round(self) -> None:
         try:
-            outlooks = await asyncio.gather(*(self.view.outlook(job.id) for job in queued))
+            await self.round()
+        except Exception:
+            logger.exception("positions are not told")  # the queue needs none told: it must not end the leader
+
+    async def round(self) -> None:
+        """Tell everybody whose standing has changed since they were told."""
+        self._applied, self._stirred = self.ledger.applied, False
+        waiting = [job for job in self.ledger.jobs.values() if job.status is Status.QUEUED]
+        told, self._told = self._told, {}
+        try:
+            forecast = await self._newest_forecast()
+            for jobs in _in_parts(waiting):
+                outlooks = await self.view.outlooks([job.id for job in jobs])
+                for job, outlook in zip(jobs, outlooks, strict=True):
+                    self._told[job.id] = await self._tell_change(job, outlook, told.get(job.id), forecast)
         except (ViewLost, ViewUnavailable):
+            self._stirred = True  # it will be back, and much may be different then
+
+    async def _tell_change(self, job: Job, outlook: Outlook | None, told: Told | None, forecast: Forecast) -> Told:
+        if told and (told.seq, told.outlook) == (job.seq, outlook):
             return told
-        standing = {job.id: _position(job, seen) for job, seen in zip(queued, outlooks, strict=True)}
-        for job in queued:
-            if told.get(job.id) != standing[job.id]:
-                await self.tell(job.user_id, standing[job.id])
-        return standing
+        moved = _position(job, outlook, forecast=forecast, now_ms=self.clock.now_ms())
+        shown = _shown(moved)
+        if told is None or told.shown != shown:
+            await self.tell(job.user_id, moved)
+        return Told(job.seq, outlook, shown)
+
+    async def _newest_forecast(self) -> Forecast:
+        text = await self.view.published(NAME)
+        if self._forecast is None or text != self._published:
+            self._published, self._forecast = text, Forecast.load(text, self.policy)
+        return self._forecast
 
 
-def _position(job: Job, outlook: Outlook | None, *, used_today: int | None = None) -> PositionChanged:
+def _position(job: Job, outlook: Outlook | None, *, forecast: Forecast, now_ms: int) -> PositionChanged:
+    estimate = estimate_of(job, outlook, forecast=forecast, now_ms=now_ms)
     return PositionChanged(
         job_id=job.id,
-        queue=queue_part(job, outlook),
+        project_id=job.project_id,
+        queue=queue_part(job, outlook, estimate),
         waiting_on=waiting_on(job, outlook),
-        used_today=used_today,
     )
+
+
+def _shown(moved: PositionChanged) -> Shown:
+    queue = moved.queue
+    return (queue and queue.position, queue.passed_by if queue else 0, moved.waiting_on)
+
+
+def _in_parts(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    rest = iter(jobs)
+    while part := list(islice(rest, AT_ONCE)):
+        yield part

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from libs.policy import Policy
+from libs.runtime.errors import SettingsWrong
 from libs.runtime.settings import ServiceSettings
 
 
 class SchedulerSettings(ServiceSettings):
     """Nothing of its own: every number the scheduler decides by is policy."""
+
+
+def require_patience(settings: SchedulerSettings, policy: Policy) -> None:
+    """The store is heard when the lead is renewed: with less patience each renewal looks like the end of an outage, and
+    leases are made longer by it for ever."""
+    patience_s, renewed_s = settings.outage_patience_s, policy.leases.leader_heartbeat_s
+    if patience_s <= renewed_s:
+        wrong = f"HEADGATE_OUTAGE_PATIENCE_S {patience_s:g} is no longer than leases.leader_heartbeat_s {renewed_s:g}"
+        raise SettingsWrong([f"{wrong}: write more than that, or lower it in the policy"])

@@ -20,7 +20,8 @@ from headgate_contracts import Job
 from headgate_contracts.events import JobDispatched
 from libs.capacity.answers import Full, Granted, LeaseAnswer, Waits
 from libs.runtime.telemetry import Telemetry, job_trace
-from services.scheduler.domain import Batch, Decision
+from services.scheduler.batches import Batch
+from services.scheduler.domain import Decision
 
 PRIVATE: Final = ("user:", "project:")
 LLM: Final = "llm:"
@@ -108,7 +109,7 @@ class Signals:
         self._count(groups, "acquired")
         for group in filter(is_shared, groups):
             self._waited.record(max(0.0, waited_s), {"group": group})
-            if waited_s and group.startswith(LLM):
+            if waited_s and is_provider(group):
                 self._blocked_s.record(max(0.0, waited_s), {"provider": provider_of(group)})
 
     def _started(self, job: Job, data: JobDispatched, *, now: datetime) -> None:
@@ -122,15 +123,19 @@ class Signals:
             self._acquired.add(1, {"group": group, "result": result})
 
     def _count_blocked(self, groups: Sequence[str]) -> None:
-        for group in groups:
-            if group.startswith(LLM):
-                self._blocked.add(1, {"provider": provider_of(group)})
+        for group in filter(is_provider, groups):
+            self._blocked.add(1, {"provider": provider_of(group)})
 
 
 def provider_of(group: str) -> str:
     """The label of a provider's group; the one over all of them is the total."""
     provider = group.removeprefix(LLM)
     return "total" if provider == "global" else provider
+
+
+def is_provider(group: str) -> bool:
+    """Whether it is one provider's. The group over all of them is asked for beside it: one request is counted once."""
+    return group.startswith(LLM) and provider_of(group) != "total"
 
 
 def is_shared(group: str) -> bool:

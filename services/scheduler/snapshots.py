@@ -10,7 +10,7 @@ import logging
 from typing import Final
 
 from libs.capacity.ledger import Ledger
-from libs.capacity.snapshot import SnapshotUnusable, dump, load
+from libs.capacity.snapshot import SnapshotUnusable, load, picture_of
 from libs.eventlog.errors import LogError
 from libs.eventlog.values import Mark
 from libs.policy import Policy
@@ -49,11 +49,13 @@ class SnapshotKeeper:
         self._kept_at = ledger.applied
 
     async def keep(self) -> None:
-        """Now, if anything has changed. The ledger is written down in one go, between two turns of the cycle."""
+        """Now, if anything has changed. The ledger is looked at in one go, between two turns of the cycle, and written
+        down in a thread: heartbeats are answered meanwhile."""
         applied = self._ledger.applied
         if applied == self._kept_at:
             return
-        data = dump(self._ledger, epoch=self._epoch)
+        picture = picture_of(self._ledger, epoch=self._epoch)
+        data = await asyncio.to_thread(picture.encode)
         try:
             await self._snapshots.put(data, mark=Mark(self._epoch, applied))
         except LogError as fault:

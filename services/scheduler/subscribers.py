@@ -24,6 +24,10 @@ from headgate_contracts.commands import (
     GiveUpLease,
     LeaseReply,
     PositionChanged,
+    ProviderShut,
+    RedeemTicket,
+    ShutProvider,
+    TicketRedeemed,
     command_subject,
     position_subject,
 )
@@ -71,12 +75,21 @@ class NatsCommands:
 
 
 class Subscribers:
-    """Commands to handlers."""
+    """Commands to handlers. `stir` is called where a command may have changed how jobs stand."""
 
     def __init__(
-        self, broker: NatsBroker, replica: Replica, *, view: View, shard: str, telemetry: Telemetry, clock: Clock
+        self,
+        broker: NatsBroker,
+        replica: Replica,
+        *,
+        view: View,
+        shard: str,
+        telemetry: Telemetry,
+        clock: Clock,
+        stir: Callable[[], None],
     ) -> None:
         self._broker = broker
+        self._stir = stir
         self._clock = clock
         self._replica = replica
         self._view = view
@@ -92,6 +105,8 @@ class Subscribers:
         self._on("acquire", self._acquire)
         self._on("give_up", self._give_up)
         self._on("position", self._position)
+        self._on("shut", self._shut)
+        self._on("redeem", self._redeem)
 
     def _on(self, command: Command, answer: Callable[..., object]) -> None:
         subject = command_subject(self._shard, command)
@@ -109,6 +124,7 @@ class Subscribers:
                 now=self._now,
             )
         replica.woken.set()  # a worker may have come, or have more slots
+        self._stir()
         return reply
 
     async def _acquire(self, command: AcquireLease) -> LeaseReply:
@@ -127,14 +143,25 @@ class Subscribers:
         async with self._timed("give_up"):
             reply = await handlers.give_up(command, view=self._view, granting=self._replica.granting, now=self._now)
         self._replica.woken.set()  # a job may wait for that slot
+        self._stir()
         return reply
+
+    async def _shut(self, command: ShutProvider) -> ProviderShut:
+        async with self._timed("shut"):
+            reply = await handlers.shut(command, view=self._view, granting=self._replica.granting, now=self._now)
+        self._stir()
+        return reply
+
+    async def _redeem(self, command: RedeemTicket) -> TicketRedeemed:
+        async with self._timed("redeem"):
+            return await handlers.redeem(command, view=self._view)
 
     async def _position(self, command: AskPosition) -> PositionChanged:
         async with self._timed("position"):
             job = self._replica.ledger.jobs.get(command.job_id)
             if job is None:
                 return PositionChanged(job_id=command.job_id, queue=None)
-            return await position_of(job, view=self._view, clock=self._clock)
+            return await position_of(job, view=self._view, policy=self._replica.ledger.policy, clock=self._clock)
 
     @property
     def _now(self) -> datetime:

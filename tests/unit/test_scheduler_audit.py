@@ -67,7 +67,7 @@ def test_a_plain_life_breaks_nothing() -> None:
 
 def test_a_lost_and_a_cancelled_job_break_nothing() -> None:
     first = life_of("job-1", "queued dispatched started scaffold given_back:lost dispatched started cancelled")
-    second = life_of("job-2", "scheduled queued cancelled")
+    second = life_of("job-2", "scheduled queued cancelled", scheduled_for=STARTED_AT)
 
     report = read(with_links([*first, *second]))
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply, NamedLease
+from headgate_contracts.commands import (
+    AcquireLease,
+    GiveUpLease,
+    LeaseReply,
+    NamedLease,
+    ProviderShut,
+    RedeemTicket,
+    ShutProvider,
+    TicketRedeemed,
+)
+from headgate_contracts.envelope import utc
 from headgate_contracts.events import Group
-from services.scheduler.handlers import acquire, give_up
+from services.scheduler.domain import SHUT_MAX_MS
+from services.scheduler.handlers import acquire, give_up, redeem, shut
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World, a_world
 
@@ -145,10 +157,10 @@ async def test_a_worker_hears_what_became_of_each_attempt(world: World, leader: 
     if view == "lost":
         world.store.lose()
 
-    reply = await world.beat(slots=2, holders=("job-1:1", "job-2:1", "unknown:1"))
+    reply = await world.beat(slots=2, holders=("job-1:1", "job-2:1"))
 
     assert reply.cancel == ("job-1:1",)
-    assert reply.not_yours == ("job-2:1", "unknown:1")
+    assert reply.not_yours == ("job-2:1",)
     assert reply.lease_s == 30
 
 
@@ -171,6 +183,15 @@ async def test_an_attempt_that_nobody_here_has_folded_yet_goes_on(world: World, 
     reply = await world.beat(slots=2, holders=("job-1:2",))
 
     assert reply.kept == ("job-1:2",)
+
+
+async def test_an_attempt_of_a_job_that_this_fold_has_not_come_to_yet_goes_on(world: World, leader: Replica) -> None:
+    """Whoever led before has started it and is gone, and this replica is a little behind the log."""
+    world.store.lose()
+
+    reply = await world.beat(slots=2, holders=("job-9:1",))
+
+    assert reply.kept == ("job-9:1",)
 
 
 async def test_a_lease_that_was_forced_free_is_told_as_lost(world: World, leader: Replica) -> None:
@@ -233,3 +254,74 @@ async def test_a_decision_is_a_span_of_the_jobs_own_trace(world: World) -> None:
     assert span.attributes["headgate.job.id"] == "job-1"
     assert f"{span.context.trace_id:032x}" in (dispatched.traceparent or "")
     assert f"{span.context.span_id:016x}" in (dispatched.traceparent or "")
+
+
+# ── a provider that has had enough ────────────────────────────────────────────
+
+
+async def pause(world: World, by: Replica, for_ms: int) -> ProviderShut:
+    command = ShutProvider(provider="ollama", for_ms=for_ms)
+    return await shut(command, view=world.view, granting=by.granting, now=by.leader.now)
+
+
+async def test_nobody_gets_a_slot_of_a_provider_that_pauses(world: World, leader: Replica) -> None:
+    reply = await pause(world, leader, 30_000)
+
+    refused = await ask(world, leader, "l1", "llm:ollama", holder="job-1:1")
+    waits = await ask(world, leader, "l2", "llm:ollama", holder="job-1:1", wait_ms=60_000)
+    other = await ask(world, leader, "l3", "llm:openai", holder="job-1:1")
+
+    assert reply == ProviderShut(provider="ollama", until=utc(world.clock.now_ms() + 30_000))
+    assert (refused.state, refused.shut_ms) == ("full", 30_000)
+    assert (waits.state, waits.shut_ms) == ("waiting", 30_000)
+    assert (other.state, other.shut_ms) == ("granted", None)
+
+
+async def test_who_waits_for_it_hears_when_it_opens(world: World, leader: Replica) -> None:
+    await pause(world, leader, 20_000)
+    await ask(world, leader, "l1", "llm:ollama", wait_ms=60_000)
+
+    await world.pass_ms(19 * SECOND, leader)
+    before = told(world)
+    await world.pass_ms(2 * SECOND, leader)
+
+    assert (before, told(world)) == ([], [("headgate.cmd.v1.main.granted.l1", "l1", "granted")])
+
+
+async def test_a_pause_is_no_longer_than_a_day_whatever_is_said(world: World, leader: Replica) -> None:
+    reply = await pause(world, leader, 10**15)
+
+    assert reply.until == utc(world.clock.now_ms() + SHUT_MAX_MS)
+
+
+async def test_of_two_pauses_the_later_end_counts(world: World, leader: Replica) -> None:
+    await pause(world, leader, 60_000)
+    await pause(world, leader, 10_000)
+
+    assert (await ask(world, leader, "l1", "llm:ollama", holder="job-1:1")).shut_ms == 60_000
+
+
+async def test_while_the_view_is_lost_nobody_knows_until_when(world: World, leader: Replica) -> None:
+    world.store.lose()
+
+    assert await pause(world, leader, 30_000) == ProviderShut(provider="ollama")
+
+
+# ── tickets ───────────────────────────────────────────────────────────────────
+
+
+TICKET = "A" * 43
+DIGEST = hashlib.sha256(TICKET.encode()).hexdigest()
+
+
+async def test_a_ticket_is_worth_something_once(world: World, leader: Replica) -> None:
+    kept = TicketRedeemed(user_id="u1", scopes=("jobs:read",))
+    await world.view.keep_ticket(DIGEST, kept.model_dump_json(), ttl_ms=30_000)
+
+    replies = [await redeem(RedeemTicket(ticket=TICKET), view=world.view) for _ in range(2)]
+
+    assert replies == [kept, TicketRedeemed()]
+
+
+async def test_a_ticket_that_nobody_was_given_is_nobodys(world: World, leader: Replica) -> None:
+    assert await redeem(RedeemTicket(ticket=TICKET), view=world.view) == TicketRedeemed()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from headgate_contracts import Job, Priority, Stage, Status, advance
+from headgate_contracts import Job, Priority, Stage, Status, Tier, advance
 from headgate_contracts.events import (
     Group,
     JobCancelled,
@@ -14,22 +15,24 @@ from headgate_contracts.events import (
     JobDispatched,
     JobFailed,
     JobGivenBack,
+    JobMoved,
     JobQueued,
     JobReprioritized,
+    JobScheduled,
 )
 from headgate_contracts.vocabulary import Fault, GivenBackReason, QueuedWhy
 from libs.policy import Policy
+from libs.policy.windows import release_at
+from services.scheduler.batches import BATCH_MAX, Batch, compose, linked, signed
 from services.scheduler.domain import (
-    BATCH_MAX,
-    Batch,
+    SHUT_MAX_MS,
     Circumstances,
     Decision,
     Due,
     Placement,
-    compose,
     decide,
-    linked,
-    signed,
+    shut_until_ms,
+    spaced,
     start,
 )
 from tests.fixtures.lives import event_id, job_after, submission
@@ -64,6 +67,72 @@ def due(kind: Due, story: str, job_id: str = "job-1") -> Decision:
 
 def starting(job_id: str) -> Decision:
     return start(job_after("queued", job_id), groups=GROUPS, given=GIVEN)
+
+
+# ── what is written at once ───────────────────────────────────────────────────
+
+
+def test_what_leaves_the_queue_is_written_before_what_tells_and_what_enters() -> None:
+    placed = replace(GIVEN, placement=Placement(2, 1 << 17, (), 1))
+    entering = decide(Due.RELEASE, job_after("scheduled", "enters"), given=placed)
+    leaving = decide(Due.SLIPPED, job_after("queued", "leaves"), given=replace(GIVEN, day=20_500))
+    assert entering is not None
+    assert leaving is not None
+
+    batch = batch_of(entering, due(Due.AGE, "queued", "rises"), leaving, starts=(starting("starts"),))
+
+    assert [decision.job.id for decision in batch.decisions] == ["leaves", "rises", "enters", "starts"]
+
+
+# ── what follows from the ledger ──────────────────────────────────────────────
+
+
+def test_a_phase_enters_the_queue_where_there_is_room() -> None:
+    job = job_after("waiting")
+    placed = replace(GIVEN, placement=Placement(2, 1 << 17, ("job-9",), 4))
+
+    data = decided(Due.PHASE, job, placed)
+
+    assert isinstance(data, JobQueued)
+    assert (data.why, data.place, data.passed) == (QueuedWhy.PHASE_READY, 1 << 17, ("job-9",))
+    assert decided(Due.PHASE, job) is None
+
+
+def test_a_doomed_phase_is_cancelled_and_says_why() -> None:
+    data = decided(Due.DOOMED, job_after("waiting"), replace(GIVEN, cause="phase 1 of the workflow failed"))
+
+    assert isinstance(data, JobCancelled)
+    assert (data.by, data.reason) == ("scheduler", "phase 1 of the workflow failed")
+
+
+def test_a_job_over_its_day_is_scheduled_as_admission_would_have() -> None:
+    day = (NOW.date() - date(1970, 1, 1)).days + 3
+    data = decided(Due.SLIPPED, job_after("queued"), replace(GIVEN, day=day))
+
+    assert isinstance(data, JobScheduled)
+    assert data.quota_day == NOW.date() + timedelta(days=3)
+    assert data.scheduled_for == release_at("job-1", day, spread_s=3600)
+    assert decided(Due.SLIPPED, job_after("queued")) is None
+
+
+def test_a_forced_attempt_is_given_back_with_its_finished_stages() -> None:
+    data = decided(Due.FORCED, job_after("queued dispatched started scaffold code"))
+
+    assert isinstance(data, JobGivenBack)
+    assert (data.reason, data.finished_stages) == (GivenBackReason.FORCED, (Stage.SCAFFOLD,))
+
+
+def test_a_spaced_job_keeps_its_class() -> None:
+    decision = spaced(job_after("queued"), 77)
+
+    assert isinstance(decision.data, JobMoved)
+    assert (decision.data.place, decision.data.from_, decision.data.to) == (77, Priority.NORMAL, Priority.NORMAL)
+    advance(decision.job, signed(decision, event_id=event_id("spaced"), now=NOW))
+
+
+@pytest.mark.parametrize(("for_ms", "until_ms"), [(0, 0), (30_000, 30_000), (10**12, SHUT_MAX_MS)])
+def test_a_provider_is_left_alone_for_as_long_as_it_asks_within_a_day(for_ms: int, until_ms: int) -> None:
+    assert shut_until_ms(for_ms, now=NOW) == round(NOW.timestamp() * 1000) + until_ms
 
 
 # ── a worker that is gone ─────────────────────────────────────────────────────
@@ -206,7 +275,7 @@ def test_a_job_that_rises_keeps_its_place() -> None:
 @pytest.mark.parametrize("story", ["queued dispatched started", "queued", "scheduled", "queued cancelled"])
 def test_a_timer_of_a_state_that_is_over_does_nothing(kind: Due, story: str) -> None:
     fitting = {
-        "queued dispatched started": {Due.LEASE, Due.DEADLINE},
+        "queued dispatched started": {Due.LEASE, Due.DEADLINE, Due.FORCED},
         "queued": {Due.QUEUE_TTL, Due.AGE},
         "scheduled": set[Due](),  # a release needs a place
         "queued cancelled": set[Due](),
@@ -231,6 +300,16 @@ def test_a_start_names_the_groups_and_the_next_attempt() -> None:
 
     assert isinstance(data, JobDispatched)
     assert (data.attempt, data.groups, data.pool) == (2, GROUPS, "default")
+
+
+@pytest.mark.parametrize(("now", "told"), [(Tier.CTO_SCALE, Tier.CTO_SCALE), (Tier.PARTNER, None), (None, None)])
+def test_a_start_tells_the_users_tier_where_it_is_another_than_was_submitted_with(
+    now: Tier | None, told: Tier | None
+) -> None:
+    data = start(job_after("queued"), groups=GROUPS, given=replace(GIVEN, tier=now)).data
+
+    assert isinstance(data, JobDispatched)
+    assert data.tier is told
 
 
 @pytest.mark.parametrize(("asked_s", "given_s"), [(None, 21_600), (60, 60), (10**6, 86_400)])

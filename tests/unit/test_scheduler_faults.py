@@ -59,10 +59,10 @@ class Replanned(MemoryView):
     def __init__(self, world: World) -> None:
         super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
 
-    async def plan(self, limit: int, *, now_ms: int | None = None) -> Plan:
+    async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
         if self.before is not None:
             await self.before()
-        return await super().plan(limit, now_ms=now_ms)
+        return await super().plan(limit, only_class=only_class, now_ms=now_ms)
 
 
 class Once:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -20,9 +21,11 @@ import pytest
 from headgate_contracts import Event, Job, Priority, Status, Tier
 from headgate_contracts.commands import AcquireLease, GiveUpLease, NamedLease
 from headgate_contracts.events import Group, JobDispatched
-from libs.capacity.answers import Reserved
+from headgate_contracts.vocabulary import UNSTARTED
+from libs.capacity.answers import Deferred, QueueEntry, Reserved
 from libs.capacity.errors import ViewError
 from libs.capacity.lead import MemoryLead
+from libs.capacity.ledger import Ledger
 from libs.eventlog.errors import LogError
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import Fate
@@ -37,11 +40,18 @@ SEEDS = int(os.environ.get("HISTORIES", "30"))
 STEPS = 250
 NEXT = {"starting": "scaffold", "scaffold": "code", "code": "deps", "deps": "checks"}
 GROUPS = ("group:shop:db", "group:shop:gpu")
+DAY_MS, HOUR_MS = 86_400_000, 3_600_000
+SCOPES = ("all", "user:u1", "project:p1", "priority:normal", "pool:default", "workflow:flow-1")
 POLICY = Policy.model_validate(
     {
-        "queue": {"cap": 12, "user_share": 12},
-        "order": {"max_passed": 3, "ageing_after_s": 300},
-        "tiers": {tier: {"jobs_per_day": 10_000} for tier in ("bootstrapper", "partner", "cto_scale")},
+        "queue": {"cap": 12, "user_share": 12, "release_spread_s": 60},
+        "order": {"max_passed": 3, "ageing_after_s": 120, "starved_after_s": 20, "starved_every": 3},
+        "tiers": {
+            "bootstrapper": {"jobs_per_day": 2},
+            "partner": {"jobs_per_day": 3},
+            "cto_scale": {"jobs_per_day": 4},
+        },
+        "retention": {"view_days": 20},
     }
 )
 
@@ -99,6 +109,12 @@ class History:
             (4, self.ask_for_slots),
             (3, self.give_slots_up),
             (2, self.order),
+            (2, self.submit_flow),
+            (5, self.move),
+            (1, self.crowd),
+            (3, self.reprioritize),
+            (2, self.force),
+            (1, self.shut),
             (2, self.crash),
             (1, self.flush),
             (1, self.land),
@@ -107,10 +123,22 @@ class History:
         for act in self.random.choices(steps, weights, k=STEPS):
             await act()
 
+    async def check_order(self) -> None:
+        """The view's order is the one that anybody reads out of the log."""
+        self.troubled = False
+        for _ in range(200):
+            await self.turn(*self.replicas)
+            mark = await self.world.view.mark()
+            if mark and mark.open and mark.applied == self.world.server.last_seq:
+                break
+            await self.world.clock.advance_ms(500)
+        report = audit(self.world.records(), policy=POLICY, drained=False, view_was_lost=self.view_was_lost)
+        assert [entry.job for entry in await self._queue() if not entry.reserved] == report.order
+
     async def end(self) -> Report:
         """Peace: everybody lives, nothing is lost, and all that was begun is brought to its end."""
         world, self.troubled = self.world, False
-        for scope in ("all", "user:u1", "project:p1", "priority:normal"):
+        for scope in SCOPES:
             await world.resume(scope)
         await self.append_late(everything=True)
         for _ in range(3000):
@@ -120,10 +148,20 @@ class History:
                 await self.go_on(peacefully=True)
             await self.beat()
             await self.confirm()
-            await world.clock.advance_ms(2000)
+            await world.clock.advance_ms(await self._next_ms())
             if await self._all_ended():
                 break
         return audit(world.records(), policy=POLICY, view_was_lost=self.view_was_lost)
+
+    async def _next_ms(self) -> int:
+        """A little; or to the next day, where all that is left waits for that."""
+        if any(not (job.status.is_end or job.status is Status.SCHEDULED) for job in self.ledger.jobs.values()):
+            return 2000
+        return min(HOUR_MS, DAY_MS - self.world.clock.now_ms() % DAY_MS)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.replicas[0].ledger
 
     async def _all_ended(self) -> bool:
         ledger = self.replicas[0].ledger
@@ -143,6 +181,8 @@ class History:
         if not self._flushes:
             return
         self.view_was_lost = True
+        for _ in range(4):  # whose places nobody knows of any more when they are written
+            await self.submit(late=True)
         self.world.store.lose()
         if self.random.random() < 0.5:
             self.world.lead.lose()
@@ -155,7 +195,7 @@ class History:
 
     # ── admission ─────────────────────────────────────────────────────────────
 
-    async def submit(self) -> None:
+    async def submit(self, *, late: bool = False) -> None:
         self._names += 1
         name = f"job-{self._names:03}"
         wanted = submission(
@@ -166,26 +206,16 @@ class History:
             groups=self._some_groups(),
         )
         user, project = self.random.choice(["u1", "u2", "u3"]), self.random.choice(["p1", "p2", "p3"])
+        request = self.world.request(name, user=user, project=project, wanted=wanted, takes_day=True)
         try:
-            answer = await self.world.view.reserve(self.world.request(name, user=user, project=project, wanted=wanted))
+            answer = await self.world.view.reserve(request)
         except ViewError:
             return
-        if not isinstance(answer, Reserved):
+        if not isinstance(answer, Reserved | Deferred):
             return
-        event = step(
-            name,
-            "queued",
-            user_id=user,
-            project_id=project,
-            arrival=answer.arrival,
-            place=answer.place,
-            passed=answer.passed,
-            position_original=answer.position,
-            quota_day=None,
-            submission=wanted,
-        )
+        event = self.world.first_event(request, answer, wanted)
         self._late.append((self.world.clock.now_ms(), event))
-        if self.random.random() < 0.8:
+        if not late and self.random.random() < 0.8:
             await self.append_late()
 
     def _some_groups(self) -> tuple[Group, ...]:
@@ -217,9 +247,52 @@ class History:
                 await self.world.write(job.id, "confirmed")
                 return
 
+    async def submit_flow(self) -> None:
+        self._names += 1
+        flow, user = f"flow-{self._names:03}", self.random.choice(["u1", "u2"])
+        asked = {"tier": self.random.choice(list(Tier)), "priority": self.random.choice(list(Priority))}
+        with suppress(ViewError):
+            await self.world.submit_flow(flow, phases=self.random.randint(2, 4), user=user, project="p1", **asked)
+
+    async def move(self) -> None:
+        """An operator drags one job before or after another."""
+        names = [entry.job for entry in await self._queue() if not entry.reserved]
+        if len(names) > 1:
+            job, neighbour = self.random.sample(names, k=2)
+            with suppress(ViewError):
+                await self.world.move(job, **{self.random.choice(["before", "after"]): neighbour})
+
+    async def crowd(self) -> None:
+        """One after the other behind the same one, until no number is left."""
+        names = [entry.job for entry in await self._queue() if not entry.reserved]
+        for job in names[1:6]:
+            with suppress(ViewError):
+                await self.world.move(job, after=names[0])
+                await self.turn()
+
+    async def _queue(self) -> tuple[QueueEntry, ...]:
+        try:
+            return await self.world.view.queue()
+        except ViewError:
+            return ()
+
+    async def reprioritize(self) -> None:
+        job = await self._any_job()
+        if job is not None and job.status in UNSTARTED:
+            await self.world.reprioritize(job.id, self.random.choice(list(Priority)))
+
+    async def force(self) -> None:
+        job = await self._any_job()
+        if job is not None and job.holder:
+            await self.world.force(f"user:{job.user_id}", job.holder)
+
+    async def shut(self) -> None:
+        with suppress(ViewError):
+            await self.world.view.shut("llm:ollama", self.world.clock.now_ms() + self.random.choice([5000, 60_000]))
+
     async def order(self) -> None:
         world, random = self.world, self.random
-        scope = random.choice(["all", "user:u1", "project:p1", "priority:normal"])
+        scope = random.choice(SCOPES)
         match random.randrange(3):
             case 0:
                 await world.pause(scope)
@@ -258,7 +331,7 @@ class History:
         if job.cancel_requested_by is not None:
             return "cancelled"
         if not peacefully and self.random.random() < 0.1:
-            return self.random.choice(["given_back:drained", "failed"])
+            return self.random.choice(["given_back:drained", "given_back:provider", "failed"])
         if job.status is Status.CHECKS:
             return (
                 "ready" if peacefully else self.random.choice(["ready", "ready", "awaiting_confirmation", "scaffold"])
@@ -268,7 +341,9 @@ class History:
     async def _write(self, by: Worker, job: Job, word: str, **details: Any) -> None:
         """After the job as the worker knows it. Accepted or refused, it goes on with what the log says is its own."""
         if word == "awaiting_confirmation":
-            details["expires_at"] = (self.world.clock.now_ms() + 86_400_000) / 1000
+            details["expires_at"] = (self.world.clock.now_ms() + DAY_MS) / 1000
+        if word == "given_back:provider":
+            details["provider"] = "ollama"
         event = step(job, word, salt=f"{by.name}{self.world.server.last_seq}", **details)
         await self.world.log.append(event, after=job)
         current = await self.world.job(job.id)
@@ -329,6 +404,7 @@ async def history(seed: int) -> tuple[Report, World]:
     async with a_world(policy=POLICY) as world:
         life = History(world, seed)
         await life.live()
+        await life.check_order()
         report = await life.end()
         for _ in range(20):
             await life.turn()

@@ -13,11 +13,14 @@ from libs.capacity.lead import Led, MemoryLead
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.memory import MemoryLog, MemorySnapshots
 from libs.eventlog.values import Entry, Mark, Page
+from libs.policy import Policy
 from libs.runtime.clock import ManualClock
+from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Health, Loop
 from services.scheduler import snapshots
 from services.scheduler.inbox import PAGES_AHEAD, Inbox
 from services.scheduler.outages import Outages
+from services.scheduler.settings import SchedulerSettings, require_patience
 from tests.fixtures.logs import HastyClock, commit
 from tests.fixtures.schedulers import EPOCH, World, a_world, breathe
 
@@ -309,3 +312,17 @@ async def test_loops_can_be_started_and_stopped_at_any_moment(world: World) -> N
 
     await world.settle(a)
     assert await world.view_is_the_log()
+
+
+# ── settings ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("patience_s", "fits"), [(0.5, False), (1.0, False), (1.5, True), (5.0, True)])
+def test_patience_is_longer_than_from_one_renewal_of_the_lead_to_the_next(patience_s: float, fits: bool) -> None:  # noqa: FBT001 a table's column
+    settings = SchedulerSettings.model_construct(outage_patience_s=patience_s)
+
+    if fits:
+        require_patience(settings, Policy())
+    else:
+        with pytest.raises(SettingsWrong, match=r"leases\.leader_heartbeat_s 1"):
+            require_patience(settings, Policy())

@@ -1,0 +1,155 @@
+"""The metrics of groups and providers, by the names that dashboards and alerts rely on, as they are scraped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from headgate_contracts import Tier
+from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
+from headgate_contracts.events import Group
+from services.scheduler.handlers import acquire, give_up
+from services.scheduler.replica import Replica
+from tests.fixtures.schedulers import World, a_world
+
+SECOND = 1000
+DB, OLLAMA = "group:shop:db", "llm:ollama"
+LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with a_world() as world:
+        yield world
+
+
+@pytest_asyncio.fixture
+async def leader(world: World) -> Replica:
+    """One job runs and holds the group; another waits for it."""
+    replica = world.replica("a")
+    await world.settle(replica)
+    wanted = (Group(name=DB, limit=1),)
+    for name in ("job-1", "job-2"):
+        await world.submit(name, user=f"u-{name}", project=f"p-{name}", tier=Tier.PARTNER, groups=wanted)
+    await world.beat(slots=3)
+    await world.settle(replica)
+    await world.write("job-1", "started")
+    await world.settle(replica)
+    return replica
+
+
+class Scraped:
+    """What stands at /metrics: `value(name, label=…)`; null where there is no such line."""
+
+    def __init__(self, text: str) -> None:
+        found = [LINE.fullmatch(line) for line in text.splitlines() if not line.startswith("#")]
+        self._lines = [
+            (line[1], dict(re.findall(r'(\w+)="([^"]*)"', line[2] or "")), line[3]) for line in found if line
+        ]
+
+    def value(self, name: str, **labels: str) -> float | None:
+        values = [value for known, has, value in self._lines if known == name and labels.items() <= has.items()]
+        return float(values[0]) if len(values) == 1 else None
+
+    def labels(self, name: str) -> set[str]:
+        """Beside those that every metric of a service has."""
+        names = [set(has) for known, has, _ in self._lines if known == name]
+        return set().union(*names) - {"otel_scope_name", "otel_scope_version", "otel_scope_schema_url"}
+
+
+async def scrape(world: World, replica: Replica) -> Scraped:
+    await replica.gauges.look()
+    return Scraped(world.metrics(replica))
+
+
+async def ask(world: World, by: Replica, lease: str, *groups: str, **wanted: Any) -> LeaseReply:
+    return await acquire(
+        AcquireLease(lease=lease, groups=groups, **wanted),
+        view=world.view,
+        ledger=by.ledger,
+        granting=by.granting,
+        policy=world.policy,
+        now=by.leader.now,
+    )
+
+
+async def test_slots_of_a_group_are_shown_with_their_limit(world: World, leader: Replica) -> None:
+    shown = await scrape(world, leader)
+
+    assert shown.value("headgate_concurrency_slots_active", group=DB) == 1
+    assert shown.value("headgate_concurrency_slots_limit", group=DB) == 1
+    assert shown.value("headgate_concurrency_slots_active", group="pool:default") == 1
+    assert shown.value("headgate_concurrency_slots_limit", group="pool:default") == 3
+    assert shown.value("headgate_concurrency_slots_limit", group="workflows") == 5
+
+
+async def test_the_groups_of_one_user_are_in_no_label(world: World, leader: Replica) -> None:
+    shown = await scrape(world, leader)
+
+    assert shown.value("headgate_concurrency_slots_active", group="user:u-job-1") is None
+    assert shown.value("headgate_concurrency_acquisition_total", group="project:p-job-1") is None
+
+
+async def test_each_request_for_a_slot_is_counted_by_its_result(world: World, leader: Replica) -> None:
+    await ask(world, leader, "l1", OLLAMA, "llm:global")
+    await ask(world, leader, "l2", DB)
+
+    shown = await scrape(world, leader)
+
+    acquisitions = "headgate_concurrency_acquisition_total"
+    assert shown.value(acquisitions, group=DB, result="acquired") == 1
+    assert shown.value(acquisitions, group=DB, result="rejected") == 1
+    assert shown.value(acquisitions, group=OLLAMA, result="acquired") == 1
+    assert shown.labels(acquisitions) == {"group", "result"}
+
+
+async def test_how_long_somebody_waited_for_a_slot_is_a_histogram(world: World, leader: Replica) -> None:
+    await ask(world, leader, "l1", OLLAMA)
+    for number in range(2, 5):
+        await ask(world, leader, f"l{number}", OLLAMA)
+    await ask(world, leader, "late", OLLAMA, wait_ms=60_000)
+    await world.pass_ms(7 * SECOND, leader)
+    await give_up(GiveUpLease(lease="l1"), view=world.view, granting=leader.granting, now=leader.leader.now)
+
+    shown = await scrape(world, leader)
+
+    assert shown.value("headgate_concurrency_wait_seconds_count", group=OLLAMA) == 5
+    assert shown.value("headgate_concurrency_wait_seconds_sum", group=OLLAMA) == 7
+    assert shown.value("headgate_concurrency_wait_seconds_bucket", group=OLLAMA, le="15") == 5
+    assert shown.value("headgate_concurrency_wait_seconds_bucket", group=OLLAMA, le="5") == 4
+
+
+async def test_calls_to_providers_are_shown_one_by_one_and_in_all(world: World, leader: Replica) -> None:
+    await ask(world, leader, "l1", OLLAMA, "llm:global")
+    await ask(world, leader, "l2", "llm:openai", "llm:global")
+
+    shown = await scrape(world, leader)
+
+    in_flight = "headgate_llm_in_flight"
+    assert [shown.value(in_flight, provider=name) for name in ("ollama", "openai", "total", "gemini")] == [1, 1, 2, 0]
+    assert shown.labels(in_flight) == {"provider"}
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_request_that_finds_a_provider_full_is_counted_there(
+    world: World,
+    leader: Replica,
+    waits: bool,  # noqa: FBT001 a table's column
+) -> None:
+    for number in range(4):
+        await ask(world, leader, f"l{number}", OLLAMA, "llm:global")
+    await ask(world, leader, "late", OLLAMA, "llm:global", wait_ms=60_000 if waits else 0)
+    await world.pass_ms(3 * SECOND, leader)
+    await give_up(GiveUpLease(lease="l0"), view=world.view, granting=leader.granting, now=leader.leader.now)
+
+    shown = await scrape(world, leader)
+
+    blocked = "headgate_llm_blocked_requests_total"
+    assert shown.value(blocked, provider="ollama") == 1
+    assert shown.value(blocked, provider="total") is None
+    assert shown.value("headgate_llm_block_seconds_count", provider="ollama") == (1 if waits else None)
+    assert shown.value("headgate_llm_block_seconds_sum", provider="ollama") == (3 if waits else None)

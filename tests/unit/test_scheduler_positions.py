@@ -1,0 +1,273 @@
+"""Where waiting jobs stand: told when it changes, to whom it concerns, and to all now and then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+import pytest_asyncio
+
+from headgate_contracts import Priority
+from headgate_contracts.commands import PositionChanged
+from libs.capacity.answers import Outlook
+from libs.capacity.memory.view import MemoryView
+from libs.forecast.table import NAME, Forecast
+from libs.runtime.lifecycle import Loop
+from services.scheduler.positions import Announcer, position_of
+from services.scheduler.replica import Replica
+from tests.fixtures.schedulers import EPOCH, World, a_world, breathe
+
+QUARTER_S = 250
+
+
+class Counting(MemoryView):
+    """The view, and how often it was asked about whom."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
+        self.world = world
+        self.asked: list[int] = []
+
+    async def outlooks(self, jobs: Sequence[str], *, now_ms: int | None = None) -> tuple[Outlook | None, ...]:
+        self.asked.append(len(jobs))
+        return await super().outlooks(jobs, now_ms=now_ms)
+
+
+class Slow(Counting):
+    """It takes a second to answer."""
+
+    async def outlooks(self, jobs: Sequence[str], *, now_ms: int | None = None) -> tuple[Outlook | None, ...]:
+        await self.world.clock.sleep_ms(1000)
+        return await super().outlooks(jobs, now_ms=now_ms)
+
+
+class Broken:
+    """What cannot be told, whatever the reason."""
+
+    async def __call__(self, user: str, moved: PositionChanged) -> None:
+        raise RuntimeError(moved.job_id)
+
+
+class Hearing:
+    """Whoever listens."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, PositionChanged]] = []
+
+    async def __call__(self, user: str, moved: PositionChanged) -> None:
+        self.told.append((user, moved))
+
+    def heard(self) -> list[tuple[str, int | None]]:
+        """Jobs and positions since the last time."""
+        told, self.told = self.told, []
+        return [(moved.job_id, moved.queue and moved.queue.position) for _, moved in told]
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    async with a_world() as world:
+        yield world
+
+
+@pytest_asyncio.fixture
+async def leader(world: World) -> Replica:
+    replica = world.replica("a")
+    await world.settle(replica)
+    for name in ("job-1", "job-2"):
+        await world.submit(name, user=f"u-{name}", project=f"p-{name}")
+    await world.settle(replica)
+    return replica
+
+
+@pytest.fixture
+def hearing() -> Hearing:
+    return Hearing()
+
+
+@pytest.fixture
+def view(world: World) -> Counting:
+    return Counting(world)
+
+
+@pytest.fixture
+def announcer(world: World, leader: Replica, hearing: Hearing, view: Counting) -> Announcer:
+    return Announcer(leader.ledger, view, world.policy, world.clock, leader.leader, hearing)
+
+
+async def test_everybody_in_the_queue_is_told(announcer: Announcer, hearing: Hearing) -> None:
+    await announcer.round()
+
+    assert [(user, moved.project_id) for user, moved in hearing.told] == [
+        ("u-job-1", "p-job-1"),
+        ("u-job-2", "p-job-2"),
+    ]
+    assert hearing.heard() == [("job-1", 1), ("job-2", 2)]
+
+
+async def test_only_whom_a_change_concerns_is_told(
+    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+) -> None:
+    await announcer.round()
+    hearing.heard()
+    await world.submit("first", user="vip", project="vip", priority=Priority.URGENT)
+    await world.submit("last", user="w", project="w", priority=Priority.LOW)
+    await world.settle(leader)
+
+    await announcer.round()
+
+    assert hearing.heard() == [("job-1", 2), ("job-2", 3), ("first", 1), ("last", 4)]
+    await announcer.round()
+    assert hearing.heard() == []
+
+
+async def test_an_estimate_alone_is_no_change_and_comes_with_one(
+    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+) -> None:
+    await announcer.round()
+    first = hearing.told[0][1].queue
+    hearing.heard()
+    await world.view.publish(NAME, Forecast(policy=world.policy, made_ms=1, averages={"partner": 9.0}).dump())
+
+    await announcer.round()
+
+    assert hearing.heard() == []
+    assert first is not None
+    assert first.estimate_seconds is not None
+
+
+async def test_a_heartbeat_that_changes_nothing_to_be_seen_is_not_told(
+    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+) -> None:
+    await world.set_limit("user:u-job-1", 1)
+    await world.beat(slots=1)
+    await world.settle(leader)
+    await world.submit("blocked", user="u-job-1", project="p-job-1")
+    await world.settle(leader)
+    await announcer.round()
+    hearing.heard()
+
+    await world.pass_ms(5000)
+    await world.beat(slots=1, holders=("job-1:1",))
+    await announcer.round()
+
+    assert hearing.heard() == []
+
+
+async def test_one_round_is_one_question(announcer: Announcer, view: Counting) -> None:
+    await announcer.round()
+
+    assert view.asked == [2]
+
+
+@pytest_asyncio.fixture
+async def telling(announcer: Announcer) -> AsyncIterator[Announcer]:
+    task = asyncio.create_task(announcer.run(asyncio.Event()))
+    await breathe()
+    yield announcer
+    task.cancel()
+
+
+async def live(world: World, leader: Replica, *, quarters: int) -> None:
+    """So many quarters of a second, in which the lead is held."""
+    for _ in range(quarters):
+        await leader.leader.renew()
+        await world.clock.advance_ms(QUARTER_S)
+        await breathe()
+
+
+async def test_nobody_is_asked_while_nothing_happens_but_all_are_told_every_five_seconds(
+    world: World, leader: Replica, telling: Announcer, view: Counting, hearing: Hearing
+) -> None:
+    await live(world, leader, quarters=4)
+    asked_at_first = len(view.asked)
+
+    await live(world, leader, quarters=12)
+    quiet = len(view.asked)
+    await live(world, leader, quarters=10)
+
+    assert (asked_at_first, quiet, len(view.asked)) == (1, 1, 2)
+    assert hearing.heard() == [("job-1", 1), ("job-2", 2)] * 2
+
+
+@pytest.mark.parametrize("what", ["folded", "heard"])
+async def test_what_happens_is_looked_at_at_most_four_times_a_second(
+    world: World, leader: Replica, telling: Announcer, view: Counting, what: str
+) -> None:
+    await live(world, leader, quarters=1)
+    view.asked.clear()
+    for number in range(8):
+        if what == "folded":
+            await world.submit(f"more-{number}", user=f"u{number}", project=f"p{number}")
+            await world.turn(leader)
+        else:
+            telling.stir()
+        await world.clock.advance_ms(QUARTER_S // 2)
+        await breathe()
+
+    assert len(view.asked) == 4
+
+
+async def test_who_does_not_lead_tells_nobody(
+    world: World, leader: Replica, telling: Announcer, hearing: Hearing
+) -> None:
+    await leader.leader.resign()
+    for _ in range(8):
+        await world.clock.advance_ms(QUARTER_S)
+        await breathe()
+
+    assert hearing.heard() == []
+
+
+async def test_a_view_that_is_away_is_asked_again(
+    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+) -> None:
+    world.store.lose()
+    await announcer.round()
+    silent = hearing.heard()
+    await world.settle(leader)
+
+    await announcer.round()
+
+    assert silent == []
+    assert hearing.heard() == [("job-1", 1), ("job-2", 2)]
+
+
+async def test_one_job_that_cannot_be_shown_ends_nothing_but_the_round(
+    world: World, announcer: Announcer, hearing: Hearing
+) -> None:
+    telling = Loop("positions", announcer.run)
+    await telling.start()
+    announcer.tell = Broken()
+    await world.pass_ms(1000, *world.replicas, every_ms=QUARTER_S)
+    announcer.tell = hearing
+
+    await world.submit("job-3", user="u-3", project="p-3")
+    await world.pass_ms(1000, *world.replicas, every_ms=QUARTER_S)
+
+    assert "job-3" in [job for job, _ in hearing.heard()]
+    await telling.stop()
+
+
+async def test_a_round_that_takes_long_is_followed_by_a_longer_rest(
+    world: World, leader: Replica, announcer: Announcer, view: Counting
+) -> None:
+    telling = Loop("positions", announcer.run)
+    announcer.view = Slow(world)
+    await telling.start()
+    for _ in range(40):
+        announcer.stir()
+        await world.clock.advance_ms(QUARTER_S)
+        await breathe()
+
+    assert len(announcer.view.asked) == pytest.approx(10_000 / (1000 + 3 * 1000), abs=1)
+    await telling.stop()
+
+
+async def test_who_asks_hears_of_the_day_too(world: World, leader: Replica) -> None:
+    await world.submit("job-3", user="u-job-1", takes_day=True)
+    await world.settle(leader)
+
+    moved = await position_of(await world.job("job-1"), view=world.view, policy=world.policy, clock=world.clock)
+
+    assert (moved.used_today, moved.queue and moved.queue.position) == (1, 1)
