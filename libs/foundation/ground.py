@@ -43,7 +43,7 @@ from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import KeysAway
 from libs.runtime.gate import Gate
-from libs.runtime.http import HttpServer, create_app
+from libs.runtime.http import BODY_LIMIT_BYTES, HttpServer, create_app
 from libs.runtime.lifecycle import Health, Service
 from libs.runtime.problems import Faults, Problem
 from libs.runtime.settings import ServiceSettings
@@ -89,13 +89,27 @@ class Ground(Generic[S]):
         await wait_for(NATS, broker.start, away=AWAY, health=self.health, clock=self.clock)
 
 
-async def lay(service: Service, settings: S, *, needs: tuple[str, ...] = (NATS, LOG, VIEW)) -> Ground[S]:
+async def lay(
+    service: Service,
+    settings: S,
+    *,
+    needs: tuple[str, ...] = (NATS, LOG, VIEW),
+    body_limit_bytes: int = BODY_LIMIT_BYTES,
+) -> Ground[S]:
     """The ground for this service: everything started, waited for, and closed in its turn."""
     policy = load_policy(settings.policy, environ=os.environ)
     clock, health, gate = SystemClock(), Health(*needs), Gate()
     telemetry = await service.start(_telemetry(service.name, settings))
     keys = Keys(settings.jwks, clock=clock)
-    app = _app(service.name, settings, gate=gate, health=health, telemetry=telemetry, keys=keys)
+    app = _app(
+        service.name,
+        settings,
+        gate=gate,
+        health=health,
+        telemetry=telemetry,
+        keys=keys,
+        body_limit_bytes=body_limit_bytes,
+    )
     await service.start(HttpServer(app, host=settings.http_host, port=settings.http_port))
 
     waited = partial(wait_for, health=health, clock=clock)
@@ -125,7 +139,14 @@ def _telemetry(name: str, settings: ServiceSettings) -> Telemetry:
 
 
 def _app(
-    name: str, settings: ServiceSettings, *, gate: Gate, health: Health, telemetry: Telemetry, keys: Keys
+    name: str,
+    settings: ServiceSettings,
+    *,
+    gate: Gate,
+    health: Health,
+    telemetry: Telemetry,
+    keys: Keys,
+    body_limit_bytes: int,
 ) -> FastAPI:
     tokens = Tokens(keys, issuer=settings.jwt_issuer, audience=settings.jwt_audience)
     return create_app(
@@ -136,6 +157,7 @@ def _app(
         telemetry=telemetry,
         tokens=tokens,
         faults=LATER,
+        body_limit_bytes=body_limit_bytes,
     )
 
 

@@ -1,4 +1,4 @@
-"""What admission decides, as pure functions: who may ask for what, and the first event of a job.
+"""What admission decides about a submission, as pure functions: who may ask for what, and what job that makes.
 
 Owns no number (policy does), no clock and no randomness: `now` and ids are arguments.
 """
@@ -13,33 +13,15 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
-from headgate_contracts import Event, Job, JobEvent, Status, Tier, Writer
-from headgate_contracts.asked import SubmitJob
-from headgate_contracts.events import (
-    Group,
-    JobCancelled,
-    JobCancelRequested,
-    JobConfirmed,
-    JobQueued,
-    JobScheduled,
-    Submission,
-)
+from headgate_contracts import Job, Priority, Status, Tier
+from headgate_contracts.asked import JobOrder, SubmitJob, SubmitWorkflow
+from headgate_contracts.events import Group, Submission
 from headgate_contracts.tokens import foreign_token
-from headgate_contracts.vocabulary import RUNNING, QueuedWhy
-from libs.policy import Policy
+from headgate_contracts.vocabulary import UNSTARTED
+from libs.policy import Policy, windows
 
 EPOCH_DAY: Final = date(1970, 1, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the view put a new job: what the first event records."""
-
-    arrival: int
-    place: int
-    passed: tuple[str, ...]
-    position: int
-    day: int | None
+RETRIABLE: Final = frozenset({Status.FAILED, Status.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,116 +43,118 @@ class NotAllowed:
     reason: str
 
 
-def new_job(
-    body: SubmitJob, *, job_id: str, user_id: str, tier: Tier, policy: Policy, now: datetime
-) -> NewJob | NotAllowed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Whose jobs they will be, and what that user may ask for."""
+
+    user_id: str
+    tier: Tier
+    policy: Policy
+    now: datetime
+
+
+def new_job(body: SubmitJob, *, job_id: str, asker: Asker) -> NewJob | NotAllowed:
     """The job that was asked for, or what is not allowed about it."""
-    refusal = _not_allowed(body, tier, policy, now=now)
+    refusal = frame_refusal(body, asker) or order_refusal(body, asker.policy)
     if refusal is not None:
         return refusal
-    project_id = foreign_token(body.project_id)
-    content = canonical(body.input)
+    return job_of(body, body, job_id=job_id, asker=asker, run_at=body.run_at, queue_ttl_s=body.queue_ttl_s)
+
+
+def job_of(frame: SubmitJob | SubmitWorkflow, order: JobOrder, *, job_id: str, asker: Asker, **more: Any) -> NewJob:
+    """One job of an order and of what stands around it."""
+    project_id = foreign_token(frame.project_id)
+    content = canonical(order.input)
     submission = Submission(
-        tier=tier,
-        priority=body.priority,
-        pool=body.pool,
-        pipeline=body.pipeline,
-        groups=_groups(body, project_id),
-        submitted_at=now,
-        run_at=body.run_at,
-        queue_ttl_s=body.queue_ttl_s,
-        run_timeout_s=body.run_timeout_s,
-        labels=body.labels,
+        tier=asker.tier,
+        priority=frame.priority,
+        project_name=frame.project_id if frame.project_id != project_id else None,
+        pool=order.pool,
+        pipeline=order.pipeline,
+        groups=_groups(order, project_id),
+        submitted_at=asker.now,
+        run_timeout_s=order.run_timeout_s,
+        notify_url=frame.notify_url,
+        labels=frame.labels,
         input_digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
+        **more,
     )
-    return NewJob(job_id, user_id, project_id, submission, content)
+    return NewJob(job_id, asker.user_id, project_id, submission, content)
+
+
+def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_work: bool, **more: Any) -> NewJob:
+    """The same submission once more. `with_work`: what the finished stages of the first one left is still there."""
+    asked, goes_on = job.submission, with_work and bool(job.finished_stages)
+    submission = asked.model_copy(
+        update={
+            "tier": asker.tier,
+            "priority": _within(asked.priority, asker),
+            "submitted_at": asker.now,
+            "run_at": None,
+            "retry_of": job.id,
+            "finished_stages": job.finished_stages if goes_on else (),
+            "checkpoint": job.checkpoint if goes_on else None,
+            **more,
+        }
+    )
+    return NewJob(job_id, job.user_id, job.project_id, submission, content)
 
 
 def same_request(new: NewJob, first: Job) -> bool:
-    """Whether a repeated key asks for what the first request asked for. Time and tier may have changed meanwhile."""
+    """Whether a repeated key asks for what the first request asked for. Time, tier and what is left of a retried job's
+    work may have changed meanwhile."""
     then = first.submission
-    now = new.submission.model_copy(update={"submitted_at": then.submitted_at, "tier": then.tier})
+    meanwhile = ("submitted_at", "tier", "finished_stages", "checkpoint")
+    if new.submission.retry_of is not None:
+        meanwhile = (*meanwhile, "priority")
+    now = new.submission.model_copy(update={name: getattr(then, name) for name in meanwhile})
     return now == then and new.project_id == first.project_id
 
 
-def queued_event(new: NewJob, place: Place, *, event_id: str, now: datetime) -> JobEvent:
-    """The job enters the queue at once."""
-    data = JobQueued(
-        job_id=new.id,
-        user_id=new.user_id,
-        project_id=new.project_id,
-        status=Status.QUEUED,
-        attempt=0,
-        why=QueuedWhy.SUBMITTED,
-        arrival=place.arrival,
-        place=place.place,
-        passed=place.passed,
-        position_original=place.position,
-        quota_day=day_of(place.day),
-        submission=new.submission,
-    )
-    return Event(event_id, Writer.ADMISSION, now, data, sequence=1)
+def priority_refusal(priority: Priority, tier: Tier, policy: Policy) -> NotAllowed | None:
+    """What is not allowed about a class."""
+    highest = policy.tier_limits(tier).highest_priority
+    if priority.class_number < highest.class_number:
+        return NotAllowed("priority", f"your tier may ask for {highest.value} at most")
+    return None
 
 
-def scheduled_event(new: NewJob, day: int, *, event_id: str, now: datetime, spread_s: int) -> JobEvent:
-    """The job enters the queue on a later day."""
-    data = JobScheduled(
-        job_id=new.id,
-        user_id=new.user_id,
-        project_id=new.project_id,
-        status=Status.SCHEDULED,
-        attempt=0,
-        scheduled_for=release_at(new, day, spread_s=spread_s),
-        quota_day=day_of(day),
-        submission=new.submission,
-    )
-    return Event(event_id, Writer.ADMISSION, now, data, sequence=1)
+def frame_refusal(body: SubmitJob | SubmitWorkflow, asker: Asker) -> NotAllowed | None:
+    """What is not allowed about what stands around the orders."""
+    policy = asker.policy
+    days = policy.queue.horizon_days
+    if body.run_at is not None and body.run_at > asker.now + timedelta(days=days):
+        return NotAllowed("run_at", f"at most {days} days ahead are allowed")
+    if body.notify_url is not None and not policy.webhooks.allows(body.notify_url):
+        return NotAllowed("notify_url", _hosts_allowed(policy))
+    return priority_refusal(body.priority, asker.tier, policy)
 
 
-def cancelling_event(job: Job, *, by: str, reason: str, event_id: str, now: datetime) -> JobEvent | None:
-    """The end of a job that nobody runs, the wish for the end of one that somebody does; null where it has ended."""
-    if job.status.is_end:
-        return None
-    running = job.status in RUNNING
-    model, status = (JobCancelRequested, job.status) if running else (JobCancelled, Status.CANCELLED)
-    data = model(
-        job_id=job.id,
-        user_id=job.user_id,
-        project_id=job.project_id,
-        status=status,
-        attempt=job.attempt,
-        by=by,
-        reason=reason,
-    )
-    return Event(event_id, Writer.ADMISSION, now, data, sequence=job.sequence + 1)
+def order_refusal(order: JobOrder, policy: Policy) -> NotAllowed | None:
+    """What is not allowed about an order in itself."""
+    if (order.run_timeout_s or 0) > policy.runs.max_timeout_s:
+        return NotAllowed("run_timeout_s", f"at most {policy.runs.max_timeout_s:g} seconds are allowed")
+    if not _is_json(order.input):
+        return NotAllowed("input", "it holds a number that JSON cannot write: NaN or infinity")
+    if len(canonical(order.input)) > policy.submissions.max_input_bytes:
+        return NotAllowed("input", f"at most {policy.submissions.max_input_bytes} bytes as JSON are taken")
+    if order.concurrency_limit is not None and order.concurrency_group is None:
+        return NotAllowed("concurrency_limit", "a limit needs a concurrency_group to hold for")
+    return None
 
 
-def confirming_event(job: Job, *, by: str, policy: Policy, event_id: str, now: datetime) -> JobEvent | None:
-    """Another batch of cycles, as far as the hard cap goes; null where the job does not ask for one."""
-    tier = policy.tier_limits(job.submission.tier)
-    batch = min(tier.cycles_per_batch, tier.hard_cap - job.iteration)
-    if job.status is not Status.AWAITING_CONFIRMATION or batch < 1:
-        return None
-    data = JobConfirmed(
-        job_id=job.id,
-        user_id=job.user_id,
-        project_id=job.project_id,
-        status=Status.QUEUED,
-        attempt=job.attempt,
-        by=by,
-        batch=batch,
-    )
-    return Event(event_id, Writer.ADMISSION, now, data, sequence=job.sequence + 1)
+def may_be_retried(job: Job) -> bool:
+    return job.status in RETRIABLE
+
+
+def may_be_placed(job: Job) -> bool:
+    """Its class and place may change: it is in the queue, or on its way there."""
+    return job.status in UNSTARTED
 
 
 def release_at(new: NewJob, day: int, *, spread_s: int) -> datetime:
-    """When a scheduled job enters the queue: its own `run_at`, else spread over the day's first hour by its id."""
-    opens = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
-    run_at = new.submission.run_at
-    if run_at is not None and run_at >= opens:
-        return run_at
-    digest = hashlib.sha256(new.id.encode()).digest()
-    return opens + timedelta(seconds=int.from_bytes(digest[:4], "big") % (spread_s + 1))
+    """When a scheduled job enters the queue."""
+    return windows.release_at(new.id, day, spread_s=spread_s, run_at=new.submission.run_at)
 
 
 def busy_minutes(*, queued: int, cap: int, average_s: float, workers: int, step_minutes: int) -> int:
@@ -194,24 +178,28 @@ def canonical(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _not_allowed(body: SubmitJob, tier: Tier, policy: Policy, *, now: datetime) -> NotAllowed | None:
-    highest = policy.tier_limits(tier).highest_priority
-    if body.priority.class_number < highest.class_number:
-        return NotAllowed("priority", f"your tier may ask for {highest.value} at most")
-    if (body.run_timeout_s or 0) > policy.runs.max_timeout_s:
-        return NotAllowed("run_timeout_s", f"at most {policy.runs.max_timeout_s:g} seconds are allowed")
-    days = policy.queue.horizon_days
-    if body.run_at is not None and body.run_at > now + timedelta(days=days):
-        return NotAllowed("run_at", f"at most {days} days ahead are allowed")
-    if len(canonical(body.input)) > policy.submissions.max_input_bytes:
-        return NotAllowed("input", f"at most {policy.submissions.max_input_bytes} bytes as JSON are taken")
-    if body.concurrency_limit is not None and body.concurrency_group is None:
-        return NotAllowed("concurrency_limit", "a limit needs a concurrency_group to hold for")
-    return None
+def _is_json(content: Mapping[str, Any]) -> bool:
+    try:
+        json.dumps(content, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
-def _groups(body: SubmitJob, project_id: str) -> tuple[Group, ...]:
-    if body.concurrency_group is None:
+def _within(priority: Priority, asker: Asker) -> Priority:
+    """A retry has no body in which to ask for less, so a class that the tier has lost becomes the highest it has."""
+    highest = asker.policy.tier_limits(asker.tier).highest_priority
+    return max(priority, highest, key=lambda each: each.class_number)
+
+
+def _hosts_allowed(policy: Policy) -> str:
+    if not policy.webhooks.hosts:
+        return "nobody may be called: an operator lists the hosts in the policy (webhooks.hosts)"
+    return f"only these hosts may be called, with the same port or with none: {', '.join(policy.webhooks.hosts)}"
+
+
+def _groups(order: JobOrder, project_id: str) -> tuple[Group, ...]:
+    if order.concurrency_group is None:
         return ()
-    name = f"group:{project_id}:{body.concurrency_group}"
-    return (Group(name=name, limit=body.concurrency_limit),)
+    name = f"group:{project_id}:{order.concurrency_group}"
+    return (Group(name=name, limit=order.concurrency_limit),)

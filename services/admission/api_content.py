@@ -1,0 +1,170 @@
+"""HTTP: what jobs made and said, and its erasure."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from headgate_contracts import Job
+from headgate_contracts.shown import Erasure
+from headgate_contracts.tokens import foreign_token
+from libs.eventlog.buckets import Found
+from libs.eventlog.lines import Line
+from libs.runtime.auth import Principal
+from libs.runtime.problems import Refused, known_query
+from services.admission import problems
+from services.admission.api import Edge, JobIdPath, Operator, Reader, Reason
+from services.admission.erasing import Erased, Erasing, NobodysJobs
+from services.admission.ports import Lines, Objects
+from services.admission.ranges import OutOfRange, Part, Whole, has_it, wanted_part
+from services.admission.transcript import Format, JsonLines, Plain
+
+GZIP = "application/gzip"
+TEXT = "text/plain; charset=utf-8"
+NDJSON = "application/x-ndjson"
+ForeignPath = Annotated[str, Path(min_length=1, max_length=256)]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The headers that say which part is wanted, and what is there already."""
+
+    range: Annotated[str | None, Header()] = None
+    if_range: Annotated[str | None, Header()] = None
+    if_none_match: Annotated[str | None, Header()] = None
+
+
+Conditional = Annotated[Conditions, Depends()]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result that is there. Its digest is a strong ETag: other bytes have another."""
+
+    job: Job
+    found: Found
+
+    @property
+    def etag(self) -> str:
+        return f'"{self.found.digest}"'
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {
+            "ETag": self.etag,
+            "Accept-Ranges": "bytes",
+            "Cache-Control": "private, no-cache",
+            "Content-Disposition": f'attachment; filename="{self.job.id}.tar.gz"',
+        }
+
+
+def result_routes(edge: Edge, results: Objects) -> APIRouter:
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+
+    async def kept(job_id: str, who: Principal) -> Kept:
+        job = await edge.own(job_id, who)
+        found = await results.find(job.result) if job.result else None
+        if found is None:
+            raise Refused(problems.no_result(job, days=edge.policy.retention.results_days))
+        return Kept(job, found)
+
+    @router.get("/jobs/{job_id}/result", response_class=Response)
+    async def result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
+        """A .tar.gz. Its ETag is its digest, so a download that broke off goes on with `Range` and `If-Range`."""
+        it = await kept(job_id, who)
+        if has_it(asked.if_none_match, etag=it.etag):
+            return Response(status_code=304, headers=it.headers)
+        return _content(results, it, asked)
+
+    @router.head("/jobs/{job_id}/result", response_class=Response)
+    async def result_head(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
+        """Its size and ETag."""
+        it = await kept(job_id, who)
+        if has_it(asked.if_none_match, etag=it.etag):
+            return Response(status_code=304, headers=it.headers)
+        return Response(headers={**it.headers, "Content-Length": str(it.found.size)}, media_type=GZIP)
+
+    return router
+
+
+def _content(results: Objects, it: Kept, asked: Conditions) -> Response:
+    """All of it, or the part that is asked for: chunk by chunk, as a result may be large."""
+    size = it.found.size
+    match wanted_part(asked.range, size=size, etag=it.etag, if_range=asked.if_range):
+        case Whole():
+            told = {**it.headers, "Content-Length": str(size)}
+            return StreamingResponse(results.stream(it.found), 200, told, GZIP)
+        case Part(start, end):
+            told = {**it.headers, "Content-Range": f"bytes {start}-{end - 1}/{size}"}
+            told["Content-Length"] = str(end - start)
+            return StreamingResponse(results.stream(it.found, start=start, end=end), 206, told, GZIP)
+        case OutOfRange():
+            raise Refused(problems.out_of_range(size))
+
+
+def log_routes(edge: Edge, lines: Lines) -> APIRouter:
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+
+    @router.get("/jobs/{job_id}/log", response_class=Response)
+    async def log(job_id: JobIdPath, who: Reader, accept: Annotated[str, Header()] = "*/*") -> Response:
+        """What the job has said so far: as text, or where `application/x-ndjson` is accepted one object a line."""
+        job = await edge.own(job_id, who)
+        pages = lines.of(job.id)
+        first = await anext(pages, None)
+        if first is None and (job.attempt == 0 or job.status.is_end):
+            raise Refused(problems.no_log(job, days=edge.policy.retention.logs_days))
+        json = NDJSON in accept.lower()
+        body = _written(JsonLines() if json else Plain(), first or [], pages)
+        headers = {"Cache-Control": "no-store", "Vary": "Accept"}
+        return StreamingResponse(body, headers=headers, media_type=NDJSON if json else TEXT)
+
+    return router
+
+
+def erasure_routes(erasing: Erasing) -> APIRouter:
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+
+    @router.delete("/users/{user_id:path}/content", response_model=Erasure)
+    async def erase(user_id: ForeignPath, who: Operator, reason: Reason = "") -> JSONResponse:
+        """Ends the user's jobs and deletes their inputs, workspaces, results and logs. Repeat it where it is 202."""
+        user = foreign_token(user_id)
+        match await erasing.erase(user, by=who.user, reason=reason):
+            case NobodysJobs():
+                raise Refused(problems.nobodys_jobs(user_id))
+            case Erased() as outcome:
+                return _erasure(user, outcome)
+
+    return router
+
+
+async def _written(form: Format, first: list[Line], rest: AsyncGenerator[list[Line]]) -> AsyncIterator[str]:
+    async with aclosing(rest):
+        yield form.page(first)
+        async for page in rest:
+            yield form.page(page)
+
+
+def _erasure(user: str, outcome: Erased) -> JSONResponse:
+    running = len(outcome.unfinished)
+    message = (
+        f"{_jobs(running)} still under way: what was there is erased, repeat this to erase what is written meanwhile"
+        if running
+        else f"the content of {_jobs(outcome.jobs)} is erased"
+    )
+    shown = Erasure(
+        user_id=user,
+        jobs=outcome.jobs,
+        cancelled=outcome.cancelled,
+        unfinished=outcome.unfinished,
+        message=message,
+    )
+    return JSONResponse(shown.model_dump(mode="json"), 202 if running else 200)
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"

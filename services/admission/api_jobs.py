@@ -1,0 +1,108 @@
+"""HTTP: the routes that take jobs in and change them, one at a time."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.responses import JSONResponse
+
+from headgate_contracts.asked import CancelJob, ChangePriority, MoveJob, SubmitJob
+from headgate_contracts.shown import ShownJob
+from libs.runtime.auth import Principal
+from libs.runtime.problems import Refused, known_query
+from services.admission import problems
+from services.admission.api import OPS, Changer, Edge, JobIdPath, Operator, Writer
+from services.admission.domain import NotAllowed, priority_refusal
+from services.admission.events import Act
+from services.admission.intake import Intake, key_of
+from services.admission.outcomes import Accepted, NotChanged
+
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
+IfMatch = Annotated[str | None, Header(alias="If-Match")]
+DryRun = Annotated[bool, Query(description="what would come of it; nothing is submitted")]
+TAG: Final = re.compile(r'"([0-9]{1,16})"')  # a strong one: a weak one never matches (RFC 9110, 13.1.1)
+
+
+def submit_routes(edge: Edge) -> APIRouter:
+    """Jobs come in."""
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=edge.refusals.route())
+    intake = Intake(edge)
+
+    @router.post("/jobs", status_code=202, response_model=ShownJob, responses={200: {"model": ShownJob}})
+    async def submit(
+        body: SubmitJob, who: Writer, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
+    ) -> JSONResponse:
+        key = key_of(idempotency_key)
+        if dry_run:
+            preview = await intake.job_preview(body, who, key)
+            return JSONResponse(preview.model_dump(mode="json"))
+        return await edge.located(await intake.job(body, who, key), who)
+
+    @router.post("/jobs/{job_id}/retry", status_code=202, response_model=ShownJob)
+    async def retry(job_id: JobIdPath, who: Writer, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+        job = await edge.own(job_id, who)
+        return await edge.located(await intake.retry(job, who, key_of(idempotency_key, "retry")), who)
+
+    return router
+
+
+def change_routes(edge: Edge) -> APIRouter:
+    """Jobs that are in are changed."""
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+
+    @router.post("/jobs/{job_id}/cancel", status_code=202, response_model=ShownJob)
+    async def cancel(job_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
+        job = await edge.own(job_id, who)
+        outcome = await edge.changing.cancel(job, act=act_of(who, body.reason if body else ""))
+        return await edge.answer(changed(outcome).job, who, status=202)
+
+    @router.post("/jobs/{job_id}/confirm", status_code=202, response_model=ShownJob)
+    async def confirm(job_id: JobIdPath, who: Writer) -> JSONResponse:
+        job = await edge.own(job_id, who)
+        outcome = await edge.changing.confirm(job, by=who.user)
+        return await edge.answer(changed(outcome).job, who, status=202)
+
+    @router.patch("/jobs/{job_id}", response_model=ShownJob)
+    async def prioritize(
+        job_id: JobIdPath, who: Changer, body: ChangePriority, if_match: IfMatch = None
+    ) -> JSONResponse:
+        job = await edge.own(job_id, who)
+        refusal = None if who.may(OPS) else priority_refusal(body.priority, who.tier, edge.policy)
+        if refusal is not None:
+            raise Refused(problems.invalid(refusal))
+        act, expected = act_of(who, body.reason), _sequences(if_match)
+        outcome = await edge.changing.prioritize(job, body.priority, act=act, expected=expected)
+        return await edge.answer(changed(outcome).job, who)
+
+    @router.post("/queue/move", response_model=ShownJob)
+    async def move(who: Operator, body: MoveJob) -> JSONResponse:
+        if body.job_id in (body.before, body.after):
+            field = "before" if body.before else "after"
+            raise Refused(problems.invalid(NotAllowed(field, "a job cannot stand next to itself: name another one")))
+        job = await edge.own(body.job_id, who)
+        act = act_of(who, body.reason)
+        outcome = await edge.changing.move(job, before=body.before, after=body.after, act=act)
+        return await edge.answer(changed(outcome).job, who)
+
+    return router
+
+
+def act_of(who: Principal, reason: str) -> Act:
+    """Who does it, as what, and why."""
+    return Act(who.user, reason, operator=who.may(OPS))
+
+
+def changed(outcome: Accepted | NotChanged) -> Accepted:
+    if not isinstance(outcome, Accepted):
+        raise Refused(problems.not_changed(outcome))
+    return outcome
+
+
+def _sequences(header: str | None) -> frozenset[int] | None:
+    """Where the job has to stand by `If-Match`: an ETag is a sequence. Null where it may stand anywhere."""
+    if header is None or header.strip() == "*":
+        return None
+    tags = (TAG.fullmatch(tag.strip()) for tag in header.split(","))
+    return frozenset(int(tag[1]) for tag in tags if tag)

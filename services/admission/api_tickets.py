@@ -1,0 +1,62 @@
+"""Tickets for streams: a page's own reader of streams sends no headers, so it shows a ticket instead of a token.
+
+A ticket is 32 random bytes, good once and for 30 seconds. What it stands for is kept under its digest, so that whoever
+reads what is kept can use none. Owns what a ticket stands for; the notifier redeems it by asking a scheduler.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from datetime import datetime
+from typing import Final, Protocol
+
+from fastapi import APIRouter, Depends, Response
+
+from headgate_contracts.commands import TicketRedeemed
+from headgate_contracts.envelope import utc
+from headgate_contracts.shown import StreamTicket
+from libs.runtime.auth import Principal
+from libs.runtime.clock import Clock
+from libs.runtime.problems import known_query
+from services.admission.api import Reader
+
+GOOD_FOR_MS: Final = 30_000
+
+
+class TicketStore(Protocol):
+    async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None: ...
+
+
+def ticket_routes(store: TicketStore, clock: Clock) -> APIRouter:
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+
+    @router.post("/stream-tickets", status_code=201)
+    async def give(who: Reader, response: Response) -> StreamTicket:
+        now_ms = clock.now_ms()
+        ticket = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
+        await store.keep_ticket(digest_of(ticket), told_of(who).model_dump_json(), ttl_ms=GOOD_FOR_MS)
+        response.headers["Cache-Control"] = "no-store"
+        return StreamTicket(ticket=ticket, expires_at=utc(now_ms + GOOD_FOR_MS))
+
+    return router
+
+
+def digest_of(ticket: str) -> str:
+    return hashlib.sha256(ticket.encode()).hexdigest()
+
+
+def told_of(who: Principal) -> TicketRedeemed:
+    """Whoever shows the ticket is taken for them, and for no longer than their token would have been."""
+    return TicketRedeemed(
+        user_id=who.user,
+        tier=who.tier,
+        scopes=tuple(sorted(who.scopes)),
+        projects=None if who.projects is None else tuple(sorted(who.projects)),
+        expires_at=None if who.expires_s is None else _moment(who.expires_s),
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    return utc(round(seconds * 1000))

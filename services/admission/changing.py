@@ -1,0 +1,174 @@
+"""How work that is in is changed: events after the jobs as last seen, in one append, all or none.
+
+    decide (pure) ─► append after what was seen ─► done
+       ▲                    │ somebody was first
+       └──── read again ────┘
+
+Whoever was first is looked at, and it is decided again: what the client asked for may still apply, or no longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeVar
+
+from headgate_contracts import Job, JobEvent, Priority, advance
+from headgate_contracts.envelope import utc
+from headgate_contracts.vocabulary import CLASS_NUMBERS
+from libs.capacity.answers import Between, NoGap, NotQueued
+from libs.capacity.errors import ViewLost
+from libs.eventlog import Appended, Entry
+from libs.policy import Policy
+from libs.runtime.clock import Clock
+from services.admission.domain import may_be_placed
+from services.admission.events import (
+    Act,
+    Stamp,
+    cancelling_event,
+    confirming_event,
+    moving_event,
+    reprioritizing_event,
+)
+from services.admission.keeping_up import has_folded
+from services.admission.outcomes import (
+    Accepted,
+    Changed,
+    Ended,
+    NeighbourGone,
+    NoRoomBetween,
+    NotAsked,
+    Underway,
+)
+from services.admission.phases import job_in_log, workflow_phases
+from services.admission.ports import Ids, Log, View
+
+TRIES: Final = 20  # each lost try means that a job went on by one event; a cycle has five
+PAGE: Final = 100
+PRIORITIES: Final = {number: priority for priority, number in CLASS_NUMBERS.items()}
+
+T = TypeVar("T")
+Jobs = tuple[Job, ...]
+Steps = dict[str, JobEvent]  # what is to be written, by job; a job without a step stays as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """The use cases, with what they need."""
+
+    view: View
+    log: Log
+    policy: Policy
+    clock: Clock
+    ids: Ids
+
+    async def cancel(self, *jobs: Job, act: Act) -> Accepted | Ended:
+        """End the jobs, or ask their workers to. Of several, those that have ended stay as they are."""
+
+        async def decide(seen: Jobs) -> Steps | Ended:
+            if all(job.status.is_end for job in seen):
+                return Ended(seen[0])
+            asked_anew = (job for job in seen if not (job.status.is_running and job.cancel_requested_by is not None))
+            return _steps((job.id, cancelling_event(job, act, self._stamp())) for job in asked_anew)
+
+        return await self._settle(jobs, decide)
+
+    async def confirm(self, job: Job, *, by: str) -> Accepted | NotAsked:
+        """Grant another batch of cycles, if that is what the job waits for."""
+        answered = job.confirmations  # a later question is another one
+
+        async def decide(seen: Jobs) -> Steps | NotAsked:
+            event = confirming_event(seen[0], self._stamp(), by=by, policy=self.policy)
+            if event is None or seen[0].confirmations != answered:
+                return NotAsked(seen[0])
+            return {job.id: event}
+
+        return await self._settle((job,), decide)
+
+    async def prioritize(
+        self, job: Job, to: Priority, *, act: Act, expected: frozenset[int] | None = None
+    ) -> Accepted | Underway | Changed:
+        """Another class for the job and for the phases of its workflow that have not started.
+
+        `expected`: the sequences at one of which the job has to stand (`If-Match`); null: wherever it stands.
+        """
+
+        async def decide(seen: Jobs) -> Steps | Underway | Changed:
+            if expected is not None and seen[0].seq not in expected:
+                return Changed(seen[0])
+            if not may_be_placed(seen[0]):
+                return Underway(seen[0])
+            others = (each for each in seen if each.priority is not to)
+            return _steps((each.id, reprioritizing_event(each, to, act, self._stamp())) for each in others)
+
+        return await self._settle(await self._with_other_phases(job), decide)
+
+    async def move(
+        self, job: Job, *, before: str | None, after: str | None, act: Act
+    ) -> Accepted | Underway | NeighbourGone | NoRoomBetween:
+        """Put the job right before or right after another one in the queue."""
+
+        async def decide(seen: Jobs) -> Steps | Underway | NeighbourGone | NoRoomBetween:
+            match await self.view.between(job.id, before=before, after=after):
+                case Between(class_number, place):
+                    to = PRIORITIES[class_number]
+                    event = moving_event(seen[0], to, place, act, self._stamp())
+                    return Underway(seen[0]) if event is None else {job.id: event}
+                case NoGap():
+                    return NoRoomBetween()
+                case NotQueued(gone):
+                    return Underway(seen[0]) if gone == job.id else NeighbourGone(gone)
+
+        return await self._settle((job,), decide)
+
+    async def unfinished(self, user: str, *, wanted: Callable[[Job], bool]) -> Jobs:
+        """The user's jobs that have not ended, newest first: all that the log holds now, as none may be left out."""
+        if not await has_folded(self.view, (await self.log.mark()).seq, clock=self.clock):
+            raise ViewLost
+        found: list[Job] = []
+        before: int | None = None
+        while page := await self.view.jobs_of(user, before=before, count=PAGE):
+            texts = await asyncio.gather(*(self.view.job(job_id) for job_id, _ in page))
+            found += [Job.model_validate_json(text) for text in texts if text is not None]
+            before = page[-1][1]
+        return tuple(job for job in found if not job.status.is_end and wanted(job))
+
+    async def _settle(self, jobs: Jobs, decide: Callable[[Jobs], Awaitable[Steps | T]]) -> Accepted | T:
+        for attempt in range(TRIES):
+            steps = await decide(jobs)
+            # What is seen at first may be the view's, a moment behind: that nothing is to be done only the log can say.
+            fresh = attempt > 0
+            if isinstance(steps, dict) and steps:
+                answer = await self.log.append_batch([Entry(steps[job.id], job) for job in jobs if job.id in steps])
+                if isinstance(answer, Appended):
+                    seqs = {stored.event.id: stored.seq for stored in answer.records}
+                    return Accepted(tuple(_after(job, steps.get(job.id), seqs) for job in jobs))
+            elif fresh:
+                return Accepted(jobs, again=True) if isinstance(steps, dict) else steps
+            jobs = tuple(await asyncio.gather(*map(self._again, jobs)))
+        raise TimeoutError(f"job {jobs[0].id} changed {TRIES} times while it was to be changed: try again")
+
+    async def _with_other_phases(self, job: Job) -> Jobs:
+        """The job, and what of its workflow can still change with it."""
+        workflow = job.submission.workflow
+        phases = await workflow_phases(self.log, workflow) if workflow else ()
+        return (job, *(other for other in phases if other.id != job.id and may_be_placed(other)))
+
+    async def _again(self, job: Job) -> Job:
+        return await job_in_log(self.log, job.id) or job
+
+    def _stamp(self) -> Stamp:
+        return Stamp(self.ids.event_id(), self._now())
+
+    def _now(self) -> datetime:
+        return utc(self.clock.now_ms())
+
+
+def _steps(decided: Iterable[tuple[str, JobEvent | None]]) -> Steps:
+    return {job_id: event for job_id, event in decided if event is not None}
+
+
+def _after(job: Job, event: JobEvent | None, seqs: dict[str, int]) -> Job:
+    return job if event is None else advance(job, event, seq=seqs[event.id])

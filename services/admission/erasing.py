@@ -1,0 +1,156 @@
+"""The end of a user's content: what their jobs were made from, what they made, and what they said.
+
+    cancel what is unfinished ─► wait a while for its workers ─► delete ─► `content_erased`, once nothing can come after
+
+Events stay: they hold ids and no content. As long as a worker still runs a job of the user it may write again, so then
+the act is not written and the answer names the jobs: the same call, repeated, ends it. Whoever is killed in the middle
+repeats it too: what is gone stays gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Protocol
+
+from headgate_contracts import Event, Job, Writer, consumer_filter
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import ContentErased, JobData
+from headgate_contracts.tokens import input_name
+from libs.eventlog import Entry, LogUnavailable, Record
+from libs.policy import Policy
+from libs.runtime.clock import Clock
+from services.admission.changing import Changing
+from services.admission.events import Act
+from services.admission.ports import Ids, Inputs, Lines, Log, Objects
+
+BATCH: Final = 100
+AT_ONCE: Final = 16  # deletions under way
+WORKERS_WITHIN_MS: Final = 15_000  # a heartbeat brings a worker the news within 5 s, then it ends its processes
+LOOK_EVERY_MS: Final = 250
+
+
+class Past(Protocol):
+    async def first_events(self, user: str, *, before: int | None = None, count: int) -> list[Record]: ...
+    async def jobs(self, ids: Sequence[str], *, after: int = 0) -> dict[str, Job]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NobodysJobs:
+    """The log knows no job of this user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """`unfinished` jobs still run: what they write from now on is not erased."""
+
+    jobs: int
+    cancelled: tuple[str, ...]
+    unfinished: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where content is kept: everywhere that a job's events name, and its lines."""
+
+    inputs: Inputs
+    buckets: tuple[Objects, ...]  # results and workspaces
+    lines: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class Erasing:
+    """The use case, with what it needs."""
+
+    past: Past
+    log: Log
+    changing: Changing
+    kept: Kept
+    policy: Policy
+    clock: Clock
+    ids: Ids
+
+    async def erase(self, user: str, *, by: str, reason: str) -> Erased | NobodysJobs:
+        """Everything of this user that the log knows of."""
+        jobs = await self._all_jobs(user)
+        if not jobs:
+            return NobodysJobs()
+        unfinished = [job for job in jobs if not job.status.is_end]
+        for job in unfinished:
+            await self.changing.cancel(job, act=Act(by, reason or "content erased", operator=True))
+        running = await self._still_running(unfinished)
+        await self._delete(jobs)
+        if not running:
+            data = ContentErased(by=by, reason=reason, user_id=user)
+            event = Event(self.ids.event_id(), Writer.ADMISSION, utc(self.clock.now_ms()), data)
+            await self.log.append_batch([Entry(event, None)])
+        return Erased(len(jobs), tuple(job.id for job in unfinished), tuple(running))
+
+    async def _all_jobs(self, user: str) -> list[Job]:
+        """As far as the log's leader says that the user's records go: what is listed may come from a copy that is
+        behind, and nothing may be left of what was submitted a moment ago."""
+        last = await self.log.last(consumer_filter(user_id=user))
+        give_up_at_ms = self.clock.monotonic_ms() + WORKERS_WITHIN_MS
+        while True:
+            jobs = await self._jobs_of(user)
+            if last is None or any(job.seq >= last.seq for job in jobs):
+                return jobs
+            if self.clock.monotonic_ms() >= give_up_at_ms:
+                raise LogUnavailable(reason=f"no copy of the log has come as far as its leader, {last.seq}")
+            await self.clock.sleep_ms(LOOK_EVERY_MS)
+
+    async def _jobs_of(self, user: str) -> list[Job]:
+        """Newest first: later phases are cancelled before the ones that they wait for."""
+        found, before = list[Job](), None
+        while firsts := await self.past.first_events(user, before=before, count=BATCH):
+            before = firsts[-1].seq
+            ids = [data.job_id for record in firsts if isinstance(data := _data(record), JobData)]
+            jobs = await self.past.jobs(ids, after=before - 1)
+            found += (jobs[job_id] for job_id in ids if job_id in jobs)
+        return found
+
+    async def _still_running(self, cancelled: Sequence[Job]) -> list[str]:
+        """Those that have not ended within the time that workers take."""
+        left, give_up_at_ms = [job.id for job in cancelled], self.clock.monotonic_ms() + WORKERS_WITHIN_MS
+        while left:
+            jobs = await self.past.jobs(left)
+            left = [job_id for job_id in left if job_id not in jobs or not jobs[job_id].status.is_end]
+            if left and self.clock.monotonic_ms() >= give_up_at_ms:
+                break
+            if left:
+                await self.clock.sleep_ms(LOOK_EVERY_MS)
+        return left
+
+    async def _delete(self, jobs: Sequence[Job]) -> None:
+        for bucket in self.kept.buckets:
+            await _each(bucket.delete, _of(jobs, await bucket.names()))
+        await _each(self.kept.inputs.delete, [input_name(job.id, job.submission.input_digest) for job in jobs])
+        await _each(self.kept.lines.erase, [job.id for job in jobs if self._may_have_lines(job)])
+
+    def _may_have_lines(self, job: Job) -> bool:
+        """Those of jobs that ended long ago have gone by age."""
+        kept = timedelta(days=self.policy.retention.logs_days + 1)
+        return not job.status.is_end or job.updated_at > utc(self.clock.now_ms()) - kept
+
+
+async def _each(delete: Callable[[str], Awaitable[None]], names: Iterable[str]) -> None:
+    """Some at a time: a user may have thousands of jobs, and others want answers too."""
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def in_turn(name: str) -> None:
+        async with turns:
+            await delete(name)
+
+    await asyncio.gather(*map(in_turn, names))
+
+
+def _of(jobs: Sequence[Job], names: Iterable[str]) -> list[str]:
+    """Results are called `<job>-<attempt>`, workspaces `<job>-<attempt>-<n>`."""
+    owners = {job.id for job in jobs}
+    return [name for name in names if owners.intersection(name.rsplit("-", count)[0] for count in range(3))]
+
+
+def _data(record: Record) -> object:
+    return record.event.data if isinstance(record.event, Event) else None

@@ -1,0 +1,141 @@
+"""From a body to what came of it: whose it is, under which id, and the answer where nothing was taken in.
+
+Owns the ids that follow from an Idempotency-Key: of a job, of each in a batch, of a workflow, of a retry.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from headgate_contracts import Job
+from headgate_contracts.asked import SubmitJob, SubmitWorkflow
+from headgate_contracts.envelope import utc
+from headgate_contracts.shown import ShownJob
+from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
+from libs.forecast.shown import shown_job
+from libs.forecast.standing import queue_part, waiting_on
+from libs.runtime.auth import Principal
+from libs.runtime.problems import Refused
+from libs.runtime.telemetry import job_trace
+from services.admission import problems
+from services.admission.api import Edge
+from services.admission.domain import Asker, NewJob, NotAllowed, new_job
+from services.admission.outcomes import Accepted, InputGone, NotOver, Previewed
+from services.admission.workflows import Phases, new_workflow
+
+QUOTED: Final = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\]){1,255})"')  # a string as the draft has it (RFC 8941, 3.3.3)
+PLAIN: Final = re.compile(r'[!-~]{1,255}(?<!")')  # as most clients send it
+ESCAPED: Final = re.compile(r"\\(.)")
+
+
+def key_of(header: str | None, *part: object) -> str | None:
+    """The key, quoted or not; null where none was sent. `part` names what of the request an id is for."""
+    if header is None:
+        return None
+    quoted = QUOTED.fullmatch(header)
+    if quoted is None and (header.startswith('"') or not PLAIN.fullmatch(header)):
+        raise Refused(problems.bad_key())
+    key = ESCAPED.sub(r"\1", quoted[1]) if quoted else header
+    return "\n".join((key, *map(str, part)))  # no key holds a newline
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What the routes that take work in share."""
+
+    edge: Edge
+
+    async def job(self, body: SubmitJob, who: Principal, key: str | None) -> Job:
+        """The job that was taken in."""
+        accepted = await self._submit(self._new_job(body, who, key), who, body.project_id)
+        return accepted.job
+
+    async def job_preview(self, body: SubmitJob, who: Principal, key: str | None) -> ShownJob:
+        [shown] = await self._preview(self._new_job(body, who, key), who, body.project_id)
+        return shown
+
+    async def workflow(self, body: SubmitWorkflow, who: Principal, key: str | None) -> tuple[Job, ...]:
+        """The phases that were taken in."""
+        accepted = await self._submit(self._new_workflow(body, who, key), who, body.project_id)
+        return accepted.jobs
+
+    async def workflow_preview(self, body: SubmitWorkflow, who: Principal, key: str | None) -> tuple[ShownJob, ...]:
+        return await self._preview(self._new_workflow(body, who, key), who, body.project_id)
+
+    async def retry(self, job: Job, who: Principal, key: str | None) -> Job:
+        """The new job, or the first phase of the new workflow. It is its owner's, whoever asked for it."""
+        started_ns = time.time_ns()
+        new_id = self._workflow_id(who, key) if job.submission.workflow else self._job_id(who, key)
+        tier = who.tier if who.user == job.user_id else job.submission.tier
+        asker = Asker(user_id=job.user_id, tier=tier, policy=self.edge.policy, now=utc(self.edge.clock.now_ms()))
+        outcome = await self.edge.retrying.retry(job, new_id=new_id, asker=asker)
+        match outcome:
+            case Accepted():
+                return self._accepted(outcome, started_ns).job
+            case NotOver() | InputGone():
+                raise Refused(problems.not_retried(outcome))
+            case refusal:
+                raise Refused(problems.not_taken(refusal))
+
+    def _new_job(self, body: SubmitJob, who: Principal, key: str | None) -> Phases | NotAllowed:
+        new = new_job(body, job_id=self._job_id(who, key), asker=self._asker(who))
+        return (new,) if isinstance(new, NewJob) else new
+
+    def _new_workflow(self, body: SubmitWorkflow, who: Principal, key: str | None) -> Phases | NotAllowed:
+        return new_workflow(body, workflow_id=self._workflow_id(who, key), asker=self._asker(who))
+
+    async def _submit(self, phases: Phases | NotAllowed, who: Principal, project: str) -> Accepted:
+        started_ns = time.time_ns()
+        outcome = await self.edge.submitting.submit(*_allowed(phases, who, project))
+        if not isinstance(outcome, Accepted):
+            raise Refused(problems.not_taken(outcome))
+        return self._accepted(outcome, started_ns)
+
+    async def _preview(self, phases: Phases | NotAllowed, who: Principal, project: str) -> tuple[ShownJob, ...]:
+        outcome = await self.edge.submitting.preview(*_allowed(phases, who, project))
+        match outcome:
+            case Previewed(jobs):
+                return tuple(self._previewed(job, outcome) for job in jobs)
+            case Accepted(jobs):
+                return tuple(await self.edge.reading.shown(jobs))
+            case refusal:
+                raise Refused(problems.not_taken(refusal))
+
+    def _previewed(self, job: Job, preview: Previewed) -> ShownJob:
+        outlook = preview.outlook if job is preview.jobs[0] else None
+        paused = outlook is not None and outlook.pauses
+        estimate = job.standing.estimate if job.standing and not paused else None
+        return shown_job(
+            job,
+            policy=self.edge.policy,
+            used_today=preview.used_today,
+            now=utc(self.edge.clock.now_ms()),
+            debug_id=job_trace(job.id).debug_id,
+            queue=queue_part(job, outlook, estimate),
+            waiting_on=waiting_on(job, outlook),
+        )
+
+    def _accepted(self, outcome: Accepted, started_ns: int) -> Accepted:
+        for job in () if outcome.again else outcome.jobs:
+            self.edge.telemetry.emit_root("accept", job.id, started_ns=started_ns)
+        return outcome
+
+    def _asker(self, who: Principal) -> Asker:
+        return Asker(user_id=who.user, tier=who.tier, policy=self.edge.policy, now=utc(self.edge.clock.now_ms()))
+
+    def _job_id(self, who: Principal, key: str | None) -> str:
+        return self.edge.ids.job_id() if key is None else job_id_for_key(who.user, key)
+
+    def _workflow_id(self, who: Principal, key: str | None) -> str:
+        return self.edge.ids.workflow_id() if key is None else workflow_id_for_key(who.user, key)
+
+
+def _allowed(phases: Phases | NotAllowed, who: Principal, project: str) -> Phases:
+    if isinstance(phases, NotAllowed):
+        raise Refused(problems.invalid(phases))
+    if not who.may_use(phases[0].project_id):
+        raise Refused(problems.other_project(project))
+    return phases

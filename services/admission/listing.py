@@ -1,0 +1,157 @@
+"""A user's jobs, newest first, page by page: what the view holds, and behind that what only the log knows.
+
+    newest ── young: the view has every one ── older: some have left it, the log has all ── oldest
+
+A job leaves the view some time after its end, so of jobs younger than that time none is missing there. From the first
+older one on, the log says which there are, and each is still shown as the view has it where the view has it.
+
+Owns the filters and the cursor. A cursor names the list it belongs to and the job to go on after: it means nothing in
+another list, and is refused there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from headgate_contracts import Event, Job, Status
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import JobData
+from libs.eventlog import Record
+from libs.policy import Policy
+from libs.runtime.clock import Clock
+
+BATCH: Final = 100  # jobs looked at together
+MOST_BATCHES: Final = 10  # then the page is as short as it is: a filter that finds little must not hold up others
+CLOCKS_APART: Final = timedelta(hours=1)  # the view forgets by the log's clock, and this is ours
+
+
+class Copies(Protocol):
+    async def job(self, job: str) -> str | None: ...
+    async def jobs_of(
+        self, user: str, *, before: int | None = None, count: int = 50
+    ) -> tuple[tuple[str, int], ...]: ...
+
+
+class Past(Protocol):
+    async def first_events(
+        self, user: str, *, project: str | None = None, before: int | None = None, count: int
+    ) -> list[Record]: ...
+    async def jobs(self, ids: Sequence[str], *, after: int = 0) -> dict[str, Job]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which jobs of whom. `projects`: those that the asker may use; null where they may use any."""
+
+    user: str
+    projects: frozenset[str] | None = None
+    statuses: frozenset[Status] = frozenset()
+    project: str | None = None
+    workflow: str | None = None
+
+    def takes(self, job: Job) -> bool:
+        return (
+            (self.projects is None or job.project_id in self.projects)
+            and (not self.statuses or job.status in self.statuses)
+            and self.project in (None, job.project_id)
+            and self.workflow in (None, job.submission.workflow)
+        )
+
+    def name(self, epoch: str) -> str:
+        """The same for the same list, and for no other: a sequence means something in one log alone."""
+        projects = None if self.projects is None else sorted(self.projects)
+        parts = [epoch, self.user, projects, sorted(self.statuses), self.project, self.workflow]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Jobs, newest first. `before`: where the next page goes on; null at the end."""
+
+    jobs: tuple[Job, ...]
+    before: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The use case, with what it needs."""
+
+    view: Copies
+    past: Past
+    policy: Policy
+    clock: Clock
+
+    async def page(self, wanted: Wanted, *, before: int | None, count: int) -> JobPage:
+        """At most `count` jobs, all of them older than the one whose first event is `before`."""
+        found, looked = list[Job](), before
+        for _ in range(MOST_BATCHES):
+            batch = await self._older(wanted, looked)
+            if not batch:
+                return _page(found, count, None)
+            found += filter(wanted.takes, batch)
+            looked = batch[-1].first_seq
+            if len(found) > count:
+                break
+        return _page(found, count, looked)
+
+    async def _older(self, wanted: Wanted, before: int | None) -> list[Job]:
+        """The next jobs of the user, wanted or not; none at the end."""
+        near = await self.view.jobs_of(wanted.user, before=before, count=BATCH)
+        copies = await self._copies(job_id for job_id, _ in near)
+        since, young = self._young_since(), list[Job]()
+        for job_id, _ in near:
+            job = copies.get(job_id)
+            if job is None or job.created_at < since:
+                break
+            young.append(job)
+        return young or await self._old(wanted, before)
+
+    async def _old(self, wanted: Wanted, before: int | None) -> list[Job]:
+        firsts = await self.past.first_events(wanted.user, project=wanted.project, before=before, count=BATCH)
+        ids = list(_jobs_in(firsts))
+        known = await self._copies(ids)
+        gone = [job_id for job_id in ids if job_id not in known]
+        if gone:
+            known |= await self.past.jobs(gone, after=firsts[-1].seq - 1)
+        return [known[job_id] for job_id in ids if job_id in known]
+
+    async def _copies(self, ids: Iterable[str]) -> dict[str, Job]:
+        texts = await asyncio.gather(*map(self.view.job, ids))
+        jobs = (Job.model_validate_json(text) for text in texts if text is not None)
+        return {job.id: job for job in jobs}
+
+    def _young_since(self) -> datetime:
+        return utc(self.clock.now_ms()) - timedelta(days=self.policy.retention.view_days) + CLOCKS_APART
+
+
+def cursor_of(before: int, *, name: str) -> str:
+    """Where to go on, in this list."""
+    return base64.urlsafe_b64encode(f"{before}.{name}".encode()).decode().rstrip("=")
+
+
+def read_cursor(text: str, *, name: str) -> int | None:
+    """Null where it does not belong to this list."""
+    try:
+        before, _, named = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(".")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return None
+    return int(before) if named == name and before.isascii() and before.isdigit() else None
+
+
+def _page(found: list[Job], count: int, looked: int | None) -> JobPage:
+    jobs = tuple(found[:count])
+    return JobPage(jobs, jobs[-1].first_seq if len(found) > count else looked)
+
+
+def _jobs_in(records: Iterable[Record]) -> Iterable[str]:
+    for record in records:
+        if isinstance(record.event, Event) and isinstance(record.event.data, JobData):
+            yield record.event.data.job_id

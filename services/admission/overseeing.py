@@ -1,0 +1,218 @@
+"""What admission tells about the queue as a whole: to operators everything, to users its length and own positions.
+
+Changes nothing. Owns what of it a user may see: no other user's name, job or project.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from headgate_contracts import Event, Job
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import ActData, JobData
+from headgate_contracts.shown import (
+    Analytics,
+    AuditEntry,
+    OwnPosition,
+    QueueLine,
+    Refused,
+    ShownGroup,
+    ShownHolder,
+    ShownPause,
+    ShownQueue,
+    ShownWorker,
+)
+from libs.capacity.answers import GroupStatus, Holder, QueueEntry, WorkerStatus
+from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.rows import Pause
+from libs.eventlog import Record
+from libs.policy import Policy
+from services.admission.ports import View
+from services.admission.reading import Reading, Seen
+
+PAGE: Final = 500
+PUBLIC: Final = ("all", "priority", "pool")  # scopes that name nobody
+UNTOLD: Final = {"job_id", "user_id", "project_id", "by", "reason", "note"}  # said beside the details, or no detail
+
+
+class Past(Protocol):
+    async def acts(self, *, since: datetime | None = None, after: int = 0, count: int) -> list[Record]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Overseeing:
+    """The use cases, with what they need."""
+
+    view: View
+    past: Past
+    reading: Reading
+    policy: Policy
+
+    async def whole_queue(self) -> ShownQueue:
+        """Every job in order. A place that is reserved and has no job yet counts, and is no line."""
+        entries, pauses = await asyncio.gather(self._entries(), self.view.pauses())
+        jobs = await self._jobs([entry.job for entry in entries if not entry.reserved])
+        passed = {entry.job: entry.passed for entry in entries}
+        lines = (_line(seen, passed[seen.job.id]) for seen in await self.reading.seen(jobs, owner=False))
+        return ShownQueue(
+            length=len(entries),
+            cap=self.policy.queue.cap,
+            paused=tuple(map(shown_pause, pauses)),
+            jobs=tuple(line for line in lines if line is not None),
+        )
+
+    async def queue_of(self, user: str) -> ShownQueue:
+        """How long it is, and where this user's own jobs stand."""
+        entries, pauses, mine = await asyncio.gather(self._entries(), self.view.pauses(), self._held_by(user))
+        own = [entry.job for entry in entries if entry.job in mine]
+        outlooks = await self.view.outlooks(own)
+        return ShownQueue(
+            length=len(entries),
+            cap=self.policy.queue.cap,
+            paused=tuple(shown_pause(pause) for pause in pauses if _may_be_told(pause, user)),
+            own=tuple(
+                OwnPosition(job_id=job_id, position=seen.position)
+                for job_id, seen in zip(own, outlooks, strict=True)
+                if seen is not None and seen.position is not None
+            ),
+        )
+
+    async def paused(self) -> tuple[ShownPause, ...]:
+        """All that is paused, as far as the view knows."""
+        try:
+            return tuple(map(shown_pause, await self.view.pauses()))
+        except (ViewLost, ViewUnavailable):  # an act that was written in spite of that is no failure
+            return ()
+
+    async def analytics(self) -> Analytics:
+        """What the leading scheduler has counted, nothing where it has not yet, and what was refused lately."""
+        text, refused = await asyncio.gather(self.view.published("analytics"), self.view.refused())
+        counted = Analytics.model_validate_json(text) if text else Analytics(since=None, waits=(), forecast=())
+        hours = (Refused(hour=utc(hour), reason=why, count=count) for (hour, why), count in sorted(refused.items()))
+        return counted.model_copy(update={"refused": tuple(hours)})
+
+    async def groups(self) -> list[ShownGroup]:
+        """Every group that has a limit of its own, a holder or somebody who waits."""
+        return list(await asyncio.gather(*map(self.group, await self.view.groups())))
+
+    async def group(self, name: str) -> ShownGroup:
+        return shown_group(await self.view.group(name))
+
+    async def workers(self) -> list[ShownWorker]:
+        return [_worker(each) for each in await self.view.workers()]
+
+    async def acts(self, *, since: datetime | None, after: int, count: int) -> list[AuditEntry]:
+        """What operators did, oldest first."""
+        return list(_audited(await self.past.acts(since=since, after=after, count=count)))
+
+    async def _entries(self) -> list[QueueEntry]:
+        found = list[QueueEntry]()
+        while page := await self.view.queue(offset=len(found), count=PAGE):
+            found += page
+            if len(page) < PAGE:
+                break
+        return found
+
+    async def _jobs(self, ids: list[str]) -> list[Job]:
+        texts = await asyncio.gather(*map(self.view.job, ids))
+        return [Job.model_validate_json(text) for text in texts if text is not None]
+
+    async def _held_by(self, user: str) -> set[str]:
+        """Every job of the user that the view has."""
+        found, before = set[str](), None
+        while page := await self.view.jobs_of(user, before=before, count=PAGE):
+            found |= {job_id for job_id, _ in page}
+            before = page[-1][1]
+        return found
+
+
+def shown_pause(pause: Pause) -> ShownPause:
+    return ShownPause(scope=pause.scope, by=pause.by, reason=pause.reason, since=utc(pause.since_ms))
+
+
+def shown_group(status: GroupStatus) -> ShownGroup:
+    return ShownGroup(
+        group=status.group,
+        limit=status.limit,
+        active=status.active,
+        waiting=status.waiting + status.parked,
+        shut_until=utc(status.shut_until_ms) if status.shut_until_ms is not None else None,
+        holders=tuple(map(_holder, status.holders)),
+    )
+
+
+def _holder(holder: Holder) -> ShownHolder:
+    return ShownHolder(
+        lease=holder.name,
+        job_id=holder.job,
+        attempt=holder.attempt,
+        worker=holder.worker,
+        since=utc(holder.since_ms) if holder.since_ms is not None else None,
+        expires_at=utc(holder.expires_ms),
+    )
+
+
+def _worker(status: WorkerStatus) -> ShownWorker:
+    return ShownWorker(
+        worker=status.worker,
+        pool=status.pool,
+        slots=status.slots,
+        jobs=tuple(holder.partition(":")[0] for holder in status.holders),
+        heard_at=utc(status.heard_ms),
+        draining=status.draining,
+    )
+
+
+def _line(seen: Seen, passed: int) -> QueueLine | None:
+    """Null for one that has left the queue since it was listed."""
+    job, asked = seen.job, seen.job.submission
+    if seen.queue is None or job.standing is None:
+        return None
+    return QueueLine(
+        position=seen.queue.position,
+        job_id=job.id,
+        user_id=job.user_id,
+        project_id=asked.project_name or job.project_id,
+        tier=asked.tier,
+        priority=job.priority,
+        pool=asked.pool,
+        pipeline=asked.pipeline,
+        workflow=asked.workflow,
+        queued_at=job.standing.entered_at,
+        passed_by=passed,
+        estimate_seconds=seen.queue.estimate_seconds,
+        waiting_on=seen.waiting_on,
+        labels=dict(asked.labels),
+    )
+
+
+def _may_be_told(pause: Pause, user: str) -> bool:
+    return pause.scope.partition(":")[0] in PUBLIC or pause.scope == f"user:{user}"
+
+
+def _audited(records: list[Record]) -> Iterator[AuditEntry]:
+    for record in records:
+        match record.event:
+            case Event(data=JobData() as data):
+                yield _entry(record, data.EVENT.value, data, about=data.job_id)
+            case Event(data=ActData() as data):
+                yield _entry(record, data.ACT.value, data, about=data.about())
+            case _:
+                pass
+
+
+def _entry(record: Record, act: str, data: JobData | ActData, *, about: str) -> AuditEntry:
+    said: dict[str, Any] = data.model_dump(mode="json", by_alias=True)
+    return AuditEntry(
+        seq=record.seq,
+        at=record.at,
+        act=act,
+        by=said["by"],
+        reason=said.get("note", said["reason"]),
+        about=about,
+        details={name: value for name, value in said.items() if name not in UNTOLD and value is not None},
+    )

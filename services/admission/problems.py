@@ -1,0 +1,166 @@
+"""Every refusal of admission in words: what is wrong, and what to do about it. Nothing was changed by any of them."""
+
+from __future__ import annotations
+
+import math
+
+from headgate_contracts import Job
+from libs.runtime.problems import Problem
+from services.admission.domain import NotAllowed, day_of
+from services.admission.outcomes import (
+    Changed,
+    Ended,
+    InputGone,
+    KeyReused,
+    NeighbourGone,
+    NoDayLeft,
+    NoRoomBetween,
+    NotAsked,
+    NotChanged,
+    NotOver,
+    NotTaken,
+    OverShare,
+    SystemBusy,
+    TooOften,
+    Underway,
+)
+
+
+def not_taken(outcome: NotTaken) -> Problem:
+    match outcome:
+        case SystemBusy(minutes):
+            detail = f"system busy, try again in {minutes} minutes"
+            more = {"retry_after_minutes": minutes}
+            return Problem(
+                status=503, slug="busy", title="System busy", detail=detail, retry_after_s=minutes * 60, more=more
+            )
+        case TooOften(per_minute, retry_ms):
+            wait_s = max(1, math.ceil(retry_ms / 1000))
+            detail = f"you may submit {per_minute} times a minute: try again in {wait_s} s"
+            return Problem(
+                status=429, slug="too-fast", title="Too many submissions", detail=detail, retry_after_s=wait_s
+            )
+        case OverShare(held):
+            detail = f"you hold {held} places of the queue, as many as one user may: wait until one of your jobs starts"
+            return Problem(status=429, slug="share", title="Your share of the queue is full", detail=detail)
+        case NoDayLeft(last_day, retry_s):
+            detail = f"every day up to {day_of(last_day)} is taken by your jobs: submit again after midnight UTC"
+            return Problem(status=429, slug="horizon", title="No day left", detail=detail, retry_after_s=retry_s)
+        case KeyReused(job_id):
+            detail = f"Idempotency-Key: it stands for another request, job {job_id}; use a new key for a new request"
+            return Problem(status=422, slug="key-reused", title="Key reused", detail=detail)
+
+
+def not_retried(outcome: NotOver | InputGone) -> Problem:
+    match outcome:
+        case NotOver(job):
+            detail = f"the job is {job.status.value}: only a job that failed or was cancelled can be submitted again"
+            return Problem(status=409, slug="not-over", title="Nothing to retry", detail=detail)
+        case InputGone():
+            detail = "what the job was made from is no longer kept: submit a new job with its input"
+            return Problem(status=410, slug="input-gone", title="Input gone", detail=detail)
+
+
+def not_changed(outcome: NotChanged) -> Problem:
+    match outcome:
+        case Ended(job):
+            return ended(job)
+        case NotAsked(job):
+            return not_asked(job)
+        case Underway(job):
+            detail = f"the job is {job.status.value}: only one that waits to start has a place that can be changed"
+            return Problem(status=409, slug="underway", title="Not in the queue", detail=detail)
+        case Changed(job):
+            detail = f'the job has changed, its ETag is "{job.seq}" now: read it again, then decide again'
+            headers = {"ETag": f'"{job.seq}"'}
+            return Problem(status=412, slug="changed", title="Changed meanwhile", detail=detail, headers=headers)
+        case NeighbourGone(job_id):
+            detail = f"job {job_id} is not in the queue: name one that is"
+            return Problem(status=409, slug="neighbour-gone", title="No such neighbour", detail=detail)
+        case NoRoomBetween():
+            detail = "there is no number left between the two: the scheduler makes room, try again in a moment"
+            return Problem(status=409, slug="no-gap", title="No room between", detail=detail, retry_after_s=1)
+
+
+def bad_key() -> Problem:
+    detail = "Idempotency-Key: use 1 to 255 visible ASCII characters, all of them in quotes or none"
+    return Problem(status=422, slug="invalid", title="Invalid request", detail=detail)
+
+
+def invalid(refusal: NotAllowed) -> Problem:
+    error = {"in": "body", "field": refusal.field, "message": refusal.reason}
+    detail = f"{refusal.field}: {refusal.reason}"
+    return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": [error]})
+
+
+def other_project(project_id: str) -> Problem:
+    detail = f"your token is not for project {project_id!r}: use one of the projects that it names"
+    return Problem(status=403, slug="other-project", title="Not allowed", detail=detail)
+
+
+def not_found(job_id: str) -> Problem:
+    return Problem(status=404, slug="not-found", title="No such job", detail=f"you have no job {job_id}")
+
+
+def no_workflow(workflow_id: str) -> Problem:
+    detail = f"you have no workflow {workflow_id}"
+    return Problem(status=404, slug="not-found", title="No such workflow", detail=detail)
+
+
+def ended(job: Job) -> Problem:
+    detail = f"the job is {job.status.value}: it has ended and nothing was changed"
+    return Problem(status=409, slug="ended", title="Already ended", detail=detail)
+
+
+def not_asked(job: Job) -> Problem:
+    detail = f"the job is {job.status.value} and asks nothing: nothing was changed"
+    return Problem(status=409, slug="not-asked", title="Nothing to confirm", detail=detail)
+
+
+def no_result(job: Job, *, days: int) -> Problem:
+    if job.result is None:
+        detail = f"the job is {job.status.value}: a result is there once it is ready"
+        return Problem(status=409, slug="no-result", title="No result yet", detail=detail)
+    detail = f"the result is no longer kept: it goes after {days} days, or when an operator erases it"
+    return Problem(status=410, slug="result-gone", title="Result gone", detail=detail)
+
+
+def out_of_range(size: int) -> Problem:
+    detail = f"Range: no byte of it is there, the result has {size}"
+    headers = {"Content-Range": f"bytes */{size}"}
+    return Problem(status=416, slug="out-of-range", title="Out of range", detail=detail, headers=headers)
+
+
+def no_log(job: Job, *, days: int) -> Problem:
+    if not job.status.is_end or job.attempt == 0:
+        detail = f"the job is {job.status.value} and has not said anything: its log begins when a worker has it"
+        return Problem(status=404, slug="no-log", title="No log yet", detail=detail)
+    detail = f"no line is kept of its log: lines go after {days} days, or when an operator erases them"
+    return Problem(status=410, slug="log-gone", title="Log gone", detail=detail)
+
+
+def nobodys_jobs(user_id: str) -> Problem:
+    detail = f"the log knows no job of user {user_id!r}, nothing was erased: compare the id with one of their jobs"
+    return Problem(status=404, slug="not-found", title="No such user", detail=detail)
+
+
+def foreign_cursor() -> Problem:
+    error = {"in": "query", "field": "cursor", "message": "it does not belong to this list"}
+    detail = "cursor: it does not belong to this list: take it from the Link header of the page before, or leave it out"
+    return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": [error]})
+
+
+def no_group_name(text: str) -> Problem:
+    kinds = "workflows, user:<id>, project:<id>, pool:<name>, group:<project>:<name> or llm:<provider>"
+    detail = f"{text!r} is no group: use {kinds}"
+    return Problem(status=422, slug="invalid", title="Invalid request", detail=detail)
+
+
+def pool_limit(name: str) -> Problem:
+    detail = f"{name} has as many slots as its live workers: start or stop workers instead, nothing was changed"
+    return Problem(status=409, slug="pool-limit", title="Not set by hand", detail=detail)
+
+
+def no_such_lease(group: str, lease: str, *, holders: int) -> Problem:
+    detail = f"{lease!r} holds no slot of {group}, which has {holders} holders: see GET /v1/concurrency/{group}"
+    return Problem(status=404, slug="not-found", title="No such lease", detail=detail)

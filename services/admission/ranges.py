@@ -1,0 +1,52 @@
+"""Which part of a content a client wants, and whether it has it already (RFC 9110, 13 and 14). Pure.
+
+Owns the reading of `Range`, `If-Range` and `If-None-Match`. Of what it cannot read, and of several ranges at once, it
+takes no notice: then the whole content is the answer, as the RFC has it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+ONE_RANGE: Final = re.compile(r"bytes=\s*(\d{0,15})-(\d{0,15})\s*", re.IGNORECASE | re.ASCII)
+TAG: Final = re.compile(r'(?:W/)?("[!#-~\x80-\xff]*")')
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The bytes from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfRange:
+    """No byte of the content is in the range."""
+
+
+def wanted_part(asked: str | None, *, size: int, etag: str, if_range: str | None = None) -> Whole | Part | OutOfRange:
+    """What `Range` asks of a content of this size. With another version's `If-Range` it asks for all of it."""
+    found = ONE_RANGE.fullmatch(asked or "")
+    if found is None or found[0].strip().endswith("=-") or (if_range is not None and if_range.strip() != etag):
+        return Whole()
+    first, last = found[1], found[2]
+    if first and last and int(last) < int(first):
+        return Whole()
+    start = int(first) if first else max(0, size - int(last))
+    end = min(size, int(last) + 1) if first and last else size
+    return Part(start, end) if start < end else OutOfRange()
+
+
+def has_it(if_none_match: str | None, *, etag: str) -> bool:
+    """Whether the client has this version already."""
+    if if_none_match is None:
+        return False
+    return if_none_match.strip() == "*" or etag in TAG.findall(if_none_match)

@@ -1,0 +1,125 @@
+"""What admission tells about jobs: the view's copy of a job, else the log's. Changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from headgate_contracts import Event, Job, Tier
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import JobData
+from headgate_contracts.shown import Explanation, QueuePart, ShownJob, Usage, WaitingOn, shown_event
+from headgate_contracts.vocabulary import UNSTARTED
+from libs.capacity.answers import Outlook
+from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.eventlog.folding import job_in
+from libs.forecast.shown import shown_job, usage
+from libs.forecast.standing import estimate_of, queue_part, waiting_on, would_run
+from libs.forecast.table import Forecast
+from libs.policy import Policy
+from libs.runtime.clock import Clock
+from libs.runtime.telemetry import job_trace
+from services.admission.domain import day_number
+from services.admission.forecasts import Forecasts
+from services.admission.ports import Log, View
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A job and where it stands, as one look at the view told."""
+
+    job: Job
+    queue: QueuePart | None
+    waiting_on: tuple[WaitingOn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The use cases, with what they need."""
+
+    view: View
+    log: Log
+    forecasts: Forecasts
+    policy: Policy
+    clock: Clock
+
+    async def find(self, job_id: str) -> Job | None:
+        """The job as the view has it, or, once it has left the view, as the log has it."""
+        text = await self.view.job(job_id)
+        if text is not None:
+            return Job.model_validate_json(text)
+        return job_in(await self.log.read(job_id))
+
+    async def history(self, job_id: str) -> list[dict[str, object]]:
+        """Every event of the job, as the log has it."""
+        return [
+            {"seq": record.seq, "at": record.at, **shown_event(record.event.data)}
+            for record in await self.log.read(job_id)
+            if isinstance(record.event, Event) and isinstance(record.event.data, JobData)
+        ]
+
+    async def shown(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
+        """The jobs as their owners see them, or an operator in their place."""
+        users = {job.user_id for job in jobs}
+        seen, used = await asyncio.gather(self.seen(jobs, owner=owner), self._used_today(users))
+        return [self._in_words(each, used_today=used[each.job.user_id]) for each in seen]
+
+    async def taken(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
+        """What was just taken in. It is in the log: that the view is away by now must not look like a refusal, or who
+        sends no Idempotency-Key submits it twice. Then no place can be told, nor what else the day has seen."""
+        try:
+            return await self.shown(jobs, owner=owner)
+        except (ViewLost, ViewUnavailable):
+            used = sum(job.quota_day == self._now().date() for job in jobs)
+            return [self._in_words(Seen(job, None, ()), used_today=used) for job in jobs]
+
+    async def seen(self, jobs: Sequence[Job], *, owner: bool = True) -> list[Seen]:
+        """Where each of the jobs stands, in words for its owner or for an operator."""
+        unstarted = [job.id for job in jobs if job.status in UNSTARTED]
+        found, forecast = await asyncio.gather(self.view.outlooks(unstarted), self.forecasts.current())
+        outlooks, now_ms = dict(zip(unstarted, found, strict=True)), self.clock.now_ms()
+        return [_seen(job, outlooks.get(job.id), forecast, now_ms=now_ms, owner=owner) for job in jobs]
+
+    async def explained(self, job: Job, *, asker: str) -> Explanation:
+        """Why the job waits, and what would let it run."""
+        owner = job.user_id == asker
+        [shown] = await self.shown([job], owner=owner)
+        return Explanation(
+            id=job.id,
+            status=job.status,
+            message=shown.message,
+            queue=shown.queue,
+            waiting_on=shown.waiting_on,
+            would_run=would_run(job, shown.waiting_on, owner=owner),
+        )
+
+    async def usage(self, user: str, tier: Tier) -> Usage:
+        """What the user has used of today."""
+        used = await self._used_today({user})
+        return usage(tier, self.policy, used_today=used[user], now=self._now())
+
+    async def _used_today(self, users: set[str]) -> Mapping[str, int]:
+        today, names = day_number(self._now()), sorted(users)
+        counts = await asyncio.gather(*(self.view.day_used(user, today) for user in names))
+        return dict(zip(names, counts, strict=True))
+
+    def _in_words(self, seen: Seen, *, used_today: int) -> ShownJob:
+        return shown_job(
+            seen.job,
+            policy=self.policy,
+            used_today=used_today,
+            now=self._now(),
+            debug_id=job_trace(seen.job.id).debug_id,
+            queue=seen.queue,
+            waiting_on=seen.waiting_on,
+        )
+
+    def _now(self) -> datetime:
+        return utc(self.clock.now_ms())
+
+
+def _seen(job: Job, outlook: Outlook | None, forecast: Forecast, *, now_ms: int, owner: bool) -> Seen:
+    estimate = estimate_of(job, outlook, forecast=forecast, now_ms=now_ms)
+    return Seen(job, queue_part(job, outlook, estimate), waiting_on(job, outlook, owner=owner))

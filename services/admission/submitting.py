@@ -1,0 +1,196 @@
+"""How work comes in: a job, or the phases of a workflow, whole or not at all.
+
+    reserve ─► inputs ─► first events, one append ─► 202
+       │                       ├ another event stands there: the same key was here before
+       │                       └ nobody knows: 503, and the same Idempotency-Key finds what became of it
+       └ a refusal: nothing is kept
+
+The log decides. A reservation is never released here: it is folded into its job, or it lapses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from headgate_contracts import Job, JobEvent, advance
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import Estimate
+from headgate_contracts.tokens import input_name
+from libs.capacity.answers import (
+    Busy,
+    Deferred,
+    HorizonFull,
+    Known,
+    Request,
+    ReserveAnswer,
+    Reserved,
+    ShareFull,
+    TooFast,
+)
+from libs.capacity.rows import score_of
+from libs.eventlog import Conflicted, Entry
+from libs.eventlog.folding import job_in
+from libs.forecast.table import wanted_of
+from libs.policy import Policy
+from libs.runtime.clock import Clock
+from libs.runtime.telemetry import job_trace, traceparent
+from services.admission.domain import NewJob, busy_minutes, day_number, same_request
+from services.admission.events import Stamp, queued_event, scheduled_event, waiting_event
+from services.admission.forecasts import Forecasts
+from services.admission.outcomes import (
+    Accepted,
+    KeyReused,
+    NoDayLeft,
+    NotTaken,
+    OverShare,
+    Previewed,
+    PreviewOutcome,
+    SubmitOutcome,
+    SystemBusy,
+    TooOften,
+)
+from services.admission.ports import Ids, Inputs, Log, View
+from services.admission.prospects import prospect_of
+
+DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Submitting:
+    """The use cases, with what they need."""
+
+    view: View
+    log: Log
+    inputs: Inputs
+    forecasts: Forecasts
+    policy: Policy
+    clock: Clock
+    ids: Ids
+
+    async def submit(self, first: NewJob, *later: NewJob) -> SubmitOutcome:
+        """Take the job in, or all phases of a workflow, or say what keeps them out."""
+        asked_ms = self.clock.monotonic_ms()
+        answer = await self.view.reserve(self._request(first))
+        if not isinstance(answer, Reserved | Deferred):
+            return await self._known((first, *later)) or await self._refusal(answer, first)
+        async with asyncio.timeout(self._left_s(asked_ms)):
+            await asyncio.gather(*map(self._keep_input, (first, *later)))
+            events = await self._first_events(answer, first, *later)
+            return await self._begin(events, (first, *later), asked_ms=asked_ms)
+
+    async def preview(self, first: NewJob, *later: NewJob) -> PreviewOutcome:
+        """What would come of submitting it. Nothing is held, counted or stored."""
+        answer = await self.view.reserve(replace(self._request(first), dry=True))
+        if not isinstance(answer, Reserved | Deferred):
+            return await self._known((first, *later)) or await self._refusal(answer, first)
+        events = await self._first_events(answer, first, *later)
+        jobs = tuple(advance(None, event) for event in events)
+        place = answer if isinstance(answer, Reserved) else None
+        used_today = await self.view.day_used(first.user_id, day_number(self._now()))
+        outlook = await prospect_of(jobs[0], place, view=self.view, policy=self.policy)
+        return Previewed(jobs, outlook, used_today)
+
+    async def _keep_input(self, new: NewJob) -> None:
+        await self.inputs.put(input_name(new.id, new.submission.input_digest), new.input)
+
+    async def _first_events(self, answer: Reserved | Deferred, first: NewJob, *later: NewJob) -> list[JobEvent]:
+        match answer:
+            case Reserved():
+                estimate = await self._estimate(first, answer)
+                begin = queued_event(first, answer, self._stamp(), estimate=estimate)
+            case Deferred(day):
+                begin = scheduled_event(first, day, self._stamp(), spread_s=self.policy.queue.release_spread_s)
+        return [begin, *(waiting_event(new, self._stamp()) for new in later)]
+
+    async def _begin(self, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int) -> SubmitOutcome:
+        if self._left_s(asked_ms) <= 0:  # the process stood still: its reservation may have lapsed
+            raise TimeoutError(f"the place for job {phases[0].id} was held too long ago: try again")
+        entries = [
+            Entry(event, None, traceparent(job_trace(new.id).root)) for event, new in zip(events, phases, strict=True)
+        ]
+        answer = await self.log.append_batch(entries)
+        if isinstance(answer, Conflicted):
+            return await self._known(phases) or KeyReused(phases[0].id)
+        stored = zip(events, answer.records, strict=True)
+        return Accepted(tuple(advance(None, event, seq=record.seq) for event, record in stored))
+
+    async def _known(self, phases: Sequence[NewJob]) -> Accepted | KeyReused | None:
+        """What was submitted before under these ids: the same request, or a key used for another one."""
+        found = await asyncio.gather(*(self._find(new.id) for new in phases))
+        if found[0] is None:
+            return None
+        jobs = [job for new, job in zip(phases, found, strict=True) if job is not None and same_request(new, job)]
+        return Accepted(tuple(jobs), again=True) if len(jobs) == len(phases) else KeyReused(phases[0].id)
+
+    async def _find(self, job_id: str) -> Job | None:
+        return job_in(await self.log.read(job_id))
+
+    async def _refusal(self, answer: ReserveAnswer, new: NewJob) -> NotTaken:
+        match answer:
+            case Busy():
+                return SystemBusy(await self._minutes(answer, new))
+            case TooFast(retry_ms):
+                return TooOften(self.policy.submissions.per_minute, retry_ms)
+            case ShareFull(held):
+                return OverShare(held)
+            case HorizonFull(last_day):
+                return NoDayLeft(last_day, retry_s=DAY_S - self.clock.now_ms() // 1000 % DAY_S)
+            case Known() | Reserved() | Deferred():  # the view knows the job and the log does not: it is another's log
+                raise TimeoutError(f"job {new.id} is known and cannot be read: try again")
+
+    async def _estimate(self, new: NewJob, place: Reserved) -> Estimate | None:
+        """What is shown when the job enters the queue, and later compared with what came."""
+        job = advance(None, queued_event(new, place, self._stamp()))
+        forecast = await self.forecasts.current()
+        slots = 0 if forecast.made_ms is not None else (await self.view.group(f"pool:{new.submission.pool}")).limit
+        score = score_of(job.priority.class_number, place.place)
+        wanted = wanted_of(job, score=score, position=place.position, slots=slots)
+        return forecast.estimate_new(wanted, now_ms=self.clock.now_ms())
+
+    async def _minutes(self, busy: Busy, new: NewJob) -> int:
+        forecast = await self.forecasts.current()
+        queued = await self.view.tiers_queued()
+        return busy_minutes(
+            queued=busy.queued,
+            cap=self.policy.queue.cap,
+            average_s=forecast.average_s(queued, tier=new.submission.tier.value),
+            workers=busy.slots,
+            step_minutes=self.policy.queue.busy_step_minutes,
+        )
+
+    def _request(self, new: NewJob) -> Request:
+        policy, asked, now = self.policy, new.submission, self._now()
+        tier = policy.tier_limits(asked.tier)
+        later = asked.run_at is not None and asked.run_at > now
+        return Request(
+            job=new.id,
+            user=new.user_id,
+            project=new.project_id,
+            pool=asked.pool,
+            class_number=asked.priority.class_number,
+            boost=tier.boost,
+            workflow=asked.workflow,
+            first_day=day_number(asked.run_at) if later and asked.run_at else 0,
+            later=later,
+            per_day=tier.jobs_per_day,
+            horizon_days=policy.queue.horizon_days,
+            cap=policy.queue.cap,
+            user_share=policy.queue.user_share,
+            passed_bound=policy.order.max_passed,
+            lapse_ms=round(policy.submissions.reservation_s * 1000),
+            per_minute=policy.submissions.per_minute,
+        )
+
+    def _left_s(self, asked_ms: int) -> float:
+        """How long it may still be tried to append: far below the time after which the reservation lapses."""
+        return self.policy.submissions.append_deadline_s - (self.clock.monotonic_ms() - asked_ms) / 1000
+
+    def _stamp(self) -> Stamp:
+        return Stamp(self.ids.event_id(), self._now())
+
+    def _now(self) -> datetime:
+        return utc(self.clock.now_ms())

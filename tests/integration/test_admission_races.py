@@ -1,0 +1,120 @@
+"""Two replicas of admission on real servers, asked for the same at the same instant: one winner, every time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from headgate_contracts import Job, Status, advance
+from headgate_contracts.vocabulary import Priority
+from libs.eventlog import Appended, JetStreamLog
+from libs.policy import Policy
+from services.admission.events import Act
+from services.admission.outcomes import Accepted, Changed, KeyReused, NotAsked
+from tests.fixtures.lives import life_of
+from tests.fixtures.replicas import Replica, replicas
+
+RACES = 1000
+AT_ONCE = 50
+PLENTY = {
+    "queue": {"cap": 10_000, "user_share": 5_000},
+    "tiers": {"partner": {"jobs_per_day": 10_000}},
+    "submissions": {"per_minute": 100_000},
+}
+QUESTION = "queued dispatched started scaffold code deps checks awaiting_confirmation"
+Pair = tuple[Replica, Replica]
+
+
+@pytest_asyncio.fixture
+async def pair(nats_url: str, redis_url: str) -> AsyncIterator[Pair]:
+    async with replicas(nats_url, redis_url, policy=Policy.model_validate(PLENTY)) as pair:
+        yield pair
+
+
+@pytest.mark.timeout(180)
+async def test_of_two_submissions_with_one_key_one_makes_the_job(pair: Pair) -> None:
+    one, other = pair
+
+    async def race(number: int) -> None:
+        user, key = f"u{number % 20}", f"key-{number}"
+        body = {"input": {"n": number}}
+        outcomes = await asyncio.gather(
+            *(replica.submitting.submit(replica.new(user, key=key, **body)) for replica in pair)
+        )
+        jobs = [outcome.job for outcome in outcomes if isinstance(outcome, Accepted)]
+        assert len(jobs) == 2, outcomes
+        assert {job.id for job in jobs} == {one.new(user, key=key).id}
+        assert len({job.seq for job in jobs}) == 1
+        assert sorted(outcome.again for outcome in outcomes if isinstance(outcome, Accepted)) == [False, True]
+
+    await _many(race)
+
+    assert (await one.log.mark()).seq == RACES
+    await other.fold()
+    assert len(await other.view.queue(count=2 * RACES)) == RACES
+    today = (await other.view.observe()).quotas
+    assert sum(map(len, today.values())) == RACES
+
+
+@pytest.mark.timeout(180)
+async def test_of_two_bodies_under_one_key_one_is_told_that_it_is_taken(pair: Pair) -> None:
+    async def race(number: int) -> None:
+        news = [replica.new("u1", key=f"key-{number}", input={"from": place}) for place, replica in enumerate(pair)]
+        outcomes = await asyncio.gather(
+            *(replica.submitting.submit(new) for replica, new in zip(pair, news, strict=True))
+        )
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == [Accepted.__name__, KeyReused.__name__]
+
+    await _many(race, races=RACES // 5)
+
+    assert (await pair[0].log.mark()).seq == RACES // 5
+
+
+@pytest.mark.timeout(180)
+async def test_of_two_answers_to_a_question_one_is_taken(pair: Pair) -> None:
+    async def race(number: int) -> None:
+        job = await _brought_to(pair[0].log, f"job-{number}", QUESTION)
+        outcomes = await asyncio.gather(*(replica.changing.confirm(job, by="user-1") for replica in pair))
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == [Accepted.__name__, NotAsked.__name__]
+        assert {outcome.job.status for outcome in outcomes} == {Status.QUEUED}
+        assert {outcome.job.confirmations for outcome in outcomes} == {1}
+
+    await _many(race)
+
+
+@pytest.mark.timeout(180)
+async def test_of_two_who_saw_the_same_one_changes_the_priority(pair: Pair) -> None:
+    async def race(number: int) -> None:
+        job = await _brought_to(pair[0].log, f"job-{number}", "queued")
+        seen = frozenset({job.seq})
+        outcomes = await asyncio.gather(
+            *(
+                replica.changing.prioritize(job, to, act=Act("user-1"), expected=seen)
+                for replica, to in zip(pair, (Priority.LOW, Priority.BACKGROUND), strict=True)
+            )
+        )
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == [Accepted.__name__, Changed.__name__]
+        assert len({(outcome.job.seq, outcome.job.priority) for outcome in outcomes}) == 1
+
+    await _many(race)
+
+    assert (await pair[0].log.mark()).seq == 2 * RACES
+
+
+async def _many(race: Callable[[int], Coroutine[Any, Any, None]], *, races: int = RACES) -> None:
+    for start in range(0, races, AT_ONCE):
+        await asyncio.gather(*(race(number) for number in range(start, start + AT_ONCE)))
+
+
+async def _brought_to(log: JetStreamLog, job_id: str, story: str) -> Job:
+    job: Job | None = None
+    for event in life_of(job_id, story):
+        answer = await log.append(event, after=job)
+        assert isinstance(answer, Appended)
+        job = advance(job, event, seq=answer.records[0].seq)
+    assert job is not None
+    return job

@@ -1,0 +1,74 @@
+"""Admission as a process composes it: when it lets somebody in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from headgate_contracts import Tier
+from libs.eventlog import LogSettings
+from libs.local.ports import free_ports
+from libs.policy import Policy
+from libs.runtime.eventually import eventually
+from libs.runtime.keys import keep_keys
+from libs.runtime.lifecycle import Service
+from services.admission.__main__ import compose
+from tests.fixtures.front import USER, token_of
+from tests.fixtures.replicas import replicas
+
+JOB = {"project_id": "shop", "input": {}}
+
+
+async def test_nobody_is_let_in_before_the_log_was_folded(
+    nats_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with replicas(nats_url, redis_url, policy=Policy(), opened=False, shape=LogSettings()) as (one, _):
+        monkeypatch.setenv("HEADGATE_NATS_URL", nats_url)
+        monkeypatch.setenv("HEADGATE_REDIS_URL", redis_url)
+        async with running(tmp_path, monkeypatch) as client:
+            before = await client.get("/readyz")
+            refused = await client.post("/v1/jobs", json=JOB)
+
+            await one.fold()
+            await eventually(lambda: _is_ready(client), within_s=10, every_s=0.05)
+            first = await client.post("/v1/jobs", json=JOB)
+
+    assert (before.status_code, before.json()["missing"]) == (503, ["the view", "gate"])
+    assert (refused.status_code, refused.json()["type"]) == (503, "/problems/unavailable")
+    assert first.status_code == 202, first.text
+
+
+@asynccontextmanager
+async def running(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
+    """The service, as far as it comes, and a client that is signed in."""
+    [port] = free_ports(1)
+    pair = keep_keys(folder / "keys")
+    monkeypatch.setenv("HEADGATE_JWKS", str(folder / "keys" / "jwks.json"))
+    monkeypatch.setenv("HEADGATE_HTTP_PORT", str(port))
+    service = Service("admission")
+    life = asyncio.create_task(service.run(compose))
+    headers = {"Authorization": f"Bearer {token_of('ann', tier=Tier.PARTNER, scope=USER, pair=pair)}"}
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers) as client:
+            await eventually(lambda: _waits_for(client, "the view"), within_s=10, every_s=0.05)
+            yield client
+    finally:
+        service.stop()
+        assert await life == 0
+
+
+async def _waits_for(client: httpx.AsyncClient, name: str) -> bool:
+    try:
+        answer = await client.get("/readyz")
+    except httpx.ConnectError:
+        return False
+    return answer.json()["missing"] == [name, "gate"]
+
+
+async def _is_ready(client: httpx.AsyncClient) -> bool:
+    return (await client.get("/readyz")).status_code == 200

@@ -1,0 +1,320 @@
+"""How admission changes a job that is in, on the twins of log and view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate_contracts import Event, Job, Status, Tier, Writer, advance
+from headgate_contracts.events import JobReprioritized
+from headgate_contracts.vocabulary import ChangeReason, Priority
+from libs.eventlog import Appended, Conflicted
+from services.admission.events import Act
+from services.admission.outcomes import (
+    Accepted,
+    Changed,
+    Ended,
+    NeighbourGone,
+    NoRoomBetween,
+    NotAsked,
+    Underway,
+)
+from tests.fixtures.desk import Desk
+from tests.fixtures.lives import job_after, life_of, step
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    desk = Desk()
+    await desk.fold()
+    return desk
+
+
+async def test_a_waiting_job_is_cancelled_at_once_and_gives_its_day_back(desk: Desk) -> None:
+    submitted = await desk.submit()
+    assert isinstance(submitted, Accepted)
+
+    outcome = await desk.changing.cancel(submitted.job, act=Act("u1", "changed my mind"))
+    await desk.fold()
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.job.status is Status.CANCELLED
+    assert await desk.view.day_used("u1", 20_833) == 0
+    assert await desk.view.queue() == ()
+
+
+async def test_a_running_job_is_asked_to_end_once(desk: Desk) -> None:
+    submitted = await desk.submit()
+    assert isinstance(submitted, Accepted)
+    await desk.log.append(step(submitted.job, "dispatched"), after=submitted.job)
+
+    outcome = await desk.changing.cancel(submitted.job, act=Act("u1", ""))
+    assert isinstance(outcome, Accepted)
+    again = await desk.changing.cancel(outcome.job, act=Act("u1", ""))
+
+    events = [record.event.data.EVENT for record in await desk.log.read(submitted.job.id)]  # type: ignore[union-attr]
+    assert events == ["queued", "dispatched", "cancel_requested"]
+    assert isinstance(again, Accepted)
+    assert again.again
+
+
+async def test_a_wish_that_outlived_its_attempt_is_granted_at_once(desk: Desk) -> None:
+    submitted = await desk.submit()
+    assert isinstance(submitted, Accepted)
+    job = submitted.job
+    for word in ("dispatched", "started", "cancel_requested", "given_back:drained"):
+        event = step(job, word)
+        answer = await desk.log.append(event, after=job)
+        assert isinstance(answer, Appended)
+        job = advance(job, event, seq=answer.records[0].seq)
+
+    outcome = await desk.changing.cancel(job, act=Act("u1", ""))
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.job.status is Status.CANCELLED
+
+
+async def test_a_question_is_answered_once_with_what_the_cap_leaves(desk: Desk) -> None:
+    job = await asked(desk)
+
+    outcome = await desk.changing.confirm(job, by="u1")
+    again = await desk.changing.confirm(job, by="u1")
+
+    assert isinstance(outcome, Accepted)
+    assert (outcome.job.status, outcome.job.granted, outcome.job.standing) == (Status.QUEUED, 3, job.standing)
+    assert isinstance(again, NotAsked)
+    assert again.job.seq == outcome.job.seq
+
+
+async def test_a_job_that_has_ended_is_left_alone(desk: Desk) -> None:
+    ended = job_after("queued cancelled")
+
+    assert await desk.changing.cancel(ended, act=Act("u1", "")) == Ended(ended)
+
+
+async def test_cancel_and_dispatch_at_once_leave_one_legal_history(desk: Desk) -> None:
+    for _ in range(20):
+        submitted = await desk.submit()
+        assert isinstance(submitted, Accepted)
+        job = submitted.job
+        dispatched = await desk.log.append(step(job, "dispatched"), after=job)
+
+        outcome = await desk.changing.cancel(job, act=Act("u1", ""))
+
+        assert isinstance(outcome, Accepted)
+        expected = Status.CANCELLED if isinstance(dispatched, Conflicted) else Status.STARTING
+        assert outcome.job.status is expected
+
+
+async def test_the_last_batch_is_what_the_cap_leaves() -> None:
+    desk = Desk(tiers={"partner": {"cycles_per_batch": 3, "hard_cap": 3}})
+
+    outcome = await desk.changing.confirm(await asked(desk), by="u1")
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.job.granted == 2
+
+
+# ── class and place ───────────────────────────────────────────────────────────
+
+
+async def queued_jobs(desk: Desk, count: int, **body: Any) -> list[Job]:
+    found: list[Job] = []
+    for number in range(count):
+        outcome = await desk.submit(user=f"u{number}", tier=Tier.BOOTSTRAPPER, **body)
+        assert isinstance(outcome, Accepted)
+        found.append(outcome.job)
+    await desk.fold()
+    return found
+
+
+async def order(desk: Desk) -> list[str]:
+    await desk.fold()
+    return [entry.job for entry in await desk.view.queue()]
+
+
+async def test_another_class_is_entered_by_arrival(desk: Desk) -> None:
+    first, second, third = await queued_jobs(desk, 3)
+
+    for job in (third, first):
+        outcome = await desk.changing.prioritize(job, Priority.LOW, act=Act("op", "calm", operator=True))
+        assert isinstance(outcome, Accepted)
+
+    assert await order(desk) == [second.id, first.id, third.id]
+    [*_, record] = await desk.log.read(first.id)
+    assert isinstance(record.event, Event)
+    changed = record.event.data
+    assert isinstance(changed, JobReprioritized)
+    assert (changed.from_, changed.to, changed.by, changed.reason, changed.note) == (
+        Priority.NORMAL,
+        Priority.LOW,
+        "op",
+        ChangeReason.OPERATOR,
+        "calm",
+    )
+
+
+async def test_the_class_it_has_is_no_change(desk: Desk) -> None:
+    [job] = await queued_jobs(desk, 1)
+
+    outcome = await desk.changing.prioritize(job, Priority.NORMAL, act=Act("u0"))
+
+    assert outcome == Accepted((job,), again=True)
+    assert len(await desk.log.read(job.id)) == 1
+
+
+async def test_a_scheduled_job_changes_its_class_too() -> None:
+    desk = Desk(tiers={"bootstrapper": {"jobs_per_day": 1}})
+    await desk.fold()
+    await desk.submit(tier=Tier.BOOTSTRAPPER)
+    scheduled = await desk.submit(tier=Tier.BOOTSTRAPPER)
+    assert isinstance(scheduled, Accepted)
+
+    outcome = await desk.changing.prioritize(scheduled.job, Priority.LOW, act=Act("u1"))
+
+    assert isinstance(outcome, Accepted)
+    assert (outcome.job.status, outcome.job.priority) == (Status.SCHEDULED, Priority.LOW)
+
+
+@pytest.mark.parametrize("story", ["dispatched", "cancelled"])
+async def test_what_has_started_or_ended_has_no_place(desk: Desk, story: str) -> None:
+    [job] = await queued_jobs(desk, 1)
+    await desk.log.append(step(job, story), after=job)
+
+    outcome = await desk.changing.prioritize(job, Priority.LOW, act=Act("u0"))
+
+    assert isinstance(outcome, Underway)
+    assert outcome.job.status in (Status.STARTING, Status.CANCELLED)
+
+
+async def test_of_two_who_saw_the_same_one_changes_it(desk: Desk) -> None:
+    [job] = await queued_jobs(desk, 1)
+
+    first = await desk.changing.prioritize(job, Priority.LOW, act=Act("u0"), expected=frozenset({job.seq}))
+    second = await desk.changing.prioritize(job, Priority.BACKGROUND, act=Act("u0"), expected=frozenset({job.seq}))
+
+    assert isinstance(first, Accepted)
+    assert second == Changed(first.job)
+
+
+async def test_a_client_may_have_seen_more_than_the_view(desk: Desk) -> None:
+    [stale] = await queued_jobs(desk, 1)
+    first = await desk.changing.prioritize(stale, Priority.LOW, act=Act("u0"))
+    assert isinstance(first, Accepted)
+
+    outcome = await desk.changing.prioritize(
+        stale, Priority.BACKGROUND, act=Act("u0"), expected=frozenset({first.job.seq})
+    )
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.job.priority is Priority.BACKGROUND
+
+
+async def test_a_job_is_moved_before_and_after_others(desk: Desk) -> None:
+    first, second, third = await queued_jobs(desk, 3)
+
+    before = await desk.changing.move(third, before=first.id, after=None, act=Act("op", operator=True))
+    moved = await order(desk)
+    after = await desk.changing.move(first, before=None, after=second.id, act=Act("op", operator=True))
+
+    assert isinstance(before, Accepted)
+    assert moved == [third.id, first.id, second.id]
+    assert isinstance(after, Accepted)
+    assert await order(desk) == [third.id, second.id, first.id]
+
+
+async def test_a_move_beside_a_job_of_another_class_is_a_change_of_class(desk: Desk) -> None:
+    [low] = await queued_jobs(desk, 1, priority="low")
+    first, second = await queued_jobs(desk, 2)
+
+    outcome = await desk.changing.move(low, before=second.id, after=None, act=Act("op", operator=True))
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.job.priority is Priority.NORMAL
+    assert await order(desk) == [first.id, low.id, second.id]
+
+
+async def test_a_neighbour_that_is_not_queued_is_named(desk: Desk) -> None:
+    job, gone = await queued_jobs(desk, 2)
+    await desk.changing.cancel(gone, act=Act("op"))
+    await desk.fold()
+
+    outcome = await desk.changing.move(job, before=gone.id, after=None, act=Act("op"))
+    other = await desk.changing.move(gone, before=job.id, after=None, act=Act("op"))
+
+    assert outcome == NeighbourGone(gone.id)
+    assert isinstance(other, Underway)
+
+
+async def test_between_neighbours_on_consecutive_numbers_there_is_no_room(desk: Desk) -> None:
+    first, second, third = await queued_jobs(desk, 3)
+    close = step(second, "moved:operator", writer=Writer.ADMISSION, place=first.standing.place + 1)  # type: ignore[union-attr]
+    await desk.log.append(close, after=second)
+    await desk.fold()
+
+    outcome = await desk.changing.move(third, before=second.id, after=None, act=Act("op"))
+
+    assert outcome == NoRoomBetween()
+
+
+# ── conflicts ─────────────────────────────────────────────────────────────────
+
+
+async def test_a_reminder_between_question_and_answer_changes_nothing_about_the_answer(desk: Desk) -> None:
+    job = await asked(desk)
+    reminded = step(job, "confirmation_reminder")
+    await desk.log.append(reminded, after=job)
+
+    outcome = await desk.changing.confirm(job, by="u1")
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.job.status is Status.QUEUED
+
+
+async def test_an_answer_to_the_first_question_does_not_answer_the_second(desk: Desk) -> None:
+    first = await asked(desk)
+    answered = await desk.changing.confirm(first, by="u1")
+    assert isinstance(answered, Accepted)
+    job = answered.job
+    for word in ["dispatched", "started", "scaffold", "code", "deps", "checks", "awaiting_confirmation"]:
+        event = step(job, word)
+        answer = await desk.log.append(event, after=job)
+        assert isinstance(answer, Appended)
+        job = advance(job, event, seq=answer.records[0].seq)
+
+    late = await desk.changing.confirm(first, by="u1")
+
+    assert isinstance(late, NotAsked)
+
+
+async def test_the_unfinished_jobs_of_one_project_are_found_over_many_pages() -> None:
+    desk = Desk(
+        queue={"cap": 500, "user_share": 400},
+        tiers={"partner": {"jobs_per_day": 500}},
+        submissions={"per_minute": 1000},
+    )
+    await desk.fold()
+    for number in range(230):
+        await desk.submit(project_id="blog" if number % 10 == 0 else "shop")
+    ended = await desk.submit(project_id="blog")
+    assert isinstance(ended, Accepted)
+    await desk.changing.cancel(ended.job, act=Act("u1"))
+    await desk.fold()
+
+    found = await desk.changing.unfinished("u1", wanted=lambda job: job.project_id == "blog")
+
+    assert len(found) == 23
+    assert [job.seq for job in found] == sorted((job.seq for job in found), reverse=True)
+
+
+async def asked(desk: Desk) -> Job:
+    """A job that has asked its first question."""
+    story = "queued dispatched started scaffold code deps checks awaiting_confirmation"
+    job = None
+    for event in life_of("job-1", story):
+        answer = await desk.log.append(event, after=job)
+        assert isinstance(answer, Appended)
+        job = advance(job, event, seq=answer.records[0].seq)
+    assert job is not None
+    return job

@@ -1,0 +1,460 @@
+"""What clients of admission are answered, over the twins of log and view."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from headgate_contracts import Tier
+from libs.runtime.eventually import eventually
+from libs.runtime.keys import KeyPair
+from tests.fixtures.desk import Desk
+from tests.fixtures.front import OPERATOR, Front
+from tests.fixtures.lives import step
+
+JOB: dict[str, Any] = {"project_id": "shop", "input": {"prompt": "a URL shortener"}}
+WORKFLOW: dict[str, Any] = {"project_id": "shop", "phases": [{"input": {"phase": 1}}, {"input": {"phase": 2}}]}
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    desk = Desk()
+    await desk.fold()
+    return desk
+
+
+@pytest.fixture
+def front(desk: Desk) -> Front:
+    return Front(desk)
+
+
+def refused(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
+    """The problem, once it is one that says what it should."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["type"] == f"/problems/{slug}"
+    assert problem["status"] == status
+    assert problem["debug_id"]
+    assert problem["detail"]
+    return problem
+
+
+async def submitted(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    answer = await client.post("/v1/jobs", json=JOB | body)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def test_a_submission_is_answered_with_the_job_its_place_and_its_tag(front: Front) -> None:
+    async with front.client() as ann:
+        answer = await ann.post("/v1/jobs", json=JOB)
+
+    job = answer.json()
+    assert answer.status_code == 202
+    assert answer.headers["location"] == f"/v1/jobs/{job['id']}"
+    assert answer.headers["etag"].strip('"').isdigit()
+    assert (job["status"], job["queue"]["position"], job["tier"]) == ("queued", 1, "partner")
+    assert job["queue"]["estimate_seconds"] == 600
+    usage = job["usage"]
+    assert (usage["jobs_used"], usage["jobs_remaining"], usage["iterations_used"]) == (1, 49, 0)
+    assert usage["daily_limit_resets_at"] == "2027-01-16T00:00:00Z"
+
+
+async def test_the_same_key_quoted_or_not_is_the_same_job(front: Front) -> None:
+    async with front.client() as ann:
+        first = await ann.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "abc"})
+        again = await ann.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": '"abc"'})
+        other = await ann.post("/v1/jobs", json=JOB | {"priority": "low"}, headers={"Idempotency-Key": "abc"})
+        half = await ann.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": '"abc'})
+    async with front.client("bob") as bob:
+        his = await bob.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "abc"})
+
+    assert first.json()["id"] == again.json()["id"] != his.json()["id"]
+    assert again.json()["usage"]["jobs_used"] == 1
+    refused(other, 422, "key-reused")
+    refused(half, 422, "invalid")
+
+
+async def test_what_is_in_the_log_is_accepted_though_the_view_is_lost_by_then(front: Front, desk: Desk) -> None:
+    desk.lose_view_with_the_next_append()
+    async with front.client() as ann:
+        job = await ann.post("/v1/jobs", json=JOB)
+        await desk.fold()
+        desk.lose_view_with_the_next_append()
+        workflow = await ann.post("/v1/workflows", json=WORKFLOW)
+        await desk.fold()
+        desk.lose_view_with_the_next_append()
+        batch = await ann.post("/v1/jobs/batch", json={"jobs": [JOB, JOB]})
+
+    assert (job.status_code, job.json()["status"], job.json()["usage"]["jobs_used"]) == (202, "queued", 1)
+    assert job.headers["location"] == f"/v1/jobs/{job.json()['id']}"
+    assert (workflow.status_code, len(workflow.json()["phases"])) == (202, 2)
+    assert [each["status"] for each in batch.json()["results"]] == [202, 503]
+
+
+async def test_a_dry_run_is_answered_like_a_submission_and_is_none(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        answer = await ann.post("/v1/jobs?dry_run=true", json=JOB)
+        listed = await ann.get("/v1/jobs")
+        real = await ann.post("/v1/jobs", json=JOB)
+
+    shown = answer.json()
+    assert answer.status_code == 200
+    assert shown.keys() == real.json().keys()
+    assert (shown["status"], shown["queue"]["position"], shown["queue"]["estimate_seconds"]) == ("queued", 1, 600)
+    assert [each["reason"] for each in shown["waiting_on"]] == ["no_worker"]
+    assert shown["usage"]["jobs_used"] == 0
+    assert listed.json() == []
+    assert (await desk.log.mark()).seq == 1
+
+
+async def test_a_dry_run_is_refused_like_a_submission(front: Front) -> None:
+    async with front.client(tier=Tier.BOOTSTRAPPER, projects=["shop"]) as ann:
+        priority = await ann.post("/v1/jobs?dry_run=true", json=JOB | {"priority": "high"})
+        project = await ann.post("/v1/jobs?dry_run=true", json=JOB | {"project_id": "blog"})
+
+    assert refused(priority, 422, "invalid")["errors"][0]["field"] == "priority"
+    refused(project, 403, "other-project")
+
+
+async def test_whoever_is_too_fast_hears_when_to_come_back() -> None:
+    desk = Desk(submissions={"per_minute": 1})
+    await desk.fold()
+    async with Front(desk).client() as ann:
+        await submitted(ann)
+        answer = await ann.post("/v1/jobs", json=JOB)
+
+    problem = refused(answer, 429, "too-fast")
+    assert answer.headers["retry-after"] == "60"
+    assert "60 s" in problem["detail"]
+
+
+async def test_no_host_may_be_called_that_is_not_listed(front: Front) -> None:
+    async with front.client() as ann:
+        answer = await ann.post("/v1/jobs", json=JOB | {"notify_url": "http://169.254.169.254/latest"})
+
+    assert refused(answer, 422, "invalid")["errors"][0]["field"] == "notify_url"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"concurrency_group": "no token!"}, "concurrency_group"),
+        ({"concurrency_group": "db", "concurrency_limit": 0}, "concurrency_limit"),
+        ({"concurrency_group": "db", "concurrency_limit": -1}, "concurrency_limit"),
+        ({"priority": "highest"}, "priority"),
+        ({"pool": "a.b"}, "pool"),
+        ({"unknown": 1}, "unknown"),
+        ({"project_id": ""}, "project_id"),
+        ({"input": "text"}, "input"),
+        ({"run_at": "tomorrow"}, "run_at"),
+        ({"labels": {"a b": "c"}}, "labels.a b.[key]"),
+        ({"queue_ttl_s": 0}, "queue_ttl_s"),
+    ],
+)
+async def test_a_wrong_field_is_named_and_nothing_is_stored(
+    front: Front, desk: Desk, body: dict[str, Any], field: str
+) -> None:
+    async with front.client() as ann:
+        answer = await ann.post("/v1/jobs", json=JOB | body)
+
+    assert refused(answer, 422, "invalid")["errors"][0]["field"] == field
+    assert (await desk.log.mark()).seq == 0
+
+
+async def test_nobody_gets_in_without_a_token_that_is_good(front: Front) -> None:
+    forged = KeyPair.generate()
+    async with (
+        front.anonymous() as nobody,
+        front.client(pair=forged) as thief,
+        front.client(ttl_s=-60) as late,
+        front.client(scope="jobs:read") as reader,
+    ):
+        for client in (nobody, thief, late):
+            refused(await client.post("/v1/jobs", json=JOB), 401, "unauthorized")
+        refused(await reader.post("/v1/jobs", json=JOB), 403, "forbidden")
+        refused(await reader.patch("/v1/jobs/j1", json={"priority": "low"}), 403, "forbidden")
+        refused(await reader.post("/v1/queue/move", json={"job_id": "j1", "before": "j2"}), 403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/jobs/{id}", None),
+        ("PATCH", "/v1/jobs/{id}", {"priority": "low"}),
+        ("POST", "/v1/jobs/{id}/cancel", None),
+        ("POST", "/v1/jobs/{id}/confirm", None),
+        ("POST", "/v1/jobs/{id}/retry", None),
+    ],
+)
+async def test_anothers_job_does_not_exist(front: Front, desk: Desk, method: str, path: str, body: Any) -> None:
+    async with front.client("ann") as ann, front.client("bob") as bob:
+        job = await submitted(ann)
+        answer = await bob.request(method, path.format(id=job["id"]), json=body)
+        missing = await bob.request(method, path.format(id="nosuchjob"), json=body)
+
+    problem = refused(answer, 404, "not-found")
+    assert problem["detail"].replace(job["id"], "nosuchjob") == refused(missing, 404, "not-found")["detail"]
+    assert (await desk.log.mark()).seq == 1
+
+
+# ── many at once ──────────────────────────────────────────────────────────────
+
+
+async def test_a_bad_one_of_many_spoils_no_other(front: Front) -> None:
+    jobs = [JOB, JOB | {"pool": "a.b"}, {"input": {}}, JOB | {"priority": "urgent"}, JOB | {"project_id": "blog"}, JOB]
+    async with front.client(projects=["shop"]) as ann:
+        answer = await ann.post("/v1/jobs/batch", json={"jobs": jobs})
+
+    results = answer.json()["results"]
+    assert answer.status_code == 207
+    assert [each["status"] for each in results] == [202, 422, 422, 422, 403, 202]
+    assert [each["job"] and each["job"]["queue"]["position"] for each in results] == [1, None, None, None, None, 2]
+    assert results[1]["problem"]["errors"][0]["field"] == "pool"
+    assert results[2]["problem"]["errors"][0]["field"] == "project_id"
+    assert all(each["problem"]["debug_id"] for each in results if each["problem"])
+
+
+async def test_of_a_batch_beyond_the_users_rate_each_late_one_says_when() -> None:
+    desk, key = Desk(submissions={"per_minute": 3}), {"Idempotency-Key": "many"}
+    await desk.fold()
+    async with Front(desk).client() as ann:
+        first = (await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 5}, headers=key)).json()["results"]
+        await desk.clock.advance_ms(20_000)
+        again = (await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 5}, headers=key)).json()["results"]
+
+    assert [each["status"] for each in first] == [202] * 3 + [429] * 2
+    assert {(each["problem"]["type"], each["problem"]["retry_after_s"]) for each in first[3:]} == {
+        ("/problems/too-fast", 20)
+    }
+    assert [each["status"] for each in again] == [202] * 4 + [429]
+    assert [each["job"]["id"] for each in again[:3]] == [each["job"]["id"] for each in first[:3]]
+
+
+async def test_a_batch_sent_twice_is_the_same_jobs(front: Front) -> None:
+    key = {"Idempotency-Key": "abc"}
+    async with front.client() as ann:
+        first = await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 3}, headers=key)
+        again = await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 4}, headers=key)
+        alone = await ann.post("/v1/jobs", json=JOB, headers=key)
+
+    ids = [each["job"]["id"] for each in first.json()["results"]]
+    assert len({*ids, alone.json()["id"]}) == 4
+    assert [each["job"]["id"] for each in again.json()["results"]][:3] == ids
+    assert alone.json()["usage"]["jobs_used"] == 5
+
+
+@pytest.mark.parametrize("jobs", [[], [JOB] * 101])
+async def test_a_batch_has_one_to_a_hundred(front: Front, jobs: list[Any]) -> None:
+    async with front.client() as ann:
+        refused(await ann.post("/v1/jobs/batch", json={"jobs": jobs}), 422, "invalid")
+
+
+async def test_what_was_accepted_a_moment_ago_is_cancelled_too(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        job = await submitted(ann, labels={"team": "green"})
+
+        cancelling = asyncio.create_task(ann.post("/v1/jobs/cancel", json={"label": "team=green"}))
+        await eventually(lambda: desk.clock.sleeping == 1)  # the view is behind the log
+        await desk.fold()
+        await desk.clock.advance_ms(20)
+
+    [outcome] = (await cancelling).json()["results"]
+    assert (outcome["status"], outcome["job"]["id"], outcome["job"]["status"]) == (202, job["id"], "cancelled")
+
+
+async def test_what_is_meant_is_cancelled_and_nothing_else(front: Front, desk: Desk) -> None:
+    async with front.client("ann") as ann, front.client("bob") as bob:
+        green = await submitted(ann, labels={"team": "green"})
+        red = await submitted(ann, labels={"team": "red"})
+        his = await submitted(bob, labels={"team": "green"})
+        await desk.fold()
+
+        answer = await ann.post("/v1/jobs/cancel", json={"label": "team=green", "reason": "enough"})
+        await desk.fold()
+        left = [(await client.get(f"/v1/jobs/{job['id']}")).json() for client, job in ((ann, red), (bob, his))]
+
+    assert answer.status_code == 207
+    assert [(each["status"], each["job"]["id"], each["job"]["status"]) for each in answer.json()["results"]] == [
+        (202, green["id"], "cancelled")
+    ]
+    assert [job["status"] for job in left] == ["queued", "queued"]
+
+
+@pytest.mark.parametrize("body", [{}, {"project": "shop", "label": "a=b"}, {"label": "team"}])
+async def test_a_bulk_cancel_says_what_it_means(front: Front, body: dict[str, Any]) -> None:
+    async with front.client() as ann:
+        refused(await ann.post("/v1/jobs/cancel", json=body), 422, "invalid")
+
+
+# ── workflows ─────────────────────────────────────────────────────────────────
+
+
+async def test_a_workflow_is_taken_in_shown_and_ended_as_a_whole(front: Front, desk: Desk) -> None:
+    async with front.client() as ann, front.client("bob") as bob:
+        answer = await ann.post("/v1/workflows", json=WORKFLOW | {"priority": "high"})
+        workflow = answer.json()
+        await desk.fold()
+        shown = await ann.get(answer.headers["location"])
+        refused(await bob.get(answer.headers["location"]), 404, "not-found")
+        refused(await bob.post(f"/v1/workflows/{workflow['id']}/cancel"), 404, "not-found")
+        cancelled = await ann.post(f"/v1/workflows/{workflow['id']}/cancel")
+        again = await ann.post(f"/v1/workflows/{workflow['id']}/cancel")
+
+    assert answer.status_code == 202
+    assert (workflow["status"], workflow["priority"]) == ("queued", "high")
+    assert [phase["status"] for phase in workflow["phases"]] == ["queued", "waiting"]
+    assert workflow["phases"][0]["usage"]["jobs_used"] == 1
+    assert shown.json()["phases"][1]["waiting_on"][0]["reason"] == "earlier_phase"
+    assert cancelled.status_code == 202
+    assert cancelled.json()["status"] == "cancelled"
+    refused(again, 409, "ended")
+
+
+async def test_a_dry_run_of_a_workflow_is_none(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        answer = await ann.post("/v1/workflows?dry_run=true", json=WORKFLOW)
+
+    assert answer.status_code == 200
+    assert [phase["status"] for phase in answer.json()["phases"]] == ["queued", "waiting"]
+    assert (await desk.log.mark()).seq == 0
+
+
+@pytest.mark.parametrize(("phases", "field"), [([], "phases"), ([{"input": {}}] * 21, "phases")])
+async def test_a_workflow_has_one_to_twenty_phases(front: Front, phases: list[Any], field: str) -> None:
+    async with front.client() as ann:
+        answer = await ann.post("/v1/workflows", json=WORKFLOW | {"phases": phases})
+
+    assert refused(answer, 422, "invalid")["errors"][0]["field"] == field
+
+
+# ── changes ───────────────────────────────────────────────────────────────────
+
+
+async def test_a_priority_is_changed_once_by_those_who_saw_the_same(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        seen = (await ann.post("/v1/jobs", json=JOB)).headers["etag"]
+        await desk.fold()
+        [job] = (await ann.get("/v1/jobs")).json()
+        path = f"/v1/jobs/{job['id']}"
+        low = await ann.patch(path, json={"priority": "low"}, headers={"If-Match": seen})
+        late = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": seen})
+        weak = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": f"W/{low.headers['etag']}"})
+        fresh = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": low.headers["etag"]})
+        any_one = await ann.patch(path, json={"priority": "normal"}, headers={"If-Match": "*"})
+
+    assert (low.status_code, low.json()["priority"]) == (200, "low")
+    assert refused(late, 412, "changed")["detail"].count(low.headers["etag"]) == 1
+    refused(weak, 412, "changed")
+    assert (fresh.json()["priority"], any_one.json()["priority"]) == ("background", "normal")
+
+
+async def test_only_an_operator_goes_above_the_tier(front: Front, desk: Desk) -> None:
+    async with front.client(tier=Tier.BOOTSTRAPPER) as ann, front.client("op", scope="ops") as operator:
+        job = await submitted(ann)
+        await desk.fold()
+        path = f"/v1/jobs/{job['id']}"
+        above = await ann.patch(path, json={"priority": "high"})
+        raised = await operator.patch(path, json={"priority": "urgent", "reason": "launch"})
+
+    assert refused(above, 422, "invalid")["errors"][0]["field"] == "priority"
+    assert raised.json()["priority"] == "urgent"
+
+
+async def test_what_has_started_keeps_its_class(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        shown = await submitted(ann)
+        job = await desk.reading.find(shown["id"])
+        assert job is not None
+        await desk.log.append(step(job, "dispatched"), after=job)
+        answer = await ann.patch(f"/v1/jobs/{shown['id']}", json={"priority": "low"})
+
+    refused(answer, 409, "underway")
+
+
+async def test_a_question_is_answered_once(front: Front) -> None:
+    async with front.client() as ann:
+        job = await submitted(ann)
+        early = await ann.post(f"/v1/jobs/{job['id']}/confirm")
+
+    assert "nothing was changed" in refused(early, 409, "not-asked")["detail"]
+
+
+async def test_an_operator_moves_a_job(front: Front, desk: Desk) -> None:
+    async with front.client() as ann, front.client("op", scope=OPERATOR) as operator:
+        first, second = [await submitted(ann) for _ in range(2)]
+        await desk.fold()
+        move = {"job_id": second["id"], "before": first["id"], "reason": "demo"}
+        moved = await operator.post("/v1/queue/move", json=move)
+        itself = await operator.post("/v1/queue/move", json={"job_id": first["id"], "before": first["id"]})
+        gone = await operator.post("/v1/queue/move", json={"job_id": first["id"], "after": "nosuchjob"})
+        both = await operator.post("/v1/queue/move", json=move | {"after": first["id"]})
+        await desk.fold()
+        queue = [entry.job for entry in await desk.view.queue()]
+
+    assert moved.status_code == 200
+    assert queue == [second["id"], first["id"]]
+    assert refused(itself, 422, "invalid")["errors"][0]["field"] == "before"
+    assert "nosuchjob" in refused(gone, 409, "neighbour-gone")["detail"]
+    refused(both, 422, "invalid")
+
+
+async def test_a_job_is_submitted_again_once(front: Front, desk: Desk) -> None:
+    key = {"Idempotency-Key": "once-more"}
+    async with front.client() as ann:
+        job = await submitted(ann)
+        waiting = await ann.post(f"/v1/jobs/{job['id']}/retry")
+        await ann.post(f"/v1/jobs/{job['id']}/cancel")
+        await desk.fold()
+        first = await ann.post(f"/v1/jobs/{job['id']}/retry", headers=key)
+        again = await ann.post(f"/v1/jobs/{job['id']}/retry", headers=key)
+
+    refused(waiting, 409, "not-over")
+    assert first.status_code == again.status_code == 202
+    assert first.json()["id"] == again.json()["id"] != job["id"]
+    assert first.headers["location"] == f"/v1/jobs/{first.json()['id']}"
+    assert again.json()["usage"]["jobs_used"] == 1
+
+
+async def test_without_its_input_a_job_cannot_be_submitted_again(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        job = await submitted(ann)
+        await ann.post(f"/v1/jobs/{job['id']}/cancel")
+        await desk.fold()
+        [name] = await desk.inputs.names()
+        await desk.inputs.delete(name)
+        answer = await ann.post(f"/v1/jobs/{job['id']}/retry")
+
+    assert "submit a new job" in refused(answer, 410, "input-gone")["detail"]
+
+
+async def test_a_lost_view_is_said_with_a_time(front: Front, desk: Desk) -> None:
+    lost = Front(Desk())  # nobody has folded anything
+    async with lost.client() as ann:
+        one = await ann.post("/v1/jobs", json=JOB)
+        many = await ann.post("/v1/jobs/batch", json={"jobs": [JOB, JOB]})
+
+    refused(one, 503, "unavailable")
+    assert one.headers["retry-after"] == "2"
+    assert many.status_code == 207
+    assert [each["problem"]["type"] for each in many.json()["results"]] == ["/problems/unavailable"] * 2
+
+
+async def test_refused_submissions_are_counted_by_reason(desk: Desk) -> None:
+    front = Front(desk)
+    async with front.client(tier=Tier.BOOTSTRAPPER, projects=["shop"]) as ann:
+        await ann.post("/v1/jobs", json=JOB | {"priority": "urgent"})
+        await ann.post("/v1/jobs", json={})
+        await ann.post("/v1/workflows", json=WORKFLOW | {"project_id": "blog"})
+        await ann.post("/v1/jobs/batch", json={"jobs": [JOB, JOB | {"project_id": "blog"}, {}]})
+        await ann.post("/v1/jobs?dry_run=true", json={})
+    async with front.anonymous() as nobody:
+        await nobody.post("/v1/jobs", json=JOB)
+
+    counted = {reason: count for (_, reason), count in (await desk.view.refused()).items()}
+    assert counted == {"invalid": 3, "other-project": 2}
+    assert 'headgate_admission_refused_total{reason="invalid"} 3.0' in front.telemetry.metrics_text().decode()

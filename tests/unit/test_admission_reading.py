@@ -1,0 +1,196 @@
+"""What admission tells about jobs, on the twins of log and view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate_contracts import Job, Status, Tier
+from headgate_contracts.events import JobData
+from libs.capacity.answers import Heartbeat
+from services.admission import listing
+from services.admission.listing import Wanted
+from services.admission.outcomes import Accepted
+from tests.fixtures.desk import Desk
+
+DAY_MS = 86_400_000
+U1 = Wanted(user="u1")
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    desk = Desk()
+    await desk.fold()
+    return desk
+
+
+async def submitted(desk: Desk, **details: Any) -> Job:
+    outcome = await desk.submit(**details)
+    assert isinstance(outcome, Accepted), outcome
+    return outcome.job
+
+
+async def pages(desk: Desk, wanted: Wanted, count: int) -> list[list[str]]:
+    """Every page of the list, as job ids."""
+    found, before = list[list[str]](), None
+    while True:
+        page = await desk.listing.page(wanted, before=before, count=count)
+        found.append([job.id for job in page.jobs])
+        before = page.before
+        if before is None:
+            return found
+
+
+async def test_of_others_that_were_passed_only_the_number_is_told(desk: Desk) -> None:
+    for user in ("u1", "u2"):
+        await desk.submit(user=user, tier=Tier.BOOTSTRAPPER)
+    passer = await submitted(desk, user="u3", tier=Tier.CTO_SCALE)
+
+    [event] = await desk.reading.history(passer.id)
+
+    assert event["passed"] == 2
+
+
+async def test_a_job_that_the_view_has_not_folded_is_read_from_the_log(desk: Desk) -> None:
+    job = await submitted(desk)
+
+    found = await desk.reading.find(job.id)
+
+    assert found is not None
+    assert (found.id, found.seq) == (job.id, job.seq)
+    assert await desk.reading.find("nobody") is None
+
+
+async def test_the_history_is_what_the_log_has(desk: Desk) -> None:
+    job = await submitted(desk)
+
+    [first] = await desk.reading.history(job.id)
+
+    assert (first["event"], first["job_id"], first["seq"]) == ("queued", job.id, job.seq)
+    assert first["status"] == "queued"
+    assert JobData.model_fields.keys() <= first.keys()
+
+
+# ── lists ─────────────────────────────────────────────────────────────────────
+
+
+async def test_a_users_jobs_are_listed_newest_first_page_by_page(desk: Desk) -> None:
+    ids = [(await submitted(desk)).id for _ in range(5)]
+    await submitted(desk, user="u2")
+    await desk.fold()
+
+    assert await pages(desk, U1, 2) == [[ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]
+    assert await pages(desk, U1, 5) == [ids[::-1]]
+    assert await pages(desk, Wanted(user="u3"), 5) == [[]]
+
+
+async def test_jobs_that_left_the_view_are_listed_among_those_that_stay(desk: Desk) -> None:
+    first = await submitted(desk)
+    gone = await desk.go_on(await submitted(desk), "cancelled")
+    last = await submitted(desk)
+    await desk.fold()
+    await desk.clock.advance_ms(2 * DAY_MS)
+    young = await submitted(desk)
+    await desk.fold()
+    await desk.view.forget(gone.id)  # as the scheduler does a day after the end
+
+    assert await desk.view.job(gone.id) is None
+    assert await pages(desk, U1, 10) == [[young.id, last.id, gone.id, first.id]]
+    assert await pages(desk, U1, 1) == [[young.id], [last.id], [gone.id], [first.id]]
+
+
+async def test_a_job_that_left_the_view_is_listed_as_it_ended(desk: Desk) -> None:
+    gone = await desk.go_on(await submitted(desk), "cancelled")
+    await desk.fold()
+    await desk.clock.advance_ms(2 * DAY_MS)
+    await desk.view.forget(gone.id)
+
+    [job] = (await desk.listing.page(U1, before=None, count=5)).jobs
+
+    assert (job.id, job.status, job.seq) == (gone.id, Status.CANCELLED, gone.seq)
+
+
+async def test_a_list_is_filtered_by_status_project_and_workflow(desk: Desk) -> None:
+    blog = await submitted(desk, project_id="blog")
+    ended = await desk.go_on(await submitted(desk), "cancelled")
+    await desk.submitting.submit(*desk.phases(2, workflow_id="flow"))
+    await desk.fold()
+
+    async def listed(**filters: Any) -> list[str]:
+        return [each for page in await pages(desk, Wanted(user="u1", **filters), 1) for each in page]
+
+    assert await listed(project="blog") == [blog.id]
+    assert await listed(statuses=frozenset({Status.CANCELLED})) == [ended.id]
+    assert await listed(workflow="flow") == ["flow-2", "flow-1"]
+    assert await listed(statuses=frozenset({Status.WAITING, Status.CANCELLED})) == ["flow-2", ended.id]
+    assert await listed(projects=frozenset({"blog"})) == [blog.id]
+    assert await listed(project="blog", projects=frozenset({"shop"})) == []
+
+
+async def test_a_filter_that_finds_little_ends_its_page_early_and_goes_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "BATCH", 2)
+    monkeypatch.setattr(listing, "MOST_BATCHES", 2)
+    rare = await submitted(desk, project_id="blog")
+    for _ in range(9):
+        await submitted(desk)
+    await desk.fold()
+
+    found = await pages(desk, Wanted(user="u1", project="blog"), 5)
+
+    assert [each for page in found for each in page] == [rare.id]
+    assert len(found) > 1
+
+
+# ── where a job stands ────────────────────────────────────────────────────────
+
+
+async def heard(desk: Desk, *, slots: int) -> None:
+    beat = Heartbeat(worker="w1", pool="default", slots=slots, draining=False, holders=(), leases=(), ttl_ms=60_000)
+    await desk.view.beat(beat)
+
+
+async def test_several_jobs_are_shown_with_one_look(desk: Desk) -> None:
+    await heard(desk, slots=2)
+    jobs = [await submitted(desk, user=user) for user in ("u1", "u2")]
+    ended = await desk.go_on(await submitted(desk, user="u2"), "cancelled")
+    await desk.fold()
+
+    shown = await desk.reading.shown([*jobs, ended])
+
+    assert [each.queue.position if each.queue else None for each in shown] == [1, 2, None]
+    assert [each.usage.jobs_used for each in shown] == [1, 1, 1]  # the cancelled one gave its place back
+    assert shown[0].queue is not None
+    assert (shown[0].queue.estimate_seconds, shown[0].queue.confidence) == (300, "medium")  # 600 s × 1 ÷ 2
+
+
+async def test_an_explanation_says_what_would_let_it_run(desk: Desk) -> None:
+    job = await submitted(desk)
+    await desk.fold()
+
+    explained = await desk.reading.explained(job, asker="u1")
+
+    assert (explained.id, explained.status, explained.queue and explained.queue.position) == (job.id, "queued", 1)
+    assert [each.reason for each in explained.waiting_on] == ["no_worker"]
+    assert explained.would_run == ("A worker of pool default starts",)
+
+
+async def test_a_job_that_has_ended_waits_for_nothing(desk: Desk) -> None:
+    job = await desk.go_on(await submitted(desk), "cancelled")
+    await desk.fold()
+
+    explained = await desk.reading.explained(job, asker="u1")
+
+    assert (explained.message, explained.waiting_on, explained.would_run) == ("Cancelled", (), ())
+
+
+async def test_the_usage_is_the_users_own(desk: Desk) -> None:
+    for user in ("u1", "u1", "u2"):
+        await submitted(desk, user=user)
+    await desk.fold()
+
+    used = await desk.reading.usage("u1", Tier.BOOTSTRAPPER)
+
+    assert (used.jobs_used, used.jobs_remaining, used.iterations_remaining) == (2, 3, 6)

@@ -1,0 +1,340 @@
+"""How admission takes a job in, on the twins of log and view."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from headgate_contracts import Event, Status, Tier, Writer
+from headgate_contracts.events import JobScheduled, QueuePaused
+from headgate_contracts.tokens import input_name, job_id_for_key
+from libs.eventlog.buckets import MemoryBucket
+from libs.eventlog.memory import Fate, MemoryLog
+from libs.runtime.clock import ManualClock
+from services.admission.events import Act
+from services.admission.outcomes import (
+    Accepted,
+    KeyReused,
+    NoDayLeft,
+    OverShare,
+    Previewed,
+    SystemBusy,
+    TooOften,
+)
+from tests.fixtures.desk import Desk
+from tests.fixtures.lives import step
+
+NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    desk = Desk()
+    await desk.fold()
+    return desk
+
+
+async def test_a_submission_is_in_the_log_with_its_place_before_it_is_accepted(desk: Desk) -> None:
+    outcome = await desk.submit()
+
+    assert isinstance(outcome, Accepted)
+    [record] = await desk.log.read(outcome.job.id)
+    assert isinstance(record.event, Event)
+    assert (outcome.job.status, outcome.job.seq, outcome.again) == (Status.QUEUED, record.seq, False)
+    assert outcome.job.standing is not None
+    assert outcome.job.standing.position_original == 1
+    name = input_name(outcome.job.id, outcome.job.submission.input_digest)
+    assert await desk.inputs.get(name) == b'{"prompt":"a URL shortener"}'
+
+
+async def test_an_event_never_holds_the_input(desk: Desk) -> None:
+    outcome = await desk.submit(input={"prompt": "a very secret plan"})
+
+    assert isinstance(outcome, Accepted)
+    [record] = await desk.log.read(outcome.job.id)
+    assert b"secret plan" not in record.event.encode()  # type: ignore[union-attr]
+
+
+async def test_the_same_key_is_the_same_job_and_takes_no_second_place(desk: Desk) -> None:
+    job_id = job_id_for_key("u1", "key")
+    first = await desk.submit(job_id=job_id)
+    await desk.clock.advance_ms(5)
+    unfolded = await desk.submit(job_id=job_id)
+    await desk.fold()
+
+    folded = await desk.submit(job_id=job_id)
+
+    assert isinstance(first, Accepted)
+    for again in (unfolded, folded):
+        assert isinstance(again, Accepted)
+        assert (again.job.id, again.job.seq, again.again) == (job_id, first.job.seq, True)
+    assert [entry.job for entry in await desk.view.queue()] == [job_id]
+    assert await desk.view.day_used("u1", 20_833) == 1
+
+
+@pytest.mark.parametrize("change", [{"input": {"prompt": "another"}}, {"priority": "high"}, {"project_id": "blog"}])
+async def test_the_same_key_for_another_request_is_refused(desk: Desk, change: dict[str, Any]) -> None:
+    job_id = job_id_for_key("u1", "key")
+    first = await desk.submit(job_id=job_id)
+
+    assert await desk.submit(job_id=job_id, **change) == KeyReused(job_id)
+    assert isinstance(first, Accepted)
+    name = input_name(job_id, first.job.submission.input_digest)
+    assert await desk.inputs.get(name) == b'{"prompt":"a URL shortener"}'
+
+
+async def test_a_job_over_the_days_cap_is_accepted_for_tomorrow() -> None:
+    desk = Desk(tiers={"partner": {"jobs_per_day": 2}})
+    await desk.fold()
+    for _ in range(2):
+        await desk.submit()
+
+    outcome = await desk.submit()
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.job.status is Status.SCHEDULED
+    [record] = await desk.log.read(outcome.job.id)
+    scheduled = record.event.data  # type: ignore[union-attr]
+    assert isinstance(scheduled, JobScheduled)
+    assert scheduled.quota_day == (NOW + timedelta(days=1)).date()
+    midnight = datetime(2027, 1, 16, tzinfo=UTC)
+    assert midnight <= scheduled.scheduled_for <= midnight + timedelta(hours=1)
+
+
+async def test_beyond_the_cap_the_wait_is_computed() -> None:
+    desk = Desk(queue={"cap": 3, "user_share": 3}, tiers={"partner": {"jobs_per_day": 50}})
+    await desk.fold()
+    for _ in range(3):
+        await desk.submit()
+
+    outcome = await desk.submit(user="u2")
+
+    assert outcome == SystemBusy(15)
+
+
+async def test_nobody_holds_more_than_a_share_of_the_queue() -> None:
+    desk = Desk(queue={"cap": 10, "user_share": 2})
+    await desk.fold()
+    for _ in range(2):
+        await desk.submit()
+
+    assert await desk.submit() == OverShare(2)
+    assert isinstance(await desk.submit(user="u2"), Accepted)
+
+
+async def test_past_the_horizon_the_refusal_names_the_last_day() -> None:
+    desk = Desk(queue={"horizon_days": 2}, tiers={"partner": {"jobs_per_day": 1}})
+    await desk.fold()
+    for _ in range(3):
+        assert isinstance(await desk.submit(), Accepted)
+
+    assert await desk.submit() == NoDayLeft(20_835, retry_s=16 * 3600)
+
+
+async def test_what_is_refused_leaves_nothing_behind() -> None:
+    desk = Desk(queue={"cap": 1, "user_share": 1})
+    await desk.fold()
+    await desk.submit()
+    new = desk.new(user="u2")
+
+    outcome = await desk.submitting.submit(new)
+
+    assert isinstance(outcome, SystemBusy)
+    assert await desk.inputs.get(input_name(new.id, new.submission.input_digest)) is None
+    assert await desk.log.read(new.id) == []
+
+
+async def test_whoever_submits_too_fast_is_told_when_to_come_back() -> None:
+    desk = Desk(submissions={"per_minute": 2})
+    await desk.fold()
+    for _ in range(2):
+        assert isinstance(await desk.submit(), Accepted)
+
+    refused = await desk.submit()
+    await desk.clock.advance_ms(30_000)
+
+    assert refused == TooOften(2, 30_000)
+    assert isinstance(await desk.submit(), Accepted)
+
+
+async def test_a_repeated_key_costs_nothing_of_the_rate_and_is_found_though_it_is_used_up() -> None:
+    desk = Desk(submissions={"per_minute": 1}, retention={"view_days": 1})
+    await desk.fold()
+    job_id = job_id_for_key("u1", "key")
+    first = await desk.submit(job_id=job_id)
+    await desk.fold()
+
+    again = await desk.submit(job_id=job_id)
+
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
+    assert (again.again, again.job.seq) == (True, first.job.seq)
+
+
+async def test_a_job_that_left_the_view_is_found_by_its_key_when_the_queue_is_full() -> None:
+    desk = Desk(queue={"cap": 1, "user_share": 1})
+    await desk.fold()
+    job_id = job_id_for_key("u1", "key")
+    first = await desk.submit(job_id=job_id)
+    assert isinstance(first, Accepted)
+    await desk.changing.cancel(first.job, act=Act("u1"))
+    await desk.fold()
+    await desk.view.forget(job_id)
+    await desk.submit(user="u2")
+
+    again = await desk.submit(job_id=job_id)
+
+    assert isinstance(again, Accepted)
+    assert again.job.status is Status.CANCELLED
+
+
+async def test_the_estimate_that_is_shown_stands_in_the_event(desk: Desk) -> None:
+    for _ in range(2):
+        await desk.submit(tier=Tier.BOOTSTRAPPER)
+    outcome = await desk.submit(tier=Tier.BOOTSTRAPPER)
+
+    assert isinstance(outcome, Accepted)
+    [record] = await desk.log.read(outcome.job.id)
+    estimate = record.event.data.estimate  # type: ignore[union-attr]
+    assert estimate.estimate_seconds == 3 * 480
+    assert outcome.job.standing is not None
+    assert outcome.job.standing.estimate == estimate
+
+
+async def test_the_busy_answer_counts_with_the_tiers_of_the_queued_jobs() -> None:
+    desk = Desk(queue={"cap": 1, "user_share": 1, "busy_step_minutes": 1})
+    await desk.fold()
+    await desk.submit(tier=Tier.CTO_SCALE)
+    await desk.fold()
+
+    assert await desk.submit(user="u2", tier=Tier.BOOTSTRAPPER) == SystemBusy(15)
+
+
+async def test_a_dry_run_gives_the_answer_and_nothing_else(desk: Desk) -> None:
+    await desk.submit()
+    new = desk.new()
+
+    outcome = await desk.submitting.preview(new)
+    await desk.fold()
+
+    assert isinstance(outcome, Previewed)
+    assert (outcome.jobs[0].status, outcome.outlook.position) == (Status.QUEUED, 2)
+    assert await desk.inputs.get(input_name(new.id, new.submission.input_digest)) is None
+    assert await desk.log.read(new.id) == []
+    assert len(await desk.view.queue()) == 1
+    assert await desk.view.day_used("u1", 20_833) == 1
+
+
+async def test_a_dry_run_says_what_would_hold_the_job_back(desk: Desk) -> None:
+    for scope in ("user:u1", "user:u2", "priority:low", "workflow:w1"):
+        pause = QueuePaused(scope=scope, by="op", reason="calm")
+        await desk.log.append(Event(desk.ids.event_id(), Writer.ADMISSION, NOW, pause), after=None)
+    await desk.fold()
+
+    outcome = await desk.submitting.preview(desk.new())
+
+    assert isinstance(outcome, Previewed)
+    assert [(pause.scope, pause.by) for pause in outcome.outlook.pauses] == [("user:u1", "op")]
+    assert outcome.outlook.pool_slots == 0
+
+
+async def test_a_dry_run_counts_with_the_limits_of_its_own_tier(desk: Desk) -> None:
+    for number in range(2):
+        running = await desk.submit(user=f"u{number}", tier=Tier.CTO_SCALE)
+        assert isinstance(running, Accepted)
+        dispatched = step(running.job, "dispatched", groups=(f"user:u{number}", "project:shop"))
+        await desk.log.append(dispatched, after=running.job)
+    await desk.fold()
+
+    small = await desk.submitting.preview(desk.new(user="u9", tier=Tier.BOOTSTRAPPER))
+    large = await desk.submitting.preview(desk.new(user="u9", tier=Tier.CTO_SCALE))
+
+    assert isinstance(small, Previewed)
+    assert isinstance(large, Previewed)
+    assert [(each.group, each.limit, each.active) for each in small.outlook.obstacles] == [("project:shop", 2, 2)]
+    assert large.outlook.obstacles == ()
+
+
+async def test_a_dry_run_of_what_is_there_tells_of_what_is_there(desk: Desk) -> None:
+    job_id = job_id_for_key("u1", "key")
+    first = await desk.submit(job_id=job_id)
+
+    outcome = await desk.submitting.preview(desk.new(job_id=job_id))
+    await desk.fold()
+    folded = await desk.submitting.preview(desk.new(job_id=job_id))
+
+    assert isinstance(first, Accepted)
+    for each in (outcome, folded):
+        assert isinstance(each, Accepted | Previewed)
+        assert each.jobs[0].id == job_id
+    assert isinstance(folded, Accepted)
+
+
+async def test_a_dry_run_beyond_the_day_tells_of_tomorrow() -> None:
+    desk = Desk(tiers={"partner": {"jobs_per_day": 1}})
+    await desk.fold()
+    await desk.submit()
+
+    outcome = await desk.submitting.preview(desk.new())
+
+    assert isinstance(outcome, Previewed)
+    assert outcome.jobs[0].status is Status.SCHEDULED
+    assert isinstance(await desk.submit(), Accepted)
+    assert await desk.view.day_used("u1", 20_834) == 1
+
+
+class Standstill(MemoryBucket):
+    """The process is paused while it stores an input."""
+
+    def __init__(self, clock: ManualClock, *, for_ms: int) -> None:
+        super().__init__()
+        self._clock, self._for_ms = clock, for_ms
+
+    async def put(self, name: str, content: bytes) -> None:
+        await self._clock.advance_ms(self._for_ms)
+        await super().put(name, content)
+
+
+async def test_a_process_that_stood_still_past_the_deadline_appends_nothing(desk: Desk) -> None:
+    slept = replace(desk.submitting, inputs=Standstill(desk.clock, for_ms=30_000))
+    new = desk.new()
+
+    with pytest.raises(TimeoutError):
+        await slept.submit(new)
+
+    assert await desk.log.read(new.id) == []
+
+
+async def test_a_process_that_stood_still_for_less_goes_on(desk: Desk) -> None:
+    slept = replace(desk.submitting, inputs=Standstill(desk.clock, for_ms=29_000))
+
+    assert isinstance(await slept.submit(desk.new()), Accepted)
+
+
+async def test_after_an_answer_that_was_lost_it_is_one_job(desk: Desk) -> None:
+    fates = iter([Fate.UNHEARD])
+    unheard = MemoryLog(desk.server, clock=desk.clock, fate=lambda messages: next(fates, Fate.ARRIVES))
+    submitting = asyncio.create_task(replace(desk.submitting, log=unheard).submit(desk.new(job_id="k1")))
+
+    while not submitting.done():
+        await desk.clock.advance_ms(10)
+    first = await submitting
+
+    again = await desk.submit(job_id="k1")
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
+    assert (again.again, again.job.seq) == (True, first.job.seq)
+
+
+@pytest.mark.timeout(10)
+async def test_nobody_tries_to_append_for_longer_than_the_reservation_is_sure() -> None:
+    desk = Desk(submissions={"append_deadline_s": 0.05})
+    await desk.fold()
+    silent = MemoryLog(desk.server, clock=desk.clock, fate=lambda messages: Fate.LOST)
+
+    with pytest.raises(TimeoutError):
+        await replace(desk.submitting, log=silent).submit(desk.new())

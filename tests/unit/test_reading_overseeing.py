@@ -1,0 +1,221 @@
+"""What is told about the queue as a whole, and what operators do to it, on the twins of log and view."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from headgate_contracts import Event, Job
+from headgate_contracts.events import LeaseReleased, LimitSet, QueuePaused
+from headgate_contracts.shown import Analytics
+from libs.capacity.answers import Heartbeat
+from libs.capacity.errors import ViewLost
+from services.admission.events import Act
+from services.admission.operating import AlreadyPaused, Done, ForcedFree, NoSuchLease, NotPaused
+from services.admission.outcomes import Accepted
+from tests.fixtures.desk import Desk
+
+OPS = {"by": "ops-1", "reason": "maintenance"}
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    desk = Desk()
+    await desk.fold()
+    return desk
+
+
+async def submitted(desk: Desk, **details: Any) -> Job:
+    outcome = await desk.submit(**details)
+    assert isinstance(outcome, Accepted), outcome
+    return outcome.job
+
+
+async def acts(desk: Desk) -> list[Any]:
+    """The acts that the log holds."""
+    found = [await desk.log.last(f"headgate.ops.v1.{act}") for act in ("paused", "resumed", "limit_set")]
+    return [record.event.data for record in found if record and isinstance(record.event, Event)]
+
+
+# ── the queue ─────────────────────────────────────────────────────────────────
+
+
+async def test_an_operator_sees_every_job_in_order(desk: Desk) -> None:
+    low = await submitted(desk, user="u1", priority="low", labels={"team": "growth"})
+    normal = await submitted(desk, user="u2")
+    await desk.operating.pause("user:u1", **OPS)
+    await desk.fold()
+    await submitted(desk, user="u3")  # reserved, not folded yet
+
+    queue = await desk.overseeing.whole_queue()
+
+    assert queue.jobs is not None
+    assert (queue.length, queue.cap) == (3, 100)
+    assert [(line.job_id, line.user_id) for line in queue.jobs] == [(normal.id, "u2"), (low.id, "u1")]
+    assert queue.jobs[1].labels == {"team": "growth"}
+    assert [each.reason for each in queue.jobs[1].waiting_on] == ["paused", "no_worker"]
+    assert [(pause.scope, pause.by, pause.reason) for pause in queue.paused] == [("user:u1", "ops-1", "maintenance")]
+
+
+async def test_a_user_sees_how_long_it_is_and_their_own_positions(desk: Desk) -> None:
+    await submitted(desk, user="u2")
+    mine = await submitted(desk, user="u1")
+    ended = await desk.go_on(await submitted(desk, user="u1"), "cancelled")
+    for scope in ("user:u2", "project:shop", "workflow:w", "user:u1", "pool:default"):
+        await desk.operating.pause(scope, **OPS)
+    await desk.fold()
+
+    queue = await desk.overseeing.queue_of("u1")
+
+    assert ended.status == "cancelled"
+    assert (queue.length, queue.jobs) == (2, None)
+    assert [each.job_id for each in queue.own] == [mine.id]
+    assert sorted(pause.scope for pause in queue.paused) == ["pool:default", "user:u1"]
+    assert "u2" not in queue.model_dump_json()
+
+
+async def test_analytics_are_what_the_scheduler_published(desk: Desk) -> None:
+    nothing = await desk.overseeing.analytics()
+    counted = Analytics(since=LONG_AGO, waits=(), forecast=())
+    await desk.view.publish("analytics", counted.model_dump_json())
+    for reason in ("busy", "share", "busy"):
+        await desk.view.count_refused(reason)
+
+    told = await desk.overseeing.analytics()
+
+    assert (nothing.since, nothing.waits, nothing.refused) == (None, (), ())
+    assert told.since == LONG_AGO
+    assert [(each.reason, each.count) for each in told.refused] == [("busy", 2), ("share", 1)]
+    assert told.refused[0].hour.minute == 0
+
+
+async def test_workers_are_told_with_their_jobs(desk: Desk) -> None:
+    job = await desk.go_on(await submitted(desk), "dispatched", "started")
+    await desk.fold()
+    holders = (job.holder or "",)
+    beat = Heartbeat(worker="w1", pool="gpu", slots=3, draining=True, holders=holders, leases=(), ttl_ms=60_000)
+    await desk.view.beat(beat)
+
+    [worker] = await desk.overseeing.workers()
+
+    assert (worker.worker, worker.pool, worker.slots, worker.draining) == ("w1", "gpu", 3, True)
+    assert worker.jobs == (job.id,)
+
+
+async def test_a_group_is_told_with_its_holders(desk: Desk) -> None:
+    job = await desk.go_on(await submitted(desk), "dispatched", "started")
+    await desk.fold()
+
+    status = await desk.overseeing.group("user:u1")
+
+    assert (status.limit, status.active) == (3, 1)
+    assert [(each.lease, each.job_id, each.attempt) for each in status.holders] == [(f"{job.id}:1", job.id, 1)]
+    assert "user:u1" in [each.group for each in await desk.overseeing.groups()]
+
+
+# ── acts ──────────────────────────────────────────────────────────────────────
+
+
+async def test_pausing_writes_an_act_with_who_and_why(desk: Desk) -> None:
+    outcome = await desk.operating.pause("all", **OPS)
+    await desk.fold()
+
+    assert outcome == Done(in_force=False)  # nobody has folded it yet
+    assert await acts(desk) == [QueuePaused(scope="all", **OPS)]
+    assert [pause.scope for pause in await desk.view.pauses()] == ["all"]
+
+
+async def test_pausing_what_is_paused_changes_nothing_and_says_who_did_it(desk: Desk) -> None:
+    await desk.operating.pause("all", **OPS)
+    await desk.fold()
+    before = await desk.log.mark()
+
+    outcome = await desk.operating.pause("all", by="ops-2", reason="me too")
+
+    assert isinstance(outcome, AlreadyPaused)
+    assert (outcome.pause.by, outcome.pause.reason) == ("ops-1", "maintenance")
+    assert await desk.log.mark() == before
+
+
+async def test_resuming_what_is_not_paused_changes_nothing(desk: Desk) -> None:
+    await desk.operating.pause("user:u1", **OPS)
+    await desk.fold()
+    before = await desk.log.mark()
+
+    assert await desk.operating.resume("all", **OPS) == NotPaused()
+    assert await desk.log.mark() == before
+
+
+async def test_a_resume_is_not_misled_by_a_view_that_is_behind(desk: Desk) -> None:
+    await desk.operating.pause("all", **OPS)  # answered, and not folded
+
+    assert isinstance(await desk.operating.resume("all", **OPS), Done)
+    await desk.fold()
+    assert await desk.view.pauses() == ()
+
+
+async def test_while_there_is_no_view_the_queue_can_still_be_paused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost() -> None:
+        raise ViewLost
+
+    monkeypatch.setattr(desk.view, "mark", lost)
+
+    assert await desk.operating.pause("all", **OPS) == Done(in_force=False)
+    assert await acts(desk) == [QueuePaused(scope="all", **OPS)]
+
+
+async def test_a_limit_is_an_act_and_counts_for_the_backlog(desk: Desk) -> None:
+    await desk.operating.set_limit("group:shop:db", 7, **OPS)
+    await desk.fold()
+
+    assert (await desk.overseeing.group("group:shop:db")).limit == 7
+    assert await acts(desk) == [LimitSet(group="group:shop:db", limit=7, **OPS)]
+
+
+async def test_a_forced_release_names_the_holder(desk: Desk) -> None:
+    job = await desk.go_on(await submitted(desk), "dispatched", "started")
+    await desk.fold()
+
+    outcome = await desk.operating.release("user:u1", f"{job.id}:1", **OPS)
+
+    assert isinstance(outcome, ForcedFree)
+    assert (outcome.holder.job, outcome.holder.attempt) == (job.id, 1)
+    record = await desk.log.last("headgate.ops.v1.lease_released")
+    assert record is not None
+    assert isinstance(record.event, Event)
+    assert record.event.data == LeaseReleased(group="user:u1", lease=f"{job.id}:1", **OPS)
+
+
+async def test_a_lease_that_nobody_holds_is_not_released(desk: Desk) -> None:
+    job = await desk.go_on(await submitted(desk), "dispatched", "started")
+    await desk.fold()
+    before = await desk.log.mark()
+
+    for group, lease in (("user:u1", f"{job.id}:2"), ("user:u2", f"{job.id}:1"), ("user:u1", "nobody")):
+        assert isinstance(await desk.operating.release(group, lease, **OPS), NoSuchLease)
+    assert await desk.log.mark() == before
+
+
+async def test_the_audit_tells_what_operators_did_to_the_queue_and_to_jobs(desk: Desk) -> None:
+    theirs, own = await submitted(desk, user="u1"), await submitted(desk, user="u2")
+    await desk.operating.pause("all", **OPS)
+    await desk.operating.set_limit("workflows", 9, **OPS)
+    await desk.changing.cancel(theirs, act=Act("ops-1", "too long", operator=True))
+    await desk.changing.cancel(own, act=Act("u2", "a mistake"))
+
+    entries = await desk.overseeing.acts(since=LONG_AGO, after=0, count=10)
+
+    assert [(each.act, each.by, each.reason, each.about) for each in entries] == [
+        ("paused", "ops-1", "maintenance", "all"),
+        ("limit_set", "ops-1", "maintenance", "workflows"),
+        ("cancelled", "ops-1", "too long", theirs.id),
+    ]
+    assert entries[1].details == {"group": "workflows", "limit": 9}
+    assert [each.act for each in await desk.overseeing.acts(since=LONG_AGO, after=entries[0].seq, count=1)] == [
+        "limit_set"
+    ]
