@@ -9,15 +9,18 @@ beat, the connections, the spawner.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from libs.eventlog import LogUnavailable
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.dispatches import PoolDispatches
-from libs.eventlog.streams import RESULTS
+from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
@@ -26,31 +29,53 @@ from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from services.worker.attempts import LAST_WORDS_S, Attempts
+from services.worker.checkpoints import Shelf
 from services.worker.children import Spawner
 from services.worker.commands import NatsLines, NatsScheduler
+from services.worker.errors import PremisesUnusable
 from services.worker.heartbeat import Heartbeat, Watchdog
 from services.worker.intake import Intake
 from services.worker.lines import LinePump
+from services.worker.messages import Endpoint
+from services.worker.premises import Premises, take
 from services.worker.process import Limits
+from services.worker.providers import endpoints
 from services.worker.run import Tools
+from services.worker.sandbox import kernel
+from services.worker.sandbox.command import Level
+from services.worker.sandbox.errors import SandboxMissing
+from services.worker.sandbox.levels import find_level
+from services.worker.sandbox.privacy import keep_private
+from services.worker.sandbox.tree import Tree
 from services.worker.settings import WorkerSettings
 from services.worker.signals import Signals
 from services.worker.subscribers import subscribe
+
+logger = logging.getLogger(__name__)
 
 LONGEST_ANSWER_S: Final = 2.0
 REST_S: Final = 1.0  # for the connections, after the last attempt
 LAST_LINES_S: Final = 0.5
 
 
-async def compose(service: Service, *, settings: WorkerSettings) -> None:
+async def compose(
+    service: Service,
+    *,
+    settings: WorkerSettings,
+    premises: Premises,
+    level: Level,
+    providers: Mapping[str, Endpoint],
+) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await lay(service, settings, needs=(NATS, LOG))
+    logger.info("%s", level.line)
     spawner = await service.start(Spawner(settings.pipelines, environ=os.environ))
     broker = live_broker(settings.nats_url.get_secret_value(), name="worker commands")
     pump = LinePump(NatsLines(broker), ground.clock)
     heartbeat_s = ground.policy.leases.heartbeat_s
     scheduler = NatsScheduler(broker, shard=settings.shard, within_s=min(LONGEST_ANSWER_S, heartbeat_s))
-    tools, soon = _tools(ground, spawner, scheduler, pump), asyncio.Event()
+    limits = _limits(ground, premises, level=level, providers=providers)
+    tools, soon = _tools(ground, spawner, scheduler, pump, limits), asyncio.Event()
     attempts = Attempts(tools, drain_grace_s=settings.drain_grace_s, beat_soon=soon.set)
     heartbeat = Heartbeat(
         attempts,
@@ -68,47 +93,85 @@ async def compose(service: Service, *, settings: WorkerSettings) -> None:
     service.closing("the dispatches", dispatches.stop)
     await wait_for(LOG, dispatches.start, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
 
+    cut_off_ms = round(ground.policy.leases.cut_off_s * 1000)
+    watchdog = Watchdog(attempts, heartbeat, cut_off_ms=cut_off_ms, clock=ground.clock)
+    service.closing("the shelf", tools.shelf.stop)
+    await service.start(Loop("remains", premises.clear_remains))
     await service.start(Loop("lines", pump.run))
     service.closing("the last lines", lambda: pump.sent(within_s=LAST_LINES_S))
     service.closing("the last heartbeat", heartbeat.beat)
     await service.start(Loop("heartbeat", heartbeat.run))
-    await service.start(Loop("watchdog", Watchdog(attempts, heartbeat, clock=ground.clock).run))
+    await service.start(Loop("watchdog", watchdog.run))
     await service.start(attempts)
     await service.start(Intake(dispatches, attempts.serve, slots=settings.slots))
     await service.start(ground.gate)
 
 
-def _tools(ground: Ground[WorkerSettings], spawner: Spawner, scheduler: NatsScheduler, pump: LinePump) -> Tools:
-    settings = ground.settings
+def _limits(
+    ground: Ground[WorkerSettings], premises: Premises, *, level: Level, providers: Mapping[str, Endpoint]
+) -> Limits:
+    return Limits(
+        workspaces=premises.folder,
+        end_grace_s=ground.settings.end_grace_s,
+        runs=ground.policy.runs,
+        commands=ground.policy.sandbox,
+        level=level,
+        providers=providers,
+    )
+
+
+def _tools(
+    ground: Ground[WorkerSettings],
+    spawner: Spawner,
+    scheduler: NatsScheduler,
+    pump: LinePump,
+    limits: Limits,
+) -> Tools:
     return Tools(
-        worker=settings.instance,
+        worker=ground.settings.instance,
         policy=ground.policy,
-        limits=Limits(
-            workspaces=settings.workspaces / settings.instance,
-            end_grace_s=settings.end_grace_s,
-            max_lines=settings.max_log_lines,
-            max_result_bytes=settings.max_result_bytes,
-        ),
+        limits=limits,
         log=ground.log,
         inputs=JetStreamInputs(ground.nc),
         results=JetStreamObjects(ground.nc, RESULTS),
+        shelf=Shelf(JetStreamObjects(ground.nc, WORKSPACES), ground.clock),
         scheduler=scheduler,
         spawner=spawner,
         pump=pump,
-        signals=Signals(ground.telemetry, pool=settings.pool),
+        signals=Signals(ground.telemetry, pool=ground.settings.pool),
         clock=ground.clock,
         new_id=ground.new_id,
     )
 
 
 def main() -> int:
+    """All in one, and when it is over nothing is left of it: what the spawner leaves, if it dies, becomes ours."""
+    keep_private()
+    kernel.prctl(kernel.SUBREAPER, 1)
+    code = _main()
+    Tree(0).kill()
+    return code
+
+
+def _main() -> int:
     try:
         settings = read_settings(WorkerSettings)
-    except SettingsWrong as wrong:
+        providers = endpoints(settings.providers, os.environ)
+        premises = take(settings.workspaces, settings.instance)
+        level = asyncio.run(_level(settings, premises.folder))
+    except (SettingsWrong, PremisesUnusable, SandboxMissing) as wrong:
         sys.stderr.write(f"worker: {wrong}\n")
         return 2
     grace_s = settings.drain_grace_s + settings.end_grace_s + LAST_WORDS_S + REST_S
-    return asyncio.run(Service("worker", grace_s=grace_s).run(partial(compose, settings=settings)))
+    composed = partial(compose, settings=settings, premises=premises, level=level, providers=providers)
+    return asyncio.run(Service("worker", grace_s=grace_s).run(composed))
+
+
+async def _level(settings: WorkerSettings, workspaces: Path) -> Level:
+    """What contains commands here: found out by running one."""
+    return await find_level(
+        settings.sandbox, uids=settings.sandbox_uids, cgroup=settings.sandbox_cgroup, workspaces=workspaces
+    )
 
 
 if __name__ == "__main__":

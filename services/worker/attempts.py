@@ -46,6 +46,7 @@ class Attempts:
         self._running: dict[str, Attempt] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining_since_ms: int | None = None
+        self._over = False  # the grace
 
     def __iter__(self) -> Iterator[Attempt]:
         return iter(tuple(self._running.values()))
@@ -76,6 +77,7 @@ class Attempts:
             self._draining_since_ms = self._clock.monotonic_ms()
             self._beat_soon()
         await self._all_within(self._grace_ms / 1000)
+        self._over = True
         for attempt in self:
             attempt.interrupt(Interruption.DRAINED)
         await self._all_within(self._tools.limits.end_grace_s + LAST_WORDS_S)
@@ -99,6 +101,8 @@ class Attempts:
     async def _run(self, claimed: Claimed) -> None:
         attempt = Attempt(claimed, self._tools, hands_over=self._hands_over, beat_soon=self._beat_soon)
         self._running[attempt.holder] = attempt
+        if self._over:  # its claim was on its way into the log
+            attempt.interrupt(Interruption.DRAINED)
         self._beat_soon()
         try:
             with self._tools.signals.attempt():

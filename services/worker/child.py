@@ -9,102 +9,65 @@ SIGTERM cancels the running stage, so that it can clear up, and ends the process
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import signal
 import socket
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pydantic import SecretStr
+
 from headgate_contracts.vocabulary import Fault, Stage
+from services.worker.folder import Folder
+from services.worker.link import ParentLink
 from services.worker.messages import (
     MAX_MESSAGE_BYTES,
-    Acquire,
+    Answer,
     Begin,
     Ended,
-    Extend,
-    FromChild,
-    GiveUp,
-    LeaseTold,
-    Line,
     Pack,
     Packed,
+    Restore,
+    Restored,
     RunStage,
-    cut,
-    read_by_child,
+    sayable,
 )
-from services.worker.packing import ResultTooLarge, pack
-from services.worker.pipeline import ChecksFailed, Context, Pipeline, SlotLost, Slots, StageFailed
+from services.worker.packing import ArchiveRefused, ResultTooLarge, pack
+from services.worker.pipeline import ChecksFailed, Context, Endpoint, Pipeline, SlotLost, Slots, StageFailed, Step
+from services.worker.sandbox.errors import CommandNotRun
+from services.worker.sandbox.running import Sandbox
 
 TERMINATED: Final = 128 + signal.SIGTERM
 
-Answer = Literal["granted", "full", "lost"]
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What all stages of the attempt have in common. `wrong` is what the pipeline says against the input."""
 
-@dataclass(slots=True)
-class _Claim:
-    """A lease as this process knows it."""
+    begin: Begin
+    pipeline: Pipeline
+    folder: Folder
+    link: ParentLink
+    content: Any
+    wrong: str | None
 
-    number: int
-    answer: asyncio.Future[Answer]
-
-
-@dataclass(slots=True)
-class ParentLink:
-    """The socket to the worker: tells it, asks it, and sorts what it says."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    cancelling: bool = False
-    orders: asyncio.Queue[Begin | RunStage | Pack | None] = field(default_factory=asyncio.Queue)
-    _numbers: Any = field(default_factory=lambda: itertools.count(1))
-    _claims: dict[Slots, _Claim] = field(default_factory=dict[Slots, _Claim])
-
-    def tell(self, message: FromChild) -> None:
-        self.writer.write(message.encoded())
-
-    def say(self, line: str) -> None:
-        self.tell(Line(line=cut(line)))
-
-    async def acquire(self, slots: Slots) -> bool:
-        number = next(self._numbers)
-        claim = self._claims[slots] = _Claim(number, asyncio.get_running_loop().create_future())
-        wait_ms, ttl_ms = _ms(slots.wait_s), _ms(slots.lease_s)
-        self.tell(Acquire(lease=number, providers=slots.providers, groups=slots.groups, wait_ms=wait_ms, ttl_ms=ttl_ms))
-        if await claim.answer == "granted":
-            return True
-        del self._claims[slots]
-        return False
-
-    def extend(self) -> None:
-        self.tell(Extend())
-
-    def give_up(self, slots: Slots) -> None:
-        claim = self._claims.pop(slots, None)
-        if claim is not None:
-            self.tell(GiveUp(lease=claim.number))
-
-    async def listen(self) -> None:
-        """Until the worker hangs up."""
-        while line := await self.reader.readline():
-            message = read_by_child(line)
-            if isinstance(message, LeaseTold):
-                self._lease_told(message)
-            else:
-                self.orders.put_nowait(message)
-        self.orders.put_nowait(None)
-
-    def _lease_told(self, told: LeaseTold) -> None:
-        for slots, claim in tuple(self._claims.items()):
-            if claim.number != told.lease:
-                continue
-            if not claim.answer.done():
-                claim.answer.set_result(told.state)
-            elif told.state == "lost":
-                slots.lose()
+    def context(self, order: RunStage) -> Context:
+        return Context(
+            self.begin.job_id,
+            self.begin.project_id,
+            order.stage,
+            order.iteration,
+            self.folder.workspace,
+            self.content,
+            self.link,
+            self.folder.failure,
+            {name: _endpoint(told) for name, told in self.begin.providers.items()},
+            self.begin.command_s,
+        )
 
 
 def run(channel: socket.socket, pipelines: Mapping[str, Pipeline]) -> int:
@@ -138,26 +101,39 @@ async def _work(link: ParentLink, pipelines: Mapping[str, Pipeline]) -> None:
     begin = await link.orders.get()
     if not isinstance(begin, Begin):
         return
-    _move_into(begin.workspace)
     pipeline = pipelines[begin.pipeline]
-    content, wrong = _input_of(pipeline, begin)
+    folder = link.folder = Folder(begin, not_kept=pipeline.not_kept)
+    sandbox = Sandbox(begin.level, bounds=begin.bounds, workspace=folder.workspace, area=Path(begin.area))
+    link.sandbox = sandbox
+    _settle_in(folder)
+    try:
+        await _obey(Work(begin, pipeline, folder, link, *_input_of(pipeline, begin)))
+    finally:
+        sandbox.close()
+
+
+async def _obey(work: Work) -> None:
+    """One order after the other, until the worker hangs up."""
+    link, folder = work.link, work.folder
     while (order := await link.orders.get()) is not None:
         match order:
-            case RunStage() if wrong is not None:
-                link.tell(_failed("The job's input is not what the pipeline needs.", wrong))
+            case Restore():
+                link.tell(await _restored(folder))
             case RunStage():
-                link.tell(await _run(pipeline, _context(begin, order, content, link), link))
+                link.tell(await _run(work, order))
             case Pack():
-                link.tell(_packed(Path(begin.workspace), order))
+                link.tell(await _packed(folder, order))
             case Begin():
                 return
         await link.writer.drain()
 
 
-def _move_into(workspace: str) -> None:
-    """What is written without a thought goes where it will be thrown away."""
-    os.chdir(workspace)
-    os.environ["HOME"] = os.environ["TMPDIR"] = workspace
+def _settle_in(folder: Folder) -> None:
+    """What is written without a thought goes where it will be thrown away, and what libraries read from a home is
+    nothing that a command can have left there."""
+    folder.own.mkdir(mode=0o700, exist_ok=True)
+    os.environ["HOME"] = os.environ["TMPDIR"] = str(folder.own)
+    os.chdir(folder.workspace)
 
 
 def _input_of(pipeline: Pipeline, begin: Begin) -> tuple[Any, str | None]:
@@ -166,46 +142,90 @@ def _input_of(pipeline: Pipeline, begin: Begin) -> tuple[Any, str | None]:
         return pipeline.read_input(begin.input), None
     except ValueError as error:
         return None, str(error) or "it cannot be read"
+    except Exception as error:  # noqa: BLE001 - an author's own, or more brackets than Python counts
+        return None, f"Reading it ended with {type(error).__name__}."
 
 
-def _context(begin: Begin, order: RunStage, content: Any, link: ParentLink) -> Context:
-    workspace = Path(begin.workspace)
-    return Context(begin.job_id, begin.project_id, order.stage, order.iteration, workspace, content, link)
+def _endpoint(told: Any) -> Endpoint:
+    return Endpoint(told.url, told.model, None if told.key is None else SecretStr(told.key))
 
 
-async def _run(pipeline: Pipeline, ctx: Context, link: ParentLink) -> Ended:
-    """Run the stage, and say in words that its user may read how it ended."""
-    name = ctx.stage.value
+async def _restored(folder: Folder) -> Answer:
     try:
-        await pipeline.step(ctx.stage).run(ctx)
+        await asyncio.to_thread(folder.restore)
+    except (ArchiveRefused, OSError) as refused:
+        return _failed("The work of earlier stages cannot be read.", str(refused), Fault.SYSTEM)
+    return Restored()
+
+
+async def _run(work: Work, order: RunStage) -> Ended:
+    """Run the stage and keep its work. What checks that have passed leave behind is the result, and that is packed."""
+    if work.wrong is not None:
+        return _failed("The job's input is not what the pipeline needs.", work.wrong)
+    ended = await _outcome(work.pipeline.step(order.stage), work.context(order), work)
+    if ended.outcome == "failed" or (ended.outcome == "finished" and order.stage is Stage.CHECKS):
+        return ended
+    try:
+        await work.link.keep()
+    except StageFailed as failed:
+        return _failed(failed.summary, failed.detail, failed.fault)
+    except OSError as error:
+        return _failed("The work of the stage cannot be kept.", str(error), Fault.SYSTEM)
+    return ended
+
+
+async def _outcome(step: Step, ctx: Context, work: Work) -> Ended:
+    """What the stage's function makes of itself."""
+    try:
+        await _inside(step, ctx, work.link)
     except ChecksFailed as failed:
         if ctx.stage is not Stage.CHECKS:
-            return _failed(f"The stage {name} said that checks failed, and is none.", str(failed))
-        return Ended(outcome="checks_failed", summary=str(failed)[:500])
-    except StageFailed as failed:
-        return _failed(failed.summary, failed.detail)
-    except SlotLost as lost:
-        return _failed(f"The stage {name} lost a slot that it needed.", str(lost), Fault.SYSTEM)
+            return _failed(f"The stage {ctx.stage.value} said that checks failed, and is none.", failed.summary)
+        work.folder.failed(failed.detail or failed.summary)
+        return Ended(outcome="checks_failed", summary=sayable(failed.summary[:500]))
     except asyncio.CancelledError:
-        if link.cancelling:
+        if work.link.cancelling:
             raise
-        return _failed(f"The stage {name} lost a slot that it needed.", fault=Fault.SYSTEM)
+        if work.link.lost_slots:
+            return _failed(f"The stage {ctx.stage.value} lost a slot that it needed.", fault=Fault.SYSTEM)
+        return _failed(f"The stage {ctx.stage.value} cancelled itself.")
     except Exception as error:  # noqa: BLE001 - an author's own: whatever it is, it ends the job and not the worker
-        ctx.log("".join(traceback.format_exception(error)))
-        return _failed(f"The stage {name} ended with {type(error).__name__}.", "The job's log has the details.")
+        return _broken(error, ctx)
     return Ended(outcome="finished")
 
 
-def _packed(workspace: Path, order: Pack) -> Packed | Ended:
+def _broken(error: Exception, ctx: Context) -> Ended:
+    """In words that the job's user may read."""
+    name = ctx.stage.value
+    match error:
+        case StageFailed():
+            return _failed(error.summary, error.detail, error.fault)
+        case SlotLost():
+            return _failed(f"The stage {name} lost a slot that it needed.", str(error), Fault.SYSTEM)
+        case CommandNotRun():
+            return _failed(f"The stage {name} could not run a command.", str(error), Fault.SYSTEM)
+        case _:
+            ctx.log("".join(traceback.format_exception(error)))
+            return _failed(f"The stage {name} ended with {type(error).__name__}.", "The job's log has the details.")
+
+
+async def _inside(step: Step, ctx: Context, link: ParentLink) -> None:
+    """The function itself, once no more jobs than it allows are in the stage."""
+    async with AsyncExitStack() as held:
+        if step.max_concurrent is not None:
+            await held.enter_async_context(Slots(link, (), (), stage_limit=step.max_concurrent))
+        await step.run(ctx)
+
+
+async def _packed(folder: Folder, order: Pack) -> Answer:
+    result, target = folder.workspace / "result", Path(order.target)
     try:
-        return Packed(size=pack(workspace / "result", Path(order.target), max_bytes=order.max_bytes))
+        return Packed(size=await asyncio.to_thread(pack, result, target, max_bytes=order.max_bytes))
     except ResultTooLarge as error:
         return _failed("The result is too large.", str(error))
+    except OSError as error:
+        return _failed("The result cannot be kept.", str(error), Fault.SYSTEM)
 
 
 def _failed(summary: str, detail: str = "", fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB) -> Ended:
-    return Ended(outcome="failed", summary=summary[:500], detail=detail[:4096], fault=fault)
-
-
-def _ms(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1000)
+    return Ended(outcome="failed", summary=sayable(summary[:500]), detail=sayable(detail[:4096]), fault=fault)

@@ -34,8 +34,12 @@ from services.worker.spawner import (
     read_from_spawner,
 )
 
-PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+PASSED_ON: Final = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("HEADGATE_WHEELS", "HEADGATE_INDEX"),
+)
 LOADED_WITHIN_S: Final = 60.0
+ENDED_WITHIN_S: Final = 2.0  # from hanging up; it ends what hides from signals in a few looks
 _ROOT: Final = str(Path(__file__).parents[2])
 
 
@@ -65,6 +69,7 @@ class Child:
 
     async def hear(self) -> FromChild | None:
         """The next thing it says; null once it will say nothing more."""
+        await asyncio.sleep(0)  # a line that is here already lets nobody else run: heartbeats must, whatever is said
         try:
             line = await self._reader.readline()
             return read_by_parent(line) if line else None
@@ -139,7 +144,7 @@ class Spawner:
         self._stopping = True
         self._hang_up()
         if self._process is not None:
-            await asyncio.to_thread(self._process.wait)
+            await asyncio.to_thread(_end_surely, self._process)
 
     async def ended(self) -> None:
         """Until it has ended; raises where it did so by itself."""
@@ -151,16 +156,24 @@ class Spawner:
         """A process for this attempt, that lives until then at the longest."""
         ours, theirs = socket.socketpair()
         with theirs:
-            reader, writer = await asyncio.open_connection(sock=ours, limit=MAX_MESSAGE_BYTES)
+            reader, writer = await _opened(ours)
             child = self._children[name] = Child(name, self, reader, writer)
             self.command(Spawn(name=name, until_ms=until_ms), theirs)
+        if self._commands is None:  # it has died meanwhile: nobody will ever say that this child is gone
+            child.is_gone(None)
         return child
 
     def command(self, command: ToSpawner, *passed: socket.socket) -> None:
+        """One that has stopped listening is as good as dead: hundreds of words wait for it already."""
         if self._commands is None:
             return
-        with contextlib.suppress(ConnectionError):  # it is gone, and `ended` says so
+        try:
             socket.send_fds(self._commands, [command.datagram()], [one.fileno() for one in passed])
+        except BlockingIOError:
+            if not isinstance(command, Prolong):  # that is said again with the next heartbeat
+                self._hang_up()
+        except ConnectionError:
+            pass  # it is gone, and `ended` says so
 
     def _hear(self) -> None:
         """A datagram has come, or the end."""
@@ -206,3 +219,20 @@ class Spawner:
             await self.stop()
             raise PipelinesNotLoaded(why=word.why)
         self.pipelines = frozenset(word.pipelines)
+
+
+def _end_surely(process: subprocess.Popen[bytes]) -> None:
+    """It ends by itself when we hang up, unless something has stopped it."""
+    try:
+        process.wait(ENDED_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+async def _opened(ours: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        return await asyncio.open_connection(sock=ours, limit=MAX_MESSAGE_BYTES)
+    except BaseException:  # told to stop in this very moment
+        ours.close()
+        raise

@@ -21,6 +21,8 @@ from headgate_contracts.commands import (
     GiveUpLease,
     LeaseReply,
     LogLine,
+    ProviderShut,
+    ShutProvider,
     command_subject,
     logs_subject,
 )
@@ -52,8 +54,11 @@ class NatsScheduler:
         """Unheard, it ends by itself: no heartbeat names it any more."""
         await self._ask("give_up", GiveUpLease(lease=lease), LeaseReply)
 
+    async def shut(self, pause: ShutProvider) -> ProviderShut | Unheard:
+        return await self._ask("shut", pause, ProviderShut)
+
     async def _ask(
-        self, command: Literal["beat", "acquire", "give_up"], message: BaseModel, answer: type[Answer]
+        self, command: Literal["beat", "acquire", "give_up", "shut"], message: BaseModel, answer: type[Answer]
     ) -> Answer | Unheard:
         subject = command_subject(self._shard, command)
         if not self._broker.connection.is_connected:

@@ -9,14 +9,14 @@ Owns the way through a cycle and out of it. Refuses to know how a stage is run, 
                                                    ├─ failed, batch used up ► awaiting_confirmation
                                                    └─ failed, hard cap ─────► failed (limit)
 
-A job that was given back walks this way from the beginning: stages that an earlier attempt finished are written with
-`restored` and not run.
+A job that goes on from earlier work walks this way from the beginning: stages that an earlier attempt finished, or the
+job that it tries again, are written with `restored` and not run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final
@@ -65,9 +65,10 @@ class Interruption(IntEnum):
     """What breaks a running stage off. Where two come together, the higher one counts."""
 
     DRAINED = 1
-    TIMED_OUT = 2
-    CANCELLED = 3
-    LOST = 4
+    PROVIDER = 2
+    TIMED_OUT = 3
+    CANCELLED = 4
+    LOST = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +92,21 @@ class Stale:
 class Lease:
     """How long an attempt is ours, by our own monotonic clock.
 
-    The view counts from when it hears a heartbeat, we count from when we sent it: ours is always the shorter one.
+    The view counts from when it hears a heartbeat, we count from when we sent it: from the first one on ours is the
+    shorter one. Until then it counts from the dispatch, and we from the claim, so a claim is followed by one at once.
+    `stretched_ms` is by how much an outage has made it longer since somebody was heard.
     """
 
     ends_ms: int
+    stretched_ms: int = 0
 
     def kept(self, *, sent_ms: int, lease_ms: int) -> Lease:
-        return replace(self, ends_ms=max(self.ends_ms, sent_ms + lease_ms))
+        return Lease(max(self.ends_ms, sent_ms + lease_ms))
 
-    def longer(self, by_ms: int) -> Lease:
-        return replace(self, ends_ms=self.ends_ms + by_ms)
+    def longer(self, by_ms: int, *, most_ms: int) -> Lease:
+        """By an outage. It can be ours alone, and then the job is given away meanwhile: hence no longer than that."""
+        by_ms = max(0, min(by_ms, most_ms - self.stretched_ms))
+        return Lease(self.ends_ms + by_ms, self.stretched_ms + by_ms)
 
     def ended(self, now_ms: int) -> bool:
         return now_ms >= self.ends_ms
@@ -139,19 +145,36 @@ def next_stage(job: Job) -> JobStage:
     """The stage that follows where the job stands. After `checks` that is the first one of the next cycle."""
     stage = _NEXT[job.status]
     opens = job.cycle_over or job.status is Status.CHECKS
+    finished = () if opens and job.iteration else job.finished_stages
     return JobStage(
-        **_about(job, stage.status),
-        stage=stage,
-        iteration=job.iteration + opens,
-        restored=not opens and stage in job.finished_stages,
+        **_about(job, stage.status), stage=stage, iteration=job.iteration + opens, restored=stage in finished
     )
+
+
+def naming(data: JobData, checkpoint: str | None) -> JobData:
+    """The same with the name of the work that it hands on, where it is one that does."""
+    if checkpoint is None or not isinstance(data, JobStage | JobAwaitingConfirmation | JobGivenBack):
+        return data
+    return data.model_copy(update={"checkpoint": checkpoint})
+
+
+def checkpoint_name(job: Job, number: int) -> str:
+    return f"{job.id}-{job.attempt}-{number}"
+
+
+def superseded(before: str | None, job: Job) -> str | None:
+    """The checkpoint that nobody needs any more: the one before, or at a good end the last. What another job left is
+    that job's: others may go on from it too."""
+    if before is None or before.rsplit("-", 2)[0] != job.id:
+        return None
+    return before if job.checkpoint != before or job.status is Status.READY else None
 
 
 def after_failed_checks(
     job: Job, failed: ChecksFailed, *, policy: Policy, now: datetime, debug_id: str
 ) -> JobStage | JobAwaitingConfirmation | JobFailed:
     """The next cycle, the question whether to go on, or the end: by the numbers of the job's tier as they are now."""
-    limits = policy.tier_limits(job.submission.tier)
+    limits = policy.tier_limits(job.tier)
     used = job.iteration
     if used >= limits.hard_cap:
         summary = f"The checks still fail after {used} of {limits.hard_cap} cycles."
@@ -184,14 +207,19 @@ def cancel(job: Job) -> JobCancelled:
     return JobCancelled(**_about(job, Status.CANCELLED), by=job.cancel_requested_by or "unknown")
 
 
-def give_back(job: Job) -> JobGivenBack:
-    """Hand the job over. Finished is what the log says is finished: a stage counts once the next one is written."""
+def give_back(job: Job, *, provider: str | None = None) -> JobGivenBack:
+    """Hand the job over, or let it wait for a provider. Finished is what the log says is finished: a stage counts once
+    the next one is written."""
     return JobGivenBack(
-        **_about(job, Status.QUEUED), reason=GivenBackReason.DRAINED, finished_stages=job.finished_stages
+        **_about(job, Status.QUEUED),
+        reason=GivenBackReason.PROVIDER if provider else GivenBackReason.DRAINED,
+        provider=provider,
+        finished_stages=job.finished_stages,
+        checkpoint=job.checkpoint,
     )
 
 
-def broken_off(job: Job, why: Interruption, *, debug_id: str) -> JobData | None:
+def broken_off(job: Job, why: Interruption, *, debug_id: str, provider: str | None = None) -> JobData | None:
     """What an interruption makes of the job; null where nothing may be written any more."""
     match why:
         case Interruption.CANCELLED:
@@ -202,6 +230,8 @@ def broken_off(job: Job, why: Interruption, *, debug_id: str) -> JobData | None:
             return fail(job, timed_out, debug_id=debug_id)
         case Interruption.DRAINED:
             return give_back(job)
+        case Interruption.PROVIDER:
+            return give_back(job, provider=provider)
         case Interruption.LOST:
             return None
 

@@ -2,6 +2,7 @@
 
 WorkerError
 ├── PipelinesNotLoaded    at start: correct it, then start again
+├── PremisesUnusable      at start: the same
 ├── SpawnerDied           the worker ends; its supervisor starts it again
 └── ChildSpokeNonsense    ends one attempt
 """
@@ -11,11 +12,17 @@ class WorkerError(Exception):
     """The worker cannot do this."""
 
     def __init__(self, **facts: object) -> None:
-        super().__init__((type(self).__doc__ or "").format(**facts))
+        text = " ".join((type(self).__doc__ or "").split())
+        super().__init__(text.format(**facts))
 
 
 class PipelinesNotLoaded(WorkerError):
     """The pipelines cannot be loaded: {why}. Correct HEADGATE_PIPELINES or the modules it names, then start again."""
+
+
+class PremisesUnusable(WorkerError):
+    """Attempts cannot have their folders in {folder}: {why}. Set HEADGATE_WORKSPACES to a folder that this user may
+    write to, and HEADGATE_INSTANCE to a name that no other worker has, then start again."""
 
 
 class SpawnerDied(WorkerError):

@@ -5,7 +5,8 @@
 
 Both rest on one rule: **a lease runs only while somebody could give the job away.** Where there is no connection, or
 no scheduler at its other end, nobody can write that a job was given back, so the leases are longer by that time; the
-schedulers do the same on their side. Where a scheduler may be there and is silent, the leases run.
+schedulers do the same on their side. Where a scheduler may be there and is silent, the leases run. A worker that alone
+is cut off cannot know it, so leases become longer by no more than policy says (`leases.cut_off_s`).
 
 Time in which this process was stopped is never counted as such an outage: who slept through the end of a lease has lost
 it. Owns the leases. What is said of a single attempt is only a hint to look into the log.
@@ -117,9 +118,10 @@ class Heartbeat:
 class Watchdog:
     """Ends what is not ours any more."""
 
-    def __init__(self, attempts: Attempts, heartbeat: Heartbeat, *, clock: Clock) -> None:
+    def __init__(self, attempts: Attempts, heartbeat: Heartbeat, *, cut_off_ms: int, clock: Clock) -> None:
         self._attempts = attempts
         self._heartbeat = heartbeat
+        self._cut_off_ms = cut_off_ms
         self._clock = clock
         self._looked_ms = clock.monotonic_ms()
         self._was_away = False
@@ -131,7 +133,7 @@ class Watchdog:
         self._was_away = away
         for attempt in self._attempts:
             if outage_ms:
-                attempt.hold_until(attempt.lease.longer(outage_ms))
+                attempt.hold_until(attempt.lease.longer(outage_ms, most_ms=self._cut_off_ms))
             if attempt.lease.ended(now_ms):
                 late_ms = now_ms - attempt.lease.ends_ms
                 with job_context(attempt.holder.rpartition(":")[0]):

@@ -1,4 +1,5 @@
-"""The logs of jobs, on their way out: bounded in the length of a line, in lines of an attempt, and in what may wait.
+"""The logs of jobs, on their way out: without what looks like a secret, bounded in the length of a line, in lines and
+bytes of an attempt, and in what may wait.
 
     attempt ──add──► JobLog ──offer──► LinePump ──a few at a time──► stream
 
@@ -11,15 +12,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
 from headgate_contracts import Job, Stage
 from headgate_contracts.commands import LogLine
 from headgate_contracts.envelope import utc
+from libs.policy import Runs
 from libs.runtime.clock import Clock
 from services.worker.messages import cut
 from services.worker.ports import LinesOut
+from services.worker.secrets import Mask
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +41,9 @@ class LinePump:
         self._waiting: deque[tuple[str, LogLine] | asyncio.Event] = deque()
         self._stirred = asyncio.Event()
 
-    def offer(self, line: LogLine, *, line_id: str) -> bool:
-        """False where too many wait already."""
-        if len(self._waiting) >= MAX_WAITING:
+    def offer(self, line: LogLine, *, line_id: str, in_any_case: bool = False) -> bool:
+        """False where too many wait already. Marks are taken in any case: they are few, and come after what is lost."""
+        if len(self._waiting) >= MAX_WAITING and not in_any_case:
             return False
         self._waiting.append((line_id, line))
         self._stirred.set()
@@ -82,31 +86,54 @@ class LinePump:
 class JobLog:
     """The log of one attempt."""
 
-    def __init__(self, job: Job, pump: LinePump, *, clock: Clock, max_lines: int) -> None:
+    def __init__(self, job: Job, pump: LinePump, *, clock: Clock, runs: Runs, secrets: Iterable[str] = ()) -> None:
         self._job = job
         self._pump = pump
         self._clock = clock
-        self._max_lines = max_lines
-        self._count = 0
+        self._runs = runs
+        self._mask = Mask(secrets)
+        self._count, self._bytes = 0, 0
         self._missing = 0
+        self._full = False
+        self._stage = Stage.SCAFFOLD
 
     def add(self, stage: Stage, text: str) -> None:
-        if self._count > self._max_lines:
+        if self._full:
             return
-        if self._count == self._max_lines:
-            text = f"… [cut: the log of an attempt has at most {self._max_lines} lines]"
-        if self._missing and self._offer(stage, f"… [{self._missing} lines are missing: too many came at once]"):
-            self._missing = 0
-        if not self._offer(stage, cut(text)):
+        self._stage = stage
+        text = cut(self._mask.line(text))
+        if (mark := self._too_much(text)) is not None:
+            text, self._full = mark, True
+        self._tell_missing(in_any_case=self._full)
+        if not self._offer(text, in_any_case=self._full):
             self._missing += 1
 
-    def _offer(self, stage: Stage, text: str) -> bool:
+    def close(self) -> None:
+        """No line will come any more: where the last ones are missing, the log ends by saying so. Safe twice."""
+        self._tell_missing(in_any_case=True)
+
+    def _tell_missing(self, *, in_any_case: bool) -> None:
+        mark = f"… [{self._missing} lines are missing: too many came at once]"
+        if self._missing and self._offer(mark, in_any_case=in_any_case):
+            self._missing = 0
+
+    def _too_much(self, text: str) -> str | None:
+        """The mark that stands where the log is cut, once it is."""
+        self._bytes += len(text.encode(errors="replace"))
+        if self._count >= self._runs.log_lines:
+            return f"… [cut: the log of an attempt has at most {self._runs.log_lines} lines]"
+        if self._bytes > self._runs.log_bytes:
+            return f"… [cut: the log of an attempt has at most {self._runs.log_bytes} bytes]"
+        return None
+
+    def _offer(self, text: str, *, in_any_case: bool) -> bool:
         self._count += 1
         line = LogLine(
             job_id=self._job.id,
             attempt=self._job.attempt,
-            stage=stage.value,
+            stage=self._stage.value,
             line=text,
             ts=utc(self._clock.now_ms()),
         )
-        return self._pump.offer(line, line_id=f"{self._job.id}:{self._job.attempt}:{self._count}")
+        line_id = f"{self._job.id}:{self._job.attempt}:{self._count}"
+        return self._pump.offer(line, line_id=line_id, in_any_case=in_any_case)

@@ -14,10 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from headgate_contracts import Stage
 from headgate_contracts.tokens import Token
 from headgate_contracts.vocabulary import Fault
+from services.worker.sandbox.command import Bounds, Level
 
 MAX_LINE_CHARS: Final = 8192  # of one line of a job's log, as the contract has it
 MAX_MESSAGE_BYTES: Final = 128 * 1024  # a log line at its bound, each character escaped, fits
+MAX_FAILURE_CHARS: Final = 16_000  # what failed checks say to the next cycle; the same bound with escapes
 MAX_WAIT_MS: Final = 7 * 86_400_000
+MAX_SHUT_MS: Final = 86_400_000
 
 LeaseNumber = Annotated[int, Field(ge=1, le=10**9)]
 Milliseconds = Annotated[int, Field(ge=0, le=MAX_WAIT_MS)]
@@ -30,15 +33,41 @@ class Message(BaseModel):
         return self.model_dump_json().encode() + b"\n"
 
 
+class Endpoint(Message):
+    """Where a provider is called, with which model, and as whom."""
+
+    url: str
+    model: str
+    key: Annotated[str | None, Field(repr=False)] = None
+
+
 class Begin(Message):
-    """To the process, once: what the attempt is about."""
+    """To the process, once: what the attempt is about.
+
+    `folder` is its own, with the workspace and what is kept beside it. `store` is the file it packs all that into.
+    Commands have their other files in `area`, and are contained as `level` says, within `bounds`. `providers` have
+    keys: this is the one message with secrets in it.
+    """
 
     kind: Literal["begin"] = "begin"
     job_id: str
     project_id: str
     pipeline: str
     input: str
-    workspace: str
+    folder: str
+    store: str
+    store_bytes: int
+    area: str
+    level: Level
+    bounds: Bounds
+    command_s: float
+    providers: dict[str, Endpoint] = {}
+
+
+class Restore(Message):
+    """To the process, before its first stage: begin with what is in its `store`."""
+
+    kind: Literal["restore"] = "restore"
 
 
 class RunStage(Message):
@@ -65,6 +94,12 @@ class LeaseTold(Message):
     state: Literal["granted", "full", "lost"]
 
 
+class Stored(Message):
+    """To the process: what it has packed is stored, and its file is free again."""
+
+    kind: Literal["stored"] = "stored"
+
+
 class Line(Message):
     """From the process: a line for the job's log."""
 
@@ -73,12 +108,16 @@ class Line(Message):
 
 
 class Acquire(Message):
-    """From the process: a slot of each of these, all or none. Without `wait_ms` it waits as long as it takes."""
+    """From the process: a slot of each of these, all or none. Without `wait_ms` it waits as long as it takes.
+
+    With `stage_limit` also one of the stage that runs, which at most so many jobs run at once.
+    """
 
     kind: Literal["acquire"] = "acquire"
     lease: LeaseNumber
     providers: Annotated[tuple[Token, ...], Field(max_length=4)] = ()
     groups: Annotated[tuple[Token, ...], Field(max_length=8)] = ()
+    stage_limit: Annotated[int, Field(ge=1, le=10**6)] | None = None
     wait_ms: Milliseconds | None = None
     ttl_ms: Annotated[Milliseconds, Field(ge=1)] | None = None
 
@@ -90,10 +129,32 @@ class GiveUp(Message):
     lease: LeaseNumber
 
 
+class Shut(Message):
+    """From the process: the provider, of which it holds a slot by this lease, wants no call for so long. With that the
+    lease is given up."""
+
+    kind: Literal["shut"] = "shut"
+    lease: LeaseNumber
+    provider: Token
+    for_ms: Annotated[int, Field(ge=0, le=MAX_SHUT_MS)] | None = None
+
+
 class Extend(Message):
     """From the process: let what it holds last a whole lease from now."""
 
     kind: Literal["extend"] = "extend"
+
+
+class Kept(Message):
+    """From the process: all that is to outlive the attempt is in its `store` now. It waits for `Stored`."""
+
+    kind: Literal["kept"] = "kept"
+
+
+class Restored(Message):
+    """From the process: it begins with what was in its `store`."""
+
+    kind: Literal["restored"] = "restored"
 
 
 class Ended(Message):
@@ -113,8 +174,10 @@ class Packed(Message):
     size: Annotated[int, Field(ge=0)] | None = None
 
 
-ToChild = Begin | RunStage | Pack | LeaseTold
-FromChild = Line | Acquire | GiveUp | Extend | Ended | Packed
+Order = Begin | Restore | RunStage | Pack
+Answer = Ended | Packed | Restored
+ToChild = Order | LeaseTold | Stored
+FromChild = Line | Acquire | GiveUp | Shut | Extend | Kept | Answer
 
 _TO_CHILD: Final = TypeAdapter[ToChild](Annotated[ToChild, Field(discriminator="kind")])
 _FROM_CHILD: Final = TypeAdapter[FromChild](Annotated[FromChild, Field(discriminator="kind")])
@@ -127,6 +190,11 @@ def read_by_child(line: bytes) -> ToChild:
 def read_by_parent(line: bytes) -> FromChild:
     """Raises pydantic's ValidationError where it is none of the words."""
     return _FROM_CHILD.validate_json(line)
+
+
+def sayable(text: str) -> str:
+    """The text with a mark for what is none: names of files may be any bytes."""
+    return text.encode(errors="replace").decode()
 
 
 def cut(line: str, *, max_chars: int = MAX_LINE_CHARS) -> str:

@@ -9,9 +9,9 @@
 
     pipeline = Pipeline("mine", (scaffold, code, deps, checks))
 
-Owns what an author sees. Runs inside the process of an attempt and nowhere else, so it knows no server, no clock of the
-worker and no credential; what it needs from outside it asks its link for. A stage may be run again after an attempt was
-lost in its middle: it should begin by clearing what it is about to make.
+docs/pipelines.md makes a whole one. Owns what an author sees. Runs inside the process of an attempt and nowhere else,
+so it knows no server and no clock of the worker; what it needs from outside it asks its link for. A stage may be run
+again after an attempt was lost in its middle: it should begin by clearing what it is about to make.
 """
 
 from __future__ import annotations
@@ -19,13 +19,19 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self
+
+from pydantic import SecretStr
 
 from headgate_contracts import Stage
-from headgate_contracts.vocabulary import STAGES
+from headgate_contracts.vocabulary import STAGES, Fault
+from services.worker.sandbox.command import HTTPS, Bounds, Command, Ran
+
+LONGEST_NAME: Final = 48  # with a stage's name behind it, it is one token
 
 
 class PipelineError(Exception):
@@ -33,16 +39,26 @@ class PipelineError(Exception):
 
 
 class ChecksFailed(PipelineError):
-    """The checks found the work wanting: the job goes on with the next cycle, or asks. Only `checks` may say so."""
+    """The checks found the work wanting: the job goes on with the next cycle, or asks. Only `checks` may say so.
 
-
-class StageFailed(PipelineError):
-    """The job cannot be done. Both texts are shown to its user."""
+    The summary is shown to the job's user. The next cycle finds the detail, or else the summary, as `ctx.failure`.
+    """
 
     def __init__(self, summary: str, detail: str = "") -> None:
         super().__init__(summary)
         self.summary = summary
         self.detail = detail
+
+
+class StageFailed(PipelineError):
+    """The job cannot be done. Both texts are shown to its user. One that fails by the system's fault, not by what the
+    user asked for, gives its place of the day back."""
+
+    def __init__(self, summary: str, detail: str = "", *, fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB) -> None:
+        super().__init__(summary)
+        self.summary = summary
+        self.detail = detail
+        self.fault: Literal[Fault.JOB, Fault.SYSTEM] = fault
 
 
 class NoSlot(PipelineError):
@@ -69,11 +85,27 @@ class Link(Protocol):
     async def acquire(self, slots: Slots) -> bool: ...
     def extend(self) -> None: ...
     def give_up(self, slots: Slots) -> None: ...
+    def shut(self, slots: Slots, provider: str, *, for_s: float | None) -> None: ...
+    async def keep(self) -> None: ...
+    async def run(self, command: Command, *, bounds: Bounds | None) -> Ran: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a provider is called, with which model, and as whom. The key is for that call and nothing else."""
+
+    url: str
+    model: str
+    key: SecretStr | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All that a stage is given."""
+    """All that a stage is given.
+
+    `failure` is what the last failed checks of this job said, in whichever attempt; empty in its first cycle.
+    `providers` are those that the worker may call, in the order in which they are preferred.
+    """
 
     job_id: str
     project_id: str
@@ -82,6 +114,9 @@ class Context:
     workspace: Path
     input: Any
     _link: Link
+    failure: str = ""
+    providers: Mapping[str, Endpoint] = field(default_factory=dict[str, Endpoint])
+    _command_s: float = 900.0
 
     @property
     def result(self) -> Path:
@@ -121,6 +156,36 @@ class Context:
         """Let what the stage holds last a whole lease from now: the worker's next heartbeat goes out at once."""
         self._link.extend()
 
+    async def run(
+        self,
+        *argv: str | Path,
+        cwd: str = ".",
+        network: bool = False,
+        ports: Sequence[int] = (HTTPS,),
+        reads: Sequence[Path] = (),
+        environ: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        bounds: Bounds | None = None,
+    ) -> Ran:
+        """Run a command that nobody vouches for, in the sandbox, until nothing of it is left. Each line that it says is
+        added to the log. It may write to the workspace, where it stands in `cwd`, and read the system, the worker's
+        Python and `reads`. It has no secret, and no network unless told, and then these ports alone."""
+        command = Command(
+            argv=tuple(map(str, argv)),
+            timeout_s=self._command_s if timeout_s is None else timeout_s,
+            cwd=cwd,
+            network=network,
+            ports=tuple(ports),
+            environ=environ or {},
+            reads=tuple(reads),
+        )
+        return await self._link.run(command, bounds=bounds)
+
+    async def checkpoint(self) -> None:
+        """Keep the workspace as it is now. Where the job is handed over before this stage has ended, the stage begins
+        again with it. At the end of a stage that is done anyway."""
+        await self._link.keep()
+
 
 class Slots:
     """Slots of groups, held for the length of an `async with`. Lost ones break its body off with `SlotLost`."""
@@ -131,10 +196,11 @@ class Slots:
         providers: tuple[str, ...],
         groups: tuple[str, ...],
         *,
-        wait_s: float | None,
-        lease_s: float | None,
+        wait_s: float | None = None,
+        lease_s: float | None = None,
+        stage_limit: int | None = None,
     ) -> None:
-        self.providers, self.groups = providers, groups
+        self.providers, self.groups, self.stage_limit = providers, groups, stage_limit
         self.wait_s, self.lease_s = wait_s, lease_s
         self._link = link
         self._holder: asyncio.Task[Any] | None = None
@@ -157,8 +223,19 @@ class Slots:
         if self._lost and holder is not None and kind is asyncio.CancelledError and not holder.uncancel():
             raise SlotLost(f"the slot of {self} was taken away") from error
 
+    async def shut(self, provider: str, *, for_s: float | None = None) -> None:
+        """The provider has answered that it had enough (429), and wants no call for so long: a number of seconds, or
+        what policy says where it named none. All slots are given up, nobody else is let through meanwhile, and this
+        comes back when they are granted again. Where that takes too long, the attempt ends here and the job waits in
+        the queue."""
+        if provider not in self.providers:
+            raise ValueError(f"there is no slot of {provider} here, there is one of {self}")
+        self._link.shut(self, provider, for_s=for_s)
+        if not await self._link.acquire(self):
+            raise NoSlot(f"no slot of {self} within {self.wait_s} s")
+
     def __str__(self) -> str:
-        return ", ".join((*self.providers, *self.groups))
+        return ", ".join((*self.providers, *self.groups)) or "the stage"
 
     def lose(self) -> None:
         """The worker says that the slots are gone."""
@@ -172,30 +249,39 @@ StageFunction = Callable[[Context], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stage and the function that does its work."""
+    """A stage, the function that does its work, and how many jobs of the pipeline may be in it at once."""
 
     stage: Stage
     run: StageFunction
+    max_concurrent: int | None = None
 
 
-def stage(name: str) -> Callable[[StageFunction], Step]:
+def stage(name: str, *, max_concurrent: int | None = None) -> Callable[[StageFunction], Step]:
     """Mark the function that does the work of this stage."""
-    return lambda function: Step(Stage(name), function)
+    if max_concurrent is not None and max_concurrent < 1:
+        raise ValueError(f"max_concurrent of {name} is {max_concurrent}: use 1 or more, or leave it out")
+    return lambda function: Step(Stage(name), function, max_concurrent)
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Four steps under a name. `read_input` turns the job's input into what `ctx.input` is; a ValueError of it is told
-    to the job's user."""
+    """Four steps under a name.
+
+    `read_input` turns the job's input into what `ctx.input` is; a ValueError of it is told to the job's user.
+    `not_kept` are paths below the workspace that are made again where they are missing, so no checkpoint has them.
+    """
 
     name: str
     steps: tuple[Step, ...]
     read_input: Callable[[str], Any] = json.loads
+    not_kept: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         given = sorted(STAGES.index(step.stage) for step in self.steps)
         if given != list(range(len(STAGES))):
             raise PipelineBroken(self.name, f"it needs each of {', '.join(STAGES)} exactly once")
+        if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}", self.name):
+            raise PipelineBroken(self.name, f"a name is 1 to {LONGEST_NAME} of A-Z a-z 0-9 _ -")
 
     def step(self, wanted: Stage) -> Step:
         return next(step for step in self.steps if step.stage is wanted)

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from headgate_contracts import Job, JobEvent
-from headgate_contracts.commands import AcquireLease, Beat, BeatReply, LeaseReply, LogLine
+from headgate_contracts.commands import AcquireLease, Beat, BeatReply, LeaseReply, LogLine, ProviderShut, ShutProvider
 from libs.eventlog import Appended, Conflicted, Record
 
 
@@ -45,12 +45,19 @@ class Results(Protocol):
     async def put(self, name: str, content: bytes, /) -> None: ...
 
 
+class Workspaces(Protocol):
+    async def put(self, name: str, content: bytes, /) -> None: ...
+    async def get(self, name: str, /) -> bytes | None: ...
+    async def delete(self, name: str, /) -> None: ...
+
+
 class Scheduler(Protocol):
     """Any replica of it."""
 
     async def beat(self, beat: Beat) -> BeatReply | Unheard: ...
     async def acquire(self, wanted: AcquireLease) -> LeaseReply | Unheard: ...
     async def give_up(self, lease: str) -> None: ...
+    async def shut(self, pause: ShutProvider) -> ProviderShut | Unheard: ...
 
 
 class LinesOut(Protocol):

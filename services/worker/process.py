@@ -1,7 +1,8 @@
 """What runs for one attempt: its process, its workspace, its slots and its log, from `begin` to `end`.
 
 Owns the talk with the process, and refuses to trust it with anything but its own job: of what it says only log lines,
-requests for slots and how its stage ended are kept, and its result is read as one plain file of a bounded size.
+requests for slots and how its stage ended are kept, its words are read for secrets, and what it has packed is read as
+one plain file of a bounded size.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,26 +19,64 @@ from typing import Final
 
 from headgate_contracts import Job, Stage
 from headgate_contracts.events import JobStage
+from headgate_contracts.vocabulary import Fault
+from libs.policy import Runs
+from libs.policy.sections import Sandbox as SandboxBounds
+from services.worker.checkpoints import Checkpoints
 from services.worker.children import Child, Spawner
 from services.worker.domain import ChecksFailed, Failed, Finished, StageOutcome
 from services.worker.errors import ChildSpokeNonsense
 from services.worker.lines import JobLog
-from services.worker.messages import Acquire, Begin, Ended, Extend, GiveUp, LeaseTold, Line, Pack, Packed, RunStage
+from services.worker.messages import (
+    Acquire,
+    Answer,
+    Begin,
+    Ended,
+    Endpoint,
+    Extend,
+    FromChild,
+    GiveUp,
+    Kept,
+    LeaseTold,
+    Line,
+    Pack,
+    Packed,
+    Restore,
+    Restored,
+    RunStage,
+    Shut,
+    Stored,
+)
+from services.worker.premises import PASSAGE
+from services.worker.sandbox.command import Bounds, Level
+from services.worker.sandbox.remains import clear
+from services.worker.secrets import for_users
 from services.worker.slots import StageSlots
 
 logger = logging.getLogger(__name__)
 
 LAST_WORDS_S: Final = 0.2  # after its end: what it said before is here already
+GONE: Final = Failed(
+    "The work of earlier stages is not there any more.",
+    "It was kept for a while and then cleared away. Submit the job again.",
+    Fault.SYSTEM,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What this worker's settings allow an attempt."""
+    """What this worker's settings and policy allow an attempt, and what it may call."""
 
     workspaces: Path
     end_grace_s: float
-    max_lines: int
-    max_result_bytes: int
+    runs: Runs
+    commands: SandboxBounds
+    level: Level
+    providers: Mapping[str, Endpoint]
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(each.key for each in self.providers.values() if each.key is not None)
 
 
 class AttemptProcess:
@@ -51,6 +89,7 @@ class AttemptProcess:
         spawner: Spawner,
         limits: Limits,
         log: JobLog,
+        checkpoints: Checkpoints,
         beat_soon: Callable[[], None],
         vanished: Callable[[], None],
     ) -> None:
@@ -58,16 +97,20 @@ class AttemptProcess:
         self._spawner = spawner
         self._limits = limits
         self._log = log
+        self._checkpoints = checkpoints
         self._beat_soon = beat_soon
         self._vanished = vanished
         self._home = limits.workspaces / holder.replace(":", "-")
+        self._store = self._home / "checkpoint.tar.gz"
         self._child: Child | None = None
         self._slots: StageSlots | None = None
 
     async def begin(self, job: Job, *, content: bytes, until_ms: int, slots: StageSlots) -> None:
         """A process with a workspace of its own, that lives until then at the longest."""
-        workspace = self._home / "workspace"
-        workspace.mkdir(parents=True, exist_ok=True)
+        folder = self._home / "kept"
+        self._limits.workspaces.mkdir(mode=PASSAGE, parents=True, exist_ok=True)
+        for path, mode in ((self._home, PASSAGE), (folder, PASSAGE), (folder / "workspace", 0o700)):
+            path.mkdir(mode=mode, exist_ok=True)
         self._slots = slots
         self._child = await self._spawner.spawn(self._holder, until_ms=until_ms)
         begin = Begin(
@@ -75,9 +118,28 @@ class AttemptProcess:
             project_id=job.project_id,
             pipeline=job.submission.pipeline,
             input=content.decode(errors="replace"),
-            workspace=str(workspace),
+            folder=str(folder),
+            store=str(self._store),
+            store_bytes=self._limits.runs.checkpoint_bytes,
+            area=str(self._home / "area"),
+            level=self._limits.level,
+            bounds=Bounds.of(self._limits.commands),
+            command_s=self._limits.commands.timeout_s,
+            providers=dict(self._limits.providers),
         )
         await self._child.tell(begin)
+
+    async def restore(self) -> Failed | None:
+        """Begin with the work that earlier attempts have left."""
+        content = await self._checkpoints.fetch()
+        if content is None:
+            return GONE
+        await asyncio.to_thread(_write_private, self._store, content)
+        match await self._answer_to(Restore(), Stage.SCAFFOLD):
+            case Restored():
+                return None
+            case other:
+                return self._not_done(other, Stage.SCAFFOLD)
 
     def prolong(self, until_ms: int) -> None:
         if self._child is not None:
@@ -88,32 +150,26 @@ class AttemptProcess:
             await self._child.tell(told)
 
     async def stage(self, begun: JobStage) -> StageOutcome:
-        """Run the stage to its end."""
+        """Run the stage to its end. Unless it failed, its work is stored then."""
         match await self._answer_to(RunStage(stage=begun.stage, iteration=begun.iteration), begun.stage):
             case Ended(outcome="finished"):
                 return Finished()
             case Ended(outcome="checks_failed", summary=summary):
-                return ChecksFailed(summary)
-            case Ended(summary=summary, detail=detail, fault=fault):
-                return Failed(summary, detail, fault)
-            case Failed() as failed:
-                return failed
-            case Packed():
-                return _nonsense(begun.stage)
+                return ChecksFailed(self._told(summary))
+            case other:
+                return self._not_done(other, begun.stage)
 
     async def result(self) -> bytes | Failed | None:
         """What the job made, packed; null where it made nothing to keep."""
-        target, max_bytes = self._home / "result.tar.gz", self._limits.max_result_bytes
+        target, max_bytes = self._home / "result.tar.gz", self._limits.runs.result_bytes
         match await self._answer_to(Pack(target=str(target), max_bytes=max_bytes), Stage.CHECKS):
             case Packed(size=None):
                 return None
             case Packed():
                 content = await asyncio.to_thread(_plain_file, target, max_bytes=max_bytes)
                 return Failed("The result cannot be read.") if content is None else content
-            case Ended(summary=summary, detail=detail):
-                return Failed(summary, detail)
-            case Failed() as failed:
-                return failed
+            case other:
+                return self._not_done(other, Stage.CHECKS)
 
     async def break_off(self, stage: Stage) -> None:
         """End what runs, after a moment in which it may clear up and say what it did."""
@@ -124,13 +180,19 @@ class AttemptProcess:
             await asyncio.wait([listening], timeout=LAST_WORDS_S)
             listening.cancel()
 
+    def close_log(self) -> None:
+        """What the log has to say about itself is said."""
+        self._log.close()
+
     async def end(self) -> None:
         """Nothing of it stays: no process, no file."""
         if self._child is not None:
             await self._child.end()
-        await asyncio.to_thread(shutil.rmtree, self._home, ignore_errors=True)
+        self.close_log()
+        if not await asyncio.to_thread(clear, self._home):
+            logger.warning("something of %s could not be removed from its workspace", self._holder)
 
-    async def _answer_to(self, order: RunStage | Pack, stage: Stage) -> Ended | Packed | Failed:
+    async def _answer_to(self, order: Restore | RunStage | Pack, stage: Stage) -> Answer | Failed:
         """What the process says to an order, after all that it says on its way there."""
         child = self._child
         if child is None:
@@ -138,26 +200,53 @@ class AttemptProcess:
         await child.tell(order)
         try:
             while (said := await child.hear()) is not None:
-                if isinstance(said, Ended | Packed):
+                if isinstance(said, Answer):
                     return said
-                self._heed(said, stage)
+                if isinstance(said, Kept):
+                    await self._keep()
+                    await child.tell(Stored())
+                else:
+                    self._heed(said, stage)
         except ChildSpokeNonsense as nonsense:
             logger.warning("%s", nonsense)
             return _nonsense(stage)
         return await self._died(child, stage)
 
-    def _heed(self, said: Line | Acquire | GiveUp | Extend, stage: Stage) -> None:
+    async def _keep(self) -> None:
+        """Its work is packed: store it."""
+        content = await asyncio.to_thread(_plain_file, self._store, max_bytes=self._limits.runs.checkpoint_bytes)
+        if content is None:
+            raise ChildSpokeNonsense(name=self._holder)
+        await self._checkpoints.keep(content)
+
+    def _heed(self, said: FromChild, stage: Stage) -> None:
+        slots = self._slots
         match said:
             case Line(line=line):
                 self._log.add(stage, line)
             case Extend():
                 self._beat_soon()
-            case Acquire() if self._slots is not None:
-                self._slots.ask(said)
-            case GiveUp(lease=number) if self._slots is not None:
-                self._slots.give_up(number)
+            case Acquire() if slots is not None:
+                slots.ask(said, stage)
+            case GiveUp(lease=number) if slots is not None:
+                slots.give_up(number)
+            case Shut() if slots is not None:
+                slots.shut(said)
             case _:
                 pass
+
+    def _not_done(self, answer: Answer | Failed, stage: Stage) -> Failed:
+        match answer:
+            case Ended(outcome="failed", summary=summary, detail=detail, fault=fault):
+                return Failed(self._told(summary), self._told(detail), fault)
+            case Failed():
+                return answer
+            case _:
+                return _nonsense(stage)
+
+    def _told(self, text: str) -> str:
+        """As the job's user may read it."""
+        return for_users(text, known=self._limits.secrets)
 
     async def _last_words(self, child: Child, stage: Stage) -> None:
         with suppress(ChildSpokeNonsense):
@@ -176,6 +265,12 @@ class AttemptProcess:
 
 def _nonsense(stage: Stage) -> Failed:
     return Failed(f"The stage {stage.value} gave an answer that makes no sense.")
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """For its owner alone: the folder lets the users of all commands through."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
+        file.write(content)
 
 
 def _plain_file(path: Path, *, max_bytes: int) -> bytes | None:

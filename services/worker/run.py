@@ -1,14 +1,15 @@
 """One attempt, from its claim to the event that ends it, or to the moment in which it is not ours any more.
 
-    claimed ─► process ─► stage event ─► stage runs ─┬─ what follows ─► the next stage event, or the end
-                                                     │ told to stop
-                                                     ├─ cancelled ─► process ends ─► cancelled
-                                                     ├─ deadline ──► process ends ─► failed (timeout)
-                                                     ├─ drained ───► process ends ─► given_back: finished stages
-                                                     └─ lost ──────► process ends, and nothing is written
+    claimed ─► process ─► earlier work ─► stage event ─► stage runs ─► its work is stored ─► the next event
+                                                              │ told to stop
+                                                              ├─ cancelled ─► process ends ─► cancelled
+                                                              ├─ deadline ──► process ends ─► failed (timeout)
+                                                              ├─ provider ──► process ends ─► given_back: the provider
+                                                              ├─ drained ───► process ends ─► given_back: what is done
+                                                              └─ lost ──────► process ends, and nothing is written
 
 Owns the order of those steps for one job, and how long the attempt is ours. What follows what is `domain`, what gets
-into the log is `chain`, what runs is `process`.
+into the log is `chain`, what runs is `process`, what is kept between two stages is `checkpoints`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from headgate_contracts import Job, Stage
 from headgate_contracts.events import JobData, JobStage
 from headgate_contracts.tokens import input_name
 from headgate_contracts.vocabulary import Fault
-from libs.eventlog import LogFull, LogUnavailable
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_trace
 from services.worker.chain import Chain
+from services.worker.checkpoints import Checkpoints, Shelf
 from services.worker.children import Spawner
 from services.worker.domain import (
     ChecksFailed,
@@ -42,9 +43,11 @@ from services.worker.domain import (
     fail,
     finish,
     give_back,
+    naming,
     next_stage,
 )
 from services.worker.lines import JobLog, LinePump
+from services.worker.patience import insist
 from services.worker.ports import Inputs, Log, Results, Scheduler
 from services.worker.process import AttemptProcess, Limits
 from services.worker.signals import Signals
@@ -54,7 +57,6 @@ logger = logging.getLogger(__name__)
 
 LAST_LINES_S: Final = 1.0  # a job's end is not held up for longer by lines of its log
 LOOKS_MS: Final = (0, 100, 400)  # a hint may be faster than what it hints at
-AGAIN_AFTER_MS: Final = 200
 T = TypeVar("T")
 
 
@@ -68,6 +70,7 @@ class Tools:
     log: Log
     inputs: Inputs
     results: Results
+    shelf: Shelf
     scheduler: Scheduler
     spawner: Spawner
     pump: LinePump
@@ -101,11 +104,14 @@ class Attempt:
         self._hands_over = hands_over
         self._debug_id = job_trace(job.id).debug_id
         self._chain = Chain(job, log=tools.log, clock=clock, new_id=tools.new_id, ours=self.is_ours)
+        self._checkpoints = Checkpoints(job, tools.shelf)
+        limits = tools.limits
         self._process = AttemptProcess(
             self.holder,
             spawner=tools.spawner,
-            limits=tools.limits,
-            log=JobLog(job, tools.pump, clock=clock, max_lines=tools.limits.max_lines),
+            limits=limits,
+            log=JobLog(job, tools.pump, clock=clock, runs=limits.runs, secrets=limits.secrets),
+            checkpoints=self._checkpoints,
             beat_soon=beat_soon,
             vanished=lambda: self.interrupt(Interruption.LOST),
         )
@@ -115,7 +121,10 @@ class Attempt:
             clock=clock,
             again_ms=round(tools.policy.leases.heartbeat_s * 1000),
             tell=self._process.tell_lease,
+            providers=tools.policy.providers,
+            pauses=self._wait_for,
         )
+        self._provider: str | None = None
         self._why: Interruption | None = None
         self._told, self._lost = asyncio.Event(), asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
@@ -160,12 +169,12 @@ class Attempt:
         return ended
 
     async def _live(self) -> str | None:
-        wrong = await self._prepare()
-        data: JobData | None = next_stage(self._job) if wrong is None else self._failed(wrong)
+        data = await self._first()
         while data is not None:
             if not isinstance(data, JobStage):
+                self._process.close_log()
                 await self._tools.pump.sent(within_s=LAST_LINES_S)
-            written = await self._chain.write(data)
+            written = await self._write(data)
             match written:
                 case None:
                     return None
@@ -177,6 +186,24 @@ class Attempt:
                     return written.EVENT.value
         return None
 
+    async def _first(self) -> JobData | None:
+        """What is to be written first, once all is there that the first stage needs."""
+        match await self._or_interrupted(self._prepare()):
+            case Interruption() as why:
+                return await self._broken_off(why, Stage.SCAFFOLD)
+            case Failed() as wrong:
+                return self._failed(wrong)
+            case None:
+                return next_stage(self._job)
+
+    async def _write(self, data: JobData) -> JobData | None:
+        """What was stored meanwhile is named; what nothing names any more may go."""
+        before = self._job.checkpoint
+        written = await self._chain.write(naming(data, self._checkpoints.newest))
+        if written is not None:
+            self._checkpoints.written(self._job, before=before)
+        return written
+
     async def _prepare(self) -> Failed | None:
         """Everything that the first stage needs, or what is wrong with it."""
         pipeline, known = self._job.submission.pipeline, self._tools.spawner.pipelines
@@ -184,11 +211,11 @@ class Attempt:
             there = f"There are: {', '.join(sorted(known))}."
             return Failed(f"There is no pipeline {pipeline} in the pool.", there, Fault.SYSTEM)
         name = input_name(self._job.id, self._job.submission.input_digest)
-        content = await self._insisting(lambda: self._tools.inputs.get(name))
+        content = await insist(lambda: self._tools.inputs.get(name), self._tools.clock, about=f"input {name}")
         if content is None:
             return Failed("The job's input is not there any more.", fault=Fault.SYSTEM)
         await self._process.begin(self._job, content=content, until_ms=self.lease.ends_ms, slots=self.slots)
-        return None
+        return None if self._job.checkpoint is None else await self._process.restore()
 
     async def _through(self, begun: JobStage) -> JobData | None:
         """Run the stage; what is to be written then, null where it is not ours to write."""
@@ -225,12 +252,17 @@ class Attempt:
         if not isinstance(content, bytes):
             return content
         name = self.holder.replace(":", "-")
-        await self._insisting(lambda: self._tools.results.put(name, content))
+        await insist(lambda: self._tools.results.put(name, content), self._tools.clock, about=f"result {name}")
         return name
 
     async def _broken_off(self, why: Interruption, stage: Stage) -> JobData | None:
         await self._process.break_off(stage)
-        return broken_off(self._job, self._why or why, debug_id=self._debug_id)
+        return broken_off(self._job, self._why or why, debug_id=self._debug_id, provider=self._provider)
+
+    def _wait_for(self, provider: str) -> None:
+        """It pauses for longer than a job is to wait with all that it holds."""
+        self._provider = provider
+        self.interrupt(Interruption.PROVIDER)
 
     # ── how it is held together ───────────────────────────────────────────────
 
@@ -246,15 +278,6 @@ class Attempt:
             working.cancel()
             told.cancel()
             await asyncio.wait([working, told])
-
-    async def _insisting(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Ask again while the servers are away. What ends it is the end of the lease."""
-        while True:
-            try:
-                return await ask()
-            except (LogUnavailable, LogFull) as away:
-                logger.debug("asked again in a moment: %s", away)
-                await self._tools.clock.sleep_ms(AGAIN_AFTER_MS)
 
     async def _look(self) -> None:
         for pause_ms in LOOKS_MS:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_settings import NoDecode
 
 from headgate_contracts.tokens import Token
 from libs.runtime.settings import ServiceSettings
-
-MIB = 1024 * 1024
 
 
 def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _absolute(path: Path) -> Path:
+    """Processes of attempts stand in a folder that commands write to: what is relative would be looked for there."""
+    if not path.is_absolute():
+        raise ValueError("relative")
+    return path
+
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}$")]
+Names = Annotated[tuple[ProviderName, ...], NoDecode, BeforeValidator(_listed)]
 Modules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)]  # with commas, not JSON
 
 
@@ -28,13 +37,25 @@ class WorkerSettings(ServiceSettings):
     pool: Annotated[Token, Field(description="the pool whose jobs it runs: 1 to 64 of A-Z a-z 0-9 _ -")] = "default"
     slots: Annotated[int, Field(ge=1, le=256, description="1 to 256 jobs at once")] = 4
     pipelines: Annotated[Modules, Field(description="the modules that pipelines are in, with commas between them")] = (
+        "services.worker.build",
         "services.worker.rehearsal",
     )
-    workspaces: Annotated[Path, Field(description="a folder for what jobs write while they run")] = (
-        Path(tempfile.gettempdir()) / "headgate-workspaces"
+    providers: Annotated[Names, Field(description="providers it may call, in order, with commas between them")] = ()
+    # These two are read by the pipeline `build`, in the process of an attempt; here they are checked at start.
+    index: Annotated[str, Field(pattern=r"^(https?://\S+)?$", description="an http(s) address, or empty for none")] = (
+        "https://pypi.org/simple"
     )
+    wheels: Annotated[
+        AbsolutePath | None, Field(description="the whole path of a folder of wheels, or leave it out")
+    ] = None
+    workspaces: Annotated[AbsolutePath, Field(description="the path from / to a folder for what jobs write")] = (
+        Path(tempfile.gettempdir()).absolute() / f"headgate-workspaces-{os.getuid()}"
+    )
+    sandbox: Annotated[Literal["auto", "bubblewrap", "plain"], Field(description="auto, bubblewrap or plain")] = "auto"
+    sandbox_uids: Annotated[str, Field(description="the users that commands run as where the worker is root")] = (
+        "58000-58255"
+    )
+    sandbox_cgroup: Annotated[Path | None, Field(description="a folder of cgroup v2 that is delegated to us")] = None
     # Ten seconds are what a process commonly gets before it is killed: the grace, the end, and some for the rest.
     drain_grace_s: Annotated[float, Field(ge=0, le=86_400, description="seconds to finish when told to stop")] = 6.0
     end_grace_s: Annotated[float, Field(ge=0, le=60, description="seconds from SIGTERM to SIGKILL for a stage")] = 1.0
-    max_log_lines: Annotated[int, Field(ge=1, description="lines of one attempt's log, 1 or more")] = 100_000
-    max_result_bytes: Annotated[int, Field(ge=1024, description="bytes of a packed result, 1024 or more")] = 256 * MIB

@@ -5,24 +5,32 @@
                           ◄──────granted──────┘   (or learned by asking again, as a grant may be lost)
     process ◄──granted────┘
 
-Owns what slots are called outside: an attempt can only name providers and groups of its own project, and its leases
-bear its own name. Nothing is held while it waits. What is held is named in every heartbeat, which extends it.
+Owns what slots are called outside: an attempt can only name providers, groups of its own project and the stage that
+runs, and its leases bear its own name. Nothing is held while it waits. What is held is named in every heartbeat, which
+extends it.
+
+    process ──shut──► here ──ShutProvider──► scheduler        a provider had enough: nobody is let through meanwhile
+                       └─ slot given up, and whoever asks again waits; where that takes too long, the attempt is told
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import random
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from headgate_contracts import Job
-from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease
+from headgate_contracts import Job, Stage
+from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, ShutProvider
+from libs.policy import Providers
 from libs.runtime.clock import Clock
-from services.worker.messages import MAX_WAIT_MS, Acquire, LeaseTold
+from services.worker.messages import MAX_WAIT_MS, Acquire, LeaseTold, Shut
 from services.worker.ports import Scheduler, Unheard
 
 AGAIN_AFTER_MS: Final = 500  # where nobody answered
+SHORTEST_PAUSE_MS: Final = 500  # a provider that says "again at once" to each call is not to be asked without end
+JITTER: Final = 0.1  # of a pause, so that not all come back in one moment
 MAX_ASKS: Final = 64  # of one attempt at once; what comes beyond is no pipeline's need, and is not answered
 
 Tell = Callable[[LeaseTold], Awaitable[None]]
@@ -42,8 +50,20 @@ class _Ask:
 class StageSlots:
     """Those of one attempt."""
 
-    def __init__(self, job: Job, *, scheduler: Scheduler, clock: Clock, again_ms: int, tell: Tell) -> None:
+    def __init__(
+        self,
+        job: Job,
+        *,
+        scheduler: Scheduler,
+        clock: Clock,
+        again_ms: int,
+        tell: Tell,
+        providers: Providers,
+        pauses: Callable[[str], None],
+    ) -> None:
         self._job = job
+        self._providers = providers
+        self._pauses = pauses  # a provider for longer than a job is to wait with all that it holds
         self._holder = f"{job.id}:{job.attempt}"
         self._scheduler = scheduler
         self._clock = clock
@@ -51,6 +71,7 @@ class StageSlots:
         self._tell = tell
         self._asks: dict[str, _Ask] = {}
         self._telling: set[asyncio.Task[None]] = set()
+        self._shutting: set[asyncio.Task[None]] = set()
 
     @property
     def named(self) -> tuple[NamedLease, ...]:
@@ -58,11 +79,11 @@ class StageSlots:
         held = ((lease, ask) for lease, ask in self._asks.items() if ask.held)
         return tuple(NamedLease(lease=lease, holder=self._holder, groups=ask.groups) for lease, ask in held)
 
-    def ask(self, wanted: Acquire) -> None:
+    def ask(self, wanted: Acquire, stage: Stage) -> None:
         """Ask for slots. The process is told when it is decided."""
         lease = self._lease(wanted.lease)
         if lease not in self._asks and len(self._asks) < MAX_ASKS:
-            ask = self._asks[lease] = _Ask(wanted, self._groups(wanted), asyncio.Event())
+            ask = self._asks[lease] = _Ask(wanted, self._groups(wanted, stage), asyncio.Event())
             ask.task = asyncio.create_task(self._settle(lease, ask), name=f"lease {lease}")
 
     def give_up(self, number: int) -> None:
@@ -71,9 +92,17 @@ class StageSlots:
         ask = self._asks.pop(lease, None)
         if ask is not None:
             _cancel(ask)
-            telling = asyncio.create_task(self._scheduler.give_up(lease), name=f"give up {lease}")
-            self._telling.add(telling)
-            telling.add_done_callback(self._telling.discard)
+            _begin(self._scheduler.give_up(lease), f"give up {lease}", self._telling)
+
+    def shut(self, told: Shut) -> None:
+        """A provider, whose slot is held by this lease, had enough. The lease goes only when all have been told, so
+        that nobody steps into the gap; whatever is asked for next waits for that too."""
+        lease = self._lease(told.lease)
+        ask = self._asks.pop(lease, None)
+        if ask is not None and ask.held and told.provider in ask.wanted.providers:
+            pause_ms = self._providers.pause_s * 1000 if told.for_ms is None else told.for_ms
+            for_ms = round(max(pause_ms, SHORTEST_PAUSE_MS) * random.uniform(1, 1 + JITTER))
+            _begin(self._shut(lease, told.provider, for_ms), f"shut {told.provider}", self._shutting)
 
     def granted(self, lease: str) -> bool:
         """A waiter's turn has come; false where it is not ours."""
@@ -94,14 +123,30 @@ class StageSlots:
         for ask in self._asks.values():
             _cancel(ask)
         self._asks.clear()
+        for shutting in self._shutting:
+            shutting.cancel()
+
+    async def _shut(self, lease: str, provider: str, for_ms: int) -> None:
+        pause = ShutProvider(provider=provider, for_ms=for_ms)
+        while isinstance(await self._scheduler.shut(pause), Unheard):
+            await self._clock.sleep_ms(AGAIN_AFTER_MS)
+        await self._scheduler.give_up(lease)
+        self._paused(provider, for_ms)
+
+    def _paused(self, provider: str, for_ms: int) -> None:
+        if for_ms > self._providers.give_back_after_s * 1000:
+            self._pauses(provider)
 
     async def _settle(self, lease: str, ask: _Ask) -> None:
         """Ask until there is an answer that counts, or until the time to wait is over."""
+        if self._shutting:
+            await asyncio.wait(tuple(self._shutting))
         wait_ms = MAX_WAIT_MS if ask.wanted.wait_ms is None else ask.wanted.wait_ms
         give_up_at_ms = self._clock.monotonic_ms() + wait_ms
         while True:
             left_ms = give_up_at_ms - self._clock.monotonic_ms()
             answer = await self._scheduler.acquire(self._command(lease, ask, wait_ms=max(0, left_ms)))
+            self._look_at_pause(ask, answer)
             match answer:
                 case LeaseReply(state="granted"):
                     ask.held = True
@@ -117,6 +162,13 @@ class StageSlots:
                 await self._refuse(lease, ask)
                 return
             await self._turn_or(pause_ms, ask.granted)
+
+    def _look_at_pause(self, ask: _Ask, answer: LeaseReply | Unheard) -> None:
+        """Somebody else may have shut the provider. Who will not wait anyway learns it from the answer."""
+        if isinstance(answer, LeaseReply) and answer.shut_ms and answer.group and ask.wanted.wait_ms != 0:
+            kind, _, provider = answer.group.partition(":")
+            if kind == "llm":
+                self._paused(provider, answer.shut_ms)
 
     async def _refuse(self, lease: str, ask: _Ask) -> None:
         del self._asks[lease]
@@ -141,11 +193,22 @@ class StageSlots:
     def _lease(self, number: int) -> str:
         return f"{self._job.id}-{self._job.attempt}-{number}"
 
-    def _groups(self, wanted: Acquire) -> tuple[str, ...]:
+    def _groups(self, wanted: Acquire, stage: Stage) -> tuple[str, ...]:
+        """`stage:<pipeline>-<stage>:<n>` has n slots by its name: there is no number to keep, none to forget, and one
+        that its author has changed counts at once."""
+        limit, pipeline = wanted.stage_limit, self._job.submission.pipeline
+        room = () if limit is None else (f"stage:{pipeline}-{stage.value}:{limit}",)
         providers = tuple(f"llm:{name}" for name in wanted.providers)
         total = ("llm:global",) if providers else ()
         named = tuple(f"group:{self._job.project_id}:{name}" for name in wanted.groups)
-        return tuple(dict.fromkeys((*providers, *total, *named)))
+        return tuple(dict.fromkeys((*room, *providers, *total, *named)))
+
+
+def _begin(work: Coroutine[Any, Any, None], name: str, kept: set[asyncio.Task[None]]) -> None:
+    """A task of which nobody waits for the end."""
+    task = asyncio.create_task(work, name=name)
+    kept.add(task)
+    task.add_done_callback(kept.discard)
 
 
 def _cancel(ask: _Ask) -> None:

@@ -9,7 +9,9 @@ must not see: it was started with a short environment and has never opened a con
 loop, so that forking is safe.
 
 What it keeps:
-* An attempt is said to be gone when the last of its group has ended. As long as one is left nobody else has its number.
+* An attempt is said to be gone when the last of its group has ended, and nothing is left that came to us from it: what
+  loses its parent becomes our child. Keepers of commands are such; they end by themselves in a moment, and are waited
+  for. As long as one of a group is left nobody else has its number.
 * An attempt outlives neither the worker (the commands' socket closes) nor its lease: the worker says how long it has,
   and a worker that is stopped says nothing more. `CLOCK_MONOTONIC` is one clock for all processes of a machine.
 """
@@ -17,7 +19,6 @@ What it keeps:
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import os
 import selectors
@@ -33,9 +34,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from services.worker import child
 from services.worker.pipeline import Pipeline, PipelineBroken, load_pipelines
+from services.worker.sandbox import kernel
+from services.worker.sandbox.privacy import keep_private
+from services.worker.sandbox.tree import Tree, children
 
 DATAGRAM_BYTES: Final = 16 * 1024
-PR_SET_CHILD_SUBREAPER: Final = 36
+STRAY_MS: Final = 3000  # what has lost its attempt and is still there then ends by force
+LOOK_EVERY_S: Final = 0.01  # while somebody waits for the end of an attempt
 MAX_DESCRIPTORS: Final = 1024  # far more than this process ever opens
 
 
@@ -116,6 +121,7 @@ class _Spawner:
     commands: socket.socket
     pipelines: dict[str, Pipeline]
     attempts: dict[int, _Attempt] = field(default_factory=dict[int, _Attempt])
+    strays: dict[int, int] = field(default_factory=dict[int, int])  # and since when they are known
 
     def serve(self) -> None:
         """Until the worker hangs up; then no attempt is left."""
@@ -127,8 +133,7 @@ class _Spawner:
                     self._reap()
                     self._end_overdue()
         finally:
-            for pid in self.attempts:
-                _kill_group(pid, signal.SIGKILL)
+            Tree(0).kill()
 
     def _obey(self, ready: list[tuple[selectors.SelectorKey, int]], ends: socket.socket) -> bool:
         files = {key.fileobj for key, _ in ready}
@@ -154,25 +159,39 @@ class _Spawner:
                     self.attempts[pid].until_ms = command.until_ms
 
     def _spawn(self, command: Spawn, channel: socket.socket) -> None:
+        ours = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become_attempt(channel, self.pipelines)
+            _become_attempt(channel, self.pipelines, spawner=ours)
         channel.close()
         with contextlib.suppress(PermissionError, ProcessLookupError):  # the attempt does it as well, whoever is first
             os.setpgid(pid, pid)
         self.attempts[pid] = _Attempt(command.name, command.until_ms)
 
     def _reap(self) -> None:
-        """Take note of what has ended. An attempt is gone when none of its group is left."""
-        while (ended := _ended_child()) is not None:
-            pid, status = ended
+        """Take note of what has ended. An attempt is gone when nothing is left that was its own."""
+        while (buried := _ended_child()) is not None:
+            pid, status = buried
             if pid in self.attempts:
                 self.attempts[pid].code = os.waitstatus_to_exitcode(status)
-        for pid, attempt in tuple(self.attempts.items()):
-            if attempt.code is not None and not _kill_group(pid, signal.SIGKILL):
-                del self.attempts[pid]
-                with contextlib.suppress(ConnectionError):  # the worker has gone too: that is read next
-                    self.commands.send(Gone(name=attempt.name, code=attempt.code).datagram())
+        ended = {pid: attempt.code for pid, attempt in self.attempts.items() if attempt.code is not None}
+        gone = {pid: code for pid, code in ended.items() if not _kill_group(pid, signal.SIGKILL)}
+        self._end_strays(looked_for=bool(gone))
+        for pid, code in () if self.strays else gone.items():
+            name = self.attempts.pop(pid).name
+            with contextlib.suppress(ConnectionError):  # the worker has gone too: that is read next
+                self.commands.send(Gone(name=name, code=code).datagram())
+
+    def _end_strays(self, *, looked_for: bool) -> None:
+        """What came to us from attempts that have ended. Whose it was nobody can tell any more; no living one's."""
+        if looked_for or self.strays:
+            living = {pid for pid, attempt in self.attempts.items() if attempt.code is None}
+            found = [pid for pid in children() if pid not in self.attempts and _group_of(pid) not in living]
+            self.strays = {pid: self.strays.get(pid, _now_ms()) for pid in found}
+        for pid, since_ms in self.strays.items():
+            if _now_ms() - since_ms >= STRAY_MS:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def _end_overdue(self) -> None:
         for pid, attempt in self.attempts.items():
@@ -184,7 +203,7 @@ class _Spawner:
         if not self.attempts:
             return None
         next_ms = min(0 if each.code is not None else each.until_ms for each in self.attempts.values())
-        return max(0.01, (next_ms - _now_ms()) / 1000)
+        return max(LOOK_EVERY_S, (next_ms - _now_ms()) / 1000)
 
     def _named(self, name: str) -> list[int]:
         return [pid for pid, attempt in self.attempts.items() if attempt.name == name]
@@ -208,10 +227,10 @@ def _kill_group(pid: int, number: int) -> bool:
     return True
 
 
-def _adopt_orphans() -> None:
-    """What an attempt's process leaves behind becomes ours, so that we can tell when the last of it has ended."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+def _group_of(pid: int) -> int | None:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return None
 
 
 @contextlib.contextmanager
@@ -223,14 +242,20 @@ def _child_ends() -> Iterator[socket.socket]:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writable.fileno(), warn_on_full_buffer=False)
     with readable, writable:
-        yield readable
+        try:
+            yield readable
+        finally:
+            signal.set_wakeup_fd(-1)
 
 
-def _become_attempt(channel: socket.socket, pipelines: dict[str, Pipeline]) -> NoReturn:
+def _become_attempt(channel: socket.socket, pipelines: dict[str, Pipeline], *, spawner: int) -> NoReturn:
     """In the forked process: leave everything of the spawner's behind, then live the attempt."""
     code = 1
     try:
         os.setpgid(0, 0)
+        kernel.prctl(kernel.PARENT_DEATH_SIGNAL, signal.SIGKILL)  # no attempt outlives the spawner either
+        if os.getppid() != spawner:
+            os._exit(code)
         signal.set_wakeup_fd(-1)
         _keep_only(channel.fileno())
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
@@ -258,7 +283,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # the worker decides, and hangs up
     os.umask(0o077)
-    _adopt_orphans()
+    keep_private()
+    kernel.prctl(kernel.SUBREAPER, 1)
     try:
         pipelines = load_pipelines(sys.argv[2:])
     except PipelineBroken as broken:

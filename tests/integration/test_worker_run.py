@@ -18,7 +18,10 @@ from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from libs.runtime.telemetry import job_trace
 from services.worker.children import PASSED_ON, Spawner
+from services.worker.messages import Endpoint
 from services.worker.ports import Unheard
+from services.worker.sandbox.command import Level
+from services.worker.sandbox.levels import find_level
 from tests.fixtures.lives import STARTED_AT
 from tests.fixtures.workers import QUICK, Shop, a_shop
 
@@ -45,6 +48,19 @@ async def shop(spawner: Spawner, tmp_path: Path) -> AsyncIterator[Shop]:
 async def hasty(spawner: Spawner, tmp_path: Path) -> AsyncIterator[Shop]:
     """Leases of 0.6 s."""
     async with a_shop(spawner, tmp_path, policy=SHORT_LEASES) as shop:
+        yield shop
+
+
+@pytest_asyncio.fixture(scope="session")
+async def level(tmp_path_factory: pytest.TempPathFactory) -> Level:
+    return await find_level("auto", workspaces=tmp_path_factory.mktemp("workspaces"))
+
+
+@pytest_asyncio.fixture
+async def contained(spawner: Spawner, level: Level, tmp_path: Path) -> AsyncIterator[Shop]:
+    """With commands as this machine can contain them."""
+    policy = Policy.model_validate({"leases": {"job_s": 3, "heartbeat_s": 0.2}})
+    async with a_shop(spawner, tmp_path, policy=policy, level=level) as shop:
         yield shop
 
 
@@ -185,6 +201,19 @@ async def test_what_cannot_be_run_fails_and_says_why(
     assert (failed.fault, failed.summary) == (fault, said)
 
 
+async def test_an_input_of_more_brackets_than_anybody_counts_is_refused_like_any_other(shop: Shop) -> None:
+    job = await shop.dispatched("job-1", {}, pipeline="misbehaving")
+    await shop.inputs.put(input_name("job-1", job.submission.input_digest), b"[" * 60_000)
+
+    shop.hand(job)
+
+    await shop.until("job-1", "failed")
+    failed = shop.datas("job-1")[-1]
+    assert isinstance(failed, JobFailed)
+    assert failed.summary == "The job's input is not what the pipeline needs."
+    assert failed.detail == "Reading it ended with RecursionError."
+
+
 # ── told to stop ──────────────────────────────────────────────────────────────
 
 
@@ -269,6 +298,30 @@ async def test_a_drained_worker_hands_over_what_is_finished(spawner: Spawner, tm
         handed = shop.datas("job-1")[-1]
         assert isinstance(handed, JobGivenBack)
         assert (handed.reason, handed.finished_stages) == ("drained", ("scaffold", "code"))
+
+
+async def test_a_claim_that_comes_through_when_the_grace_is_over_is_handed_over_at_once(
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_shop(spawner, tmp_path, drain_grace_s=0) as shop:
+        job = await shop.dispatched("job-1", LONG)
+        append, asked, go_on = shop.log.append, asyncio.Event(), asyncio.Event()
+
+        async def slowly(*words: Any, **how: Any) -> Any:
+            asked.set()
+            await go_on.wait()
+            return await append(*words, **how)
+
+        monkeypatch.setattr(shop.log, "append", slowly)
+        shop.hand(job)
+        await asked.wait()
+
+        stopping = asyncio.create_task(shop.attempts.stop())
+        await eventually(lambda: shop.attempts._over)
+        go_on.set()
+        await stopping
+
+        assert shop.story("job-1") == "queued dispatched started given_back"
 
 
 async def test_late_in_the_grace_a_job_is_handed_over_between_two_stages(spawner: Spawner, tmp_path: Path) -> None:
@@ -440,6 +493,8 @@ async def test_a_slot_that_was_forced_free_breaks_off_what_needed_it(hasty: Shop
         ("talks_nonsense", "The stage code gave an answer that makes no sense."),
         ("never_ends_its_line", "The stage code gave an answer that makes no sense."),
         ("links_its_result", "The result cannot be read."),
+        ("cancels_itself", "The stage code cancelled itself."),
+        ("says_what_is_no_text", "named ?"),
     ],
 )
 async def test_what_a_stage_does_to_itself_fails_its_job_and_tells_no_secret(
@@ -455,6 +510,17 @@ async def test_what_a_stage_does_to_itself_fails_its_job_and_tells_no_secret(
     assert "/" not in failed.detail
 
 
+async def test_a_result_that_this_machine_cannot_keep_is_not_the_jobs_fault(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"do": "stands_in_the_way_of_its_result"}, pipeline="misbehaving"))
+
+    await shop.until("job-1", "failed")
+
+    failed = shop.datas("job-1")[-1]
+    assert isinstance(failed, JobFailed)
+    assert (failed.summary, failed.fault) == ("The result cannot be kept.", "system")
+    assert "/" not in failed.detail
+
+
 async def test_a_stage_sees_neither_credentials_nor_the_workers_files(shop: Shop) -> None:
     shop.hand(await shop.dispatched("job-1", {"do": "shows_its_environment"}, pipeline="misbehaving"))
 
@@ -463,13 +529,54 @@ async def test_a_stage_sees_neither_credentials_nor_the_workers_files(shop: Shop
     said = [line.line for line in shop.lines.lines]
     names = {line.partition("=")[0] for line in said} - {"cwd", "descriptors"}
     assert names <= {*PASSED_ON, "PYTHONPATH", "PYTHONUNBUFFERED", "HOME", "TMPDIR"}
-    home = str(shop.workspaces / "job-1-1" / "workspace")
-    assert {f"HOME={home}", f"TMPDIR={home}", f"cwd={home}"} <= set(said)
+    home = shop.workspaces / "job-1-1"
+    own, workspace = home / "own", home / "kept" / "workspace"  # commands of the job write into the latter
+    assert {f"HOME={own}", f"TMPDIR={own}", f"cwd={workspace}"} <= set(said)
     assert "hush" not in " ".join(said)
 
 
+@pytest.mark.parametrize("secret", ["sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8t", "the words that this worker was given"])
+async def test_a_secret_comes_through_neither_in_the_log_nor_in_what_the_user_reads(
+    spawner: Spawner, tmp_path: Path, secret: str
+) -> None:
+    given = {"openai": Endpoint(url="http://x", model="m", key="the words that this worker was given")}
+    async with a_shop(spawner, tmp_path, providers=given) as shop:
+        shop.hand(await shop.dispatched("job-1", {"do": "tells_all", "secret": secret}, pipeline="misbehaving"))
+
+        await shop.until("job-1", "failed")
+
+        failed, said = shop.datas("job-1")[-1], [line.line for line in shop.lines.lines]
+        assert isinstance(failed, JobFailed)
+        assert failed.summary == "refused: [masked]"
+        assert failed.detail == "token=[masked] at [path] on [address], see src/app.py:3"
+        assert said == ["calling with [masked]", "[masked]", "[masked]", "[masked]", "last line"]
+
+
+async def test_a_command_of_a_stage_says_its_lines_into_the_log_and_knows_nothing_of_ours(contained: Shop) -> None:
+    contained.hand(await contained.dispatched("job-1", {"do": "runs_a_command"}, pipeline="misbehaving"))
+
+    await contained.until("job-1", "ready")
+
+    said = [line.line for line in contained.lines.lines]
+    assert said[-1] == "3 itself True", said
+    assert "HEADGATE" not in said[0]
+
+
+async def test_the_end_of_a_job_ends_its_commands(contained: Shop) -> None:
+    contained.hand(await contained.dispatched("job-1", {"do": "runs_for_ever"}, pipeline="misbehaving"))
+    lines = contained.lines.lines
+    await eventually(lambda: len(lines) > 1, within_s=10)
+    assert any(map(_runs_for_ever, _pids()))
+
+    await contained.write("job-1", "cancel_requested")
+
+    await contained.until("job-1", "cancelled", within_s=8)
+    assert not any(map(_runs_for_ever, _pids()))
+
+
 async def test_a_long_line_and_a_long_log_are_cut_and_say_so(spawner: Spawner, tmp_path: Path) -> None:
-    async with a_shop(spawner, tmp_path, max_lines=10) as shop:
+    policy = Policy.model_validate({"runs": {"log_lines": 10}})
+    async with a_shop(spawner, tmp_path, policy=policy) as shop:
         shop.hand(await shop.dispatched("job-1", {"do": "shouts"}, pipeline="misbehaving"))
 
         await shop.until("job-1", "ready")
@@ -510,6 +617,18 @@ async def test_metrics_tell_stages_by_outcome_and_attempts_by_their_end(shop: Sh
     assert 'headgate_worker_attempts_total{event="failed",pool="default"} 1.0' in text
     assert 'headgate_worker_stage_seconds_count{outcome="finished",stage="scaffold"} 1.0' in text
     assert 'headgate_worker_stage_seconds_count{outcome="failed",stage="code"} 1.0' in text
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+
+
+def _runs_for_ever(pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return "time.sleep(600.5)" in words
 
 
 def _lives(pid: int) -> bool:

@@ -24,7 +24,7 @@ from libs.runtime.eventually import eventually
 from tests.fixtures.clients import nats_client
 from tests.fixtures.floor import QUICK, Floor, a_floor, children_of, lives, pids_of_attempts
 
-LONG_LEASES = "[leases]\njob_s = 30\nheartbeat_s = 5\n"
+LONG_LEASES = "[leases]\njob_s = 30\nheartbeat_s = 5\nleader_s = 1.5\nleader_heartbeat_s = 0.5\n"
 SHORT_LEASES = "[leases]\njob_s = 1\nheartbeat_s = 0.3\nleader_s = 1.5\nleader_heartbeat_s = 0.5\n"
 WAYS = "queued dispatched started scaffold code deps checks"
 
@@ -125,7 +125,8 @@ async def test_a_running_job_is_cancelled_within_two_seconds_though_heartbeats_t
 
 
 async def test_one_slot_of_a_provider_is_never_two(nats_url: str, redis_url: str, tmp_path: Path) -> None:
-    async with a_floor(nats_url, redis_url, tmp_path, policy="[providers.limits]\nollama = 1\n") as floor:
+    policy = f"{LONG_LEASES}[providers.limits]\nollama = 1\n"
+    async with a_floor(nats_url, redis_url, tmp_path, policy=policy) as floor:
         await floor.crowd.scheduler("a")
         await floor.worker("w1", slots=2)
         await floor.worker("w2", slots=2)

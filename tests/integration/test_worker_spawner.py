@@ -8,15 +8,18 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from headgate_contracts import Stage
+from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from services.worker.children import Child, Spawner, clean_environment
 from services.worker.errors import PipelinesNotLoaded, SpawnerDied
 from services.worker.messages import Begin, Ended, Line, RunStage
+from services.worker.sandbox.command import Bounds, Level
 from tests.fixtures.floor import children_of, lives
 
 MODULES = ["services.worker.rehearsal", "tests.fixtures.misbehaving"]
@@ -47,13 +50,27 @@ def in_ms(duration_ms: int) -> int:
     return time.monotonic_ns() // 1_000_000 + duration_ms
 
 
+def begin_of(folder: Path, job_id: str, pipeline: str, content: dict[str, Any]) -> Begin:
+    (folder / "kept" / "workspace").mkdir(parents=True, exist_ok=True)
+    return Begin(
+        job_id=job_id,
+        project_id="p",
+        pipeline=pipeline,
+        input=json.dumps(content),
+        folder=str(folder / "kept"),
+        store=str(folder / "checkpoint.tar.gz"),
+        store_bytes=1_000_000,
+        area=str(folder / "area"),
+        level=Level("plain"),
+        bounds=Bounds.of(Policy().sandbox),
+        command_s=60,
+    )
+
+
 async def begun(spawner: Spawner, folder: Path, *, do: str, until_ms: int = 0) -> Child:
     """A process whose stage `code` does this."""
     child = await spawner.spawn("job-1:1", until_ms=until_ms or in_ms(60_000))
-    begin = Begin(
-        job_id="job-1", project_id="p", pipeline="misbehaving", input=json.dumps({"do": do}), workspace=str(folder)
-    )
-    await child.tell(begin)
+    await child.tell(begin_of(folder, "job-1", "misbehaving", {"do": do}))
     await child.tell(RunStage(stage=Stage.CODE, iteration=1))
     return child
 
@@ -111,6 +128,46 @@ async def test_the_end_of_a_process_ends_what_it_started(spawner: Spawner, tmp_p
     assert not lives(started)
 
 
+async def test_what_hides_in_a_session_of_its_own_does_not_outlive_its_attempt(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    child = await begun(spawner, tmp_path, do="hides_a_daemon")
+    pids = await pids_told(child)
+
+    await child.end()
+
+    assert child.code == -signal.SIGKILL
+    assert not any(map(lives, pids))
+
+
+async def test_an_attempt_does_not_outlive_its_spawner_whatever_it_does(tmp_path: Path) -> None:
+    spawner = Spawner(MODULES, environ=os.environ)
+    await spawner.start()
+    child = await begun(spawner, tmp_path, do="is_stubborn")
+    stubborn, _ = await pids_told(child)
+    assert spawner._process is not None
+
+    os.kill(spawner._process.pid, signal.SIGKILL)
+
+    await eventually(lambda: not lives(stubborn))
+    with pytest.raises(SpawnerDied):
+        await spawner.ended()
+    await child.end()
+    await spawner.stop()
+
+
+async def test_a_spawner_that_is_told_to_stop_leaves_nothing(tmp_path: Path) -> None:
+    spawner = Spawner(MODULES, environ=os.environ)
+    await spawner.start()
+    child = await begun(spawner, tmp_path, do="hides_a_daemon")
+    pids = await pids_told(child)
+
+    await spawner.stop()
+    await child.end()
+
+    assert not any(map(lives, pids))
+
+
 async def test_a_worker_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLDER, env=clean_environment(os.environ), cwd=tmp_path
@@ -144,6 +201,40 @@ async def test_a_spawner_that_dies_is_noticed_and_whoever_waits_is_told_that_nob
     await spawner.stop()
 
 
+async def test_an_attempt_that_comes_after_the_spawners_death_ends_at_once() -> None:
+    spawner = Spawner(MODULES, environ=os.environ)
+    await spawner.start()
+    assert spawner._process is not None
+    os.kill(spawner._process.pid, signal.SIGKILL)
+    with pytest.raises(SpawnerDied):
+        await asyncio.wait_for(spawner.ended(), 5)
+
+    child = await spawner.spawn("job-1:1", until_ms=in_ms(60_000))
+
+    assert await child.hear() is None
+    await asyncio.wait_for(child.end(), 5)
+    await spawner.stop()
+
+
+async def test_a_spawner_that_hears_nothing_takes_no_heartbeat_down_and_is_as_good_as_dead() -> None:
+    spawner = Spawner(MODULES, environ=os.environ)
+    await spawner.start()
+    assert spawner._process is not None
+    child = await spawner.spawn("job-1:1", until_ms=in_ms(60_000))
+    os.kill(spawner._process.pid, signal.SIGSTOP)
+
+    for _ in range(2000):
+        child.prolong(in_ms(60_000))
+    assert child.code is None
+    ending = asyncio.create_task(child.end())
+
+    with pytest.raises(SpawnerDied):
+        await asyncio.wait_for(spawner.ended(), 5)
+    await asyncio.wait_for(ending, 5)
+    await asyncio.wait_for(spawner.stop(), 10)
+    assert spawner._process.returncode == -signal.SIGKILL
+
+
 async def test_a_spawner_that_is_stopped_has_not_died(spawner: Spawner) -> None:
     await spawner.stop()
     await spawner.stop()
@@ -163,10 +254,7 @@ async def test_fifty_attempts_at_once_each_get_their_own_answers(spawner: Spawne
         home = tmp_path / str(number)
         home.mkdir()
         child = await spawner.spawn(f"job-{number}:1", until_ms=in_ms(60_000))
-        content = json.dumps({"stages": {"code": 0}, "log_lines": 3})
-        await child.tell(
-            Begin(job_id=f"job-{number}", project_id="p", pipeline="rehearsal", input=content, workspace=str(home))
-        )
+        await child.tell(begin_of(home, f"job-{number}", "rehearsal", {"stages": {"code": 0}, "log_lines": 3}))
         await child.tell(RunStage(stage=Stage.CODE, iteration=number + 1))
         said: list[str] = []
         while isinstance(word := await child.hear(), Line):

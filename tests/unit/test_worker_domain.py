@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 
-from headgate_contracts import Job, JobEvent, Status, Writer, advance, fold
-from headgate_contracts.events import JobAwaitingConfirmation, JobData, JobDispatched, JobFailed, JobStage
+from headgate_contracts import Job, JobEvent, Status, Tier, Writer, advance, fold
+from headgate_contracts.events import JobAwaitingConfirmation, JobData, JobDispatched, JobFailed, JobGivenBack, JobStage
 from headgate_contracts.vocabulary import Fault
 from libs.policy import Policy
 from services.worker.domain import (
@@ -26,9 +26,11 @@ from services.worker.domain import (
     finish,
     give_back,
     hands_over,
+    naming,
     next_stage,
     run_budget_s,
     still_ours,
+    superseded,
     worked_s,
     worth_of,
 )
@@ -135,6 +137,15 @@ def test_failed_checks_ask_when_the_batch_is_used_up() -> None:
     assert data.expires_at == STARTED_AT + timedelta(hours=24)
 
 
+def test_the_depth_is_that_of_the_tier_that_the_user_had_at_the_start() -> None:
+    job = job_after(f"queued dispatched started {CYCLE} {CYCLE}").model_copy(update={"users_tier": Tier.BOOTSTRAPPER})
+
+    data = after_failed_checks(job, ChecksFailed("2 failed"), policy=POLICY, now=STARTED_AT, debug_id=DEBUG)
+
+    assert isinstance(data, JobAwaitingConfirmation)
+    assert (data.iterations_used, data.next_batch) == (2, 2)
+
+
 def test_the_last_batch_is_no_larger_than_what_the_hard_cap_leaves() -> None:
     policy = Policy.model_validate({"tiers": {"partner": {"cycles_per_batch": 3, "hard_cap": 4}}})
 
@@ -200,13 +211,14 @@ def test_every_event_of_a_worker_is_signed_by_it(life: list[JobEvent]) -> None:
         (Interruption.CANCELLED, "cancelled"),
         (Interruption.TIMED_OUT, "failed"),
         (Interruption.DRAINED, "given_back"),
+        (Interruption.PROVIDER, "given_back"),
         (Interruption.LOST, None),
     ],
 )
 def test_what_an_interruption_makes_of_a_job(why: Interruption, event: str | None) -> None:
     job = job_after("queued dispatched started scaffold code cancel_requested")
 
-    data = broken_off(job, why, debug_id=DEBUG)
+    data = broken_off(job, why, debug_id=DEBUG, provider="openai")
 
     assert (data and data.EVENT.value) == event
     assert data is None or written(job, data)
@@ -215,6 +227,67 @@ def test_what_an_interruption_makes_of_a_job(why: Interruption, event: str | Non
 def test_of_two_interruptions_the_one_that_leaves_less_counts() -> None:
     assert max(Interruption.DRAINED, Interruption.CANCELLED) is Interruption.CANCELLED
     assert max(Interruption.LOST, Interruption.CANCELLED) is Interruption.LOST
+    assert max(Interruption.DRAINED, Interruption.PROVIDER) is Interruption.PROVIDER
+
+
+def test_a_job_that_waits_for_a_provider_says_for_which_and_keeps_its_work() -> None:
+    job = job_after("queued dispatched started scaffold code").model_copy(update={"checkpoint": "job-1-1-1"})
+
+    data = broken_off(job, Interruption.PROVIDER, debug_id=DEBUG, provider="openai")
+
+    assert isinstance(data, JobGivenBack)
+    assert (data.reason, data.provider, data.checkpoint) == ("provider", "openai", "job-1-1-1")
+    assert data.finished_stages == ("scaffold",)
+
+
+# ── what is kept between stages ───────────────────────────────────────────────
+
+
+def test_a_job_tried_again_passes_through_what_the_other_one_finished() -> None:
+    asked = submission(retry_of="job-0", finished_stages=("scaffold", "code"), checkpoint="job-0-2-3")
+    job = job_after("queued dispatched started", submission=asked)
+
+    walked = []
+    while (data := next_stage(job)).stage != "checks":
+        walked.append((data.stage.value, data.restored, data.iteration))
+        job = written(job, data)
+
+    assert walked == [("scaffold", True, 1), ("code", True, 1), ("deps", False, 1)]
+
+
+def test_a_new_cycle_has_nothing_finished() -> None:
+    job = job_after(f"queued dispatched started {CYCLE}")
+
+    data = next_stage(job)
+
+    assert (data.stage, data.restored, data.iteration) == ("scaffold", False, 2)
+
+
+def test_a_checkpoint_is_named_by_what_hands_work_on_and_by_nothing_else() -> None:
+    job = job_after("queued dispatched started scaffold")
+
+    assert naming(next_stage(job), "job-1-1-1") == next_stage(job).model_copy(update={"checkpoint": "job-1-1-1"})
+    assert naming(give_back(job), "job-1-1-1").checkpoint == "job-1-1-1"  # type: ignore[attr-defined]
+    assert naming(cancel(job), "job-1-1-1") == cancel(job)
+    assert naming(next_stage(job), None) == next_stage(job)
+
+
+@pytest.mark.parametrize(
+    ("story", "now", "before", "gone"),
+    [
+        ("scaffold code", "job-1-1-2", "job-1-1-1", True),  # the next one stands in the log
+        ("scaffold code", "job-1-1-1", "job-1-1-1", False),  # nothing new was stored
+        ("scaffold code", "job-1-1-1", None, False),  # the first one
+        ("scaffold code", "job-1-2-1", "job-0-7-4", False),  # another job's: others may go on from it too
+        ("scaffold code", "job-1-2-1", "job-1-2-7-4", False),  # the same, of a phase that bears our name
+        (f"{CYCLE} ready", "job-1-1-3", "job-1-1-3", True),  # nobody goes on from a good end
+        ("scaffold code failed", "job-1-1-1", "job-1-1-1", False),  # a retry may
+    ],
+)
+def test_a_checkpoint_goes_when_nobody_can_need_it(story: str, now: str, before: str | None, *, gone: bool) -> None:
+    job = job_after(f"queued dispatched started {story}").model_copy(update={"checkpoint": now})
+
+    assert superseded(before, job) == (before if gone else None)
 
 
 @pytest.mark.parametrize(("draining_ms", "over"), [(0, False), (2999, False), (3000, True), (6000, True)])
@@ -230,7 +303,7 @@ def test_a_lease_is_counted_from_when_the_heartbeat_was_sent_and_never_shortened
 
     assert lease == Lease(3500)
     assert lease.kept(sent_ms=100, lease_ms=3000) == lease
-    assert lease.longer(250) == Lease(3750)
+    assert lease.longer(250, most_ms=1000) == Lease(3750, 250)
     assert (lease.ended(3499), lease.ended(3500)) == (False, True)
 
 

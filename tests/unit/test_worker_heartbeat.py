@@ -13,6 +13,8 @@ from services.worker.domain import Interruption, Lease
 from services.worker.heartbeat import Heartbeat, Watchdog
 from services.worker.ports import Unheard
 
+CUT_OFF_MS = 100_000
+
 
 @dataclass
 class Slots:
@@ -75,6 +77,9 @@ class Scheduler:
 
     async def give_up(self, lease: str) -> None: ...
 
+    async def shut(self, pause: object) -> Unheard:
+        return Unheard.NOBODY
+
 
 class Scene:
     def __init__(self, clock: ManualClock) -> None:
@@ -94,7 +99,7 @@ class Scene:
             clock=clock,
             soon=self.soon,
         )
-        self.watchdog = Watchdog(attempts, self.heartbeat, clock=clock)
+        self.watchdog = Watchdog(attempts, self.heartbeat, cut_off_ms=CUT_OFF_MS, clock=clock)
 
     async def ticks(self, duration_ms: int) -> None:
         for _ in range(duration_ms // 100):
@@ -213,6 +218,29 @@ async def test_after_an_outage_the_rest_of_the_lease_runs(scene: Scene) -> None:
     await scene.ticks(30_200)
 
     assert Interruption.LOST in scene.attempt.interrupted
+
+
+async def test_who_reaches_nobody_for_longer_than_policy_allows_has_lost_its_attempts(scene: Scene) -> None:
+    scene.scheduler.answer = Unheard.NOBODY
+    await scene.heartbeat.beat()
+
+    await scene.ticks(29_800 + CUT_OFF_MS)
+    before = list(scene.attempt.interrupted)
+    await scene.ticks(400)
+
+    assert before == []
+    assert set(scene.attempt.interrupted) == {Interruption.LOST}
+
+
+async def test_each_outage_is_counted_from_when_somebody_was_heard(scene: Scene) -> None:
+    for _ in range(3):
+        scene.scheduler.answer = Unheard.NOBODY
+        await scene.heartbeat.beat()
+        await scene.ticks(CUT_OFF_MS - 1000)
+        scene.scheduler.answer = reply(kept=["job-1:1"])
+        await scene.heartbeat.beat()
+
+    assert scene.attempt.interrupted == []
 
 
 async def test_who_was_stopped_through_the_end_of_a_lease_has_lost_it(scene: Scene) -> None:

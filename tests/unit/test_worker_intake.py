@@ -18,11 +18,19 @@ from libs.runtime.telemetry import Telemetry
 from services.worker.intake import Intake, take
 from services.worker.process import Limits
 from services.worker.run import Tools
+from services.worker.sandbox.command import Level
 from services.worker.signals import Signals
 from tests.fixtures.lives import event_id, step
 from tests.fixtures.logs import HastyClock
 
-LIMITS = Limits(workspaces=Path("/nowhere"), end_grace_s=1, max_lines=1, max_result_bytes=1)
+LIMITS = Limits(
+    workspaces=Path("/nowhere"),
+    end_grace_s=1,
+    runs=Policy().runs,
+    commands=Policy().sandbox,
+    level=Level("plain"),
+    providers={},
+)
 
 
 class Dispatch:
@@ -62,6 +70,7 @@ class Scene:
             log=MemoryLog(self.server, clock=self.clock, fate=fate, settle_within_s=1),
             inputs=nothing,
             results=nothing,
+            shelf=nothing,
             scheduler=nothing,
             spawner=nothing,
             pump=nothing,

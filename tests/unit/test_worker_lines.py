@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from headgate_contracts import Stage
 from headgate_contracts.commands import LogLine
+from libs.policy import Runs
 from libs.runtime.clock import SystemClock
 from services.worker import lines
 from services.worker.lines import JobLog, LinePump
@@ -53,8 +54,29 @@ async def pump(out: Out, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LineP
     await asyncio.wait([running])
 
 
-def log_of(pump: LinePump, *, max_lines: int = 1000) -> JobLog:
-    return JobLog(job_after("queued dispatched started"), pump, clock=SystemClock(), max_lines=max_lines)
+def log_of(pump: LinePump, *, secrets: tuple[str, ...] = (), **bounds: int) -> JobLog:
+    runs = Runs(**bounds)
+    return JobLog(job_after("queued dispatched started"), pump, clock=SystemClock(), runs=runs, secrets=secrets)
+
+
+async def test_what_looks_like_a_secret_is_masked_over_all_its_lines(pump: LinePump, out: Out) -> None:
+    log = log_of(pump, secrets=("our own key",))
+
+    for line in ("with our own key", "-----BEGIN PRIVATE KEY-----", "MIIEow", "-----END PRIVATE KEY-----", "after"):
+        log.add(Stage.CODE, line)
+    await pump.sent(within_s=1)
+
+    assert out.texts == ["with [masked]", "[masked]", "[masked]", "[masked]", "after"]
+
+
+async def test_a_log_is_cut_at_its_bytes_and_says_so(pump: LinePump, out: Out) -> None:
+    log = log_of(pump, log_bytes=25)
+
+    for _ in range(5):
+        log.add(Stage.CODE, "é" * 5)  # ten bytes
+    await pump.sent(within_s=1)
+
+    assert out.texts == ["é" * 5, "é" * 5, "… [cut: the log of an attempt has at most 25 bytes]"]
 
 
 async def test_lines_arrive_in_order(pump: LinePump, out: Out) -> None:
@@ -103,8 +125,41 @@ async def test_what_waited_through_an_outage_arrives_and_what_did_not_fit_is_cou
     assert out.texts == ["0", "1", "2", "3", "4", "… [7 lines are missing: too many came at once]", "after"]
 
 
+async def test_lines_that_are_missing_at_the_end_are_counted_there(
+    pump: LinePump, out: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MAX_WAITING", 5)
+    log = log_of(pump)
+    for number in range(12):
+        log.add(Stage.CODE, str(number))
+
+    log.close()
+    log.close()
+    await pump.sent(within_s=5)
+
+    assert out.texts == ["0", "1", "2", "3", "4", "… [7 lines are missing: too many came at once]"]
+
+
+async def test_a_log_that_is_cut_while_too_many_lines_wait_says_both(
+    pump: LinePump, out: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MAX_WAITING", 2)
+    log = log_of(pump, log_lines=4)
+    for number in range(9):
+        log.add(Stage.CODE, str(number))
+
+    log.close()
+    await pump.sent(within_s=5)
+
+    missing, cut_off = (
+        "… [2 lines are missing: too many came at once]",
+        "… [cut: the log of an attempt has at most 4 lines]",
+    )
+    assert out.texts == ["0", "1", missing, cut_off]
+
+
 async def test_a_log_has_an_end_and_says_so_once(pump: LinePump, out: Out) -> None:
-    log = log_of(pump, max_lines=3)
+    log = log_of(pump, log_lines=3)
     for number in range(9):
         log.add(Stage.CODE, str(number))
 

@@ -26,6 +26,7 @@ from services.worker.pipeline import (
     stage,
 )
 from services.worker.rehearsal import RehearsalInput, pipeline, read_input
+from services.worker.sandbox.command import Bounds, Command, Ran
 
 
 class Link:
@@ -35,6 +36,7 @@ class Link:
         self.cancelling = False
         self.lines: list[str] = []
         self.acts: list[str] = []
+        self.commands: list[Command] = []
         self.grants = grants
 
     def say(self, line: str) -> None:
@@ -49,6 +51,16 @@ class Link:
 
     def give_up(self, slots: Slots) -> None:
         self.acts.append(f"give up {slots}")
+
+    def shut(self, slots: Slots, provider: str, *, for_s: float | None) -> None:
+        self.acts.append(f"shut {provider} for {for_s}")
+
+    async def keep(self) -> None:
+        self.acts.append("keep")
+
+    async def run(self, command: Command, *, bounds: Bounds | None) -> Ran:
+        self.commands.append(command)
+        return Ran(0, "itself", "")
 
 
 def context(link: Link, workspace: Path, at: Stage = Stage.CODE, content: Any = None, iteration: int = 1) -> Context:
@@ -68,6 +80,17 @@ def test_a_pipeline_needs_each_stage_once() -> None:
 def test_a_stage_that_there_is_not_is_refused_when_it_is_written_down() -> None:
     with pytest.raises(ValueError, match="deploy"):
         stage("deploy")(pipeline.steps[0].run)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "x" * 49, "a.b", "ünter"])
+def test_a_pipeline_whose_name_cannot_be_part_of_another_is_refused(name: str) -> None:
+    with pytest.raises(PipelineBroken, match="a name is 1 to 48 of"):
+        Pipeline(name, pipeline.steps)
+
+
+def test_a_stage_for_no_job_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_concurrent of code is 0: use 1 or more"):
+        stage("code", max_concurrent=0)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +151,21 @@ async def test_a_lost_slot_breaks_the_block_off(tmp_path: Path) -> None:
     assert link.acts[-1] == "give up db"
 
 
+async def test_a_provider_that_had_enough_is_shut_and_its_slot_asked_for_again(tmp_path: Path) -> None:
+    link = Link()
+
+    async with context(link, tmp_path).provider("openai") as slot:
+        await slot.shut("openai", for_s=7)
+
+    assert link.acts == ["acquire openai", "shut openai for 7", "acquire openai", "give up openai"]
+
+
+async def test_only_a_provider_of_the_slot_can_be_shut(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no slot of gemini here, there is one of openai"):
+        async with context(Link(), tmp_path).provider("openai") as slot:
+            await slot.shut("gemini")
+
+
 async def test_a_stage_that_is_cancelled_inside_a_block_is_cancelled_and_not_merely_robbed(tmp_path: Path) -> None:
     slots = context(Link(), tmp_path).group("db")
 
@@ -143,6 +181,20 @@ async def test_a_stage_that_is_cancelled_inside_a_block_is_cancelled_and_not_mer
 
     with pytest.raises(asyncio.CancelledError):
         await needing
+
+
+# ── commands ──────────────────────────────────────────────────────────────────
+
+
+async def test_a_command_has_no_network_and_no_environment_unless_told(tmp_path: Path) -> None:
+    link = Link()
+
+    await context(link, tmp_path).run("python", tmp_path / "x.py")
+
+    command = link.commands[0]
+    assert command.argv == ("python", str(tmp_path / "x.py"))
+    assert (command.network, dict(command.environ), command.cwd) == (False, {}, ".")
+    assert command.timeout_s == 900
 
 
 # ── the rehearsal ─────────────────────────────────────────────────────────────

@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
-from headgate_contracts.commands import AcquireLease, LeaseReply
+from headgate_contracts import Stage
+from headgate_contracts.commands import AcquireLease, LeaseReply, ProviderShut, ShutProvider
+from libs.policy import Policy
 from libs.runtime.clock import ManualClock
-from services.worker.messages import Acquire, LeaseTold
+from services.worker.messages import Acquire, LeaseTold, Shut
 from services.worker.ports import Unheard
 from services.worker.slots import StageSlots
 from tests.fixtures.lives import job_after
@@ -15,10 +17,13 @@ from tests.fixtures.lives import job_after
 class Scheduler:
     """Gives the answers it was told to give, then the last one for ever."""
 
-    def __init__(self, *answers: str | Unheard) -> None:
+    def __init__(self, *answers: str | Unheard | LeaseReply) -> None:
         self.answers = list(answers)
         self.asked: list[AcquireLease] = []
         self.given_up: list[str] = []
+        self.acts: list[str] = []
+        self.shuts: list[ShutProvider] = []
+        self.away = 0
 
     async def beat(self, beat: object) -> Unheard:
         return Unheard.NOBODY
@@ -26,19 +31,41 @@ class Scheduler:
     async def acquire(self, wanted: AcquireLease) -> LeaseReply | Unheard:
         self.asked.append(wanted)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return answer if isinstance(answer, Unheard) else LeaseReply(lease=wanted.lease, state=answer)  # type: ignore[arg-type]
+        self.acts.append("acquire")
+        return LeaseReply(lease=wanted.lease, state=answer) if isinstance(answer, str) else answer  # type: ignore[arg-type]
 
     async def give_up(self, lease: str) -> None:
         self.given_up.append(lease)
+        self.acts.append("give up")
+
+    async def shut(self, pause: ShutProvider) -> ProviderShut | Unheard:
+        if self.away:
+            self.away -= 1
+            return Unheard.NOBODY
+        self.shuts.append(pause)
+        self.acts.append("shut")
+        return ProviderShut(provider=pause.provider)
 
 
 class Scene:
-    def __init__(self, clock: ManualClock, *answers: str | Unheard) -> None:
+    def __init__(self, clock: ManualClock, *answers: str | Unheard | LeaseReply) -> None:
         self.told: list[tuple[int, str]] = []
         self.clock = clock
         self.scheduler = Scheduler(*answers)
         job = job_after("queued dispatched started")
-        self.slots = StageSlots(job, scheduler=self.scheduler, clock=clock, again_ms=5000, tell=self._tell)
+        self.paused: list[str] = []
+        self.slots = StageSlots(
+            job,
+            scheduler=self.scheduler,
+            clock=clock,
+            again_ms=5000,
+            tell=self._tell,
+            providers=Policy().providers,
+            pauses=self.paused.append,
+        )
+
+    def ask(self, wanted: Acquire) -> None:
+        self.slots.ask(wanted, Stage.CODE)
 
     async def _tell(self, told: LeaseTold) -> None:
         self.told.append((told.lease, told.state))
@@ -52,7 +79,7 @@ class Scene:
 async def test_slots_bear_names_that_their_process_cannot_choose(clock: ManualClock) -> None:
     scene = Scene(clock, "granted")
 
-    scene.slots.ask(Acquire(lease=4, providers=("ollama",), groups=("db",), ttl_ms=9000))
+    scene.ask(Acquire(lease=4, providers=("ollama",), groups=("db",), ttl_ms=9000))
     await breathe()
 
     assert scene.scheduler.asked[0].lease == "job-1-1-4"
@@ -65,7 +92,7 @@ async def test_slots_bear_names_that_their_process_cannot_choose(clock: ManualCl
 async def test_nothing_is_named_as_held_while_it_waits(clock: ManualClock) -> None:
     scene = Scene(clock, "waiting")
 
-    scene.slots.ask(Acquire(lease=1, groups=("db",)))
+    scene.ask(Acquire(lease=1, groups=("db",)))
     await scene.pass_ms(1000)
 
     assert scene.slots.named == ()
@@ -74,7 +101,7 @@ async def test_nothing_is_named_as_held_while_it_waits(clock: ManualClock) -> No
 
 async def test_a_turn_that_has_come_is_taken_at_once(clock: ManualClock) -> None:
     scene = Scene(clock, "waiting", "granted")
-    scene.slots.ask(Acquire(lease=1, groups=("db",)))
+    scene.ask(Acquire(lease=1, groups=("db",)))
     await breathe()
 
     known = scene.slots.granted("job-1-1-1")
@@ -86,7 +113,7 @@ async def test_a_turn_that_has_come_is_taken_at_once(clock: ManualClock) -> None
 
 async def test_a_grant_that_was_lost_is_found_by_asking_again(clock: ManualClock) -> None:
     scene = Scene(clock, "waiting", "granted")
-    scene.slots.ask(Acquire(lease=1, groups=("db",)))
+    scene.ask(Acquire(lease=1, groups=("db",)))
 
     await scene.pass_ms(5000)
 
@@ -100,7 +127,7 @@ async def test_a_grant_for_another_is_passed_over(clock: ManualClock) -> None:
 async def test_who_will_not_wait_is_told_at_once(clock: ManualClock) -> None:
     scene = Scene(clock, "full")
 
-    scene.slots.ask(Acquire(lease=1, groups=("db",), wait_ms=0))
+    scene.ask(Acquire(lease=1, groups=("db",), wait_ms=0))
     await breathe()
 
     assert scene.scheduler.asked[0].wait_ms == 0
@@ -109,7 +136,7 @@ async def test_who_will_not_wait_is_told_at_once(clock: ManualClock) -> None:
 
 async def test_who_waits_for_a_while_is_told_when_it_is_over_and_waits_no_longer(clock: ManualClock) -> None:
     scene = Scene(clock, "waiting")
-    scene.slots.ask(Acquire(lease=1, groups=("db",), wait_ms=800))
+    scene.ask(Acquire(lease=1, groups=("db",), wait_ms=800))
 
     await scene.pass_ms(799)
     before = list(scene.told)
@@ -123,7 +150,7 @@ async def test_who_waits_for_a_while_is_told_when_it_is_over_and_waits_no_longer
 @pytest.mark.parametrize("answer", ["view_lost", "not_yours", Unheard.NOBODY, Unheard.SILENT])
 async def test_where_nobody_can_say_it_is_asked_again(clock: ManualClock, answer: str | Unheard) -> None:
     scene = Scene(clock, answer, answer, "granted")
-    scene.slots.ask(Acquire(lease=1, groups=("db",)))
+    scene.ask(Acquire(lease=1, groups=("db",)))
 
     await scene.pass_ms(500)
     await scene.pass_ms(500)
@@ -133,7 +160,7 @@ async def test_where_nobody_can_say_it_is_asked_again(clock: ManualClock, answer
 
 async def test_what_is_given_up_is_given_back_and_no_longer_named(clock: ManualClock) -> None:
     scene = Scene(clock, "granted")
-    scene.slots.ask(Acquire(lease=1, groups=("db",)))
+    scene.ask(Acquire(lease=1, groups=("db",)))
     await breathe()
 
     scene.slots.give_up(1)
@@ -145,7 +172,7 @@ async def test_what_is_given_up_is_given_back_and_no_longer_named(clock: ManualC
 
 async def test_a_lost_slot_is_told_once(clock: ManualClock) -> None:
     scene = Scene(clock, "granted")
-    scene.slots.ask(Acquire(lease=1, groups=("db",)))
+    scene.ask(Acquire(lease=1, groups=("db",)))
     await breathe()
 
     await scene.slots.lost("job-1-1-1")
@@ -159,7 +186,7 @@ async def test_a_process_cannot_ask_for_ever_more(clock: ManualClock) -> None:
     scene = Scene(clock, "waiting")
 
     for number in range(1, 1000):
-        scene.slots.ask(Acquire(lease=number, groups=("db",)))
+        scene.ask(Acquire(lease=number, groups=("db",)))
     await breathe()
 
     assert len(scene.scheduler.asked) == 64
@@ -167,13 +194,126 @@ async def test_a_process_cannot_ask_for_ever_more(clock: ManualClock) -> None:
 
 async def test_after_the_attempt_nothing_is_asked_any_more(clock: ManualClock) -> None:
     scene = Scene(clock, "waiting")
-    scene.slots.ask(Acquire(lease=1, groups=("db",)))
+    scene.ask(Acquire(lease=1, groups=("db",)))
     await breathe()
 
     scene.slots.close()
     await scene.pass_ms(10_000)
 
     assert len(scene.scheduler.asked) == 1
+
+
+# ── a provider that had enough ────────────────────────────────────────────────
+
+
+async def test_all_are_told_of_a_pause_before_the_slot_goes_and_the_next_wish_waits_for_that(
+    clock: ManualClock,
+) -> None:
+    scene = Scene(clock, "granted")
+    scene.scheduler.away = 2
+    scene.ask(Acquire(lease=1, providers=("openai",)))
+    await breathe()
+
+    scene.slots.shut(Shut(lease=1, provider="openai", for_ms=20_000))
+    scene.ask(Acquire(lease=2, providers=("openai",)))
+    await scene.pass_ms(500)
+    meanwhile = list(scene.scheduler.acts)
+    await scene.pass_ms(500)
+
+    assert meanwhile == ["acquire"]
+    assert scene.scheduler.acts == ["acquire", "shut", "give up", "acquire"]
+    assert scene.scheduler.given_up == ["job-1-1-1"]
+    assert scene.told == [(1, "granted"), (2, "granted")]
+    assert scene.paused == []
+
+
+async def test_a_pause_has_some_jitter_and_is_never_shorter_than_asked(clock: ManualClock) -> None:
+    pauses = set[int]()
+    for _ in range(20):
+        scene = Scene(clock, "granted")
+        scene.ask(Acquire(lease=1, providers=("openai",)))
+        await breathe()
+        scene.slots.shut(Shut(lease=1, provider="openai", for_ms=20_000))
+        await breathe()
+        pauses.add(scene.scheduler.shuts[0].for_ms)
+
+    assert len(pauses) > 1
+    assert all(20_000 <= pause <= 22_000 for pause in pauses)
+
+
+async def test_a_provider_that_wants_to_be_asked_again_at_once_has_a_pause_all_the_same(clock: ManualClock) -> None:
+    scene = Scene(clock, "granted")
+    scene.ask(Acquire(lease=1, providers=("openai",)))
+    await breathe()
+
+    scene.slots.shut(Shut(lease=1, provider="openai", for_ms=0))
+    await breathe()
+
+    assert scene.scheduler.shuts[0].for_ms >= 500
+
+
+@pytest.mark.parametrize(("for_ms", "gives_back"), [(50_000, False), (61_000, True), (None, False)])
+async def test_for_a_long_pause_a_job_does_not_wait_with_all_its_slots(
+    clock: ManualClock, for_ms: int | None, *, gives_back: bool
+) -> None:
+    scene = Scene(clock, "granted")
+    scene.slots._providers = Policy.model_validate({"providers": {"pause_s": 30}}).providers
+    scene.ask(Acquire(lease=1, providers=("openai",)))
+    await breathe()
+
+    scene.slots.shut(Shut(lease=1, provider="openai", for_ms=for_ms))
+    await breathe()
+
+    assert scene.paused == (["openai"] if gives_back else [])
+
+
+@pytest.mark.parametrize(
+    "shut",
+    [
+        Shut(lease=2, provider="openai", for_ms=1000),  # a lease that it has not
+        Shut(lease=1, provider="gemini", for_ms=1000),  # a provider that it does not call
+    ],
+)
+async def test_only_who_holds_a_slot_of_a_provider_can_shut_it(clock: ManualClock, shut: Shut) -> None:
+    scene = Scene(clock, "granted")
+    scene.ask(Acquire(lease=1, providers=("openai",)))
+    await breathe()
+
+    scene.slots.shut(shut)
+    await breathe()
+
+    assert scene.scheduler.shuts == []
+
+
+async def test_who_is_still_waiting_for_a_slot_can_shut_nothing(clock: ManualClock) -> None:
+    scene = Scene(clock, "waiting")
+    scene.ask(Acquire(lease=1, providers=("openai",)))
+    await breathe()
+
+    scene.slots.shut(Shut(lease=1, provider="openai", for_ms=1000))
+    await breathe()
+
+    assert scene.scheduler.shuts == []
+
+
+@pytest.mark.parametrize(("shut_ms", "gives_back"), [(59_000, False), (61_000, True)])
+async def test_a_pause_that_others_began_counts_as_well(clock: ManualClock, shut_ms: int, *, gives_back: bool) -> None:
+    answer = LeaseReply(lease="job-1-1-1", state="waiting", group="llm:openai", shut_ms=shut_ms)
+    scene = Scene(clock, answer)
+
+    scene.ask(Acquire(lease=1, providers=("openai",)))
+    await breathe()
+
+    assert scene.paused == (["openai"] if gives_back else [])
+
+
+async def test_a_stage_that_allows_so_many_is_a_group_with_that_number_in_its_name(clock: ManualClock) -> None:
+    scene = Scene(clock, "granted")
+
+    scene.ask(Acquire(lease=1, stage_limit=3))
+    await breathe()
+
+    assert scene.scheduler.asked[0].groups == ("stage:build-code:3",)
 
 
 async def breathe() -> None:

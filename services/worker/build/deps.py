@@ -1,0 +1,116 @@
+"""The environment of one job: made by uv in the sandbox, from a lock where there is one, from wheels alone.
+
+Owns what uv is called with, and whose fault it is when that fails. The project's own package is not installed: its
+tests find it by a path, so no build backend is run. Where the lock is the one that every package starts with, the
+wheels that came with the worker are enough and nothing is let out. Otherwise uv resolves what the author asks for, from
+the index that the worker names. It reads no configuration of the job's, and builds no source distribution: that would
+be running a stranger's code with a network.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from uv import find_uv_bin
+
+from headgate_contracts.vocabulary import Fault
+from services.worker.pipeline import Context, StageFailed
+from services.worker.sandbox.command import Ran
+from services.worker.sandbox.remains import clear
+
+PROJECT: Final = "project"
+ENVIRONMENT: Final = "env"
+REQUIREMENTS: Final = "requirements.txt"
+PYPI: Final = "https://pypi.org/simple"
+UV_TIMEOUT_S: Final = 300.0
+CANNOT_BE_MET: Final = 1  # uv's exit code for needs that contradict each other or do not exist; 2 for all else
+# No cache: one that jobs share could be written by one and read by another, and one job needs each wheel once a cycle.
+COMMON: Final = ("--quiet", "--no-progress", "--no-config", "--no-cache", "--no-python-downloads", "--color=never")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where packages come from: a folder of wheels that came with the worker, and an index where one may be asked."""
+
+    wheels: Path | None
+    index: str | None
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], *, prefix: str = sys.prefix) -> Self:
+        """`HEADGATE_WHEELS`, a folder; not set: `wheels` beside the worker's Python, where set-up and image put it.
+        `HEADGATE_INDEX`, a URL; empty: none, so that nothing is fetched."""
+        wheels = Path(environ.get("HEADGATE_WHEELS") or Path(prefix) / "wheels")
+        return cls(wheels if wheels.is_dir() else None, environ.get("HEADGATE_INDEX", PYPI) or None)
+
+    def options(self, *, online: bool) -> tuple[str, ...]:
+        wheels = ("--find-links", str(self.wheels)) if self.wheels else ()
+        place = ("--default-index", self.index) if online and self.index else ("--offline", "--no-index")
+        return (*wheels, *place)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        parts = urlsplit(self.index or PYPI)
+        return (parts.port or (80 if parts.scheme == "http" else 443),)
+
+
+class NeedsNotMet(Exception):
+    """The packages that the author asks for cannot be installed: its `args` hold what uv says."""
+
+
+async def install(ctx: Context, sources: Sources) -> None:
+    """A fresh environment, or `NeedsNotMet`. Whatever else lies beside the project goes: the tests of an earlier cycle
+    may have left a `pyproject.toml` there, and uv would take it for the root of a workspace."""
+    for left in [path for path in ctx.workspace.iterdir() if path.name != PROJECT]:
+        clear(left)
+    await _uv(ctx, "venv", "--no-project", "--python", sys.executable, f"../{ENVIRONMENT}")
+    if (ctx.workspace / PROJECT / "uv.lock").is_file():
+        await _install_as_locked(ctx, sources, online=sources.wheels is None)
+    elif sources.index:
+        await _uv(ctx, "lock", "--no-build", "--python", sys.executable, *sources.options(online=True), sources=sources)
+        await _install_as_locked(ctx, sources, online=True)
+    else:
+        chosen = ("--requirements", "pyproject.toml", "--group", "dev")
+        await _uv(ctx, "pip", "install", *INTO, *sources.options(online=False), *chosen, sources=sources)
+
+
+INTO: Final = ("--python", f"../{ENVIRONMENT}", "--no-build")
+
+
+async def _install_as_locked(ctx: Context, sources: Sources, *, online: bool) -> None:
+    """Exactly the wheels whose hashes the lock names, from wherever they come: uv checks each hash that it is given."""
+    listed = ("--frozen", "--no-emit-project", "--all-groups", "--no-header", "--no-annotate")
+    await _uv(ctx, "export", *listed, "--offline", "--output-file", f"../{REQUIREMENTS}")
+    options = (*INTO, *sources.options(online=online))
+    await _uv(ctx, "pip", "sync", *options, f"../{REQUIREMENTS}", sources=sources, online=online)
+
+
+async def _uv(ctx: Context, *words: str, sources: Sources | None = None, online: bool | None = None) -> None:
+    """One call of uv in the project. With sources it may read the wheels, and ask the index unless told otherwise."""
+    network = sources is not None and sources.index is not None and online is not False
+    ran = await ctx.run(
+        find_uv_bin(),
+        *words,
+        *COMMON,
+        cwd=PROJECT,
+        network=network,
+        ports=sources.ports if sources and network else (),
+        reads=(sources.wheels,) if sources and sources.wheels else (),
+        timeout_s=UV_TIMEOUT_S,
+    )
+    if ran.exit_code == 0:
+        return
+    ctx.log(f"uv {words[0]} failed")
+    raise _failure(ran, network=network)
+
+
+def _failure(ran: Ran, *, network: bool) -> Exception:
+    if ran.exit_code == CANNOT_BE_MET:
+        return NeedsNotMet(ran.output_tail)
+    how = f"uv ended with code {ran.exit_code}." if ran.ended_by == "itself" else f"uv was ended: {ran.ended_by}."
+    where = "The package index may be out of reach." if network else "The wheels of this worker may be incomplete."
+    return StageFailed("The environment cannot be made.", f"{how} {where}", fault=Fault.SYSTEM)

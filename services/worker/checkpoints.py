@@ -1,0 +1,94 @@
+"""A job's work between two stages: in the object store first, then named by the next event, then the one before goes.
+
+    stage ends ─► packed by its process ─► stored here as <job>-<attempt>-<n> ─► `stage` names it ─► n-1 is deleted
+                                                                                    │ given back, confirmed, tried again
+    another worker ◄─ unpacked by its process ◄─ fetched here ◄────────────────────┘
+
+Owns those names and when one of them is not needed any more. A name is never used twice, so a worker that was given up
+can put nothing in the place of what a later attempt has stored. What is stored and never named (its worker died in
+between) is found by its name and deleted with all else of the job, after its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from headgate_contracts import Job
+from libs.eventlog import LogError
+from libs.runtime.clock import Clock
+from services.worker.domain import checkpoint_name, superseded
+from services.worker.patience import insist
+from services.worker.ports import Workspaces
+
+logger = logging.getLogger(__name__)
+
+FORGOTTEN_WITHIN_S: Final = 1.0
+
+
+class Shelf:
+    """The workspaces of all attempts of a worker."""
+
+    def __init__(self, bucket: Workspaces, clock: Clock) -> None:
+        self._bucket = bucket
+        self._clock = clock
+        self._forgetting: set[asyncio.Task[None]] = set()
+
+    async def put(self, name: str, content: bytes) -> None:
+        await insist(lambda: self._bucket.put(name, content), self._clock, about=f"workspace {name}")
+
+    async def get(self, name: str) -> bytes | None:
+        return await insist(lambda: self._bucket.get(name), self._clock, about=f"workspace {name}")
+
+    def forget(self, name: str) -> None:
+        """Nobody waits for it, and where it fails it is found later."""
+        task = asyncio.create_task(self._forget(name), name=f"forget {name}")
+        self._forgetting.add(task)
+        task.add_done_callback(self._forgetting.discard)
+
+    async def stop(self) -> None:
+        """What is being deleted goes, or is left."""
+        if self._forgetting:
+            _, late = await asyncio.wait(tuple(self._forgetting), timeout=FORGOTTEN_WITHIN_S)
+            for task in late:
+                task.cancel()
+
+    async def _forget(self, name: str) -> None:
+        try:
+            await self._bucket.delete(name)
+        except LogError as away:
+            logger.info("workspace %s is left to retention: %s", name, away)
+
+
+class Checkpoints:
+    """Those of one attempt."""
+
+    def __init__(self, job: Job, shelf: Shelf) -> None:
+        self.newest: str | None = None  # stored, and in no event yet
+        self._job = job
+        self._shelf = shelf
+        self._count = 0
+
+    async def fetch(self) -> bytes | None:
+        """What the job goes on from; null where it is gone."""
+        assert self._job.checkpoint is not None
+        return await self._shelf.get(self._job.checkpoint)
+
+    async def keep(self, content: bytes) -> None:
+        """Stored when this returns."""
+        self._count += 1
+        name, before = checkpoint_name(self._job, self._count), self.newest
+        await self._shelf.put(name, content)
+        self.newest = name
+        if before is not None:
+            self._shelf.forget(before)
+
+    def written(self, job: Job, *, before: str | None) -> None:
+        """An event is in the log, and the job with it as it is now: what it does not name is not needed."""
+        if self.newest is not None and job.checkpoint != self.newest:
+            self._shelf.forget(self.newest)
+        self.newest = None
+        gone = superseded(before, job)
+        if gone is not None:
+            self._shelf.forget(gone)

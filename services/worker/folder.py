@@ -1,0 +1,72 @@
+"""What an attempt has on disk, and what of it outlives the attempt.
+
+    <folder>/workspace      what the stages write; commands of the job may write here and nowhere else
+    <folder>/failure.txt    what the last failed checks said: beside the workspace, so that no command writes it
+    <home>/own              HOME and TMPDIR of the process itself, which are thrown away
+
+The first two together are packed after each stage, without environments and caches, and unpacked where the job goes on.
+Owns what is left out. Runs in the process of the attempt, in a thread of its own: its socket is heard meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from services.worker.messages import MAX_FAILURE_CHARS, Begin, cut
+from services.worker.packing import MAX_ENTRIES, UNPACKED, pack, unpack
+
+NEVER_KEPT: Final = frozenset(
+    {".venv", "__pycache__", ".cache", ".pytest_cache", ".ruff_cache", ".mypy_cache", "node_modules"}
+)
+
+
+class Folder:
+    """One attempt's."""
+
+    def __init__(self, begin: Begin, *, not_kept: Iterable[str] = ()) -> None:
+        self.workspace = Path(begin.folder) / "workspace"
+        self._folder = Path(begin.folder)
+        self._failure = self._folder / "failure.txt"
+        self._store = Path(begin.store)
+        self.own = self._store.parent / "own"
+        self._max_bytes = begin.store_bytes
+        self._not_kept = frozenset(PurePosixPath("workspace", path) for path in not_kept)
+        self._kept: str | None = None  # the digest of what was kept last
+
+    @property
+    def failure(self) -> str:
+        with suppress(FileNotFoundError):
+            return self._failure.read_text(encoding="utf-8")
+        return ""
+
+    def failed(self, why: str) -> None:
+        """What the next cycle is to know."""
+        self._failure.write_text(cut(why, max_chars=MAX_FAILURE_CHARS), encoding="utf-8", errors="replace")
+
+    def keep(self) -> bool:
+        """Pack it into the store; false where that would be what was kept last, or nothing."""
+        if self._kept is None and not self.failure and not any(self.workspace.iterdir()):
+            return False
+        pack(self._folder, self._store, max_bytes=self._max_bytes, leave_out=self._is_left_out)
+        digest, before = _digest_of(self._store), self._kept
+        self._kept = digest
+        return digest != before
+
+    def restore(self) -> None:
+        """Begin with what is in the store."""
+        max_bytes = UNPACKED * self._max_bytes
+        unpack(self._store, self._folder, max_bytes=max_bytes, max_entries=MAX_ENTRIES)
+        self.workspace.mkdir(exist_ok=True)
+        self._kept = _digest_of(self._store)
+
+    def _is_left_out(self, path: PurePosixPath) -> bool:
+        return path.name in NEVER_KEPT or path in self._not_kept
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

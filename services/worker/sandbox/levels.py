@@ -1,0 +1,149 @@
+"""Which level is in force on this machine, found out by really running a command in it.
+
+    bubblewrap    namespaces, and a system of files of its own
+    plain         whatever else of users, namespaces, Landlock, filter and cgroup this machine allows
+
+Owns the choice: the best that works, or what was asked for or nothing. Refuses to fall back in silence: a level's line
+says what it lacks, and why it is not the better one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from services.worker.sandbox import cgroup as cgroups
+from services.worker.sandbox.bubblewrap import ROOT
+from services.worker.sandbox.command import Bounds, Command, Level
+from services.worker.sandbox.errors import CommandNotRun, SandboxError, SandboxMissing
+from services.worker.sandbox.ownership import read_range
+from services.worker.sandbox.remains import clear
+from services.worker.sandbox.running import Sandbox
+
+Wanted = Literal["auto", "bubblewrap", "plain"]
+
+RIGHTS: Final = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7}
+USERS: Final = "58000-58255"
+NOT_INSTALLED: Final = "bubblewrap is not installed: apt-get install bubblewrap, or what your system has for it"
+SAYS: Final = "contained"
+TRIAL_S: Final = 20.0
+MIB: Final = 1024 * 1024
+_TRIAL: Final = Bounds(512 * MIB, 64, 256, MIB, MIB, TRIAL_S, MIB)
+_PROBE: Final = f"import sys; sys.path.insert(0, {ROOT!r}); from services.worker.sandbox.probe import main; main()"
+
+
+async def find_level(
+    wanted: Wanted, *, uids: str = USERS, cgroup: Path | None = None, workspaces: Path | None = None
+) -> Level:
+    """The level for this worker. Raises SandboxMissing, which says what to do."""
+    if sys.platform != "linux":
+        raise SandboxMissing(wanted=wanted, why=f"{sys.platform} cannot; run the worker on Linux, also in a container.")
+    plain = await _plain(wanted, uids=uids, cgroup=cgroup)
+    why_not = ""
+    if wanted != "plain":
+        program = shutil.which("bwrap")
+        better = dataclasses.replace(plain, name="bubblewrap", bwrap=program, spaces="none")
+        why_not = await _fault(better, workspaces) if program else NOT_INSTALLED
+        if not why_not:
+            return better
+    if wanted == "bubblewrap":
+        raise SandboxMissing(
+            wanted=wanted, why=f"{why_not}. With HEADGATE_SANDBOX=auto the worker takes what there is."
+        )
+    return await _that_works(dataclasses.replace(plain, why=why_not), wanted, workspaces)
+
+
+async def _plain(wanted: Wanted, *, uids: str, cgroup: Path | None) -> Level:
+    """With all that seems to be there."""
+    found = await _probed()
+    group = await asyncio.to_thread(cgroups.find, cgroup)
+    if cgroup is not None and group is None:
+        why = f"no group can be made in HEADGATE_SANDBOX_CGROUP={cgroup}: name a folder of cgroup v2 that is delegated."
+        raise SandboxMissing(wanted=wanted, why=why)
+    try:
+        users = _users(uids)
+    except ValueError as error:
+        raise SandboxMissing(wanted=wanted, why=f"{error}.") from error
+    return Level(
+        name="plain",
+        uids=users,
+        spaces="root" if found["root"] else "user" if found["user"] else "none",
+        filter=found["filter"],
+        landlock=found["landlock"],
+        cgroup=group.folder if group else None,
+        counts=group is not None and group.counts,
+        reads=tuple(dict.fromkeys(map(os.path.realpath, (sys.prefix, sys.base_prefix)))),
+    )
+
+
+async def _that_works(plain: Level, wanted: Wanted, workspaces: Path | None) -> Level:
+    """Where namespaces can be made and still do not serve, without them."""
+    fault = await _fault(plain, workspaces)
+    if fault and plain.spaces != "none":
+        plain = dataclasses.replace(plain, spaces="none")
+        fault = await _fault(plain, workspaces)
+    if fault:
+        root = " The worker's Python must be one that other users can read; or run it as a user that is not root."
+        raise SandboxMissing(wanted=wanted, why=f"{fault}.{root if plain.uids else ''}")
+    return plain
+
+
+def _users(uids: str) -> tuple[int, int] | None:
+    """For commands of a root that can act on them. Raises ValueError with what is wrong."""
+    if os.getuid() != 0:
+        return None
+    lacking = lacking_rights(Path("/proc/self/status").read_text(encoding="utf-8"))
+    if lacking:
+        raise ValueError(f"root lacks {', '.join(lacking)} here; give it these, or run the worker as another user")
+    try:
+        return read_range(uids)
+    except ValueError as error:
+        raise ValueError(f"HEADGATE_SANDBOX_UIDS: {error}") from error
+
+
+def lacking_rights(status: str) -> list[str]:
+    """Of those that it takes to have commands run as others, to look after them and to clear up behind them."""
+    (has,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    return [f"CAP_{name}" for name, bit in RIGHTS.items() if not has >> bit & 1]
+
+
+async def _probed() -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", "-B", "-c", _PROBE, stdout=asyncio.subprocess.PIPE, env={}, cwd="/"
+    )
+    said, _ = await process.communicate()
+    return json.loads(said)
+
+
+async def _fault(level: Level, workspaces: Path | None) -> str:
+    """What goes wrong with it; empty where nothing does."""
+    folder = await asyncio.to_thread(_folder, workspaces)
+    sandbox = Sandbox(level, bounds=_TRIAL, workspace=folder / "workspace", area=folder / "area")
+    try:
+        command = Command(argv=(sys.executable, "-I", "-c", f"print({SAYS!r})"), timeout_s=TRIAL_S)
+        ran = await sandbox.run(command, on_line=lambda _: None)
+    except CommandNotRun as error:
+        return error.why
+    except (SandboxError, OSError) as error:
+        return str(error)
+    finally:
+        sandbox.close()
+        await asyncio.to_thread(clear, folder)
+    works = ran.exit_code == 0 and ran.output_tail.strip() == SAYS
+    return "" if works else f"a command that was tried ended with {ran.exit_code}: {ran.output_tail.strip()[-500:]}"
+
+
+def _folder(workspaces: Path | None) -> Path:
+    if workspaces is not None:
+        workspaces.mkdir(mode=0o711, parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="headgate-trial-", dir=workspaces))
+    folder.chmod(0o711)
+    (folder / "workspace").mkdir(mode=0o700)
+    return folder

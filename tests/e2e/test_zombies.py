@@ -1,0 +1,163 @@
+"""Workers that sleep through their leases, again and again, until two hundred attempts were given away behind their
+backs: not one of them gets a word into the log, whether it tries by itself or somebody tries for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from headgate_contracts import Event, Job, Writer
+from headgate_contracts.events import JobData
+from libs.eventlog import Conflicted
+from libs.local.service import ServiceProcess
+from libs.runtime.eventually import eventually
+from services.worker.domain import event_about, next_stage
+from tests.fixtures.floor import Floor, a_floor, lives, pids_of_attempts
+from tests.fixtures.lives import event_id
+
+ZOMBIES = 200
+WORKERS, SLOTS = 4, 10
+MOST_ROUNDS = 15
+POLICY = """
+[leases]
+job_s = 1
+heartbeat_s = 0.3
+leader_s = 1.5
+leader_heartbeat_s = 0.5
+
+[runs]
+max_lost = 30
+
+[queue]
+cap = 1000
+user_share = 1000
+"""
+
+
+@dataclass(frozen=True)
+class Zombie:
+    """An attempt as its worker saw it when it fell asleep."""
+
+    job: Job
+
+    @property
+    def name(self) -> str:
+        return f"{self.job.id}:{self.job.attempt}"
+
+
+class Night:
+    """Rounds of it: jobs run, all workers are stopped, the jobs are given away, all workers wake up."""
+
+    def __init__(self, floor: Floor, workers: list[ServiceProcess]) -> None:
+        self.floor = floor
+        self.workers = workers
+        self.refused = 0
+        self._zombies: list[Zombie] = []
+        self._numbers = count()
+
+    async def round(self) -> None:
+        await self._fill()
+        await asyncio.sleep(0.5)  # so that some stages end in their sleep, and are to be told when they wake up
+        asleep = await self._fall_asleep()
+        await asyncio.gather(*(self._given_away(zombie) for zombie in asleep))
+        left = [pid for worker in self.workers for pid in pids_of_attempts(worker) if lives(pid)]
+        self.refused += sum(await asyncio.gather(*(self._is_refused(zombie) for zombie in asleep)))
+        for worker in self.workers:
+            worker.resume()
+        await eventually(lambda: self._say_so(asleep), within_s=15)
+        assert left == []
+        self._zombies += asleep
+
+    async def judge(self) -> None:
+        """What the log holds of them."""
+        for zombie in self._zombies:
+            words = [event for event in await self._events(zombie.job.id) if event.data.attempt == zombie.job.attempt]
+            ends = next(
+                at
+                for at, event in enumerate(words)
+                if event.writer is Writer.SCHEDULER and event.data.status == "queued"
+            )
+            by_worker = [event.data.EVENT for event in words[ends + 1 :] if event.writer is Writer.WORKER]
+            assert by_worker == [], zombie.name
+
+    async def ends(self) -> bool:
+        """Whatever runs is cancelled; true once nothing is left."""
+        jobs = [await self.floor.job(name) for name in self.floor.crowd.submitted]
+        for job in jobs:
+            if job.status.is_running and job.cancel_requested_by is None:
+                await self.floor.crowd.write(job, "cancel_requested")
+        return all(job.status.is_end for job in jobs)
+
+    async def _fill(self) -> None:
+        """As many jobs as there are slots: some for ever, some that end in a moment."""
+        running = await self._running()
+        for number in range(len(running), WORKERS * SLOTS):
+            name = f"job-{next(self._numbers)}"
+            stages = {"scaffold": 0, "code": 600 if number % 2 else 1, "deps": 0.5, "checks": 0.5}
+            await self.floor.submit(name, {"stages": stages}, user=f"u-{name}")
+        await eventually(self._is_busy, within_s=20)
+
+    async def _is_busy(self) -> bool:
+        return len(await self._running()) >= WORKERS * SLOTS * 0.9
+
+    async def _running(self) -> list[Job]:
+        jobs = [await self.floor.job(name) for name in self.floor.crowd.submitted]
+        return [job for job in jobs if job.status.is_running and job.worker is not None]
+
+    async def _fall_asleep(self) -> list[Zombie]:
+        for worker in self.workers:
+            worker.pause()
+        return [Zombie(job) for job in await self._running()]
+
+    async def _given_away(self, zombie: Zombie) -> None:
+        async def is_over() -> bool:
+            job = await self.floor.job(zombie.job.id)
+            return (job.status.is_running, job.attempt) != (True, zombie.job.attempt)
+
+        await eventually(is_over, within_s=15)
+
+    async def _is_refused(self, zombie: Zombie) -> bool:
+        """What it would say next, said for it with all rights: the log refuses it by its number alone."""
+        event = event_about(
+            zombie.job, next_stage(zombie.job), event_id=event_id("zombie", zombie.job.seq), now=zombie.job.updated_at
+        )
+        return isinstance(await self.floor.crowd.log.append(event, after=zombie.job), Conflicted)
+
+    def _say_so(self, asleep: list[Zombie]) -> bool:
+        words = "".join(worker.words() for worker in self.workers)
+        return all(f"{zombie.name} is not ours any more" in words for zombie in asleep)
+
+    async def _events(self, job_id: str) -> list[Event[JobData]]:
+        records = await self.floor.crowd.log.read(job_id)
+        return [record.event for record in records if isinstance(record.event, Event)]  # type: ignore[misc]
+
+
+@pytest_asyncio.fixture
+async def floor(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
+    async with a_floor(nats_url, redis_url, tmp_path, policy=POLICY) as floor:
+        yield floor
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+async def test_two_hundred_of_two_hundred_zombies_are_refused(floor: Floor) -> None:
+    await floor.crowd.scheduler("a")
+    workers = [await floor.worker(f"w{number}", slots=SLOTS) for number in range(WORKERS)]
+    night = Night(floor, workers)
+
+    rounds = 0
+    while night.refused < ZOMBIES and rounds < MOST_ROUNDS:
+        rounds += 1
+        await night.round()
+
+    await night.judge()
+    assert night.refused == len(night._zombies) >= ZOMBIES
+    await eventually(night.ends, within_s=60, every_s=0.5)
+    await floor.no_violations()
+    print(f"{night.refused} of {len(night._zombies)} zombies refused in {rounds} rounds")  # noqa: T201 - for the report
