@@ -14,7 +14,7 @@ import asyncio
 import logging
 import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -59,6 +59,7 @@ class Principal:
     tier: Tier
     scopes: frozenset[str]
     projects: frozenset[str] | None = None
+    expires_s: float | None = field(default=None, compare=False)  # since 1970; null: nobody said
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
@@ -71,13 +72,15 @@ class _Claims(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     sub: Annotated[str, Field(min_length=1, max_length=256)]
+    exp: float
     tier: Tier
     scope: Annotated[str, Field(strict=True)] = ""
     projects: Annotated[list[str], Field(strict=True)] | None = None
 
     def principal(self) -> Principal:
         projects = None if self.projects is None else frozenset(map(foreign_token, self.projects))
-        return Principal(foreign_token(self.sub), self.tier, frozenset(self.scope.split()), projects)
+        scopes = frozenset(self.scope.split())
+        return Principal(foreign_token(self.sub), self.tier, scopes, projects, expires_s=self.exp)
 
 
 class _KeySet(BaseModel):

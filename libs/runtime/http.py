@@ -23,6 +23,7 @@ import uvicorn
 from fastapi import FastAPI, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from libs.runtime.auth import Tokens
 from libs.runtime.errors import PortTaken
@@ -130,6 +131,7 @@ class HttpServer:
     async def _serve(self, stopping: asyncio.Event) -> None:
         config = uvicorn.Config(
             self._app,
+            http=_Connection,
             lifespan="off",  # the parts of the service have a life, the application has none
             ws="none",
             log_config=None,
@@ -143,6 +145,14 @@ class HttpServer:
         )
         assert self._socket is not None
         await _Uvicorn(config, stopping).serve(sockets=[self._socket])
+
+
+class _Connection(H11Protocol):
+    """Shows a request the connection it came by, as `scope["state"]["connection"]`: ASGI has no word to cut one off."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, "connection": transport}
 
 
 class _Uvicorn(uvicorn.Server):

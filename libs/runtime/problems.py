@@ -5,14 +5,16 @@ the same `debug_id`.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 from fastapi import FastAPI, Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,8 +42,9 @@ class Problem:
     more: Mapping[str, object] = field(default_factory=dict[str, object])
     debug_id: str | None = None
 
-    def response(self) -> JSONResponse:
-        body = {
+    def body(self) -> dict[str, object]:
+        """What stands in the answer, or in the place of one of many that were asked for at once."""
+        return {
             "type": f"/problems/{self.slug}",
             "title": self.title,
             "status": self.status,
@@ -49,8 +52,10 @@ class Problem:
             "debug_id": self.debug_id or current_debug_id(),
             **self.more,
         }
+
+    def response(self) -> JSONResponse:
         waits = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
-        return JSONResponse(body, self.status, headers={**self.headers, **waits}, media_type=MEDIA_TYPE)
+        return JSONResponse(self.body(), self.status, headers={**self.headers, **waits}, media_type=MEDIA_TYPE)
 
 
 class Refused(Exception):
@@ -99,13 +104,20 @@ def problem_of_body(fault: BodyTooLarge | HalfCharacter) -> Problem:
 
 async def known_query(request: Request) -> None:
     """A dependency for routes: a parameter that the route does not know is refused, never passed over."""
-    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    known = set(_query_names(request.scope["route"].dependant))
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         wrong = [{"in": "query", "field": name, "message": "there is no such parameter"} for name in unknown]
         detail = f"{unknown[0][:LONGEST_FIELD]}: there is no such parameter"
         problem = Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": wrong})
         raise Refused(problem)
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    """Of the route, and of what it depends on."""
+    yield from (parameter.alias for parameter in dependant.query_params)
+    for each in dependant.dependencies:
+        yield from _query_names(each)
 
 
 def _breaks_contract(fault: ContractError) -> Problem:
@@ -124,8 +136,18 @@ def _http(fault: HTTPException) -> Problem:
 
 
 def _invalid(fault: RequestValidationError) -> Problem:
+    return problem_of_fields(cast("Sequence[dict[str, Any]]", fault.errors()))
+
+
+def problem_of_item(fault: ValidationError) -> Problem:
+    """For one of many in a body that was read item by item: as if it had been a body of its own."""
+    errors = cast("Sequence[dict[str, Any]]", fault.errors(include_url=False, include_input=False))
+    return problem_of_fields([{**error, "loc": ("body", *error["loc"])} for error in errors])
+
+
+def problem_of_fields(errors: Sequence[dict[str, Any]]) -> Problem:
     """Names each field and never repeats what was in it."""
-    wrong = [_wrong(error) for error in cast("Sequence[dict[str, Any]]", fault.errors())[:MOST_FIELDS]]
+    wrong = [_wrong(error) for error in errors[:MOST_FIELDS]]
     detail = "; ".join(f"{entry['field'] or entry['in']}: {entry['message']}" for entry in wrong)
     return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": wrong})
 
@@ -153,11 +175,22 @@ DEFAULTS: Final[Faults] = {
 }
 
 
+def problem_for(fault: Exception, faults: Faults) -> Problem:
+    """The answer that an exception becomes, by the table and the one that holds everywhere."""
+    table = _everywhere(faults)
+    nearest = next(kind for kind in type(fault).__mro__ if kind in table)
+    return table[nearest](fault)
+
+
 def answer_with_problems(app: FastAPI, faults: Faults) -> None:
     """Every exception that a request can end with becomes a problem: by the table, else 500."""
-    for kind, problem in {**DEFAULTS, **faults}.items():
+    for kind, problem in _everywhere(faults).items():
         app.add_exception_handler(kind, _handler(problem))
     app.add_middleware(_Unexpected)
+
+
+def _everywhere(faults: Faults) -> Faults:
+    return {**DEFAULTS, **faults}
 
 
 def _handler(problem: Fault) -> Callable[[Request, Exception], Awaitable[Response]]:

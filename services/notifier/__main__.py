@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 
-from libs.eventlog import LogUnavailable
-from libs.foundation import lay
+import httpx2
+from faststream.nats import NatsBroker
+
+from libs.eventlog import LogUnavailable, Record
+from libs.eventlog.dispatches import EventDispatches
+from libs.eventlog.history import JetStreamScans
+from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
 from libs.runtime.connect import wait_for
@@ -14,12 +20,16 @@ from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from libs.runtime.telemetry import job_trace
-from services.notifier.api import DASHBOARD, Assets, page, streams
+from services.notifier.api import DASHBOARD, Assets, Edge, page, streams
 from services.notifier.fanout import Fanout
 from services.notifier.handlers import Notifier
+from services.notifier.histories import Histories
+from services.notifier.openings import Openings
+from services.notifier.rendering import interests_in, told_of
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
-from services.notifier.subscribers import AskedPositions, subscribe
+from services.notifier.subscribers import AskedPositions, RedeemedTickets, subscribe
+from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks, secret_bytes
 
 
 async def compose(service: Service) -> None:
@@ -30,26 +40,65 @@ async def compose(service: Service) -> None:
     subscribe(broker, fanout, shard=ground.settings.shard)
     await ground.live(service, broker)
     seen = await wait_for(LOG, ground.log.mark, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
-    await service.start(Loop("follower", lambda _: fanout.follow(ground.log, after=seen.seq)))
+    hear = partial(_spread, fanout, epoch=ground.log.epoch)
+    await service.start(Loop("follower", lambda _: fanout.follow(ground.log, after=seen.seq, hear=hear)))
+    ground.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
+    edge = _edge(ground, fanout, broker)
+    for router in (streams(edge), page()):
+        ground.app.include_router(router)
+    ground.app.mount("/assets", Assets(directory=DASHBOARD / "assets"))
+    await _start_webhooks(service, ground)
+    await service.start(Loop("drain", lambda _: _close_when_draining(ground.gate.draining, edge)))
+    await service.start(ground.gate)  # last, so first to stop: it waits for the streams, which the drain ends
+
+
+def _spread(fanout: Fanout, record: Record, *, epoch: str) -> None:
+    fanout.spread(interests_in(record), lambda: told_of(record, epoch=epoch))
+
+
+def _edge(ground: Ground[NotifierSettings], fanout: Fanout, broker: NatsBroker) -> Edge:
+    shard, rules = ground.settings.shard, ground.policy.stream
     notifier = Notifier(
-        ground.log,
+        ground.log.epoch,
+        Histories(ground.log, JetStreamScans(ground.nc), ground.clock),
         fanout,
-        AskedPositions(broker, shard=ground.settings.shard),
+        AskedPositions(broker, shard=shard),
         ground.policy,
         ground.clock,
         lambda job_id: job_trace(job_id).debug_id,
         Signals(ground.telemetry, streams=lambda: fanout.connections),
     )
-    for router in (streams(notifier), page()):
-        ground.app.include_router(router)
-    ground.app.mount("/assets", Assets(directory=DASHBOARD / "assets"))
-    await service.start(Loop("drain", lambda _: _close_when_draining(ground.gate.draining, fanout)))
-    await service.start(ground.gate)  # last, so first to stop: it waits for the streams, which the drain ends
+    openings = Openings(per_user=rules.per_user, per_replica=rules.per_replica)
+    return Edge(notifier, openings)
 
 
-async def _close_when_draining(draining: asyncio.Event, fanout: Fanout) -> None:
+async def _start_webhooks(service: Service, ground: Ground[NotifierSettings]) -> None:
+    """Where policy lists hosts that may be called; nobody is otherwise."""
+    rules, secret = ground.policy.webhooks, ground.settings.webhook_secret
+    if not rules.hosts:
+        return
+    if secret is None:
+        raise SettingsWrong("HEADGATE_WEBHOOK_SECRET: is not set, and policy lists hosts in webhooks.hosts; set it")
+    dispatches = EventDispatches(
+        ground.nc,
+        name=CONSUMER,
+        events=EVENTS,
+        within_s=2 * rules.timeout_s + 5,  # from the delivery to the ack
+        max_tries=rules.tries,
+        clock=ground.clock,
+    )
+    await wait_for(LOG, dispatches.start, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
+    service.closing("the webhooks' consumer", dispatches.stop)
+    http = httpx2.AsyncClient(timeout=rules.timeout_s, follow_redirects=False, trust_env=False)
+    service.closing("the webhooks' client", http.aclose)
+    key = secret_bytes(secret.get_secret_value())
+    webhooks = Webhooks(dispatches, ground.log, http, ground.policy, ground.clock, key)
+    await service.start(Loop("webhooks", webhooks.run))
+
+
+async def _close_when_draining(draining: asyncio.Event, edge: Edge) -> None:
     await draining.wait()
-    fanout.close()
+    await edge.close()
 
 
 def main() -> int:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, cast
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import FileResponse
+from fastapi.security import HTTPAuthorizationCredentials
 from fastapi.staticfiles import StaticFiles
 
-from libs.runtime.auth import Principal, principal
+from headgate_contracts.commands import TicketRedeemed
+from libs.runtime.auth import BEARER, Principal, principal
+from libs.runtime.errors import Forbidden, Unauthorized
 from libs.runtime.problems import Problem, Refused, known_query
-from services.notifier.domain import Complete
-from services.notifier.handlers import Notifier
+from services.notifier.domain import Complete, NoJob
+from services.notifier.handlers import Notifier, Opened
+from services.notifier.openings import Openings, TooMany
+from services.notifier.ports import Tickets
+from services.notifier.sending import EventStream
 
 DASHBOARD: Final = FilePath(__file__).parent / "dashboard"
-SSE_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+READ: Final = "jobs:read"
+LAST_BYTES_S: Final = 0.5  # for what a stream is sent when this replica stops
 PAGE_HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -25,31 +36,101 @@ PAGE_HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "Server-sent events: snapshot, status, position, confirmation, log, resync, end",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
+    204: {"description": "Nothing can follow the last event that was seen"},
+}
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=100)]
 AskedEventId = Annotated[str | None, Query(alias="last_event_id", max_length=100)]
-Reader = Annotated[Principal, Depends(principal(scope="jobs:read"))]
+Ticket = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{43}$", description="from POST /v1/stream-tickets")]
 
 
-def streams(notifier: Notifier) -> APIRouter:
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What the routes share."""
+
+    notifier: Notifier
+    openings: Openings
+    open_streams: set[EventStream] = field(default_factory=set[EventStream])
+
+    def answer(self, who: Principal, stream: AbstractAsyncContextManager[Opened]) -> EventStream:
+        rules, now_s = self.notifier.policy.stream, self.notifier.clock.now_ms() / 1000
+        if who.expires_s is not None and who.expires_s <= now_s:  # of a ticket; or within the leeway of a token
+            raise Unauthorized("The token has expired")
+        return EventStream(self._opened(who, stream), taken_within_s=rules.slow_after_s, among=self.open_streams)
+
+    async def close(self) -> None:
+        """End all streams: each gets its last bytes; whoever does not take them is cut off."""
+        self.notifier.fanout.close()
+        await asyncio.sleep(LAST_BYTES_S)
+        for late in tuple(self.open_streams):
+            late.cut()
+
+    @asynccontextmanager
+    async def _opened(
+        self, who: Principal, stream: AbstractAsyncContextManager[Opened]
+    ) -> AsyncGenerator[AsyncIterator[bytes] | Response]:
+        """The stream, if there is room for one more, or what is answered in its place."""
+        with self._room(who):
+            async with stream as opened:
+                match opened:
+                    case NoJob(job_id):
+                        raise Refused(_not_found(job_id))
+                    case Complete():
+                        yield Response(status_code=204)
+                    case _:
+                        yield opened
+
+    @contextmanager
+    def _room(self, who: Principal) -> Generator[None]:
+        refusal = self.openings.open(who.user)
+        if refusal is not None:
+            raise Refused(_too_many(refusal))
+        try:
+            yield
+        finally:
+            self.openings.close(who.user)
+
+
+async def viewer(
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
+    ticket: Ticket = None,
+) -> Principal:
+    """Whoever asks: by a token, or by a ticket, as a page's own reader of streams sends no headers."""
+    if credentials is not None or ticket is None:
+        return await principal(scope=READ)(request, credentials)
+    told = await cast("Tickets", request.app.state.tickets).redeem(ticket)
+    if told is None:
+        raise Refused(_nobody_redeems())
+    found = _holder(told)
+    if found is None:
+        raise Unauthorized("The ticket is spent, expired or unknown: get another at POST /v1/stream-tickets")
+    if not found.may(READ):
+        raise Forbidden(READ)
+    return found
+
+
+Viewer = Annotated[Principal, Depends(viewer)]
+
+
+def streams(edge: Edge) -> APIRouter:
     """Everything is decided before the first byte: a stream that has begun can only be cut."""
     router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
 
-    @router.get("/jobs/{job_id}/stream", response_class=StreamingResponse)
-    async def stream(
-        job_id: JobIdPath, who: Reader, header: LastEventId = None, asked: AskedEventId = None
+    @router.get("/jobs/{job_id}/stream", response_class=Response, responses=STREAM)
+    async def of_one_job(
+        job_id: JobIdPath, who: Viewer, header: LastEventId = None, asked: AskedEventId = None
     ) -> Response:
-        history = await notifier.history(job_id)
-        mine = history is not None and history.job.user_id == who.user and who.may_use(history.job.project_id)
-        if history is None or not (mine or who.may("ops")):
-            detail = f"you have no job {job_id}"
-            raise Refused(Problem(status=404, slug="not-found", title="No such job", detail=detail))
-        last_event_id = header or asked
-        if isinstance(notifier.where(last_event_id, history), Complete):
-            return Response(status_code=204)
-        return StreamingResponse(
-            notifier.follow(job_id, last_event_id), media_type="text/event-stream", headers=SSE_HEADERS
-        )
+        return edge.answer(who, edge.notifier.of_job(job_id, header or asked, who))
+
+    @router.get("/stream", response_class=Response, responses=STREAM)
+    async def of_all_jobs(who: Viewer, header: LastEventId = None, asked: AskedEventId = None) -> Response:
+        return edge.answer(who, edge.notifier.of_user(header or asked, who))
 
     return router
 
@@ -72,3 +153,28 @@ class Assets(StaticFiles):
         response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
         response.headers.update(PAGE_HEADERS)
         return response
+
+
+def _holder(told: TicketRedeemed) -> Principal | None:
+    if told.user_id is None or told.tier is None:
+        return None
+    projects = None if told.projects is None else frozenset(told.projects)
+    expires_s = None if told.expires_at is None else told.expires_at.timestamp()
+    return Principal(told.user_id, told.tier, frozenset(told.scopes), projects, expires_s=expires_s)
+
+
+def _not_found(job_id: str) -> Problem:
+    return Problem(status=404, slug="not-found", title="No such job", detail=f"you have no job {job_id}")
+
+
+def _nobody_redeems() -> Problem:
+    detail = "nobody can look at tickets for the moment: try again, with the same ticket within its 30 seconds"
+    return Problem(status=503, slug="unavailable", title="Not now", detail=detail, retry_after_s=1)
+
+
+def _too_many(refusal: TooMany) -> Problem:
+    if refusal.of_user:
+        detail = f"you have {refusal.limit} streams open here, as many as one user may: close one, or follow /v1/stream"
+    else:
+        detail = f"this replica has {refusal.limit} streams open, as many as it takes: another one may have room"
+    return Problem(status=429, slug="too-many-streams", title="Too many streams", detail=detail, retry_after_s=5)

@@ -51,6 +51,13 @@ class Complete:
     """The client has seen everything there will ever be."""
 
 
+@dataclass(frozen=True, slots=True)
+class NoJob:
+    """There is none of this name that the asker may see."""
+
+    job_id: str
+
+
 Opening = Begin | Resume | Complete
 
 
@@ -65,6 +72,12 @@ def opening(last_event_id: str | None, *, epoch: str, job: Job, last_status_seq:
     if seen > job.seq:  # never given out: the client has it from elsewhere
         return Begin(resync=True)
     return Complete() if job.status.is_end and seen >= last_status_seq else Resume(seen)
+
+
+def last_seen(last_event_id: str | None, *, epoch: str) -> int | None:
+    """The sequence that a client of many jobs has seen last; null where it has seen nothing of this log."""
+    found = EVENT_ID.fullmatch(last_event_id or "")
+    return int(found[2]) if found is not None and found[1] == epoch else None
 
 
 def shows_status(event: object) -> bool:
@@ -110,16 +123,5 @@ def question(event: object) -> dict[str, Any] | None:
             }
         case Event(data=JobConfirmationReminder() as data):
             return {"job_id": data.job_id, "hours_left": data.hours_left}
-        case _:
-            return None
-
-
-def job_of(event: object) -> str | None:
-    """The job that a record of the log is about."""
-    match event:
-        case Event(data=JobData(job_id=job_id)):
-            return job_id
-        case UnknownEvent(job_id=job_id):
-            return job_id
         case _:
             return None

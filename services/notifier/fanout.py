@@ -4,25 +4,51 @@
     log lines ───────┼──► Fanout ──► Tap ──► connection        one bounded queue each
     positions ───────┘          └──► Tap ──► connection
 
-One follower a replica, however many connections. A connection that cannot keep up is cut off, never skipped: its client
-comes back with its last id and misses nothing. Refuses to know what a connection does with what it gets.
+One follower a replica, however many connections, and each thing is rendered once, and only if somebody listens. A
+connection that cannot keep up is cut off, never skipped: its client comes back with its last id and misses nothing.
+Refuses to know what a connection does with what it gets.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Iterator
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol
 
-from headgate_contracts.commands import LogLine, PositionChanged
 from libs.eventlog import Page, Record
-from services.notifier.domain import job_of
 
 TAP_DEPTH: Final = 1000  # a job has about ten events a cycle; log lines are what fills it
+TAP_BYTES: Final = 1024 * 1024  # so many lines may be long
 
-Item = Record | LogLine | PositionChanged
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is sent of one thing that happened. `seq` is its place in the log; null where it has none."""
+
+    frames: bytes
+    seq: int | None = None
+    ends: bool = False  # it is the last that will ever be said of its job
+
+
+@dataclass(frozen=True, slots=True)
+class OfJob:
+    """Everything about one job."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfUser:
+    """Everything about all jobs of one user, log lines aside; of one project alone where that is named."""
+
+    user_id: str
+    project_id: str | None = None
+
+
+Interest = OfJob | OfUser
 
 
 class FollowedLog(Protocol):
@@ -40,74 +66,97 @@ class Closed(Exception):
 class Tap:
     """What one connection is still to be sent."""
 
-    def __init__(self, depth: int = TAP_DEPTH) -> None:
-        self._items: deque[Item] = deque()
+    __slots__ = ("_bytes", "_depth", "_end", "_items", "_most_bytes", "_waiter")
+
+    def __init__(self, *, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES) -> None:
+        self._items: list[Told] = []
+        self._bytes = 0
         self._depth = depth
-        self._stirred = asyncio.Event()
+        self._most_bytes = most_bytes
+        self._waiter: asyncio.Future[None] | None = None
         self._end: Exception | None = None
 
-    def offer(self, item: Item) -> None:
-        if len(self._items) >= self._depth:
+    def offer(self, told: Told) -> None:
+        if self._end is not None:
+            return
+        self._bytes += len(told.frames)
+        if len(self._items) >= self._depth or self._bytes > self._most_bytes:
+            self._items = []  # none of it will be sent
             self.end(TooSlow())
         else:
-            self._items.append(item)
-            self._stirred.set()
+            self._items.append(told)
+            self._stir()
 
     def end(self, why: Exception) -> None:
         self._end = self._end or why
-        self._stirred.set()
+        self._stir()
 
-    async def take(self, *, within_s: float) -> list[Item]:
-        """All there is; nothing, if nothing came in time. Raises what ended the tap, once it is empty or too full."""
+    async def take(self, *, within_s: float) -> list[Told]:
+        """All there is; nothing, if nothing came in time. Raises what ended the tap, once it is empty."""
         if not self._items and self._end is None:
-            self._stirred.clear()
-            try:
-                async with asyncio.timeout(within_s):
-                    await self._stirred.wait()
-            except TimeoutError:
-                return []
-        if isinstance(self._end, TooSlow) or (self._end is not None and not self._items):
+            await self._stirred(within_s)
+        if self._end is not None and not self._items:
             raise self._end
-        items = list(self._items)
-        self._items.clear()
+        items, self._items, self._bytes = self._items, [], 0
         return items
+
+    async def _stirred(self, within_s: float) -> None:
+        """Or the time is over. A future and a timer: this is done for each event by each of thousands."""
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        alarm = loop.call_later(within_s, self._stir)
+        try:
+            await self._waiter
+        finally:
+            alarm.cancel()
+            self._waiter = None
+
+    def _stir(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 class Fanout:
-    """Who listens to which job."""
+    """Who listens to what."""
 
     def __init__(self) -> None:
-        self._taps: defaultdict[str, set[Tap]] = defaultdict(set)
+        self._taps: defaultdict[Interest, set[Tap]] = defaultdict(set)
         self._closed = False
-
-    @property
-    def connections(self) -> int:
-        return sum(len(taps) for taps in self._taps.values())
+        self.connections = 0
 
     @contextmanager
-    def attached(self, job_id: str) -> Iterator[Tap]:
-        """A tap that gets everything about the job from now on."""
+    def attached(self, interests: Collection[Interest]) -> Iterator[Tap]:
+        """A tap that gets everything of these interests from now on."""
         tap = Tap()
         if self._closed:
             tap.end(Closed())
-        self._taps[job_id].add(tap)
+        for interest in interests:
+            self._taps[interest].add(tap)
+        self.connections += 1
         try:
             yield tap
         finally:
-            self._taps[job_id].discard(tap)
-            if not self._taps[job_id]:
-                del self._taps[job_id]
+            self.connections -= 1
+            for interest in interests:
+                self._taps[interest].discard(tap)
+                if not self._taps[interest]:
+                    del self._taps[interest]
 
-    def spread(self, job_id: str | None, item: Item) -> None:
-        for tap in self._taps.get(job_id or "", ()):
-            tap.offer(item)
+    def spread(self, interests: Iterable[Interest], render: Callable[[], Told | None]) -> None:
+        """To everybody who is interested."""
+        listening = [tap for interest in interests for tap in self._taps.get(interest, ())]
+        told = render() if listening else None
+        if told is not None:
+            for tap in listening:
+                tap.offer(told)
 
-    async def follow(self, log: FollowedLog, *, after: int) -> None:
-        """Spread every record of the log, for ever."""
+    async def follow(self, log: FollowedLog, *, after: int, hear: Callable[[Record], None]) -> None:
+        """Hear every record of the log, for ever."""
         async with aclosing(log.follow(after=after)) as pages:
             async for page in pages:
                 for record in page.records:
-                    self.spread(job_of(record.event), record)
+                    hear(record)
+                await asyncio.sleep(0)  # pages may be there one after the other: let their readers take this one first
 
     def close(self) -> None:
         """End every connection, now and from now on."""

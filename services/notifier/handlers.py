@@ -1,29 +1,41 @@
-"""What the notifier does for one client: look at the job, and begin its stream at the right place."""
+"""What the notifier does for one client: look at what has been, and begin the stream at the right place."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from headgate_contracts import Job
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownJob
-from libs.eventlog.folding import job_in
+from libs.eventlog import Record
 from libs.forecast.shown import shown_job
 from libs.policy import Policy
+from libs.runtime.auth import Principal
 from libs.runtime.clock import Clock
-from services.notifier.domain import Begin, Complete, Resume, opening
-from services.notifier.fanout import Fanout
-from services.notifier.ports import Log, Positions
+from services.notifier.domain import Begin, Complete, EventId, NoJob, Resume, last_seen, opening, question
+from services.notifier.fanout import Fanout, OfJob, OfUser, Tap
+from services.notifier.frames import frame
+from services.notifier.histories import Histories, History
+from services.notifier.ports import Positions
+from services.notifier.rendering import told_of
 from services.notifier.signals import Signals
-from services.notifier.streaming import History, Pace, stream
+from services.notifier.streaming import Opening, Pace, stream
+
+RESYNC: Final = frame("resync", {"reason": "the id is not of this log"})
+
+Opened = AsyncIterator[bytes] | Complete | NoJob
 
 
 @dataclass(frozen=True, slots=True)
 class Notifier:
     """The use cases, with what they need."""
 
-    log: Log
+    epoch: str
+    histories: Histories
     fanout: Fanout
     positions: Positions
     policy: Policy
@@ -31,34 +43,25 @@ class Notifier:
     debug_id_of: Callable[[str], str]
     signals: Signals
 
-    async def history(self, job_id: str) -> History | None:
-        """The job as the log's leader has it; null where there is none."""
-        records = await self.log.read(job_id)
-        job = job_in(records)
-        return None if job is None else History(job, tuple(records))
+    @asynccontextmanager
+    async def of_job(self, job_id: str, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
+        """The stream of one job, if the asker may see it; another's does not exist."""
+        with self.fanout.attached([OfJob(job_id)]) as tap:
+            yield await self._opened_job(tap, job_id, last_event_id=last_event_id, who=who)
+
+    @asynccontextmanager
+    async def of_user(self, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
+        """The stream of all of one's jobs."""
+        projects = [None] if who.projects is None else sorted(who.projects)
+        with self.fanout.attached([OfUser(who.user, project) for project in projects]) as tap:
+            yield stream(tap, await self._begin_user(last_event_id, who), pace=self._pace(who), ends=False)
 
     def where(self, last_event_id: str | None, history: History) -> Begin | Resume | Complete:
-        seq = history.last_status_seq
-        return opening(last_event_id, epoch=self.log.epoch, job=history.job, last_status_seq=seq)
-
-    async def follow(self, job_id: str, last_event_id: str | None) -> AsyncIterator[bytes]:
-        """The stream. The history is read again once the tap is attached, so that nothing falls in between."""
-        with self.fanout.attached(job_id) as tap:
-            history = await self.history(job_id)
-            if history is None:
-                return
-            begin = self.where(last_event_id, history)
-            if isinstance(begin, Complete):
-                return
-            pieces = stream(tap, epoch=self.log.epoch, begin=begin, history=history, show=self.show, pace=self._pace())
-            with self.signals.first_delivery(job_id, history.records[-1]):
-                first = [await anext(pieces), await anext(pieces)]  # `retry:`, and all that there is by now
-            yield b"".join(first)
-            async for piece in pieces:
-                yield piece
+        [job], seq = history.jobs, history.last_status_seq
+        return opening(last_event_id, epoch=self.epoch, job=job, last_status_seq=seq)
 
     async def show(self, job: Job) -> ShownJob:
-        standing = await self.positions.ask(job.id)
+        standing = await self.positions.ask(job.id) if not job.status.is_end else None
         return shown_job(
             job,
             policy=self.policy,
@@ -69,5 +72,62 @@ class Notifier:
             waiting_on=standing.waiting_on if standing else (),
         )
 
-    def _pace(self) -> Pace:
-        return Pace(comment_s=self.policy.stream.comment_s, retry_ms=self.policy.stream.retry_ms)
+    async def _opened_job(self, tap: Tap, job_id: str, *, last_event_id: str | None, who: Principal) -> Opened:
+        """Apart from `of_job`, whose frame lives as long as the stream: the history is let go here."""
+        history = await self.histories.of_job(job_id)
+        if history is None or not _may_see(who, history):
+            return NoJob(job_id)
+        begin = self.where(last_event_id, history)
+        if isinstance(begin, Complete):
+            return begin
+        with self.signals.first_delivery(job_id, history.records[-1]):
+            first = await self._begin_job(begin, history)
+        return stream(tap, first, pace=self._pace(who), ends=True)
+
+    async def _begin_job(self, begin: Begin | Resume, history: History) -> Opening:
+        [job] = history.jobs
+        if isinstance(begin, Resume):
+            first = self._told([record for record in history.records if record.seq > begin.after])
+        else:
+            snapshot = frame("snapshot", await self.show(job), id=str(EventId(self.epoch, job.seq)))
+            first = (RESYNC if begin.resync else b"") + snapshot
+        return Opening(first + _open_question(history), job.seq, complete=job.status.is_end)
+
+    async def _begin_user(self, last_event_id: str | None, who: Principal) -> Opening:
+        seen = last_seen(last_event_id, epoch=self.epoch)
+        later = None if seen is None else await self.histories.of_user_after(who.user, seen)
+        if later is not None:
+            return Opening(self._told(later.seen_by(who.may_use).records), later.seq)
+        history = (await self.histories.of_user(who.user)).seen_by(who.may_use)
+        jobs = await asyncio.gather(*map(self.show, history.jobs))
+        snapshot = frame("snapshot", {"jobs": jobs}, id=str(EventId(self.epoch, history.seq)))
+        return Opening((RESYNC if last_event_id else b"") + snapshot, history.seq)
+
+    def _told(self, records: Iterable[Record]) -> bytes:
+        told = (told_of(record, epoch=self.epoch) for record in records)
+        return b"".join(each.frames for each in told if each is not None)
+
+    def _pace(self, who: Principal) -> Pace:
+        rules, expires_s = self.policy.stream, who.expires_s
+
+        def left_s() -> float:
+            return rules.comment_s if expires_s is None else expires_s - self.clock.now_ms() / 1000
+
+        return Pace(comment_s=rules.comment_s, retry_ms=rules.retry_ms, left_s=left_s)
+
+
+def _may_see(who: Principal, history: History) -> bool:
+    [job] = history.jobs
+    return (job.user_id == who.user and who.may_use(job.project_id)) or who.may("ops")
+
+
+def _open_question(history: History) -> bytes:
+    """The open question, with what was said of it since: it has no id, so nobody can say that they have seen it."""
+    [job] = history.jobs
+    if job.expires_at is None:
+        return b""
+    asked: dict[str, object] = {}
+    for record in history.records:
+        said = question(record.event) or {}
+        asked = said if "next_batch" in said else asked | said  # what was said of an earlier question is over
+    return frame("confirmation", asked)

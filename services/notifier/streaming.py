@@ -1,8 +1,8 @@
-"""One client's stream of one job: attached first, then history, then live, joined by sequence.
+"""One client's stream: attached first, then history, then live, joined by sequence.
 
       attach ──► everything from here on waits in the tap
         │
-      read the job from the log's leader ──► snapshot, or what follows the client's last id      … up to sequence S
+      read from the log's leader ──► snapshot, or what follows the client's last id             … up to sequence S
         │
       take from the tap; what is not past S was sent already                                    … S + 1 and on
 
@@ -11,122 +11,52 @@ Whatever the follower lags behind the leader, no sequence is sent twice and none
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Final
 
-from headgate_contracts import Job
-from headgate_contracts.commands import LogLine, PositionChanged
-from headgate_contracts.shown import ShownJob
-from libs.eventlog import Record
-from services.notifier.domain import (
-    Begin,
-    EventId,
-    Resume,
-    is_last,
-    question,
-    shows_status,
-    status_data,
-)
-from services.notifier.fanout import Closed, Item, Tap, TooSlow
-from services.notifier.frames import comment, frame, retry
-
-END: Final = frame("end", {})  # the stream is complete: nothing can follow
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """A job as the log's leader has it: folded, and its records."""
-
-    job: Job
-    records: tuple[Record, ...]
-
-    @property
-    def last_status_seq(self) -> int:
-        return max((record.seq for record in self.records if shows_status(record.event)), default=0)
+from services.notifier.fanout import Closed, Tap, Told, TooSlow
+from services.notifier.frames import comment, retry
+from services.notifier.rendering import END
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a silent stream says that it lives, and when a client should come back."""
+    """How often a silent stream says that it lives, when a client should come back, and for how long it may listen."""
 
     comment_s: float
     retry_ms: int
+    left_s: Callable[[], float]
 
 
-async def stream(
-    tap: Tap,
-    *,
-    epoch: str,
-    begin: Begin | Resume,
-    history: History,
-    show: Callable[[Job], Awaitable[ShownJob]],
-    pace: Pace,
-) -> AsyncIterator[bytes]:
-    """The bytes of one stream. Each piece holds all that was due."""
-    yield retry(pace.retry_ms)
-    if isinstance(begin, Begin):
-        yield await _snapshot(history, epoch=epoch, resync=begin.resync, show=show)
-    else:
-        later = [record for record in history.records if record.seq > begin.after]
-        yield b"".join(_record_frames(record, epoch=epoch) for record in later)
-    if history.job.status.is_end:
-        yield END
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a stream begins with: all up to the sequence `seen`. `complete`: nothing can follow it."""
+
+    first: bytes
+    seen: int
+    complete: bool = False
+
+
+async def stream(tap: Tap, opening: Opening, *, pace: Pace, ends: bool) -> AsyncIterator[bytes]:
+    """The bytes of one stream; each piece holds all that was due. `ends`: with the end of its job."""
+    seen, complete = opening.seen, opening.complete
+    yield retry(pace.retry_ms) + opening.first + (END if complete else b"")
+    if complete:
         return
-    async for piece in _live(tap, epoch=epoch, seen=history.job.seq, pace=pace):
-        yield piece
-
-
-async def _snapshot(history: History, *, epoch: str, resync: bool, show: Callable[[Job], Awaitable[ShownJob]]) -> bytes:
-    shown = await show(history.job)
-    first = frame("resync", {"reason": "the id is not of this log"}) if resync else b""
-    snapshot = frame("snapshot", shown, id=str(EventId(epoch, history.job.seq)))
-    return first + snapshot + b"".join(_question_frames(history))
-
-
-def _question_frames(history: History) -> list[bytes]:
-    """The open question, for a client that was not there when it was asked."""
-    if history.job.expires_at is None:
-        return []
-    asked = [question(record.event) for record in history.records]
-    return [frame("confirmation", one) for one in asked if one][-1:]
-
-
-async def _live(tap: Tap, *, epoch: str, seen: int, pace: Pace) -> AsyncIterator[bytes]:
-    while True:
+    del opening  # a snapshot is long, and streams are many and live for hours
+    while (left_s := pace.left_s()) > 0:
         try:
-            items = await tap.take(within_s=pace.comment_s)
+            items = await tap.take(within_s=min(pace.comment_s, left_s))
         except (TooSlow, Closed):
-            yield retry(pace.retry_ms)
+            break
+        fresh = [told for told in items if told.seq is None or told.seq > seen]
+        over = ends and any(told.ends for told in fresh)
+        if fresh or not items:
+            yield _joined(fresh) + (END if over else b"")
+        if over:
             return
-        if not items:
-            yield comment("still here")
-            continue
-        fresh = [item for item in items if not (isinstance(item, Record) and item.seq <= seen)]
-        piece = b"".join(_frames(item, epoch=epoch) for item in fresh)
-        if piece:
-            yield piece
-        ended = next((item for item in fresh if isinstance(item, Record) and is_last(item.event)), None)
-        if ended is not None:
-            yield END
-            return
+    yield retry(pace.retry_ms)
 
 
-def _frames(item: Item, *, epoch: str) -> bytes:
-    match item:
-        case LogLine():
-            return frame("log", {"stage": item.stage, "line": item.line, "ts": item.ts})
-        case PositionChanged():
-            return frame("position", {"queue": item.queue, "waiting_on": item.waiting_on})
-        case Record():
-            return _record_frames(item, epoch=epoch)
-
-
-def _record_frames(record: Record, *, epoch: str) -> bytes:
-    pieces: list[bytes] = []
-    if shows_status(record.event):
-        pieces.append(frame("status", status_data(record.event), id=str(EventId(epoch, record.seq))))
-    asked = question(record.event)
-    if asked is not None:
-        pieces.append(frame("confirmation", asked))
-    return b"".join(pieces)
+def _joined(fresh: list[Told]) -> bytes:
+    return b"".join(told.frames for told in fresh) or comment("still here")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from faststream.nats import NatsBroker
+from faststream.nats import NatsBroker, NatsMessage
 from pydantic import ValidationError
 
 from headgate_contracts.commands import (
@@ -14,24 +14,28 @@ from headgate_contracts.commands import (
     AskPosition,
     LogLine,
     PositionChanged,
+    RedeemTicket,
+    TicketRedeemed,
     command_subject,
 )
 from libs.foundation.live import AWAY
-from services.notifier.fanout import Fanout
+from services.notifier.fanout import Fanout, OfJob
+from services.notifier.rendering import concerned, line_told, position_told
 
 ASK_WITHIN_S: Final = 1.0  # a snapshot without a position is better than a client that waits
 
 
 def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
-    """Lines and positions go to whoever listens to their job."""
+    """Lines go to whoever listens to their job, positions also to whoever listens to its user."""
 
     @broker.subscriber(f"{LOGS_PREFIX}.*", no_reply=True)  # who sends a line waits for its stream's answer
     async def line(said: LogLine) -> None:
-        fanout.spread(said.job_id, said)
+        fanout.spread([OfJob(said.job_id)], lambda: line_told(said))
 
     @broker.subscriber(f"{LIVE_PREFIX}.{shard}.position.*.*", no_reply=True)
-    async def position(moved: PositionChanged) -> None:
-        fanout.spread(moved.job_id, moved)
+    async def position(moved: PositionChanged, message: NatsMessage) -> None:
+        user_id = message.raw_message.subject.split(".")[-2]
+        fanout.spread(concerned(moved.job_id, user_id, moved.project_id), lambda: position_told(moved))
 
 
 class AskedPositions:
@@ -45,5 +49,20 @@ class AskedPositions:
         try:
             reply = await self._broker.request(AskPosition(job_id=job_id), self._subject, timeout=ASK_WITHIN_S)
             return PositionChanged.model_validate(await reply.decode())
+        except (*AWAY, ValidationError):
+            return None
+
+
+class RedeemedTickets:
+    """Tickets, taken by any replica of the scheduler: the notifier has no rights in the store itself."""
+
+    def __init__(self, broker: NatsBroker, *, shard: str) -> None:
+        self._broker = broker
+        self._subject = command_subject(shard, "redeem")
+
+    async def redeem(self, ticket: str) -> TicketRedeemed | None:
+        try:
+            reply = await self._broker.request(RedeemTicket(ticket=ticket), self._subject, timeout=ASK_WITHIN_S)
+            return TicketRedeemed.model_validate(await reply.decode())
         except (*AWAY, ValidationError):
             return None

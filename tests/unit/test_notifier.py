@@ -1,62 +1,36 @@
-"""What a stream shows, where it begins, and that nothing is sent twice or left out."""
+"""What a stream shows, where it begins, and that nothing is sent twice or left out. Everything on the twins."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate_contracts import Job, JobEvent, advance
-from headgate_contracts.commands import LogLine
-from headgate_contracts.shown import ShownJob
-from libs.eventlog import Record
+from headgate_contracts.commands import LogLine, PositionChanged
+from headgate_contracts.shown import QueuePart
+from libs.eventlog import LogUnavailable
 from libs.forecast.shown import shown_job
 from libs.policy import Policy
-from services.notifier.domain import Begin, Complete, EventId, Opening, Resume, opening
-from services.notifier.fanout import Closed, Fanout, Tap, TooSlow
-from services.notifier.streaming import History, Pace, stream
+from services.notifier.domain import Begin, Complete, NoJob, Opening, Resume, last_seen, opening
+from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
+from services.notifier.openings import Openings, TooMany
+from tests.fixtures.hall import EPOCH, Hall, id_of, patient, user
 from tests.fixtures.lives import job_after, life_of
 
-EPOCH = "01JB00000000000000000000EP"
 OTHER = "01JB00000000000000000000ZZ"
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
-PACE = Pace(comment_s=0.001, retry_ms=2000)
 WHOLE = life_of("job-1", "queued dispatched started scaffold code deps checks ready")
+ASKS = "queued dispatched started scaffold code deps checks awaiting_confirmation"
 
 
-def logged(events: Sequence[JobEvent], *, every: int = 3) -> list[Record]:
-    """Records as they stand in a log with other jobs' between them."""
-    return [Record(n * every, T0 + timedelta(seconds=n), event) for n, event in enumerate(events, 1)]
+@pytest.fixture
+def hall() -> Hall:
+    return Hall(patient())
 
 
-def history(records: Sequence[Record]) -> History:
-    job: Job | None = None
-    for record in records:
-        job = advance(job, record.event, seq=record.seq, at=record.at)  # type: ignore[arg-type]
-    assert job is not None
-    return History(job, tuple(records))
-
-
-async def show(job: Job) -> ShownJob:
-    return shown_job(job, policy=Policy(), used_today=1, now=T0, debug_id="d")
-
-
-async def read(
-    begin: Begin | Resume, past: Sequence[Record], tap: Tap
-) -> list[tuple[str, str | None, dict[str, object]]]:
-    """Every event of a stream: its kind, its id, its data."""
-    pieces = [
-        piece
-        async for piece in stream(tap, epoch=EPOCH, begin=begin, history=history(past), show=show, pace=PACE)
-        if not piece.startswith(b": ")
-    ]
-    frames = b"".join(pieces).decode().split("\n\n")
-    fields = [dict(line.split(": ", 1) for line in text.splitlines()) for text in frames if text]
-    return [(f["event"], f.get("id"), json.loads(f["data"])) for f in fields if "event" in f]
+# ── where a stream begins ─────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -64,142 +38,289 @@ async def read(
     [
         (None, "queued", Begin()),
         ("", "queued", Begin()),
-        (f"{EPOCH}-1", "queued dispatched", Resume(1)),
+        (id_of(1), "queued dispatched", Resume(1)),
         (f"{OTHER}-1", "queued dispatched", Begin(resync=True)),
         ("not an id", "queued", Begin(resync=True)),
-        (f"{EPOCH}-999", "queued", Begin(resync=True)),
-        (f"{EPOCH}-0", "queued cancelled", Resume(0)),
-        (f"{EPOCH}-2", "queued cancelled", Complete()),
+        (id_of(999), "queued", Begin(resync=True)),
+        (id_of(0), "queued cancelled", Resume(0)),
+        (id_of(2), "queued cancelled", Complete()),
     ],
 )
-def test_where_a_stream_begins(last_event_id: str | None, story: str, expected: Opening) -> None:
-    past = history(logged(life_of("job-1", story), every=1))
+async def test_where_a_stream_begins(hall: Hall, last_event_id: str | None, story: str, expected: Opening) -> None:
+    await hall.write(*life_of("job-1", story))
+    history = await hall.notifier.histories.of_job("job-1")
+    assert history is not None
 
-    assert opening(last_event_id, epoch=EPOCH, job=past.job, last_status_seq=past.last_status_seq) == expected
-
-
-async def test_a_new_client_gets_a_snapshot_then_each_status_then_the_end() -> None:
-    records, tap = logged(WHOLE), Tap()
-    for record in records[2:]:
-        tap.offer(record)
-
-    events = await read(Begin(), records[:2], tap)
-
-    assert [kind for kind, _, _ in events] == ["snapshot", *["status"] * 5, "end"]
-    assert [data.get("status") for _, _, data in events[1:-1]] == ["scaffold", "code", "deps", "checks", "ready"]
-    assert events[0][1] == str(EventId(EPOCH, records[1].seq))
+    assert hall.notifier.where(last_event_id, history) == expected
+    assert opening(None, epoch=EPOCH, job=history.jobs[0], last_status_seq=1) == Begin()
 
 
-async def test_what_the_follower_brings_late_is_not_sent_again() -> None:
-    records, tap = logged(WHOLE), Tap()
-    for record in records:
-        tap.offer(record)
-
-    events = await read(Begin(), records[:5], tap)
-
-    assert [data.get("status") for _, _, data in events[1:-1]] == ["deps", "checks", "ready"]
+@pytest.mark.parametrize(
+    ("last_event_id", "expected"), [(None, None), ("", None), (id_of(7), 7), (f"{OTHER}-7", None), ("seven", None)]
+)
+def test_what_a_client_of_many_jobs_has_seen(last_event_id: str | None, expected: int | None) -> None:
+    assert last_seen(last_event_id, epoch=EPOCH) == expected
 
 
+# ── one job ───────────────────────────────────────────────────────────────────
+
+
+async def test_a_new_client_gets_a_snapshot_then_each_status_then_the_end(hall: Hall) -> None:
+    await hall.write(*WHOLE[:2])
+    client = hall.of_job("job-1")
+    begun = await client.heard()
+    await hall.write(*WHOLE[2:])
+    hall.tell()
+
+    later = await client.heard()
+
+    assert [(kind, id_) for kind, id_, _ in begun] == [("snapshot", id_of(2))]
+    assert [data.get("status") for _, _, data in later[:-1]] == ["scaffold", "code", "deps", "checks", "ready"]
+    assert (later[-1][0], client.over) == ("end", True)
+
+
+async def test_what_the_follower_brings_late_is_not_sent_again(hall: Hall) -> None:
+    await hall.write(*WHOLE[:5])
+    client = hall.of_job("job-1")
+    begun = await client.heard()
+    hall.tell()
+    await hall.write(*WHOLE[5:])
+    hall.tell()
+
+    later = await client.heard()
+
+    assert begun[0][1] == id_of(5)
+    assert [data.get("status") for _, _, data in later[:-1]] == ["deps", "checks", "ready"]
+
+
+@settings(deadline=None)
 @given(cut=st.integers(0, len(WHOLE)), joined=st.integers(1, len(WHOLE)), lag=st.integers(0, len(WHOLE)))
 async def test_a_client_that_comes_back_sees_each_status_once(cut: int, joined: int, lag: int) -> None:
-    cut = min(cut, joined)  # what a client has seen, the log's leader has
-    records = logged(WHOLE)
-    ids = [str(EventId(EPOCH, record.seq)) for record in records if record.seq % 3 == 0]
-    tap = Tap()
-    for record in records[min(lag, joined) :]:
-        tap.offer(record)
+    """It has seen up to `cut`, the log holds `joined` when it comes, and the follower has brought `lag` of them."""
+    hall, cut = Hall(patient()), min(cut, joined)
+    await hall.write(*WHOLE[:joined])
+    hall.tell(up_to=min(lag, joined))
+    client = hall.of_job("job-1", id_of(cut))
+    heard = await client.heard()
+    await hall.write(*WHOLE[joined:])
+    hall.tell()
+    heard += await client.heard()
 
-    seen = ids[:cut]
-    events = await read(Resume(cut * 3), records[:joined], tap)
+    every_status = [id_of(n) for n, event in enumerate(WHOLE, 1) if event.data.EVENT.value != "started"]
 
-    shown = [id_ for kind, id_, _ in events if kind == "status"]
-    every_status = [id_ for id_, event in zip(ids, WHOLE, strict=True) if event.data.EVENT.value != "started"]
-    assert [id_ for id_ in seen if id_ in every_status] + shown == every_status
-    assert events[-1][0] == "end"
+    assert [id_of(n) for n in range(1, cut + 1) if id_of(n) in every_status] + [
+        id_ for kind, id_, _ in heard if kind == "status" and id_
+    ] == every_status
+    assert [kind for kind, _, _ in heard][-1:] == ([] if cut == len(WHOLE) else ["end"])
 
 
-async def test_a_finished_job_gives_the_rest_and_the_end_without_waiting() -> None:
-    events = await read(Resume(6 * 3), logged(WHOLE), Tap())
+async def test_a_finished_job_gives_the_rest_and_the_end_without_waiting(hall: Hall) -> None:
+    await hall.write(*WHOLE)
+    client = hall.of_job("job-1", id_of(6))
 
-    assert [(kind, data.get("status")) for kind, _, data in events] == [
+    heard = await client.heard()
+
+    assert [(kind, data.get("status")) for kind, _, data in heard] == [
         ("status", "checks"),
         ("status", "ready"),
         ("end", None),
     ]
 
 
-async def test_an_open_question_is_asked_again_of_a_new_client() -> None:
-    asked = life_of("job-1", "queued dispatched started scaffold code deps checks awaiting_confirmation")
-    tap = Tap()
-    tap.end(Closed())
+async def test_an_open_question_is_asked_again_of_a_new_client_with_what_was_said_since(hall: Hall) -> None:
+    await hall.write(*life_of("job-1", f"{ASKS} confirmation_reminder"))
+    client = hall.of_job("job-1")
 
-    events = await read(Begin(), logged(asked), tap)
+    heard = await client.heard()
 
-    assert [kind for kind, _, _ in events] == ["snapshot", "confirmation"]
-    assert events[1][2]["next_batch"] == 2
-
-
-async def test_a_line_of_the_log_has_no_id() -> None:
-    tap = Tap()
-    tap.offer(LogLine(job_id="job-1", attempt=1, stage="code", line="<b>hello</b>\nworld", ts=T0))
-    tap.end(Closed())
-
-    events = await read(Resume(3), logged(WHOLE[:1]), tap)
-
-    assert [(kind, id_, data["line"]) for kind, id_, data in events] == [("log", None, "<b>hello</b>\nworld")]
+    assert [kind for kind, _, _ in heard] == ["snapshot", "confirmation"]
+    assert {"next_batch", "expires_at", "hours_left"} <= heard[1][2].keys()
 
 
-async def test_a_silent_stream_says_that_it_lives() -> None:
-    tap = Tap()
-    pieces = stream(tap, epoch=EPOCH, begin=Resume(3), history=history(logged(WHOLE[:1])), show=show, pace=PACE)
+async def test_lines_and_positions_have_no_id(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    client = hall.of_job("job-1")
+    await client.heard()
+    hall.say(LogLine(job_id="job-1", attempt=1, stage="code", line="<b>hello</b>\nworld", ts=T0))
+    part = QueuePart(position=4, position_original=4, position_message="You are #4 in queue", passed_by=0)
+    hall.move(PositionChanged(job_id="job-1", queue=part))
 
-    first = [await anext(pieces) for _ in range(3)]
+    heard = await client.heard()
 
-    assert first == [b"retry: 2000\n\n", b"", b": still here\n\n"]
+    assert [(kind, id_) for kind, id_, _ in heard] == [("log", None), ("position", None)]
+    assert heard[0][2]["line"] == "<b>hello</b>\nworld"
+    assert heard[1][2]["queue"]["position"] == 4
 
 
-async def test_a_client_that_cannot_keep_up_is_cut_off_and_told_when_to_come_back() -> None:
-    tap = Tap(depth=2)
-    for record in logged(WHOLE)[1:4]:
-        tap.offer(record)
+async def test_of_anothers_job_nothing_is_said(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
 
-    pieces = [
-        piece
-        async for piece in stream(
-            tap, epoch=EPOCH, begin=Resume(3), history=history(logged(WHOLE[:1])), show=show, pace=PACE
-        )
+    assert await hall.of_job("job-1", who=user("somebody-else")).opened() == NoJob("job-1")
+    assert await hall.of_job("job-1", who=user(projects=["another"])).opened() == NoJob("job-1")
+    assert await hall.of_job("job-2").opened() == NoJob("job-2")
+    assert len(await hall.of_job("job-1", who=user("operator", scopes="ops")).heard()) == 1
+
+
+# ── all of one's jobs ─────────────────────────────────────────────────────────
+
+
+async def test_all_of_ones_jobs_come_on_one_stream(hall: Hall) -> None:
+    await hall.write(*life_of("job-1", "queued dispatched"), *life_of("job-2", "queued"))
+    client = hall.of_user()
+    [(kind, id_, data)] = await client.heard()
+    await hall.write(*life_of("job-3", "queued cancelled"), *life_of("job-1", "queued dispatched started scaffold")[2:])
+    hall.tell()
+
+    later = await client.heard()
+
+    assert (kind, id_, [job["id"] for job in data["jobs"]]) == ("snapshot", id_of(3), ["job-2", "job-1"])
+    assert [(data["job_id"], data["status"]) for _, _, data in later] == [
+        ("job-3", "queued"),
+        ("job-3", "cancelled"),
+        ("job-1", "scaffold"),
     ]
+    assert not client.over
 
-    assert pieces == [b"retry: 2000\n\n", b"", b"retry: 2000\n\n"]
-    with pytest.raises(TooSlow):
-        await tap.take(within_s=0)
+
+async def test_two_users_never_see_each_other(hall: Hall) -> None:
+    await hall.write(*life_of("job-1", "queued"), *life_of("job-2", "queued", user_id="user-2"))
+    mine, others = hall.of_user(), hall.of_user(who=user("user-2"))
+    seen = [await mine.heard(), await others.heard()]
+    await hall.write(*life_of("job-3", "queued", user_id="user-2"))
+    hall.tell()
+
+    seen = [[*begun, *await client.heard()] for begun, client in zip(seen, (mine, others), strict=True)]
+
+    assert [[job["id"] for job in each[0][2]["jobs"]] for each in seen] == [["job-1"], ["job-2"]]
+    assert [[data["job_id"] for _, _, data in each[1:]] for each in seen] == [[], ["job-3"]]
+
+
+async def test_a_token_for_one_project_hears_of_that_project_alone(hall: Hall) -> None:
+    await hall.write(*life_of("job-1", "queued", project_id="shop"), *life_of("job-2", "queued", project_id="blog"))
+    client = hall.of_user(who=user(projects=["shop"]))
+    begun = await client.heard()
+    await hall.write(*life_of("job-3", "queued", project_id="blog"), *life_of("job-4", "queued", project_id="shop"))
+    hall.tell()
+
+    later = await client.heard()
+    again = await hall.of_user(id_of(2), who=user(projects=["shop"])).heard()
+
+    assert [job["id"] for job in begun[0][2]["jobs"]] == ["job-1"]
+    assert [data["job_id"] for _, _, data in later] == [data["job_id"] for _, _, data in again] == ["job-4"]
+
+
+@settings(deadline=None)
+@given(cut=st.integers(0, 8), joined=st.integers(0, 8), lag=st.integers(0, 8), behind=st.integers(0, 5))
+async def test_a_client_of_many_jobs_that_comes_back_misses_nothing(
+    cut: int, joined: int, lag: int, behind: int
+) -> None:
+    """Also where the copy that history is read from has not come as far as the log's leader."""
+    hall = Hall(patient())
+    events = [event for number in range(4) for event in life_of(f"job-{number}", "queued dispatched")]
+    cut = min(cut, joined)
+    await hall.write(*events[:joined])
+    hall.tell(up_to=min(lag, joined))
+    hall.scans.behind = behind
+    client = hall.of_user(id_of(cut))
+    heard = await client.heard()
+    await hall.write(*events[joined:])
+    hall.tell()
+    heard += await client.heard()
+
+    assert [id_ for _, id_, _ in heard] == [id_of(n) for n in range(cut + 1, 9)]
+
+
+async def test_a_copy_that_never_catches_up_is_no_history(hall: Hall) -> None:
+    await hall.write(*WHOLE[:3])
+    hall.scans.behind = 10_000
+
+    with pytest.raises(LogUnavailable):
+        await hall.notifier.histories.of_user_after("user-1", 0)
+
+
+# ── slow, silent, over ────────────────────────────────────────────────────────
+
+
+async def test_a_silent_stream_says_that_it_lives(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    async with hall.notifier.of_job("job-1", id_of(1), user()) as pieces:
+        assert not isinstance(pieces, Complete | NoJob)
+
+        assert [await anext(pieces) for _ in range(2)] == [b"retry: 2000\n\n", b": still here\n\n"]
+
+
+async def test_a_client_that_cannot_keep_up_is_cut_off_and_told_when_to_come_back(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    client = hall.of_job("job-1")
+    await client.heard()
+    for number in range(1001):
+        hall.say(LogLine(job_id="job-1", attempt=1, stage="code", line=f"line {number}", ts=T0))
+
+    heard = await client.heard()
+
+    assert (heard, client.over) == ([], True)
+    assert client.raw.endswith(b"retry: 2000\n\n")
+
+
+async def test_a_stream_ends_when_its_token_does(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    until_s = hall.clock.now_ms() / 1000 + 60
+    client = hall.of_job("job-1", who=user(expires_s=until_s))
+    await client.heard()
+    open_before = not client.over
+    await hall.clock.sleep_ms(61_000)
+
+    await client.heard()
+
+    assert (open_before, client.over) == (True, True)
 
 
 async def test_closing_a_replica_ends_open_streams_and_those_that_still_come() -> None:
     fanout = Fanout()
-    with fanout.attached("job-1") as before:
+    with fanout.attached([OfJob("job-1")]) as before:
         fanout.close()
-        with fanout.attached("job-1") as after:
+        with fanout.attached([OfUser("user-1")]) as after:
             for tap in (before, after):
                 with pytest.raises(Closed):
                     await tap.take(within_s=1)
     assert fanout.connections == 0
 
 
-async def test_a_record_goes_to_those_who_listen_to_its_job_alone() -> None:
-    fanout = Fanout()
-    [record, *_] = logged(WHOLE)
-    with fanout.attached("job-1") as mine, fanout.attached("job-2") as other:
-        fanout.spread("job-1", record)
-        fanout.spread(None, record)
+async def test_a_tap_that_was_too_full_says_so_even_before_it_is_empty() -> None:
+    tap = Tap(depth=2)
+    for number in range(3):
+        tap.offer(Told(b"x", number))
 
-        assert await mine.take(within_s=0) == [record]
-        assert await other.take(within_s=0) == []
+    with pytest.raises(TooSlow):
+        await tap.take(within_s=0)
+
+
+async def test_what_nobody_listens_to_is_not_rendered() -> None:
+    fanout, rendered = Fanout(), list[int]()
+
+    def render() -> Told:
+        rendered.append(1)
+        return Told(b"x")
+
+    fanout.spread([OfJob("job-1"), OfUser("user-1")], render)
+    with fanout.attached([OfJob("job-1")]) as one, fanout.attached([OfUser("user-1")]) as other:
+        fanout.spread([OfJob("job-1"), OfUser("user-1")], render)
+
+        assert [await one.take(within_s=0), await other.take(within_s=0)] == [[Told(b"x")]] * 2
+    assert len(rendered) == 1
+
+
+def test_a_user_and_a_replica_have_only_so_many_streams() -> None:
+    openings = Openings(per_user=2, per_replica=3)
+
+    answers = [openings.open(name) for name in ("ann", "ann", "ann", "bob", "cid")]
+    openings.close("ann")
+
+    assert answers == [None, None, TooMany(2, of_user=True), None, TooMany(3, of_user=False)]
+    assert openings.open("ann") is None
 
 
 def test_the_message_of_a_job_that_asks_tells_what_it_asks() -> None:
-    asked = job_after("queued dispatched started scaffold code deps checks awaiting_confirmation")
-
-    shown = shown_job(asked, policy=Policy(), used_today=1, now=T0, debug_id="d")
+    shown = shown_job(job_after(ASKS), policy=Policy(), used_today=1, now=T0, debug_id="d")
 
     assert shown.message == "1 of 3 iterations used. Continue for 3 more?"

@@ -1,0 +1,47 @@
+// Requests with the token. What the server refuses is a Refusal with its own words; 401 signs out.
+
+import { signOut, token } from "./session.js";
+
+export class Refusal extends Error {
+  constructor(status, problem) {
+    super(problem.detail ?? problem.title ?? `the server answered ${status}`);
+    this.status = status;
+    this.debugId = problem.debug_id ?? "";
+    this.errors = problem.errors ?? [];
+  }
+}
+
+export async function ask(path, { method = "GET", body, headers = {}, signal } = {}) {
+  const told = { Authorization: `Bearer ${token.value}`, ...headers };
+  if (body !== undefined) told["Content-Type"] = "application/json";
+  const response = await fetch(`/v1${path}`, {
+    method,
+    headers: told,
+    signal,
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({}));
+  if (response.status === 401) signOut(problem.detail ?? "Your token is not valid any more.");
+  throw new Refusal(response.status, problem);
+}
+
+export const get = async (path, options) => (await ask(path, options)).json();
+export const send = async (method, path, body, headers) => {
+  const response = await ask(path, { method, body, headers });
+  return response.status === 204 ? null : response.json();
+};
+
+/** A page of a list, and the way to the next one. */
+export async function page(path) {
+  const response = await ask(path);
+  const next = /<(?:\/v1)?([^>]+)>;\s*rel="next"/.exec(response.headers.get("Link") ?? "")?.[1] ?? null;
+  return { items: await response.json(), next: next?.replace(/^\/v1/, "") ?? null };
+}
+
+export async function download(path, name) {
+  const blob = await (await ask(path)).blob();
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

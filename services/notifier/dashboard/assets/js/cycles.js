@@ -1,0 +1,49 @@
+// The cycles of a job from its events: how far each stage came, from when to when. Pure.
+
+import { isRunning, STAGES } from "./state.js";
+
+/** [{number, stages: {code: {state, from, until}}, asked, granted}]; state: done, now, broken (checks that did not
+ *  pass), failed, left or ready. */
+export function cyclesOf(events, job) {
+  const cycles = [];
+  for (const event of events) {
+    const last = cycles.at(-1);
+    if (event.event === "stage") enter(cycles, event);
+    else if (last && event.event === "awaiting_confirmation")
+      ((last.asked = event.at), leave(last, event.at, "broken"));
+    else if (last && event.event === "confirmed") last.granted = event.batch;
+    else if (last && event.event === "given_back") leave(last, event.at, "left");
+    else if (last && event.event === "ready") leave(last, event.at, "ready");
+    else if (last && event.event === "failed")
+      leave(last, event.at, last.stages.checks?.state === "now" ? "broken" : "failed");
+    else if (last && event.event === "cancelled") leave(last, event.at, "left");
+  }
+  if (cycles.length && !isRunning(job)) leave(cycles.at(-1), null, "left");
+  return cycles;
+}
+
+/** A stage begins, so what was under way is over: well, or with checks that did not pass. */
+function enter(cycles, { stage, iteration, at, restored }) {
+  const before = cycles.at(-1);
+  if (before) leave(before, at, before.number < iteration ? "broken" : "done");
+  while (cycles.length < iteration) cycles.push({ number: cycles.length + 1, stages: {}, asked: null, granted: null });
+  const { stages } = cycles[iteration - 1];
+  for (const name of STAGES.slice(STAGES.indexOf(stage))) delete stages[name]; // an attempt that begins again
+  for (const name of STAGES.slice(0, STAGES.indexOf(stage)))
+    stages[name] ??= { state: "done", from: null, until: null };
+  stages[stage] = { state: "now", from: at, until: null, restored: Boolean(restored) };
+}
+
+function leave(cycle, at, state) {
+  for (const stage of Object.values(cycle.stages)) {
+    if (stage.state === "now") Object.assign(stage, { state, until: at });
+  }
+}
+
+/** How far the stages of the current cycle have come, from the status alone. */
+export function stagesOf(job) {
+  const at = STAGES.indexOf(job.status);
+  return Object.fromEntries(
+    STAGES.map((stage, n) => [stage, job.status === "ready" || n < at ? "done" : n === at ? "now" : ""]),
+  );
+}

@@ -1,0 +1,122 @@
+// What is known of one's jobs, and how each thing heard changes it. The functions below are pure; the signals hold.
+
+import { signal } from "/assets/vendor/preact.js";
+
+export const STAGES = ["scaffold", "code", "deps", "checks"];
+export const PRIORITIES = ["urgent", "high", "normal", "low", "background"];
+export const ENDS = ["ready", "failed", "cancelled"];
+export const RUNNING = ["starting", ...STAGES];
+export const hasEnded = (job) => ENDS.includes(job.status);
+export const isRunning = (job) => RUNNING.includes(job.status);
+const MOVES_KEPT = 5;
+
+export const jobs = signal(new Map()); // id → job, newest first
+export const usage = signal(null);
+
+/** The jobs with this one in it: in its place, or in front where it is new. */
+export function withJob(known, job) {
+  if (known.has(job.id)) return new Map(known).set(job.id, job);
+  return new Map(
+    [[job.id, job], ...known].sort(([, one], [, other]) => other.created_at.localeCompare(one.created_at)),
+  );
+}
+
+/** What was fetched, unless more was heard meanwhile; what only this page knows of the job stays. */
+export function newer(known, fetched) {
+  if (!known) return { question: null, moves: [], ...fetched };
+  if (Date.parse(known.updated_at) > Date.parse(fetched.updated_at)) return known;
+  return { ...fetched, question: known.question, moves: known.moves };
+}
+
+/** The jobs after a moment's events, and whose ids were heard for the first time. */
+export function afterAll(known, events) {
+  const jobs = new Map(known),
+    unknown = new Set();
+  for (const { kind, data } of events) {
+    const job = jobs.get(data.job_id);
+    if (job) jobs.set(job.id, heard(job, kind, data));
+    else if (data.job_id) unknown.add(data.job_id);
+  }
+  return { jobs, unknown };
+}
+
+/** The job after what was heard of it. */
+export function heard(job, kind, data, now = Date.now()) {
+  switch (kind) {
+    case "snapshot":
+      return { question: job?.question ?? null, moves: job?.moves ?? [], ...data };
+    case "status":
+      return afterStatus(job, data);
+    case "position": {
+      if (job.status !== "queued") return job; // told late: it has moved on
+      const queue = data.queue ?? job.queue;
+      return {
+        ...job,
+        queue,
+        waiting_on: data.waiting_on,
+        message: queue?.position_message ?? job.message,
+        moves: movesAfter(job, queue, now),
+      };
+    }
+    case "confirmation":
+      return { ...job, question: { ...job.question, ...data } };
+    default:
+      return job;
+  }
+}
+
+function movesAfter(job, queue, at) {
+  const before = job.queue,
+    moves = job.moves ?? [];
+  if (!before || !queue || before.position === queue.position) return moves;
+  const move = {
+    at,
+    from: before.position,
+    to: queue.position,
+    boosted: Math.max(0, queue.passed_by - before.passed_by),
+  };
+  return [...moves, move].slice(-MOVES_KEPT);
+}
+
+function afterStatus(job, data) {
+  const moved = {
+    ...job,
+    status: data.status,
+    attempt: data.attempt ?? job.attempt,
+    updated_at: data.at ?? job.updated_at,
+  };
+  if (data.status !== "queued") Object.assign(moved, { queue: null, waiting_on: [], moves: [] });
+  if (data.status !== "awaiting_confirmation") moved.question = null;
+  if (data.event === "stage")
+    moved.iterations = { ...job.iterations, used: Math.max(job.iterations.used, data.iteration) };
+  if (data.event === "confirmed")
+    moved.iterations = { ...job.iterations, confirmations: job.iterations.confirmations + 1 };
+  if (data.event === "failed")
+    moved.error = { summary: data.summary, detail: data.detail ?? "", debug_id: data.debug_id };
+  if (data.event === "ready" && data.result) moved.result_url = `/v1/jobs/${job.id}/result`;
+  moved.message = data.summary ?? messageOf(moved);
+  return moved;
+}
+
+const MESSAGES = {
+  starting: "Starting",
+  scaffold: "Setting up the project",
+  code: "Writing code",
+  deps: "Installing dependencies",
+  checks: "Checking",
+  ready: "Ready",
+  cancelled: "Cancelled",
+  queued: "In the queue",
+};
+
+function messageOf(job) {
+  const cycle = STAGES.includes(job.status) && job.iterations.used > 1 ? `, iteration ${job.iterations.used}` : "";
+  return (MESSAGES[job.status] ?? job.message) + cycle;
+}
+
+/** Fetched lines and live ones as one: a live line that was fetched already is not shown twice. */
+export function joined(fetched, live) {
+  const last = fetched.at(-1)?.ts ?? "";
+  const atTheEnd = new Set(fetched.filter((line) => line.ts === last).map((line) => line.line));
+  return [...fetched, ...live.filter((line) => line.ts > last || (line.ts === last && !atTheEnd.has(line.line)))];
+}

@@ -1,0 +1,173 @@
+import { html, useEffect, useRef, useSignal } from "/assets/vendor/preact.js";
+import { announce } from "../announce.js";
+import { download, get, send } from "../api.js";
+import { keep } from "../feed.js";
+import { Ago, At, Badge, Empty, Looking, Mark, Priority, say, sayFault, StatusBadge } from "../parts.js";
+import { jobLink } from "../route.js";
+import { hasEnded, heard, newer } from "../state.js";
+import { follow } from "../stream.js";
+import { isOwnTitle, remember, titleOf } from "../titles.js";
+import { date, eventWords, plural, span, statusWord } from "../words.js";
+import { Log } from "./log.js";
+import { Place } from "./place.js";
+import { Progress } from "./progress.js";
+import { Question } from "./question.js";
+import { Usage } from "./usage.js";
+
+const TOGETHER_MS = 80;
+const TELLS_MORE = new Set(["ready", "failed", "cancelled", "awaiting_confirmation", "given_back", "confirmed"]);
+
+/** One job: its own stream, its history, and what can be done about it. */
+export function Job({ id }) {
+  const { job, events, live, fault } = useJob(id);
+  if (fault.value)
+    return html`<${Empty} title="This job cannot be shown">
+    ${fault.value.message}. <a href="#/jobs">Back to your jobs</a></>`;
+  if (job.value === null) return html`<${Looking} />`;
+  return html`<article class="stack">
+    <${Head} job=${job.value} />
+    <${Question} job=${job.value} />
+    <${Done} job=${job.value} events=${events.value} />
+    <div class="columns aside">
+      <div class="stack"><${Failure} job=${job.value} /><${Place} job=${job.value} />
+        <${Progress} job=${job.value} events=${events.value} /><${Log} id=${id} job=${job.value} live=${live} /></div>
+      <div class="stack"><${Facts} job=${job.value} /><${History} events=${events.value} /><${Usage} /></div>
+    </div>
+  </article>`;
+}
+
+/** What is known of the job: asked for once, then heard. What comes within a moment is shown at once. */
+function useJob(id) {
+  const job = useSignal(null),
+    events = useSignal([]),
+    live = useSignal([]),
+    fault = useSignal(null);
+  useEffect(() => {
+    let waiting = [],
+      timer = 0;
+    const refresh = async () => (events.value = await get(`/jobs/${id}/events`).catch(() => events.value));
+    const renew = async () => {
+      const fresh = await get(`/jobs/${id}`).catch(() => null);
+      if (fresh) keep((job.value = newer(job.value, fresh)));
+    };
+    const show = () => {
+      const batch = waiting;
+      [waiting, timer] = [[], 0];
+      const lines = batch.filter(({ kind }) => kind === "log").map(({ data }) => data);
+      if (lines.length) live.value = [...live.value, ...lines].slice(-5000);
+      const before = job.value;
+      job.value = batch.reduce((now, { kind, data }) => heard(now, kind, data), before);
+      const told = batch.filter(({ kind }) => kind === "status").map(({ data }) => data);
+      if (told.length) events.value = [...events.value, ...told];
+      if (job.value?.moves !== before?.moves) refresh(); // somebody may have moved it
+      if (before && job.value.status !== before.status) announce("this job", statusWord(job.value.status));
+      if (told.some(({ event }) => TELLS_MORE.has(event))) renew().then(refresh);
+    };
+    get(`/jobs/${id}`).then(
+      (found) => ((job.value ??= newer(null, found)), refresh()),
+      (problem) => (fault.value = problem),
+    );
+    const stop = follow(`/jobs/${id}/stream`, (kind, data) => {
+      waiting.push({ kind, data });
+      timer ||= setTimeout(show, TOGETHER_MS);
+    });
+    return () => (stop(), clearTimeout(timer));
+  }, [id]);
+  return { job, events, live, fault };
+}
+
+const result = (job) => download(`/jobs/${job.id}/result`, `${job.id}.tar.gz`).catch(sayFault);
+
+function Head({ job }) {
+  const act = (path, done) => () => send("POST", `/jobs/${job.id}/${path}`, {}).then(done, sayFault);
+  const again = act("retry", (fresh) => {
+    if (isOwnTitle(job)) remember(fresh.id, titleOf(job));
+    keep(fresh);
+    location.hash = jobLink(fresh.id);
+    say("Submitted again, with the work its finished stages left.");
+  });
+  const cancel = act("cancel", () => say("It will end in a moment."));
+  const goesOn = !hasEnded(job) && job.status !== "awaiting_confirmation"; // the question has a button of its own
+  return html`<header class="stack tight">
+    <p class="soft"><a href="#/jobs">← Your jobs</a></p>
+    <div class="job-head">
+      <${Mark} job=${job} large />
+      <div class="stack tight"><h1 class="title">${titleOf(job)}</h1><div class="row"><${StatusBadge} job=${job} />
+        <${Priority} of=${job.priority} /><span class="soft">${job.project_id} · <${Ago} of=${job.created_at} /></span>
+        </div></div>
+      <div class="row acts">
+        ${["failed", "cancelled"].includes(job.status) && html`<button onClick=${again}>Submit again</button>`}
+        ${goesOn && html`<button class="quiet danger" onClick=${cancel}>Cancel</button>`}
+      </div>
+    </div>
+  </header>`;
+}
+
+/** It ended well: what there is to take. */
+function Done({ job, events }) {
+  if (job.status !== "ready") return "";
+  const end = events.findLast((event) => event.event === "ready");
+  return html`<section class="result" aria-label="The result" role="group">
+    <p><strong>Ready</strong>
+      ${end ? ` after ${span(end.duration_s)}` : ""}, in ${plural(job.iterations.used, "iteration")}.
+      ${" "}The result is a .tar.gz with everything in it.</p>
+    ${job.result_url && html`<button onClick=${() => result(job)}>Download the result</button>`}
+  </section>`;
+}
+
+function Failure({ job }) {
+  const copied = useSignal(false);
+  const shown = useRef(null);
+  if (!job.error) return "";
+  const select = () => getSelection().selectAllChildren(shown.current);
+  const copy = () =>
+    (navigator.clipboard?.writeText(job.error.debug_id) ?? Promise.reject(new Error("no clipboard"))).then(
+      () => (copied.value = true),
+      select,
+    );
+  return html`<section class="card error" aria-labelledby="error-title">
+    <h2 id="error-title">What went wrong</h2>
+    <p class="wrong">${job.error.summary}</p>
+    ${
+      job.error.detail &&
+      html`<details><summary>Details</summary><pre tabindex="0">${job.error.detail}</pre>
+      </details>`
+    }
+    <p class="soft row">Debug id <code ref=${shown}>${job.error.debug_id}</code>
+      <button class="bare" aria-label="Copy the debug id" onClick=${copy}>${copied.value ? "Copied" : "Copy"}</button>
+      </p>
+  </section>`;
+}
+
+function Facts({ job }) {
+  const labels = Object.entries(job.labels ?? {});
+  return html`<section class="card" aria-labelledby="facts-title">
+    <h2 id="facts-title">About</h2>
+    <dl class="facts">
+      <dt>Job</dt><dd><code>${job.id}</code></dd>
+      <dt>Project</dt><dd>${job.project_id}</dd>
+      <dt>Pipeline</dt><dd>${job.pipeline}, pool ${job.pool}</dd>
+      <dt>Submitted</dt><dd>${date(job.created_at)}</dd>
+      <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.usage.iterations_remaining} left</dd>
+      ${job.attempt > 0 && html`<dt>Attempt</dt><dd>${job.attempt}</dd>`}
+      ${job.workflow && html`<dt>Workflow</dt><dd>${job.workflow}</dd>`}
+      ${
+        labels.length > 0 &&
+        html`<dt>Labels</dt><dd class="chips">
+        ${labels.map(([name, value]) => html`<span class="badge"><span class="cut">${name}=${value}</span></span>`)}
+        </dd>`
+      }
+      <dt>Trace</dt><dd><code>${job.debug_id}</code></dd>
+    </dl>
+  </section>`;
+}
+
+function History({ events }) {
+  if (events.length === 0) return "";
+  return html`<details class="card"><summary>History <${Badge}>${events.length}</></summary>
+    <ol class="history">${events.map(
+      (event) => html`<li key=${event.seq ?? event.at + event.event}>
+      <${At} of=${event.at} /><span>${eventWords(event)}</span></li>`,
+    )}</ol>
+  </details>`;
+}

@@ -1,0 +1,56 @@
+import { html } from "/assets/vendor/preact.js";
+import { cyclesOf } from "../cycles.js";
+import { now } from "../feed.js";
+import { STAGES } from "../state.js";
+import { clock, lasted } from "../words.js";
+
+const SIGNS = { done: "✓", now: "▸", broken: "✕", failed: "✕", left: "–", ready: "✓" };
+const WORDS = {
+  done: "done",
+  now: "under way",
+  broken: "did not pass",
+  failed: "failed",
+  left: "broken off",
+  ready: "passed",
+};
+
+/** Every iteration a row, every stage a column: what passed, what did not, and how long it took. */
+export function Progress({ job, events }) {
+  const cycles = cyclesOf(events, job);
+  if (cycles.length === 0) return "";
+  return html`<section class="card" aria-labelledby="progress-title">
+    <div class="head"><h2 id="progress-title">Progress</h2><span class="soft">
+      ${cycles.length === 1 ? "1 iteration" : `${cycles.length} iterations`} of at most ${job.iterations.cap}</span>
+      </div>
+    <table class="cycles" aria-labelledby="progress-title">
+      <thead><tr><th scope="col"><span class="visually-hidden">Iteration</span></th>
+        ${STAGES.map((stage) => html`<th scope="col">${stage}</th>`)}</tr></thead>
+      <tbody>${cycles.map((cycle) => html`<${Cycle} key=${cycle.number} cycle=${cycle} />`)}</tbody>
+    </table>
+  </section>`;
+}
+
+function Cycle({ cycle }) {
+  return html`<tr><th scope="row"><span class="word">Iteration </span>${cycle.number}</th>
+    ${STAGES.map((stage) => html`<${Stage} of=${cycle.stages[stage]} />`)}</tr>
+    ${
+      cycle.asked &&
+      html`<tr class="asked">
+      <td colspan="5">Asked you at ${clock(cycle.asked)}${cycle.granted ? `; you granted ${cycle.granted} more` : ""}
+      </td></tr>`
+    }`;
+}
+
+function Stage({ of }) {
+  if (!of) return html`<td><span class="visually-hidden">to come</span></td>`;
+  const took = of.from ? lasted(of.from, of.until ?? Math.max(now.value, Date.parse(of.from))) : "";
+  const words = of.restored ? "kept" : ["broken", "failed", "left"].includes(of.state) ? WORDS[of.state] : took;
+  return html`<td class=${of.state} title=${`${WORDS[of.state]}${took ? `, ${took}` : ""}`}>
+    <span class="sign" aria-hidden="true">${SIGNS[of.state]}</span> <span class="visually-hidden">
+    ${WORDS[of.state]} </span>${
+      words === WORDS[of.state]
+        ? html`<span class="word" aria-hidden="true">${words}
+    </span>`
+        : words
+    }</td>`;
+}

@@ -1,0 +1,158 @@
+import { html, useSignal } from "/assets/vendor/preact.js";
+import { send } from "../api.js";
+import { keep } from "../feed.js";
+import { Range, say, Wrong } from "../parts.js";
+import { claims } from "../session.js";
+import { PRIORITIES, STAGES } from "../state.js";
+import { remember } from "../titles.js";
+import { plural, tierWord } from "../words.js";
+
+const SAMPLES = [
+  "A URL shortener with expiry",
+  "A to-do list with due dates",
+  "Statistics over a CSV file",
+  "A rate limiter",
+];
+const HIGHEST = { bootstrapper: "normal", partner: "high", cto_scale: "urgent" };
+const WIDE = matchMedia("(min-width: 62rem)");
+let key = crypto.randomUUID(); // a submission that nobody answered is sent again under its own key
+
+const INPUTS = {
+  build: (told) => ({ input: { prompt: told.prompt }, title: told.prompt }),
+  rehearsal: (told) => ({
+    input: {
+      stages: { scaffold: 0.5, code: Number(told.seconds), deps: 0.5, checks: 1 },
+      failing_cycles: Number(told.failing),
+      log_lines: Number(told.lines),
+      ...(told.fail_at ? { fail_at: told.fail_at } : {}),
+    },
+    title: [`Rehearsal of ${told.seconds} s`, Number(told.failing) && plural(Number(told.failing), "failing cycle")]
+      .filter(Boolean)
+      .join(", "),
+  }),
+};
+
+/** What the form says, as the API takes it; labels are `key=value`, with commas between them. */
+export function bodyOf(told) {
+  const { input, title } = INPUTS[told.pipeline](told);
+  const labels = Object.fromEntries(
+    (told.labels ?? "")
+      .split(",")
+      .map((pair) => pair.trim())
+      .filter(Boolean)
+      .map((pair) => [pair.split("=")[0], pair.split("=").slice(1).join("=")]),
+  );
+  const runAt = told.run_at ? { run_at: new Date(told.run_at).toISOString() } : {};
+  return {
+    title,
+    body: { project_id: told.project, pipeline: told.pipeline, priority: told.priority, input, labels, ...runAt },
+  };
+}
+
+export function Submit({ first }) {
+  const fault = useSignal(null),
+    busy = useSignal(false),
+    foreseen = useSignal(null);
+  const prompt = useSignal(SAMPLES[0]),
+    pipeline = useSignal("build");
+  const opened = useSignal(null); // null: nobody has said
+  const open = opened.value ?? (WIDE.matches || first);
+
+  const attempt = async (form, path, headers, after) => {
+    fault.value = foreseen.value = null;
+    busy.value = true;
+    const { title, body } = bodyOf(Object.fromEntries(new FormData(form)));
+    try {
+      after(await send("POST", path, body, headers), title);
+    } catch (problem) {
+      fault.value = problem;
+    } finally {
+      busy.value = false;
+    }
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    attempt(event.target, "/jobs", { "Idempotency-Key": key }, (job, title) => {
+      key = crypto.randomUUID();
+      remember(job.id, title);
+      keep(job);
+      say(`Submitted: ${job.message}.`);
+    });
+  };
+  const tryOut = (event) => attempt(event.target.form, "/jobs?dry_run=true", {}, (job) => (foreseen.value = job));
+  const toggled = ({ target }) => target.open !== open && (opened.value = target.open);
+  return html`<details class="card submit" open=${open} onToggle=${toggled}>
+    <summary>New job</summary>
+    <form class="stack" onSubmit=${submit} autocomplete="off" aria-label="New job">
+      ${pipeline.value === "build" ? html`<${Prompt} prompt=${prompt} />` : html`<${Rehearsal} />`}
+      <${Basics} pipeline=${pipeline} />
+      <${More} />
+      <${Wrong} fault=${fault.value} />
+      ${foreseen.value && html`<${Foreseen} job=${foreseen.value} />`}
+      <div class="row"><button disabled=${busy.value}>Submit</button>
+        <button type="button" class="quiet" disabled=${busy.value} onClick=${tryOut}>What would happen?</button></div>
+    </form>
+  </details>`;
+}
+
+function Prompt({ prompt }) {
+  const heard = (event) => (prompt.value = event.target.value);
+  const take = (text) => () => (prompt.value = text);
+  const sample = (text) => html`<button type="button" class="quiet" onClick=${take(text)}>${text}</button>`;
+  return html`<div>
+    <label for="prompt">What should be built?</label>
+    <textarea id="prompt" name="prompt" required maxlength="20000" value=${prompt.value} onInput=${heard}></textarea>
+    <div class="chips" role="group" aria-label="Examples">${SAMPLES.map(sample)}</div>
+  </div>`;
+}
+
+function Rehearsal() {
+  return html`<p class="soft">A rehearsal goes through every stage and does nothing: for trying things out.</p>
+    <div class="fields">
+      <div><label for="seconds">Seconds of code</label>
+        <input id="seconds" name="seconds" type="number" min="0" max="600" step="0.1" value="6" /></div>
+      <div><label for="failing">Failing cycles</label>
+        <input id="failing" name="failing" type="number" min="0" max="15" value="0" /></div>
+      <div><label for="lines">Log lines</label>
+        <input id="lines" name="lines" type="number" min="0" max="5000" value="40" /></div>
+      <div><label for="fail-at">Breaks in</label>
+        <select id="fail-at" name="fail_at"><option value="">no stage</option>
+          ${STAGES.map((stage) => html`<option value=${stage}>${stage}</option>`)}</select></div>
+    </div>`;
+}
+
+function Basics({ pipeline }) {
+  const tier = claims.value?.tier;
+  const highest = PRIORITIES.indexOf(HIGHEST[tier] ?? "normal");
+  const change = (event) => (pipeline.value = event.target.value);
+  const option = (name, n) => html`<option value=${name} disabled=${n < highest} selected=${name === "normal"}>
+    ${name}${n < highest ? `: not as ${tierWord(tier)}` : ""}</option>`;
+  return html`<div class="fields">
+    <div><label for="project">Project</label><input id="project" name="project" required maxlength="256" value="shop" />
+      </div>
+    <div><label for="priority">Priority</label>
+      <select id="priority" name="priority">${PRIORITIES.map(option)}</select></div>
+    <div><label for="pipeline">Pipeline</label>
+      <select id="pipeline" name="pipeline" value=${pipeline.value} onChange=${change}>
+        ${Object.keys(INPUTS).map((name) => html`<option value=${name}>${name}</option>`)}</select></div>
+  </div>`;
+}
+
+function More() {
+  return html`<details class="options"><summary>More</summary>
+    <div><label for="labels">Labels</label>
+      <input id="labels" name="labels" placeholder="team=growth, round=2" maxlength="2000" /></div>
+    <div><label for="run-at">Not before</label><input id="run-at" name="run_at" type="datetime-local" /></div>
+  </details>`;
+}
+
+function Foreseen({ job }) {
+  const { queue } = job;
+  const place = queue ? `It would be #${queue.position} in the queue` : job.message;
+  return html`<div class="nudge foreseen" role="status">
+    <strong>${place}${queue?.message ? `, and start in ${queue.message}` : ""}.</strong>
+    ${queue?.upper_bound != null && html`<${Range} queue=${queue} thin />`}
+    <ul>${job.waiting_on.map((reason) => html`<li>${reason.message}</li>`)}</ul>
+    <span>Nothing was submitted.</span>
+  </div>`;
+}

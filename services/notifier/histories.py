@@ -1,0 +1,128 @@
+"""What has been, for a stream that begins: of one job, or of all jobs of one user. Read from the log, never guessed.
+
+A scan may come from a copy that lags behind the leader. So the leader is asked first which record is the user's last,
+and a scan that does not reach it is made again: everything up to there is in, everything after it is in the tap.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from headgate_contracts import ContractError, Event, Job, UnknownEvent, consumer_filter
+from headgate_contracts.events import JobData
+from libs.eventlog import LogUnavailable, Record
+from libs.eventlog.folding import job_in
+from libs.eventlog.history import History as Past
+from libs.eventlog.history import Scans
+from libs.runtime.clock import Clock
+from services.notifier.domain import shows_status
+from services.notifier.ports import Log
+
+SHOWN_JOBS: Final = 50  # of a user, the newest; a list has the others
+SCANS: Final = 20
+AGAIN_AFTER_MS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Records up to `seq`, and the jobs that they add up to, newest first."""
+
+    records: tuple[Record, ...]
+    jobs: tuple[Job, ...]
+    seq: int
+
+    def seen_by(self, may_use: Callable[[str], bool]) -> History:
+        """Without what belongs to projects that the reader may not use."""
+        records = tuple(record for record in self.records if may_use(_project_of(record)))
+        return History(records, tuple(job for job in self.jobs if may_use(job.project_id)), self.seq)
+
+    @property
+    def last_status_seq(self) -> int:
+        return max((record.seq for record in self.records if shows_status(record.event)), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """Reads them."""
+
+    log: Log
+    scans: Scans
+    clock: Clock
+
+    async def of_job(self, job_id: str) -> History | None:
+        """From the leader itself; null where there is no such job."""
+        records = await self.log.read(job_id)
+        job = job_in(records)
+        return None if job is None else History(tuple(records), (job,), job.seq)
+
+    async def of_user(self, user_id: str) -> History:
+        """The user's newest jobs."""
+        reached = await self._last_of(user_id)
+        first = await Past(self.scans).first_events(user_id, count=SHOWN_JOBS)
+        since = min((record.seq for record in first), default=1) - 1
+        records = await self._scanned(user_id, after=since, reached=reached)
+        jobs = sorted(_folded(records), key=lambda job: job.first_seq, reverse=True)
+        return History(tuple(records), tuple(jobs), _end(records, default=since))
+
+    async def of_user_after(self, user_id: str, after: int) -> History | None:
+        """What followed that record; null where the user has no record as late as that."""
+        reached = await self._last_of(user_id)
+        if after > reached:
+            return None
+        records = await self._scanned(user_id, after=after, reached=reached) if reached > after else []
+        return History(tuple(records), (), _end(records, default=after))
+
+    async def _last_of(self, user_id: str) -> int:
+        last = await self.log.last(consumer_filter(user_id=user_id))
+        return 0 if last is None else last.seq
+
+    async def _scanned(self, user_id: str, *, after: int, reached: int) -> list[Record]:
+        for _ in range(SCANS):
+            records = await self._scan(consumer_filter(user_id=user_id), after=after)
+            if _end(records, default=after) >= reached:
+                return records
+            await self.clock.sleep_ms(AGAIN_AFTER_MS)
+        raise LogUnavailable(reason=f"no copy of the log has come as far as its leader, {reached}")
+
+    async def _scan(self, wanted: str, *, after: int) -> list[Record]:
+        found: list[Record] = []
+        async with aclosing(self.scans.pages([wanted], after=after)) as pages:
+            async for page in pages:
+                found += page
+        return found
+
+
+def _end(records: Sequence[Record], *, default: int) -> int:
+    return max((record.seq for record in records), default=default)
+
+
+def _project_of(record: Record) -> str:
+    match record.event:
+        case Event(data=JobData(project_id=project_id)) | UnknownEvent(project_id=str(project_id)):
+            return project_id
+        case _:
+            return ""  # shown to those alone who may see any project
+
+
+def _folded(records: Sequence[Record]) -> list[Job]:
+    """The jobs that began within these records. One that cannot be folded is left out: the list has it."""
+    by_job = defaultdict[str, list[Record]](list)
+    for record in records:
+        match record.event:
+            case Event(data=JobData(job_id=job_id)) | UnknownEvent(job_id=str(job_id)):
+                by_job[job_id].append(record)
+            case _:
+                pass
+    jobs: list[Job] = []
+    for of_one in by_job.values():
+        try:
+            job = job_in(of_one)
+        except ContractError:
+            continue
+        if job is not None:
+            jobs.append(job)
+    return jobs

@@ -1,0 +1,56 @@
+"""What is said on a stream about each thing that happens, as bytes. Pure: made once, sent to all who listen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from headgate_contracts import Event, UnknownEvent
+from headgate_contracts.commands import LogLine, PositionChanged
+from headgate_contracts.events import JobData
+from libs.eventlog import Record
+from services.notifier.domain import EventId, is_last, question, shows_status, status_data
+from services.notifier.fanout import Interest, OfJob, OfUser, Told
+from services.notifier.frames import frame
+
+END: Final = frame("end", {})  # the stream is complete: nothing can follow
+
+
+def told_of(record: Record, *, epoch: str) -> Told | None:
+    """A record of the log; null where it is nothing that a stream shows."""
+    pieces: list[bytes] = []
+    asked = question(record.event)
+    if asked is not None:  # before the id that says that it was seen: whoever is cut off between the two is asked again
+        pieces.append(frame("confirmation", asked))
+    if shows_status(record.event):
+        pieces.append(frame("status", status_data(record.event), id=str(EventId(epoch, record.seq))))
+    return Told(b"".join(pieces), record.seq, is_last(record.event)) if pieces else None
+
+
+def line_told(line: LogLine) -> Told:
+    said = {"job_id": line.job_id, "stage": line.stage, "line": line.line, "ts": line.ts}
+    return Told(frame("log", said))
+
+
+def position_told(moved: PositionChanged) -> Told:
+    where = {"job_id": moved.job_id, "queue": moved.queue, "waiting_on": moved.waiting_on}
+    return Told(frame("position", where))
+
+
+def concerned(job_id: str, user_id: str, project_id: str | None) -> tuple[Interest, ...]:
+    """Whoever listens to the job, to its user, or to its user's project."""
+    of_project = (OfUser(user_id, project_id),) if project_id else ()
+    return (OfJob(job_id), OfUser(user_id), *of_project)
+
+
+def interests_in(record: Record) -> Iterable[Interest]:
+    """Whom a record concerns."""
+    match record.event:
+        case Event(data=JobData() as data):
+            return concerned(data.job_id, data.user_id, data.project_id)
+        case UnknownEvent(job_id=str(job_id), user_id=str(user_id), project_id=project_id):
+            return concerned(job_id, user_id, project_id)
+        case UnknownEvent(job_id=str(job_id)):
+            return (OfJob(job_id),)
+        case _:
+            return ()

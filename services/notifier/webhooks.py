@@ -1,0 +1,152 @@
+"""Calls to a job's `notify_url`: when it asks its user, reminds them, or ends.
+
+    JOBS ──► consumer `webhooks` (shared by all replicas) ──► sender ──► POST, signed ──► 2xx: done · else: again later
+
+Signed as Standard Webhooks say: `webhook-id` is the event's own id, so a receiver that remembers it acts once; what is
+signed is `<id>.<timestamp>.<body>`, with HMAC-SHA256. Only hosts that policy lists are called, looked up at each try,
+and no redirect is followed. Nothing rests on a call: it is told again and then let go, and the page says the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import httpx2
+from pydantic_core import to_json
+
+from headgate_contracts import Event
+from headgate_contracts.events import JobData
+from headgate_contracts.shown import shown_event
+from headgate_contracts.vocabulary import EventName
+from libs.eventlog import LogUnavailable
+from libs.eventlog.dispatches import Dispatch
+from libs.eventlog.folding import job_in
+from libs.policy import Policy
+from libs.runtime.clock import Clock
+from libs.runtime.telemetry import job_context
+from services.notifier.ports import Log
+
+logger = logging.getLogger(__name__)
+
+CONSUMER: Final = "webhooks"
+EVENTS: Final = (
+    EventName.AWAITING_CONFIRMATION,
+    EventName.CONFIRMATION_REMINDER,
+    EventName.READY,
+    EventName.FAILED,
+    EventName.CANCELLED,
+)
+SENDERS: Final = 8  # calls at once; a host that hangs holds up one of them
+LONGEST_PAUSE_S: Final = 3600.0
+
+
+class Dispatches(Protocol):
+    async def next(self) -> Dispatch: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as it is made."""
+
+    url: str
+    body: bytes
+    headers: Mapping[str, str]
+
+
+def call_for(event: Event[JobData], *, url: str, secret: bytes, now_s: int) -> Call:
+    """The event, as its job's owner may see it, signed."""
+    shown = {"id": event.id, "type": event.type, "time": event.time, "data": shown_event(event.data)}
+    body = to_json(shown, by_alias=True)
+    signed = f"{event.id}.{now_s}.".encode() + body
+    signature = base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "headgate",
+        "webhook-id": event.id,
+        "webhook-timestamp": str(now_s),
+        "webhook-signature": f"v1,{signature}",
+    }
+    return Call(url, body, headers)
+
+
+def pause_s(tries: int, *, first_s: float) -> float:
+    """How long to wait after that many tries."""
+    return min(LONGEST_PAUSE_S, first_s * 2 ** (tries - 1))
+
+
+def secret_bytes(text: str) -> bytes:
+    """`whsec_` and base64, as receivers are given it."""
+    return base64.b64decode(text.removeprefix("whsec_"), validate=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """Takes one event after the other, and calls."""
+
+    dispatches: Dispatches
+    log: Log
+    http: httpx2.AsyncClient
+    policy: Policy
+    clock: Clock
+    secret: bytes
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Until cancelled: what was taken and not finished comes again, to another replica."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(SENDERS):
+                group.create_task(self._send_on())
+
+    async def _send_on(self) -> None:
+        while True:
+            dispatch = await self.dispatches.next()
+            try:
+                await self.handle(dispatch)
+            except LogUnavailable as away:  # it comes again when the time for its ack is over
+                logger.info("a webhook waits: %s", away)
+
+    async def handle(self, dispatch: Dispatch) -> None:
+        """One event: nothing to do, done, or again later."""
+        match dispatch.record.event:
+            case Event(data=JobData() as data) as event:
+                with job_context(data.job_id):
+                    url = await self._url_of(data.job_id)
+                    if url is None or await self._is_taken(event, url):
+                        await dispatch.ack()
+                    else:
+                        await self._again(dispatch)
+            case _:
+                await dispatch.ack()
+
+    async def _url_of(self, job_id: str) -> str | None:
+        job = job_in(await self.log.read(job_id))
+        url = job.submission.notify_url if job else None
+        if url is not None and not self.policy.webhooks.allows(url):
+            logger.warning("a webhook is not called: policy does not list its host (any more)")
+            return None
+        return url
+
+    async def _is_taken(self, event: Event[Any], url: str) -> bool:
+        call = call_for(event, url=url, secret=self.secret, now_s=self.clock.now_ms() // 1000)
+        try:
+            answer = await self.http.post(call.url, content=call.body, headers=dict(call.headers))
+        except httpx2.HTTPError as error:
+            logger.info("a webhook was not answered: %s", type(error).__name__)
+            return False
+        if not answer.is_success:
+            logger.info("a webhook was answered with %s", answer.status_code)
+        return answer.is_success
+
+    async def _again(self, dispatch: Dispatch) -> None:
+        rules = self.policy.webhooks
+        if dispatch.tries >= rules.tries:
+            logger.warning("a webhook was let go after %s tries", dispatch.tries)
+            await dispatch.ack()
+        else:
+            await dispatch.nak(after_s=pause_s(dispatch.tries, first_s=rules.first_pause_s))

@@ -1,0 +1,321 @@
+"""A user's way through the page, on the whole system: sign in, submit, wait, watch, answer, take the result."""
+
+from __future__ import annotations
+
+import asyncio
+import tarfile
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from headgate_contracts import Tier
+from tests.browser.conftest import Visit
+from tests.browser.visitor import PIPELINES
+from tests.fixtures.installation import Installation, installed
+
+POLICY = """
+[tiers.partner]
+cycles_per_batch = 2
+jobs_per_user = 2
+"""
+QUICK = dict.fromkeys(("scaffold", "code", "deps", "checks"), 0.05)
+
+
+@pytest_asyncio.fixture(scope="module")
+async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
+    folder = tmp_path_factory.mktemp("user")
+    async with installed(folder, policy=POLICY, workers=1, slots=4, environ=PIPELINES) as installation:
+        yield installation
+
+
+def partner(there: Installation, user: str) -> str:
+    return there.token(user, Tier.PARTNER)
+
+
+async def submitted(there: Installation, user: str, **body: Any) -> str:
+    async with there.client(user, Tier.PARTNER) as client:
+        answer = await client.post("/jobs", json={"project_id": "shop", "pipeline": "rehearsal", "input": {}} | body)
+        assert answer.status_code == 202, answer.text
+        return answer.json()["id"]
+
+
+async def test_a_pasted_token_signs_in_and_nonsense_is_told_what_to_do(there: Installation, visit: Visit) -> None:
+    async with visit(there) as ann:
+        await ann.page.get_by_label("Token").fill("nonsense")
+        await ann.page.get_by_role("button", name="Sign in").click()
+        await expect(ann.page.get_by_role("alert")).to_contain_text("Copy the whole line that headgate token prints")
+
+        await ann.page.get_by_label("Token").fill(f"  {partner(there, 'ann')}\n")
+        await ann.page.get_by_role("button", name="Sign in").click()
+
+        await expect(ann.page.get_by_role("heading", name="Your jobs")).to_be_visible()
+        await ann.page.locator(".menu summary").click()
+        await expect(ann.page.locator(".menu")).to_contain_text("partner")
+        await ann.page.get_by_role("button", name="Sign out").click()
+        await expect(ann.page.get_by_role("heading", name="Sign in to Headgate")).to_be_visible()
+
+
+async def test_a_token_that_is_refused_says_why_at_the_door(there: Installation, visit: Visit) -> None:
+    header, claims, _ = partner(there, "ann").split(".")
+
+    async with visit(there, f"{header}.{claims}.AAAA") as ann:
+        await expect(ann.page.get_by_role("heading", name="Sign in to Headgate")).to_be_visible()
+        await expect(ann.page.get_by_role("alert")).not_to_be_empty()
+
+
+async def test_a_link_with_a_token_signs_in_and_leaves_none_in_the_address(there: Installation, visit: Visit) -> None:
+    async with visit(there, partner(there, "bea")) as bea:
+        await expect(bea.page.get_by_text("Nothing here yet")).to_be_visible()
+        await expect(bea.page.locator("#connection")).to_have_text("Live")
+
+        assert "token" not in bea.page.url
+        await bea.page.reload()
+        await expect(bea.page.get_by_role("heading", name="Your jobs")).to_be_visible()
+        await bea.page.goto(f"{bea.url}/#token={partner(there, 'bob')}")
+        await expect(bea.page.locator(".menu summary")).to_have_text("bob")
+
+
+async def test_the_sample_is_built_before_ones_eyes_and_its_result_taken(there: Installation, visit: Visit) -> None:
+    async with visit(there, partner(there, "cat")) as cat:
+        await cat.page.get_by_role("button", name="Submit").click()
+        card = cat.job("A URL shortener with expiry")
+        await expect(card).to_contain_text("Ready", timeout=60_000)
+        await card.get_by_role("link").click()
+        await expect(cat.card("Progress").get_by_role("cell", name="passed")).to_be_visible()
+        await expect(cat.card("Log")).to_contain_text("pytest: passed")
+        await expect(cat.card("Today")).to_contain_text("1 of 50 jobs used")
+
+        async with cat.page.expect_download() as downloading:
+            await cat.page.get_by_role("button", name="Download the result").click()
+
+        with tarfile.open(await (await downloading.value).path()) as result:
+            assert any(name.endswith("shortener.py") for name in result.getnames())
+
+
+async def test_a_dry_run_tells_what_would_happen_and_submits_nothing(there: Installation, visit: Visit) -> None:
+    async with visit(there, partner(there, "dee")) as dee:
+        await dee.page.get_by_role("button", name="What would happen?").click()
+
+        await expect(dee.page.get_by_text("It would be #1 in the queue")).to_be_visible()
+        await expect(dee.page.get_by_text("Nothing was submitted")).to_be_visible()
+        await expect(dee.page.get_by_text("Nothing here yet")).to_be_visible()
+
+
+async def test_what_is_refused_is_told_in_the_servers_words(there: Installation, visit: Visit) -> None:
+    async with visit(there, partner(there, "eve")) as eve:
+        await eve.page.get_by_text("More", exact=True).click()
+        await eve.page.get_by_label("Not before").fill("2199-01-01T00:00")
+        await eve.page.get_by_role("button", name="Submit").click()
+
+        await expect(eve.page.get_by_role("alert").filter(has_text="days ahead")).to_be_visible()
+        await expect(eve.page.get_by_text("Nothing here yet")).to_be_visible()
+
+
+async def test_a_job_shows_its_place_and_reason_then_its_stages(there: Installation, visit: Visit) -> None:
+    holding = [await submitted(there, "fay", input={"stages": {"code": 60}}) for _ in range(2)]
+
+    async with visit(there, partner(there, "fay")) as fay:
+        await fay.submit_rehearsal(seconds_of_code=2, project="blog")
+        await fay.job("Rehearsal of 2 s").get_by_role("link").click()
+        place = fay.card("Place in the queue")
+        await expect(place).to_contain_text("You are #1 in queue")
+        await expect(place).to_contain_text("Your jobs: 2 of 2 slots are taken")
+        await expect(place).to_contain_text("A position can change as priority jobs arrive")
+        await expect(place.get_by_role("img", name="Starts in")).to_be_visible()
+        await fay.look("job-queued")
+
+        await ended(there, "fay", holding[:1])
+
+        await expect(fay.page.locator("td.now")).to_have_count(1)
+        await expect(place).to_have_count(0)
+        await fay.look("job-running")
+        await expect(fay.card("Progress").get_by_role("cell", name="passed")).to_be_visible()
+    await ended(there, "fay", holding[1:])
+
+
+async def test_a_job_that_moved_says_why(there: Installation, visit: Visit) -> None:
+    holding = [await submitted(there, "gil", input={"stages": {"code": 60}}) for _ in range(2)]
+    waiting = await submitted(there, "gil")
+
+    async with visit(there, partner(there, "gil")) as gil:
+        await gil.go(f"jobs/{waiting}")
+        await expect(gil.card("Place in the queue")).to_contain_text("You are #1 in queue")
+
+        holding.append(await submitted(there, "gil", priority="high"))
+
+        moves = gil.page.get_by_role("list", name="Why it moved")
+        await expect(moves).to_contain_text("#1 → #2")
+        await expect(moves).to_contain_text("1 job of a higher priority")
+        await gil.look("job-moved")
+    await ended(there, "gil", [*holding, waiting])
+
+
+async def test_a_job_asks_its_user_and_goes_on_when_told_to(there: Installation, visit: Visit) -> None:
+    async with visit(there, partner(there, "hal")) as hal:
+        await hal.submit_rehearsal(seconds_of_code=0.1, failing_cycles=3)
+        question = hal.page.get_by_role("group", name="The job asks you")
+        await expect(question).to_contain_text("2 of 2 iterations used")
+        await expect(question.get_by_role("button", name="Cancel job")).to_be_visible()
+        await hal.look("jobs-asks")
+        await hal.job("Rehearsal").get_by_role("link").click()
+        await expect(hal.page.get_by_role("cell", name="did not pass")).to_have_count(2)
+        await hal.look("job-asks")
+
+        await question.get_by_role("button", name="Continue for 2 more").click()
+
+        await expect(hal.page.get_by_role("group", name="The result")).to_contain_text("in 4 iterations")
+        await expect(hal.card("Progress").get_by_role("row", name="Iteration 4")).to_contain_text("passed")
+        await expect(hal.card("Progress")).to_contain_text("you granted 2 more")
+        await hal.look("job-ready")
+
+
+async def test_a_job_that_asks_can_be_cancelled_from_the_list(there: Installation, visit: Visit) -> None:
+    await submitted(there, "ida", input={"stages": QUICK, "failing_cycles": 9})
+
+    async with visit(there, partner(there, "ida")) as ida:
+        await ida.page.get_by_role("button", name="Cancel job").click()
+
+        await expect(ida.job("Rehearsal for shop")).to_contain_text("Cancelled")
+        await expect(ida.page.get_by_role("group", name="The job asks you")).to_have_count(0)
+
+
+async def test_a_running_job_is_cancelled(there: Installation, visit: Visit) -> None:
+    running = await submitted(there, "jan", input={"stages": {"code": 60}})
+
+    async with visit(there, partner(there, "jan")) as jan:
+        await jan.go(f"jobs/{running}")
+        await jan.page.get_by_role("button", name="Cancel", exact=True).click()
+
+        await expect(jan.page.locator(".job-head")).to_contain_text("Cancelled")
+
+
+async def test_an_error_is_told_with_its_detail_and_a_debug_id_to_copy(there: Installation, visit: Visit) -> None:
+    told = {"summary": "The parts do not fit.", "detail": "part 3 is 2 mm too wide\nmeasured twice"}
+    failed = await submitted(there, "kim", pipeline="speaking", input=told)
+
+    async with visit(there, partner(there, "kim"), permissions=["clipboard-read", "clipboard-write"]) as kim:
+        await kim.go(f"jobs/{failed}")
+        error = kim.card("What went wrong")
+        await expect(error).to_contain_text("The parts do not fit.")
+        await expect(error.get_by_text("part 3 is 2 mm too wide")).not_to_be_visible()
+        await error.get_by_text("Details").click()
+        await expect(error.get_by_text("part 3 is 2 mm too wide")).to_be_visible()
+        await error.get_by_role("button", name="Copy").click()
+        await expect(error.get_by_role("button", name="Copy")).to_have_text("Copied")
+        await kim.look("job-failed")
+
+        copied = await kim.page.evaluate("navigator.clipboard.readText()")
+        async with there.client("kim", Tier.PARTNER) as client:
+            assert copied == (await client.get(f"/jobs/{failed}")).json()["error"]["debug_id"]
+
+
+async def test_a_failed_job_is_submitted_again_with_one_click(there: Installation, visit: Visit) -> None:
+    failed = await submitted(there, "lea", input={"stages": QUICK, "fail_at": "deps"})
+
+    async with visit(there, partner(there, "lea")) as lea:
+        await lea.go(f"jobs/{failed}")
+        await lea.page.get_by_role("button", name="Submit again").click()
+
+        await expect(lea.page).not_to_have_url(f"{lea.url}/#/jobs/{failed}")
+        await expect(lea.page.locator(".job-head")).to_contain_text("Failed")
+        await lea.go("jobs")
+        await expect(lea.page.locator("article.job")).to_have_count(2)
+
+
+async def test_a_log_is_searched_and_followed(there: Installation, visit: Visit) -> None:
+    lines = [f"line {number}: {'needle' if number % 40 == 0 else 'hay'}" for number in range(1, 121)]
+    talking = await submitted(there, "mia", pipeline="speaking", input={"lines": lines, "seconds": 4})
+
+    async with visit(there, partner(there, "mia")) as mia:
+        await mia.go(f"jobs/{talking}")
+        log = mia.page.get_by_role("log")
+        await expect(mia.page.get_by_label("Follow")).to_be_checked()
+        await expect(log).to_contain_text("line 100")
+        assert await log.evaluate("(box) => box.scrollTop + box.clientHeight >= box.scrollHeight - 40")
+        await log.evaluate("(box) => { box.scrollTop = 0 }")
+        await expect(mia.page.get_by_label("Follow")).not_to_be_checked()
+        await expect(mia.card("Log")).to_contain_text("120 lines")
+        assert await log.evaluate("(box) => box.scrollTop") == 0
+
+        await mia.page.get_by_label("Search the log").fill("NEEDLE")
+
+        await expect(mia.card("Log")).to_contain_text("3 of 120 lines")
+        assert await log.locator("mark").all_text_contents() == ["needle"] * 3
+        await mia.page.get_by_label("Search the log").fill("")
+        await expect(mia.page.locator(".job-head")).to_contain_text("Ready")
+        await expect(log.locator("p")).to_have_count(120)
+        assert [await said(line) for line in await log.locator("p").all()] == lines
+
+
+async def test_which_jobs_are_shown_is_part_of_the_address(there: Installation, visit: Visit) -> None:
+    await submitted(there, "nan", input={"stages": QUICK})
+    await submitted(there, "nan", project_id="blog", input={"stages": QUICK, "fail_at": "code"})
+
+    async with visit(there, partner(there, "nan")) as nan:
+        await expect(nan.job("Failed")).to_have_count(1)
+        await expect(nan.job("Ready")).to_have_count(1)
+
+        await nan.page.get_by_role("link", name="Failed", exact=True).click()
+        await expect(nan.page.locator("article.job")).to_have_count(1)
+        await nan.page.get_by_role("link", name="shop", exact=True).click()
+        await expect(nan.page.get_by_text("No job of this kind")).to_be_visible()
+        assert nan.page.url.endswith("#/jobs?show=failed&project=shop")
+
+        await nan.page.go_back()
+        await expect(nan.page.locator("article.job")).to_have_count(1)
+        await nan.page.reload()
+        await expect(nan.job("Failed")).to_have_count(1)
+        await expect(nan.job("Ready")).to_have_count(0)
+
+
+async def test_two_users_do_not_see_each_other(there: Installation, visit: Visit) -> None:
+    hers = await submitted(there, "ora", project_id="secret", input={"stages": QUICK})
+
+    async with visit(there, partner(there, "pam")) as pam:
+        await expect(pam.page.get_by_text("Nothing here yet")).to_be_visible()
+        await submitted(there, "ora", project_id="secret", input={"stages": QUICK})
+        await submitted(there, "pam", input={"stages": QUICK})
+        await expect(pam.job("Ready")).to_have_count(1)
+        assert "secret" not in await pam.page.locator("body").inner_text()
+
+        await pam.page.evaluate("(view) => { location.hash = view }", f"#/jobs/{hers}")
+
+        await expect(pam.page.get_by_text("This job cannot be shown")).to_be_visible()
+        await expect(pam.page.get_by_role("link", name="Back to your jobs")).to_be_visible()
+
+
+async def said(line: Any) -> str:
+    return await line.locator("span").last.inner_text()
+
+
+async def ended(there: Installation, user: str, jobs: list[str]) -> None:
+    async with there.client(user, Tier.PARTNER) as client:
+        await asyncio.gather(*(client.post(f"/jobs/{job}/cancel") for job in jobs))
+
+
+async def test_what_others_wrote_is_shown_as_text(there: Installation, visit: Visit) -> None:
+    evil = "<img src=x onerror=\"document.title = 'taken'\">"
+    user, told = f"quo{evil}", {"lines": [evil, f"<script>{evil}</script>"], "summary": evil, "detail": f"{evil}\n" * 3}
+    failed = await submitted(there, user, pipeline="speaking", project_id=evil, labels={"note": evil}, input=told)
+
+    async with visit(there, partner(there, user)) as quo:
+        await quo.page.get_by_label("What should be built?").fill(evil)
+        await quo.page.get_by_label("Project").fill(evil)
+        await quo.page.get_by_role("button", name="Submit").click()
+        await expect(quo.job(evil).first).to_be_visible()
+        await expect(quo.page.locator(".menu summary")).to_have_text(user)
+        await quo.go(f"jobs/{failed}")
+        await expect(quo.page.get_by_role("log")).to_contain_text(f"<script>{evil}</script>")
+        await quo.page.get_by_text("Details").click()
+        for card in ("What went wrong", "About"):
+            await expect(quo.card(card)).to_contain_text(evil)
+        await quo.page.evaluate("(view) => { location.hash = view }", f"#/jobs/{evil}")
+        await expect(quo.page.get_by_text("This job cannot be shown")).to_be_visible()
+        await quo.page.evaluate("(view) => { location.hash = view }", f"#/jobs?show={evil}&project={evil}")
+        await expect(quo.page.get_by_role("link", name=evil, exact=True)).to_be_visible()
+
+        assert await quo.page.title() == "Jobs · Headgate"
+        assert await quo.page.locator("img[src=x], main script").count() == 0

@@ -1,0 +1,159 @@
+"""Somebody before the page, in a profile of their own. Whatever they do, the page must not break its rules:
+
+no fault in a script, no violation of the content policy, no request to another host, nothing wider than the screen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, Response
+
+from tests.fixtures.installation import Installation
+
+REPOSITORY = Path(__file__).parents[2]
+SCREENSHOTS = REPOSITORY / ".screenshots"
+AXE = Path(__file__).parent / "axe.min.js"
+PIPELINES = {  # one more than there are: its log and its errors say what its input asks for
+    "HEADGATE_PIPELINES": "services.worker.build,services.worker.rehearsal,tests.fixtures.speaking",
+    "PYTHONPATH": str(REPOSITORY),
+}
+TELL_VIOLATIONS = """
+addEventListener("securitypolicyviolation", (event) => {
+  console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`);
+});
+"""
+RUN_AXE = """
+async () => {
+  const found = await axe.run(document, {resultTypes: ["violations"]});
+  const grave = found.violations.filter(({impact}) => ["serious", "critical"].includes(impact));
+  const told = ({target, failureSummary}) => `${target} ${failureSummary}`;
+  return grave.map(({id, nodes}) => `${id}: ${nodes.slice(0, 5).map(told).join(" | ")}`);
+}
+"""
+TOO_WIDE = """
+() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
+  .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+  .map((one) => one.outerHTML.slice(0, 120)).slice(0, 5)
+"""
+GO = """
+(view) => new Promise((there) => {
+  if (location.hash === `#/${view}`) there();
+  addEventListener("hashchange", () => setTimeout(there, 50), {once: true});
+  location.hash = `#/${view}`;
+})
+"""
+NETWORK = re.compile(r"^Failed to load resource|net::ERR_")  # said of every refusal too, and of a server that is away
+
+
+@dataclass
+class Visitor:
+    """A page, what went wrong on it so far, and the acts that many tests share."""
+
+    page: Page
+    url: str
+    wrongs: list[str] = field(default_factory=list[str])
+
+    async def go(self, view: str) -> None:
+        """To a view by its link, without loading the page again."""
+        await self.page.evaluate(GO, view)
+        await self.page.locator("main h1").wait_for()
+
+    def job(self, text: str) -> Locator:
+        """A job of the list, by any of its words."""
+        return self.page.locator("article.job", has_text=text)
+
+    def card(self, title: str) -> Locator:
+        return self.page.get_by_role("region", name=title)
+
+    async def submit_rehearsal(self, **fields: str | float) -> None:
+        """By the form, as its labels name them."""
+        form = self.page.get_by_role("form", name="New job")
+        await form.get_by_label("Pipeline").select_option("rehearsal")
+        for label, value in fields.items():
+            control = form.get_by_label(label.replace("_", " ").capitalize())
+            if await control.evaluate("(one) => one.tagName") == "SELECT":
+                await control.select_option(str(value))
+            else:
+                await control.fill(str(value))
+        await form.get_by_role("button", name="Submit").click()
+
+    async def answer(self, act: str, *, reason: str = "", **fields: str) -> None:
+        """The question that stands before an act."""
+        dialog = self.page.get_by_role("dialog")
+        for label, value in fields.items():
+            control = dialog.get_by_label(label.replace("_", " ").capitalize())
+            if await control.evaluate("(one) => one.tagName") == "SELECT":
+                await control.select_option(value)
+            else:
+                await control.fill(value)
+        await dialog.get_by_label("Why").fill(reason)
+        await dialog.get_by_role("button", name=act, exact=True).click()
+        await dialog.wait_for(state="detached")
+
+    async def look(self, name: str) -> None:
+        """A picture for whoever works on the page, and nothing wider than the screen."""
+        SCREENSHOTS.mkdir(exist_ok=True)
+        await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        too_wide: list[str] = await self.page.evaluate(TOO_WIDE)
+        assert too_wide == [], f"{name} is wider than its screen"
+
+    async def audit(self) -> list[str]:
+        """What axe-core finds serious or critical."""
+        await self.page.evaluate(AXE.read_text())
+        found: list[str] = await self.page.evaluate(RUN_AXE)
+        return found
+
+    def watch(self, context: BrowserContext) -> None:
+        def asked(request: Request) -> None:
+            where = urlsplit(request.url)
+            if where.scheme not in ("data", "blob") and where.netloc != urlsplit(self.url).netloc:
+                self.wrongs.append(f"asked another host: {request.url}")
+
+        def said(message: ConsoleMessage) -> None:
+            if message.type == "error" and not NETWORK.search(message.text):
+                self.wrongs.append(message.text)
+
+        def answered(response: Response) -> None:
+            if "/v1/" not in response.url and response.status >= 400:
+                self.wrongs.append(f"{response.status} for {response.url}")
+
+        def failed(request: Request) -> None:
+            if "/v1/" not in request.url:
+                self.wrongs.append(f"{request.failure} for {request.url}")
+
+        context.on("request", asked)
+        context.on("response", answered)
+        context.on("requestfailed", failed)
+        context.on("console", said)
+        context.on("weberror", lambda fault: self.wrongs.append(str(fault.error)))
+        context.on("dialog", lambda dialog: self.wrongs.append(f"a dialog of the browser: {dialog.message}"))
+
+
+@asynccontextmanager
+async def visiting(
+    browser: Browser, there: Installation, token: str | None = None, *, width: int = 1280, **options: Any
+) -> AsyncIterator[Visitor]:
+    """Signed in by a link where there is a token."""
+    settings = {"viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"} | options
+    context = await browser.new_context(**settings)
+    await context.add_init_script(TELL_VIOLATIONS)
+    page, url = await context.new_page(), there.up.url
+    visitor = Visitor(page, url)
+    visitor.watch(context)
+    try:
+        await page.goto(f"{url}/#token={token}" if token else url)
+        await page.locator("main h1").wait_for()
+        yield visitor
+        assert visitor.wrongs == []
+    except Exception as error:
+        error.add_note(f"on the page: {visitor.wrongs}")
+        raise
+    finally:
+        await context.close()

@@ -1,0 +1,217 @@
+"""How streams end: one too many, a client that goes or takes nothing, a replica that stops, a log that is away."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from headgate_contracts.commands import LOGS_PREFIX, LogLine
+from libs.local.servers import NatsServer
+from libs.runtime.eventually import eventually
+from tests.fixtures.clients import nats_client
+from tests.fixtures.lives import life_of
+from tests.fixtures.streams import LOST, Client, Notifiers, listening, notifiers
+
+WHOLE = "queued dispatched started scaffold code deps checks ready"
+NARROW = "[stream]\nper_user = 3\nper_replica = 5\n"
+MANY = "[stream]\nper_user = 1000\n"
+QUICK = "[stream]\nslow_after_s = 1\n"
+SLACK = 4  # a machine under full load
+
+
+async def test_one_user_has_so_many_streams_and_one_replica_has(nats_url: str, tmp_path: Path) -> None:
+    async with notifiers(nats_url, tmp_path, policy=NARROW) as hall:
+        await hall.write(*life_of("job-1", "queued"))
+        first = [await hall.get("/v1/stream") for _ in range(3)]
+        fourth = await hall.get("/v1/jobs/job-1/stream")
+        others = [await hall.get("/v1/stream", user=f"user-{number}") for number in (2, 3)]
+        sixth = await hall.get("/v1/stream", user="user-4")
+        said = [await refused.body() for refused in (fourth, sixth)]
+        first[0].cut()
+        await eventually(lambda: _is_let_in(hall))
+
+        assert [client.status for client in (*first, fourth, *others, sixth)] == [200, 200, 200, 429, 200, 200, 429]
+        assert [client.headers["retry-after"] for client in (fourth, sixth)] == ["5", "5"]
+        assert "you have 3 streams open here" in said[0]["detail"]
+        assert "this replica has 5 streams open" in said[1]["detail"]
+
+
+async def test_whoever_leaves_leaves_nothing_behind(nats_url: str, tmp_path: Path) -> None:
+    """Also in the middle of being let in: counted are both the streams and what they listen to."""
+    async with notifiers(nats_url, tmp_path, policy=NARROW) as hall:
+        await hall.write(*life_of("job-1", "queued"))
+        for way in ("fin", "reset", "before the answer", "refused", "complete"):
+            await asyncio.gather(*(_come_and_go(hall, way) for _ in range(3)))
+            await hall.no_streams_left()
+            await eventually(lambda: _is_let_in(hall))
+
+
+async def test_a_log_that_is_away_is_a_problem_and_no_broken_stream(nats_server: NatsServer, tmp_path: Path) -> None:
+    async with notifiers(nats_server.url, tmp_path) as hall:
+        await hall.write(*life_of("job-1", "queued"))
+        nats_server.pause()
+        paths = ("/v1/jobs/job-1/stream", "/v1/stream")
+        clients = await asyncio.gather(*(hall.get(path) for path in paths))
+        said = [await client.body() for client in clients]
+        nats_server.resume()
+        await hall.no_streams_left()
+        await eventually(lambda: _is_let_in(hall), within_s=20)
+
+    assert [client.status for client in clients] == [503, 503]
+    assert all(problem["debug_id"] for problem in said)
+    assert all("retry-after" in client.headers for client in clients)
+
+
+@pytest.mark.slow
+async def test_a_client_that_takes_nothing_is_cut_off_and_misses_nothing(nats_url: str, tmp_path: Path) -> None:
+    """It blocks in its socket, where no queue would notice; what is kept for it meanwhile does not grow."""
+    async with notifiers(nats_url, tmp_path, policy=QUICK) as hall:
+        life = life_of("job-1", WHOLE)
+        begun = (await hall.write(*life[:4]))[-1]
+        with _deaf(hall, "/v1/jobs/job-1/stream") as blocked:
+            await eventually(lambda: _count(hall, 1))
+            before_kib = _resident_kib(hall)
+            async with _chatting(nats_url, "job-1"):
+                await eventually(lambda: _count(hall, 0), within_s=20, every_s=0.1)
+            grown_kib = _resident_kib(hall) - before_kib
+            rest = await _rest_of(blocked)
+        seqs = await hall.write(*life[4:])
+        async with hall.listen("/v1/jobs/job-1/stream", last=f"{hall.log.epoch}-{begun}") as again:
+            resumed = [event.seq for event in await again.events() if event.kind == "status"]
+
+    assert resumed == seqs
+    assert grown_kib < 16 * 1024
+    assert rest
+    assert not rest.endswith(b"0\r\n\r\n"), "a stream that was cut must not look complete"
+
+
+@pytest.mark.slow
+async def test_a_replica_that_stops_ends_a_thousand_streams_within_a_second(nats_url: str, tmp_path: Path) -> None:
+    """Each has got its `retry:`. One of them takes nothing: it holds nobody up."""
+    with _many_files(4000):
+        async with notifiers(nats_url, tmp_path, policy=MANY) as hall:
+            await hall.write(*life_of("job-1", "queued dispatched started scaffold code"))
+            clients = [await _begun(hall, number) for number in range(1000)]
+            with _deaf(hall, "/v1/jobs/job-1/stream"):
+                await eventually(lambda: _count(hall, 1001))
+                async with _chatting(nats_url, "job-1"):
+                    told_at = time.monotonic()
+                    stopping = asyncio.create_task(hall.processes[0].stop())
+                    ends = await asyncio.gather(*map(_end_of, clients))
+                    ended_s = time.monotonic() - told_at
+                    await stopping
+                    stopped_s = time.monotonic() - told_at
+
+    assert set(ends) == {b"retry: 2000\n\n"}
+    assert ended_s < 1 * SLACK
+    assert stopped_s < 2 * SLACK
+
+
+async def _begun(hall: Notifiers, number: int) -> Client:
+    client = await hall.get("/v1/stream", user=f"user-{number + 10}")
+    await client.expect()
+    return client
+
+
+async def _end_of(client: Client) -> bytes:
+    while await client.piece() is not None:
+        pass
+    client.cut()
+    return bytes(client.raw[-13:])
+
+
+async def _is_let_in(hall: Notifiers) -> bool:
+    async with listening(hall.url, "/v1/stream", token=hall.token()) as client:
+        return client.status == 200
+
+
+async def _count(hall: Notifiers, wanted: int) -> bool:
+    return await hall.metric("headgate_notifier_streams") == wanted
+
+
+async def _come_and_go(hall: Notifiers, way: str) -> None:
+    if way == "before the answer":
+        _, writer = await asyncio.open_connection("127.0.0.1", hall.processes[0].port)
+        writer.write(_request(hall, "/v1/jobs/job-1/stream"))
+        await writer.drain()
+        writer.transport.abort()
+        return
+    path = "/v1/jobs/no-such-job/stream" if way == "refused" else "/v1/jobs/job-1/stream"
+    client = await hall.get(path)
+    if client.status == 200:
+        await client.expect()
+    if way == "fin":
+        client.writer.close()
+    else:
+        client.cut()
+
+
+def _request(hall: Notifiers, path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {hall.token()}\r\n\r\n".encode()
+
+
+@contextmanager
+def _deaf(hall: Notifiers, path: str) -> Iterator[socket.socket]:
+    """A client that asks and then never reads."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", hall.processes[0].port))
+        connection.sendall(_request(hall, path))
+        yield connection
+
+
+async def _rest_of(connection: socket.socket) -> bytes:
+    """What still comes. A connection that the other side's kernel gave up may say nothing of it."""
+    connection.setblocking(False)
+    rest, loop = bytearray(), asyncio.get_running_loop()
+    with suppress(*LOST, TimeoutError):
+        while piece := await asyncio.wait_for(loop.sock_recv(connection, 65536), 2):
+            rest += piece
+    return bytes(rest)
+
+
+@asynccontextmanager
+async def _chatting(nats_url: str, job_id: str) -> AsyncIterator[None]:
+    """A build that says 4 MB a second. It has begun when this is entered."""
+    line = LogLine(job_id=job_id, attempt=1, stage="code", line="x" * 8000, ts=datetime.now(UTC))
+    begun = asyncio.Event()
+
+    async def say_on() -> None:
+        while True:
+            for _ in range(50):
+                await nc.publish(f"{LOGS_PREFIX}.{job_id}", line.model_dump_json().encode())
+            await nc.flush()
+            begun.set()
+            await asyncio.sleep(0.1)
+
+    async with nats_client(nats_url) as nc:
+        saying = asyncio.create_task(say_on())
+        await begun.wait()
+        try:
+            yield
+        finally:
+            saying.cancel()
+            await asyncio.wait([saying])
+
+
+def _resident_kib(hall: Notifiers) -> int:
+    status = Path(f"/proc/{hall.processes[0].pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+
+@contextmanager
+def _many_files(number: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(number, hard)), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
