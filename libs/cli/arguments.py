@@ -5,14 +5,15 @@ Owns the parser alone. Each command names the function that carries it out.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from headgate_contracts.vocabulary import Priority, Tier
+from headgate_contracts.vocabulary import Priority, Status, Tier
 from libs.cli import jobs
+from libs.cli.arguments_operators import add_operators, add_workflow
+from libs.cli.words import Parsers, Verbs, add, command_parser, later, moment, positive, verbs
 
 ABOUT: Final = """Headgate: a capacity queue for long, expensive jobs.
 
@@ -42,33 +43,62 @@ SUBMIT_EXAMPLES: Final = """examples:
   headgate submit "a URL shortener" --project shop --follow
   headgate submit "a URL shortener" --project shop --priority high --label team=growth
   headgate submit --project shop --pipeline rehearsal --input '{"stages": {"code": 5}, "failing_cycles": 1}'
-  headgate submit --project shop --input @input.json --run-at 2030-01-31T06:00:00Z"""
+  headgate submit --project shop --input @input.json --run-at 2030-01-31T06:00:00Z
+  headgate submit "a URL shortener" --project shop --dry-run"""
 
 JOBS_EXAMPLES: Final = """examples:
   headgate jobs list --limit 10
   headgate jobs show JOB --json
   headgate jobs follow JOB
-  headgate jobs result JOB -o site.tar.gz"""
+  headgate jobs events JOB
+  headgate jobs log JOB
+  headgate jobs result JOB -o site.tar.gz
+  headgate jobs confirm JOB
+  headgate jobs priority JOB high --reason "a demo at noon"
+  headgate jobs cancel JOB --reason "not needed"
+  headgate jobs cancel-all --label team=growth
+  headgate jobs retry JOB --follow"""
 
-Parsers = Any  # argparse's own type for these is private
+TOKEN_EXAMPLES: Final = """examples:
+  headgate token --user u1 --tier partner
+  HEADGATE_TOKEN=$(headgate token --user u2) headgate submit "a game" --project games
+  headgate token --user boss --scope "jobs:read jobs:write ops" --hours 1"""
+
+MIGRATE_EXAMPLES: Final = """examples:
+  HEADGATE_NATS_URL=tls://admin:password@nats:4222 headgate migrate --policy policy.toml --replicas 3"""
+
+SIMULATE_EXAMPLES: Final = """examples:
+  headgate simulate --policy other.toml
+  headgate simulate --policy other.toml --today policy.toml --since 7d --plot waits.svg
+  HEADGATE_NATS_URL=tls://consumer:password@nats:4222 headgate simulate --policy other.toml --json
+
+Jobs come when they came and take as long as they took; who waits for whom follows from the policy. What was recorded
+and what today's policy gives in the simulation should be near each other: that far the third is to be believed."""
+
+LOG_EXAMPLES: Final = """examples:
+  headgate log tail
+  headgate log tail -n 100 --no-follow --json | jq -r .type"""
 
 
 def parser() -> ArgumentParser:
     """All commands."""
-    root = _parser(ArgumentParser, prog="headgate", description=ABOUT, epilog=EXAMPLES)
+    root = command_parser(ArgumentParser, prog="headgate", description=ABOUT, epilog=EXAMPLES)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_up(commands)
-    _add(commands, "demo", _later("demo"), "the whole system in a folder of its own, and a word about each thing")
+    add(commands, "demo", later("demo"), "the whole system in a folder of its own, and a word about each thing")
     _add_submit(commands)
     _add_jobs(commands)
+    add_workflow(commands)
+    add_operators(commands)
     _add_token(commands)
     _add_migrate(commands)
+    _add_simulate(commands)
     _add_log(commands)
     return root
 
 
 def _add_up(commands: Parsers) -> None:
-    up_command = _add(commands, "up", _later("up"), "start everything on this machine, and stay", UP_EXAMPLES)
+    up_command = add(commands, "up", later("up"), "start everything on this machine, and stay", UP_EXAMPLES)
     up_command.add_argument("--port", type=int, help="of dashboard and API (HEADGATE_PORT, 8080; 0 takes a free one)")
     up_command.add_argument("--state", type=Path, help="folder that everything is kept in (HEADGATE_STATE, .headgate)")
     up_command.add_argument("--policy", type=Path, help="tiers, limits, priorities (HEADGATE_POLICY, the defaults)")
@@ -77,13 +107,21 @@ def _add_up(commands: Parsers) -> None:
 
 
 def _add_submit(commands: Parsers) -> None:
-    submit = _add(commands, "submit", jobs.submit, "submit a job", SUBMIT_EXAMPLES)
+    submit = add(commands, "submit", jobs.submit, "submit a job", SUBMIT_EXAMPLES)
     submit.add_argument("prompt", nargs="?", help="what to build, in words")
     submit.add_argument("--project", required=True, help="whose it is")
     submit.add_argument("--priority", choices=[priority.value for priority in Priority], help="(normal)")
     submit.add_argument("--pipeline", help="which pipeline runs it (build)")
     submit.add_argument("--pool", help="whose workers run it (default)")
     submit.add_argument("--input", metavar="JSON", help="an object, or @ and the name of a file that holds one")
+    submit.add_argument("--group", metavar="NAME", help="take a slot of this group of the project while it runs")
+    submit.add_argument("--group-limit", type=positive, metavar="N", help="its slots, where nobody has set them yet")
+    submit.add_argument("--queue-ttl", type=positive, metavar="S", help="fail where it has not started within so long")
+    submit.add_argument("--run-timeout", type=positive, metavar="S", help="fail where it runs for longer")
+    submit.add_argument(
+        "--notify-url", metavar="URL", help="call this for questions and the end, where policy allows it"
+    )
+    submit.add_argument("--dry-run", action="store_true", help="say what would happen, and submit nothing")
     submit.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="may be given many times")
     submit.add_argument("--run-at", metavar="TIME", help="not before: 2030-01-31T06:00:00Z")
     submit.add_argument("--idempotency-key", metavar="KEY", help="the same key again is the same job (a new one)")
@@ -91,67 +129,80 @@ def _add_submit(commands: Parsers) -> None:
 
 
 def _add_jobs(commands: Parsers) -> None:
-    about = _parser(commands.add_parser, "jobs", help="look at jobs, end them, fetch results", epilog=JOBS_EXAMPLES)
-    verbs = about.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    listing = _add(verbs, "list", jobs.list_jobs, "one's own, newest first")
-    listing.add_argument("--limit", type=int, default=50, help="at most so many (50)")
-    _add(verbs, "show", jobs.show, "one job: where it stands and why").add_argument("job")
-    _add(verbs, "events", jobs.events, "its history, from the log").add_argument("job")
-    confirm = _add(verbs, "confirm", jobs.confirm, "let a job that asks go on for another batch of cycles")
-    confirm.add_argument("job")
-    cancel = _add(verbs, "cancel", jobs.cancel, "end it, running or not")
-    cancel.add_argument("job")
-    cancel.add_argument("--reason", default="", help="kept in its history")
-    result = _add(verbs, "result", jobs.result, "fetch what it made, and list what is in it")
+    below = verbs(commands, "jobs", "look at jobs, change or end them, fetch results", JOBS_EXAMPLES)
+    listing = below.add("list", jobs.list_jobs, "one's own, newest first")
+    listing.add_argument("--limit", type=positive, default=50, help="at most so many (50)")
+    listing.add_argument("--status", choices=[status.value for status in Status], help="only those")
+    listing.add_argument("--project", help="only those")
+    listing.add_argument("--workflow", help="only those")
+    below.add("show", jobs.show, "one job: where it stands and why").add_argument("job")
+    below.add("events", jobs.events, "its history, from the log").add_argument("job")
+    below.add("log", jobs.log, "what it said").add_argument("job")
+    result = below.add("result", jobs.result, "fetch what it made, and list what is in it")
     result.add_argument("job")
     result.add_argument("-o", "--output", metavar="FILE", help="(JOB.tar.gz), or - for stdout")
-    _add(verbs, "follow", jobs.follow, "watch it until it ends; 0 if it becomes ready, else 1").add_argument("job")
+    below.add("follow", jobs.follow, "watch it until it ends; 0 if it becomes ready, else 1").add_argument("job")
+    _add_changes(below)
+
+
+def _add_changes(below: Verbs) -> None:
+    """What a job's owner may do about it."""
+    confirm = below.add("confirm", jobs.confirm, "let a job that asks go on for another batch of cycles")
+    confirm.add_argument("job")
+    cancel = below.add("cancel", jobs.cancel, "end it, running or not")
+    cancel.add_argument("job")
+    cancel.add_argument("--reason", default="", help="kept in its history")
+    many = below.add("cancel-all", jobs.cancel_many, "end all unfinished ones of a project, a workflow or a label")
+    which = many.add_mutually_exclusive_group(required=True)
+    which.add_argument("--project")
+    which.add_argument("--workflow")
+    which.add_argument("--label", metavar="NAME=VALUE")
+    many.add_argument("--reason", default="", help="kept in their histories")
+    priority = below.add("priority", jobs.priority, "another class for a job that has not started")
+    priority.add_argument("job")
+    priority.add_argument("priority", choices=[priority.value for priority in Priority])
+    priority.add_argument("--reason", default="", help="kept in its history")
+    retry = below.add("retry", jobs.retry, "submit a failed or cancelled one again, with the work that it left")
+    retry.add_argument("job")
+    retry.add_argument("--idempotency-key", metavar="KEY", help="the same key again is the same job (a new one)")
+    retry.add_argument("--follow", action="store_true", help="watch it until it ends; 0 if it becomes ready, else 1")
 
 
 def _add_token(commands: Parsers) -> None:
-    token = _add(commands, "token", _later("operations", "token"), "sign a token with the key pair of this machine")
+    about = "sign a token with the key pair of this machine"
+    token = add(commands, "token", later("operations", "token"), about, TOKEN_EXAMPLES)
     token.add_argument("--user", required=True)
     token.add_argument("--tier", choices=[tier.value for tier in Tier], default=Tier.BOOTSTRAPPER.value)
     token.add_argument("--scope", help="(jobs:read jobs:write); add ops for an operator")
     token.add_argument("--project", action="append", default=[], help="only these projects; may be given many times")
-    token.add_argument("--hours", type=int, default=24, help="how long it is good for (24)")
+    token.add_argument("--hours", type=positive, default=24, help="how long it is good for (24)")
 
 
 def _add_migrate(commands: Parsers) -> None:
-    migrate = _add(
-        commands, "migrate", _later("operations", "migrate_log"), "make the streams and buckets, or bring them in line"
-    )
+    about = "make the streams and buckets, or bring them in line"
+    migrate = add(commands, "migrate", later("operations", "migrate_log"), about, MIGRATE_EXAMPLES)
     migrate.add_argument("--policy", type=Path, help="retention is read from there")
-    migrate.add_argument("--replicas", type=int, default=1, help="3 on three servers (1)")
+    migrate.add_argument("--replicas", type=positive, default=1, help="3 on three servers (1)")
+
+
+def _add_simulate(commands: Parsers) -> None:
+    about = "replay the recorded events under another policy, and compare the waits"
+    simulation = add(commands, "simulate", later("simulate"), about, SIMULATE_EXAMPLES)
+    simulation.add_argument("--policy", type=Path, required=True, metavar="FILE", help="the other policy")
+    simulation.add_argument(
+        "--today", type=Path, metavar="FILE", help="the policy that was in force (HEADGATE_POLICY, the defaults)"
+    )
+    simulation.add_argument(
+        "--since", type=moment, metavar="WHEN", help="only starts since then: a moment, or 90m, 24h, 7d"
+    )
+    simulation.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the mean waits into this file")
 
 
 def _add_log(commands: Parsers) -> None:
-    about = _parser(commands.add_parser, "log", help="read the log")
-    verbs = about.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    tail = _add(verbs, "tail", _later("operations", "tail_log"), "each event as it is written")
-    tail.add_argument("-n", "--last", type=int, default=20, help="begin so many records back (20)")
+    below = verbs(commands, "log", "read the log", LOG_EXAMPLES)
+    tail = below.add("tail", later("operations", "tail_log"), "each event as it is written")
+    tail.add_argument("-n", "--last", type=positive, default=20, help="begin so many records back (20)")
     tail.add_argument("--no-follow", action="store_true", help="end where the log ends now")
-
-
-def _later(module: str, function: str | None = None) -> Callable[[Any, Any], int]:
-    """A command whose module is imported when it is carried out: a job's status must not wait for a server's code."""
-
-    def run(args: Any, out: Any) -> int:
-        return getattr(import_module(f"libs.cli.{module}"), function or module)(args, out)
-
-    return run
-
-
-def _add(commands: Parsers, name: str, run: object, about: str, epilog: str | None = None) -> ArgumentParser:
-    command = _parser(commands.add_parser, name, help=about, description=about.capitalize() + ".", epilog=epilog)
-    command.add_argument("--json", action="store_true", help="for programs: JSON and nothing else on stdout")
-    command.set_defaults(run=run)
-    return command
-
-
-def _parser(make: Any, *names: str, **options: Any) -> ArgumentParser:
-    parser: ArgumentParser = make(*names, formatter_class=RawDescriptionHelpFormatter, **options)
-    return parser
 
 
 def parse(words: Sequence[str] | None = None) -> Any:

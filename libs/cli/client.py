@@ -7,6 +7,7 @@ so that it may be sent again after silence; whatever else the answer says is an 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ ANSWER_WITHIN_S: Final = 15.0
 TRIES: Final = 8  # a service that was killed is back within seconds
 PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 5.0
+NEXT: Final = re.compile(r'<([^>]+)>; rel="next"')
 
 
 class Api:
@@ -41,14 +43,54 @@ class Api:
         headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
         return json.loads(self.fetch("POST", path, body=json.dumps(body).encode(), headers=headers))
 
+    def pages(self, path: str) -> Generator[list[Any]]:
+        """A list page by page, as long as each names the next one."""
+        following: str | None = path
+        while following:
+            response, content = self._answered("GET", following)
+            yield json.loads(content)
+            named = NEXT.search(response.headers.get("Link", ""))
+            following = named[1] if named else None
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        within_s: float = ANSWER_WITHIN_S,
+    ) -> Any:
+        """What the answer's JSON says; sent once, as it may not be meant twice."""
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        answer = self.fetch(method, path, body=content, headers=headers, within_s=within_s)
+        return json.loads(answer) if answer else None
+
     def fetch(
-        self, method: str, path: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        within_s: float = ANSWER_WITHIN_S,
     ) -> bytes:
         """The answer's bytes. Where a service is away for a moment it is asked again."""
+        return self._answered(method, path, body=body, headers=headers, within_s=within_s)[1]
+
+    def _answered(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        within_s: float = ANSWER_WITHIN_S,
+    ) -> tuple[HTTPResponse, bytes]:
         repeatable = method == "GET" or "Idempotency-Key" in (headers or {})
         for tries_left in reversed(range(TRIES if repeatable else 1)):
             try:
-                with self.ask(method, path, body=body, headers=headers) as response:
+                with self.ask(method, path, body=body, headers=headers, within_s=within_s) as response:
                     content = response.read()
             except NobodyAnswers:
                 if not tries_left:
@@ -56,7 +98,7 @@ class Api:
                 self.sleep(PAUSE_S)
                 continue
             if response.status < 300:
-                return content
+                return response, content
             if not (tries_left and _away_for_a_moment(response, content)):
                 raise fault_of(response.status, _problem(content))
             self.sleep(min(float(response.headers["Retry-After"]), LONGEST_PAUSE_S))

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import os
+import subprocess
+import sys
+import tarfile
 import tempfile
 import threading
 from argparse import Namespace
@@ -41,13 +46,14 @@ class Act:
     title: str
     tier: Tier
     input: dict[str, Any]
+    pipeline: str = "build"
 
 
 ACTS: Final = (
-    Act("bootstrapper", Tier.BOOTSTRAPPER, {"stages": STAGES}),
-    Act("partner", Tier.PARTNER, {"stages": STAGES}),
-    Act("cto_scale", Tier.CTO_SCALE, {"stages": STAGES}),
-    Act("partner, one failing cycle", Tier.PARTNER, {"stages": STAGES, "failing_cycles": 1}),
+    Act("bootstrapper", Tier.BOOTSTRAPPER, {"prompt": "a to-do list with due dates"}),
+    Act("partner, one failing cycle", Tier.PARTNER, {"stages": STAGES, "failing_cycles": 1}, "rehearsal"),
+    Act("cto_scale", Tier.CTO_SCALE, {"prompt": "a rate limiter"}),
+    Act("partner", Tier.PARTNER, {"prompt": "a URL shortener with expiry"}),
 )
 
 
@@ -62,8 +68,9 @@ def demo(args: Namespace, out: Output) -> int:
 def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
     out.say(f"It is ready on {up.url}.\n")
     out.say(
-        f"Four jobs, one of each tier and one whose first checks fail, for {SLOTS} slots: two run at once, the others\n"
-        "wait and are told where they stand. A rehearsal goes through the stages of a build without building anything.",
+        f"Four jobs for {SLOTS} slots: two run at once, the others wait and are told where they stand. Three are\n"
+        "builds, one of each tier: a package is written, its environment made, its tests run. One is a rehearsal\n"
+        "whose first checks fail.",
         style="bold",
     )
     apis = [Api(Target(up.url, _token(settings, act))) for act in ACTS]
@@ -81,7 +88,7 @@ def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
 
 
 def _submitted(api: Api, act: Act) -> dict[str, Any]:
-    body = {"project_id": "demo", "pipeline": "rehearsal", "input": act.input}
+    body = {"project_id": "demo", "pipeline": act.pipeline, "input": act.input}
     return api.post("/v1/jobs", body, key=f"demo {act.title}".replace(" ", "-").replace(",", ""))
 
 
@@ -103,10 +110,33 @@ def _show_history(api: Api, job_id: str, out: Output) -> None:
 
 
 def _show_result(api: Api, job_id: str, out: Output) -> None:
+    """Fetch it, look into it, and run its own tests: it is a package like any other."""
     archive = api.fetch("GET", f"/v1/jobs/{job_id}/result")
     out.say(f"\nIts result was downloaded ({len(archive)} bytes) and holds:", style="bold")
     for name, size in contents(archive).items():
         out.say(f"  {size:>6}  {name}")
+    with tempfile.TemporaryDirectory(prefix="headgate-result-") as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
+            files.extractall(folder, filter="data")
+        out.say("\nIts own tests, run here:", style="bold")
+        out.say(f"  {_tested(Path(folder))}")
+
+
+def _tested(folder: Path) -> str:
+    """The last line that pytest says."""
+    project = next(folder.rglob("pyproject.toml")).parent
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=project,
+        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": "src", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = ran.stdout.strip().splitlines()
+    if ran.returncode:
+        raise DemoFailed(how=f"the tests of the result do not pass: {said[-1] if said else ran.stderr[-500:]}")
+    return said[-1]
 
 
 def _token(settings: UpSettings, act: Act) -> str:

@@ -9,9 +9,10 @@ import tarfile
 import uuid
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from libs.cli.client import Api
 from libs.cli.errors import NoArchive, Usage
@@ -20,6 +21,7 @@ from libs.cli.output import Output, local_time
 from libs.cli.target import find_target
 
 SHOWN: Final = ("id", "status", "message", "project_id", "priority", "pipeline", "pool", "tier", "attempt", "debug_id")
+PAGE: Final = 100  # as many as the API gives at once
 OF_EVERY_EVENT: Final = frozenset({"seq", "at", "event", "job_id", "user_id", "project_id", "status", "submission"})
 
 
@@ -31,10 +33,17 @@ def submit(args: Namespace, out: Output) -> int:
         "priority": args.priority,
         "pipeline": args.pipeline,
         "pool": args.pool,
+        "concurrency_group": args.group,
+        "concurrency_limit": args.group_limit,
+        "queue_ttl_s": args.queue_ttl,
+        "run_timeout_s": args.run_timeout,
         "run_at": args.run_at,
+        "notify_url": args.notify_url,
         "labels": _labels(args.label),
     }
     api = Api(find_target())
+    if args.dry_run:
+        return _try_out(api, {name: value for name, value in body.items() if value is not None}, out)
     key = args.idempotency_key or uuid.uuid4().hex
     job = api.post("/v1/jobs", {name: value for name, value in body.items() if value is not None}, key=key)
     if not args.follow:
@@ -46,9 +55,24 @@ def submit(args: Namespace, out: Output) -> int:
     return 0
 
 
+def _try_out(api: Api, body: Mapping[str, object], out: Output) -> int:
+    job = api.post("/v1/jobs?dry_run=true", body)
+    out.data(job)
+    out.say(f"Nothing was submitted. {job['message']}")
+    queue: Mapping[str, Any] = job["queue"] or {}
+    if queue.get("message"):
+        out.say(f"It would start in {queue['message']} (confidence {queue['confidence']}).")
+    for reason in job["waiting_on"]:
+        out.say(f"  {reason['message']}")
+    return 0
+
+
 def list_jobs(args: Namespace, out: Output) -> int:
     """One's own, newest first."""
-    jobs = Api(find_target()).get(f"/v1/jobs?limit={args.limit}")
+    asked = {"status": args.status, "project": args.project, "workflow": args.workflow}
+    asked["limit"] = str(min(args.limit, PAGE))
+    pages = Api(find_target()).pages(f"/v1/jobs?{urlencode({name: value for name, value in asked.items() if value})}")
+    jobs = list(islice((job for page in pages for job in page), args.limit))
     out.data(jobs)
     rows = [
         (job["id"], job["status"], job["project_id"], job["priority"], local_time(job["created_at"]), job["message"])
@@ -56,7 +80,7 @@ def list_jobs(args: Namespace, out: Output) -> int:
     ]
     out.table(("JOB", "STATUS", "PROJECT", "PRIORITY", "CREATED", "MESSAGE"), rows)
     if not rows:
-        out.say("No jobs yet: submit one with `headgate submit`.")
+        out.say("No jobs: submit one with `headgate submit`.")
     return 0
 
 
@@ -84,6 +108,47 @@ def confirm(args: Namespace, out: Output) -> int:
     out.data(job)
     out.say(f"{job['id']}  {job['message']}")
     return 0
+
+
+def priority(args: Namespace, out: Output) -> int:
+    """Another class for a job that has not started."""
+    job = Api(find_target()).send("PATCH", _path(args.job), {"priority": args.priority, "reason": args.reason})
+    out.data(job)
+    out.say(f"{job['id']}  is {job['priority']} now: {job['message']}")
+    return 0
+
+
+def retry(args: Namespace, out: Output) -> int:
+    """Submit a failed or cancelled one again, with the work that its finished stages left."""
+    api = Api(find_target())
+    job = api.post(f"{_path(args.job)}/retry", {}, key=args.idempotency_key or uuid.uuid4().hex)
+    if not args.follow:
+        out.data(job)
+    out.say(f"{job['id']}  {job['message']}")
+    return watch(api, job["id"], out) if args.follow else 0
+
+
+def log(args: Namespace, out: Output) -> int:
+    """What it said, as long as that is kept."""
+    text = Api(find_target()).fetch("GET", f"{_path(args.job)}/log").decode(errors="replace")
+    out.data({"job_id": args.job, "log": text})
+    if text:
+        out.plain(text.rstrip("\n"))
+    return 0
+
+
+def cancel_many(args: Namespace, out: Output) -> int:
+    """All unfinished ones of a project, a workflow or a label."""
+    asked = {"project": args.project, "workflow": args.workflow, "label": args.label, "reason": args.reason}
+    body = {name: value for name, value in asked.items() if value}
+    results = Api(find_target()).send("POST", "/v1/jobs/cancel", body)["results"]
+    out.data(results)
+    for each in results:
+        job, problem = each.get("job"), each.get("problem")
+        out.say(f"{job['id']}  {job['message']}" if job else f"not cancelled: {problem['detail']}")
+    if not results:
+        out.say("No unfinished job of that kind.")
+    return 0 if all(each["status"] < 300 for each in results) else 1
 
 
 def cancel(args: Namespace, out: Output) -> int:

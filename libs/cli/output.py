@@ -9,9 +9,14 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+GAP, FOLDED = 2, 8  # characters between columns, and of a column at least
+WHOLE: Final = frozenset({"#", "JOB", "LEASE", "GROUP", "AT", "CREATED", "SINCE", "HEARD", "EXPIRES"})  # never folded
 
 
 class Output:
@@ -46,17 +51,42 @@ class Output:
             _write(text)
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Columns as wide as they need to be, so that nothing is cut where the output goes into a pipe."""
-        lines = [tuple(head), *(tuple(row) for row in rows)]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-        for number, line in enumerate(lines):
-            text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            self.say(text, style="bold" if number == 0 else None)
+        """In a terminal as wide as that, with long cells folded. Elsewhere as wide as it needs to be, a line a row, so
+        that a program in a pipe finds its columns."""
+        lines = [tuple(row) for row in rows]
+        if self.as_json or not lines:
+            return
+        widths = [max(len(line[column]) for line in (head, *lines)) for column in range(len(head))]
+        if self.is_terminal and _narrowest(head, widths) <= self.console.width:
+            self.console.print(_folded(head, lines), soft_wrap=False)
+            return
+        for line in (head, *lines):
+            self.say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _narrowest(head: Sequence[str], widths: Sequence[int]) -> int:
+    """How narrow a terminal may be: below that even what must stay whole would be cut."""
+    return sum(GAP + (width if name in WHOLE else min(width, FOLDED)) for name, width in zip(head, widths, strict=True))
+
+
+def _folded(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    for name in head:
+        table.add_column(name, no_wrap=name in WHOLE, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def local_time(moment: str | None) -> str:
     """A moment of the API, by this machine's clock on the wall."""
     return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M:%S}" if moment else ""
+
+
+def clock_time(moment: str | None) -> str:
+    """The same, of today by the time alone."""
+    text, today = local_time(moment), f"{datetime.now():%Y-%m-%d} "  # noqa: DTZ005 - the clock on the wall
+    return text.removeprefix(today)
 
 
 def _write(text: str) -> None:

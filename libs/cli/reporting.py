@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
+from libs.capacity.errors import ViewError
 from libs.cli.errors import Failed, Usage
 from libs.eventlog.errors import LogError
 from libs.local.errors import LocalServerError, UpSettingsWrong
@@ -13,7 +14,7 @@ from libs.policy.errors import PolicyError
 from libs.runtime.errors import RuntimeFault
 
 WRONG: Final = (UpSettingsWrong, PolicyError)
-FAILED: Final = (LocalServerError, LogError, RuntimeFault)
+FAILED: Final = (LocalServerError, LogError, RuntimeFault, ViewError)
 
 
 @contextmanager

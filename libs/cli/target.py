@@ -34,7 +34,7 @@ def running_here(*, instead: str) -> UpFile:
     return up
 
 
-def find_target(environ: Mapping[str, str] = os.environ) -> Target:
+def find_target(environ: Mapping[str, str] = os.environ, *, as_operator: bool = False) -> Target:
     """From the environment, else from this machine. A token of this machine is never sent elsewhere."""
     url, token = environ.get(URL), environ.get(TOKEN)
     if url and not token:
@@ -42,7 +42,7 @@ def find_target(environ: Mapping[str, str] = os.environ) -> Target:
     if url and token:
         return Target(_checked(url), token)
     up = running_here(instead=f"{URL} and {TOKEN}")
-    return Target(up.url, token or up.user_token)
+    return Target(up.url, token or (up.operator_token if as_operator else up.user_token))
 
 
 def _checked(url: str) -> str:

@@ -27,7 +27,9 @@ def up(args: Namespace, out: Output) -> int:
         out.data(running.model_dump(mode="json"))
         out.plain(f"user token      {running.user_token}")
         out.plain(f"operator token  {running.operator_token}")
-        out.say(f"Dashboard and API on {running.url}; all of this is in {settings.state / 'up.json'}.")
+        out.say(f"\nThe dashboard, signed in as a user     {running.url}/#token={running.user_token}")
+        out.say(f"The dashboard, signed in as operator   {running.url}/#token={running.operator_token}\n")
+        out.say(f"The API is on {running.url}; all of this is in {settings.state / 'up.json'}.")
         out.say("Ctrl-C stops it and loses nothing.", style="dim")
         out.plain(f"ready {running.url}")
 

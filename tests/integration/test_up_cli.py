@@ -62,7 +62,7 @@ class Far:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_POST = do_GET  # noqa: N815 - the base class's name
+            do_POST = do_DELETE = do_GET  # noqa: N815 - the base class's names
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
                 """Nothing."""
@@ -203,6 +203,27 @@ def test_jobs_are_listed_for_people_and_for_programs(far: Far, capsys: pytest.Ca
     assert table[0].split() == ["JOB", "STATUS", "PROJECT", "PRIORITY", "CREATED", "MESSAGE"]
     assert table[1].startswith("j1   queued  shop")
     assert json.loads(capsys.readouterr().out) == [JOB]
+
+
+def test_a_list_goes_on_to_the_pages_it_needs(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
+    following = {"Link": '</v1/jobs?limit=100&cursor=abc>; rel="next"'}
+    far.says(as_json(200, [JOB] * 100, **following), as_json(200, [JOB] * 100, **following), as_json(200, [JOB] * 100))
+
+    main(["jobs", "list", "--limit", "150", "--json"])
+
+    assert [line for line, _, _ in far.asked] == ["GET /v1/jobs?limit=100", "GET /v1/jobs?limit=100&cursor=abc"]
+    assert len(json.loads(capsys.readouterr().out)) == 150
+
+
+def test_an_erasure_that_is_not_over_ends_with_1(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
+    told = {"message": "1 job still under way: repeat this", "unfinished": ["j1"], "jobs": 1, "cancelled": ["j1"]}
+    far.says(as_json(202, told))
+
+    code = main(["erase", "eve@example.com/x", "--reason", "asked to"])
+
+    [(line, _, _)] = far.asked
+    assert (code, line) == (1, "DELETE /v1/users/eve%40example.com%2Fx/content?reason=asked+to")
+    assert "repeat this" in capsys.readouterr().out
 
 
 def test_a_job_says_what_it_waits_for(far: Far, capsys: pytest.CaptureFixture[str]) -> None:

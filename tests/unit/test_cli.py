@@ -207,23 +207,71 @@ def test_a_url_of_another_kind_is_refused(state: Path) -> None:
 # ── words ─────────────────────────────────────────────────────────────────────
 
 
-def test_every_command_takes_json_and_tells_its_examples() -> None:
-    words = [
-        ["up"],
-        ["demo"],
-        ["submit", "a", "--project", "p"],
-        ["jobs", "list"],
-        *(["jobs", verb, "j1"] for verb in ("show", "events", "cancel", "result", "follow")),
-        ["token", "--user", "u1"],
-        ["migrate"],
-        ["log", "tail"],
-    ]
+COMMANDS = [
+    ["up"],
+    ["demo"],
+    ["submit", "a", "--project", "p"],
+    ["jobs", "list"],
+    *(["jobs", verb, "j1"] for verb in ("show", "events", "log", "cancel", "confirm", "result", "follow", "retry")),
+    ["jobs", "priority", "j1", "high"],
+    ["jobs", "cancel-all", "--label", "team=growth"],
+    ["workflow", "submit", "a", "--project", "p"],
+    *(["workflow", verb, "w1"] for verb in ("show", "cancel")),
+    ["explain", "j1"],
+    ["usage"],
+    *(["queue", verb] for verb in ("show", "pause", "resume", "analytics")),
+    ["queue", "move", "j1", "--before", "j2"],
+    ["concurrency", "status"],
+    ["concurrency", "release", "workflows", "j1:1", "--force"],
+    ["concurrency", "set", "workflows", "--limit", "3"],
+    ["workers"],
+    ["audit"],
+    ["erase", "u1"],
+    ["rebuild"],
+    ["token", "--user", "u1"],
+    ["migrate"],
+    ["log", "tail"],
+]
 
-    for command in words:
-        args = parse([*command, "--json"])
-        assert args.json
-        assert callable(args.run)
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_takes_json_and_teaches_by_examples(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    args = parse([*words, "--json"])
+    verbs = words[: 2 if words[0] in ("jobs", "workflow", "queue", "concurrency", "log") else 1]
+    with pytest.raises(SystemExit):
+        parse([*verbs, "--help"])
+
+    assert args.json
+    assert callable(args.run)
+    if words != ["demo"]:  # it has nothing to choose
+        assert f"headgate {' '.join(verbs)}" in capsys.readouterr().out.partition("examples:")[2]
     assert "examples:" in parser().format_help()
+
+
+def test_a_table_fits_the_terminal_and_folds_nothing_that_is_copied() -> None:
+    console = Console(file=io.StringIO(), width=100, record=True, force_terminal=True)
+    job, project = "k" * 27, "the-storefront-of-the-growth-team"
+
+    Output(as_json=False, console=console).table(("#", "JOB", "PROJECT", "WAITS FOR"), [("1", job, project, "a " * 90)])
+
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= 100
+    assert job in lines[1]
+
+
+def test_in_a_terminal_that_is_too_narrow_nothing_is_cut() -> None:
+    console = Console(file=io.StringIO(), width=40, record=True, force_terminal=True, soft_wrap=True)
+    lease, job = "k" * 27 + ":1", "k" * 27
+
+    Output(as_json=False, console=console).table(("LEASE", "JOB"), [(lease, job)])
+
+    assert f"{lease}  {job}" in console.export_text()
+
+
+def test_a_table_in_a_pipe_is_one_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).table(("JOB", "WAITS FOR"), [("j1", "a " * 90)])
+
+    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 @pytest.mark.parametrize(

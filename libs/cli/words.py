@@ -1,0 +1,75 @@
+"""How a command is made: its name, what it says of itself, and what carries it out."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import Any, Final
+
+Parsers = Any  # argparse's own type for these is private
+UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def later(module: str, function: str | None = None) -> Callable[[Any, Any], int]:
+    """A command whose module is imported when it is carried out: a job's status must not wait for a server's code."""
+
+    def run(args: Any, out: Any) -> int:
+        return getattr(import_module(f"libs.cli.{module}"), function or module)(args, out)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Verbs:
+    """The commands below one word, as `pause` below `queue`. Each shows those of the examples that are its own."""
+
+    parsers: Parsers
+    examples: str
+
+    def add(self, name: str, run: object, about: str) -> ArgumentParser:
+        head, *lines = self.examples.splitlines()
+        own = [line for line in lines if f" {name}" in line or not line.startswith("  headgate")]
+        shows_one = any(f" {name}" in line for line in own)
+        return add(self.parsers, name, run, about, "\n".join((head, *own)) if shows_one else None)
+
+
+def verbs(commands: Parsers, name: str, about: str, examples: str) -> Verbs:
+    parser = command_parser(
+        commands.add_parser, name, help=about, description=f"{about.capitalize()}.", epilog=examples
+    )
+    return Verbs(parser.add_subparsers(title="commands", metavar="COMMAND", required=True), examples)
+
+
+def positive(text: str) -> int:
+    """A number that counts something."""
+    number = int(text)
+    if number < 1:
+        raise ArgumentTypeError(f"{number} is too few: write 1 or more")
+    return number
+
+
+def moment(text: str) -> datetime:
+    """A moment, or how long ago it was."""
+    number, unit = text[:-1], text[-1:]
+    if number.isdigit() and unit in UNITS:
+        return datetime.now(UTC) - timedelta(**{UNITS[unit]: int(number)})
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no moment: write 2030-01-31T06:00:00Z, or 90m, 24h, 7d") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def add(commands: Parsers, name: str, run: object, about: str, epilog: str | None = None) -> ArgumentParser:
+    command = command_parser(commands.add_parser, name, help=about, description=about.capitalize() + ".", epilog=epilog)
+    command.add_argument("--json", action="store_true", help="for programs: JSON and nothing else on stdout")
+    command.set_defaults(run=run)
+    return command
+
+
+def command_parser(make: Any, *names: str, **options: Any) -> ArgumentParser:
+    parser: ArgumentParser = make(*names, formatter_class=RawDescriptionHelpFormatter, **options)
+    return parser
