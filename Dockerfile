@@ -21,8 +21,8 @@ RUN python3 -m venv /installer \
 ENV PATH=/installer/bin:$PATH
 COPY pyproject.toml uv.lock ./
 COPY contracts/pyproject.toml contracts/
-# All wheels are fetched once, into a cache that the stages below start from.
-RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace --only-group build \
+# All wheels are fetched once, into a cache that the stages below start from. The installer's own came past that cache.
+RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace --reinstall-package uv --only-group build \
         --only-group admission --only-group scheduler --only-group worker --only-group notifier \
         --only-group gateway --only-group operator
 ENV UV_OFFLINE=1 UV_NO_INSTALL_WORKSPACE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON=python3 UV_PROJECT_ENVIRONMENT=/opt/headgate
@@ -44,6 +44,14 @@ RUN uv sync --only-group gateway
 
 FROM installer AS operator-dependencies
 RUN uv sync --only-group operator
+
+# What every job's environment is made of, by the hashes of the lock that a package starts with: no build needs a network.
+FROM installer AS wheels
+COPY services/worker/build/toolchain toolchain
+RUN uv export --quiet --no-config --project toolchain --no-emit-project --all-groups --no-annotate --no-header \
+        --output-file wheels.txt \
+    && /installer/bin/pip download -qq --disable-pip-version-check --no-cache-dir --no-deps --only-binary :all: \
+        --require-hashes --requirement wheels.txt --dest /wheels
 
 FROM installer AS code
 COPY . .
@@ -92,6 +100,7 @@ FROM service AS worker
 LABEL org.opencontainers.image.title="headgate-worker" \
     org.opencontainers.image.description="Headgate: runs jobs; start from it for pipelines of your own"
 COPY --from=worker-dependencies /opt/headgate /opt/headgate
+COPY --from=wheels /wheels /opt/headgate/wheels
 COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
 ENTRYPOINT ["python", "-m", "services.worker"]
 

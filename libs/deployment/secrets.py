@@ -21,6 +21,7 @@ from typing import Final
 
 from libs.deployment.accounts import SYSTEM, variable
 from libs.local.permissions import NATS_USERS, VALKEY_USERS
+from libs.local.provisions import WEBHOOKS, webhook_secret
 from libs.local.state import StateFolder, state_here, write_private
 from libs.runtime.keys import PUBLIC_FILE, keep_keys
 
@@ -31,13 +32,15 @@ KUBERNETES_FILE: Final = "kubernetes.json"
 Environments = Mapping[str, Mapping[str, str]]
 
 
-def environments(nats: Mapping[str, str], valkey: Mapping[str, str]) -> Environments:
+def environments(nats: Mapping[str, str], valkey: Mapping[str, str], *, webhooks: str) -> Environments:
     """For each process what it is told, from the users' passwords."""
     servers = {
         "nats": {variable("nats", user): password for user, password in nats.items()},
         "valkey": {variable("valkey", user): password for user, password in valkey.items()},
     }
-    return servers | {user: _of_process(user, nats, valkey) for user in NATS_USERS}
+    processes = {user: _of_process(user, nats, valkey) for user in NATS_USERS}
+    processes["notifier"]["HEADGATE_WEBHOOK_SECRET"] = webhook_secret(webhooks)
+    return servers | processes
 
 
 def kubernetes(told: Environments, *, jwks: str) -> str:
@@ -57,7 +60,7 @@ def write_secrets(state: StateFolder) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     nats, valkey = _passwords(kept, "nats", (SYSTEM, *NATS_USERS)), _passwords(kept, "valkey", VALKEY_USERS)
     keep_keys(state.keys)
-    told = environments(nats, valkey)
+    told = environments(nats, valkey, webhooks=kept.passwords([WEBHOOKS])[WEBHOOKS])
     for name, texts in told.items():
         write_private(kept.root / f"{name}.env", "".join(f"{key}={value}\n" for key, value in texts.items()))
     jwks = (state.keys / PUBLIC_FILE).read_text(encoding="utf-8")

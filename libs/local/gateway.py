@@ -1,19 +1,21 @@
 """One port in front of admission and notifier, for one machine and for compose.
 
-    */stream, /v1/stream-tickets, /, /assets/*   →  notifier
-    everything else                              →  admission
+    */stream, /, /assets/*   →  notifier
+    everything else          →  admission
 
 Owns the routing and the copying of bytes: as they come, unbuffered, with no limit on how long a response may take.
 Refuses to know what is inside. While the service behind is away it is waited for (nothing was sent yet, so any
-method may wait), then the client is told 503 with `Retry-After`. `headgate up` and the compose file run it; in
-Kubernetes a Gateway does this work.
+method may wait), then the client is told 503 with `Retry-After`. A client that leaves has left the service behind too.
+`headgate up` and the compose file run it; in Kubernetes a Gateway does this work.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
+import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -22,21 +24,20 @@ from typing import Any, Final, cast
 
 import h11
 
+from libs.runtime.unread import limit_unread
+
+logger = logging.getLogger(__name__)
+
 CHUNK: Final = 65_536
 CONNECT_PATIENCE_S: Final = 3.0  # a service that died is back within a second, and ready within another
 HEAD_TIMEOUT_S: Final = 60.0  # an idle keep-alive connection, or one that never finishes its request's head
 LAST_BODY_S: Final = 5.0
 LAST_BODY_BYTES: Final = 32 * 1024 * 1024  # whoever sends more may find the connection closed before the answer
-AWAY: Final = json.dumps(
-    {
-        "type": "/problems/away",
-        "title": "Service away",
-        "status": 503,
-        "detail": "the service behind is starting again, try again in a second",
-    }
-).encode()
+LAST_BYTES_S: Final = 2.0
+STREAM_TAKEN_WITHIN_S: Final = 10.0  # as the notifier's own clients; a download may rest for longer
+EVENT_STREAM: Final = b"text/event-stream"
 HOP_BY_HOP: Final = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade"})
-NOTIFIER_PATHS: Final = re.compile(r"/(assets/.*|v1/stream|v1/stream-tickets|v1/jobs/[^/]+/stream)?")
+NOTIFIER_PATHS: Final = re.compile(r"/(assets/.*|v1/stream|v1/jobs/[^/]+/stream)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +100,11 @@ class Gateway:
             await Exchange(h11.Connection(h11.SERVER, max_incomplete_event_size=CHUNK), reader, writer).run(
                 self._routes
             )
-        except (ConnectionError, TimeoutError, h11.RemoteProtocolError, asyncio.CancelledError):
+        except (OSError, h11.RemoteProtocolError, asyncio.CancelledError):
             pass  # either side went away in mid-sentence: the other one notices by the closed connection
         finally:
             self._open.discard(task)
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
+            await _closed(writer)
 
 
 class Exchange:
@@ -136,6 +135,8 @@ class Exchange:
         sending = asyncio.create_task(self._send_request(behind, request))
         try:
             async for event in behind.answer():
+                if isinstance(event, h11.Response) and _is_stream(event):
+                    limit_unread(self._writer.transport, within_s=STREAM_TAKEN_WITHIN_S)
                 await self._send(event)
         finally:
             sending.cancel()
@@ -162,7 +163,21 @@ class Exchange:
         while isinstance(event := await self._next(), h11.Data | h11.EndOfMessage):
             await behind.send(event)
             if isinstance(event, h11.EndOfMessage):
-                return
+                break
+        if await self._left():
+            behind.close()  # nobody is there any more to hear its answer
+
+    async def _left(self) -> bool:
+        """Until the client goes. What it sends before its answer is its next request, and is kept: so much, no more."""
+        while len(self._client.trailing_data[0]) < CHUNK:
+            try:
+                data = await self._reader.read(CHUNK)
+            except OSError:
+                return True
+            self._client.receive_data(data)
+            if not data:
+                return True
+        return False
 
     async def _next(self) -> Any:
         while (event := self._client.next_event()) is h11.NEED_DATA:
@@ -176,14 +191,17 @@ class Exchange:
         await self._writer.drain()
 
     async def _send_away(self) -> None:
+        debug_id = secrets.token_hex(16)
+        logger.info("a service behind the gateway is away: debug_id %s", debug_id)
+        body = _away(debug_id)
         headers = [
             ("content-type", "application/problem+json"),
-            ("content-length", str(len(AWAY))),
+            ("content-length", str(len(body))),
             ("retry-after", "1"),
             ("connection", "close"),
         ]
         await self._send(h11.Response(status_code=503, headers=headers))
-        await self._send(h11.Data(data=AWAY))
+        await self._send(h11.Data(data=body))
         await self._send(h11.EndOfMessage())
 
 
@@ -230,6 +248,33 @@ class Behind:
 
     def close(self) -> None:
         self._writer.close()
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Also where the client takes nothing any more."""
+    writer.close()
+    try:
+        async with asyncio.timeout(LAST_BYTES_S):
+            await writer.wait_closed()
+    except OSError:
+        pass
+    finally:
+        writer.transport.abort()
+
+
+def _is_stream(answer: h11.Response) -> bool:
+    return any(name == b"content-type" and value.startswith(EVENT_STREAM) for name, value in answer.headers)
+
+
+def _away(debug_id: str) -> bytes:
+    problem = {
+        "type": "/problems/away",
+        "title": "Service away",
+        "status": 503,
+        "detail": "the service behind is starting again, try again in a second",
+        "debug_id": debug_id,
+    }
+    return json.dumps(problem).encode()
 
 
 def _bytes_of(http: h11.Connection, event: Any) -> bytes:

@@ -3,7 +3,8 @@
 Owns the rights. What may be written to the log is not listed here: it follows from the contracts' table "who writes
 what", by the event's token. Refuses to make passwords: they are arguments.
 
-    admission   its events, operators' acts, inputs; reads the log and results
+    admission   its events, operators' acts, inputs; reads the log, log lines, results, and what a job that is retried
+                was made of; erases a user's lines, inputs, workspaces and results
     scheduler   its events, its chain, snapshots, positions, grants; follows the log, answers commands
     worker      its events, log lines, workspaces, results; pulls what is dispatched, reads inputs, sends commands,
                 hears who is to be cancelled
@@ -29,7 +30,7 @@ from libs.capacity.store_client import access_rules
 from libs.eventlog import LogSettings
 from libs.eventlog.connection import SHARED_INBOXES
 from libs.eventlog.servers import SERVERS_SUBJECT
-from libs.eventlog.streams import INPUTS, JOBS, RESULTS, SNAPSHOTS, WORKSPACES, streams
+from libs.eventlog.streams import INPUTS, JOBS, LOGS, RESULTS, SNAPSHOTS, WORKSPACES, streams
 from libs.local.nats_config import NatsUser
 from libs.local.servers import ValkeyUser
 
@@ -39,6 +40,7 @@ NATS_USERS: Final = ("admission", "scheduler", "worker", "notifier", "operator",
 VALKEY_USERS: Final = ("headgate", "admission", "scheduler")
 API: Final = "$JS.API"
 ACKS: Final = "$JS.ACK"
+WEBHOOKS: Final = "webhooks"  # the consumer by which notifiers call `notify_url`s
 EVERY_STREAM: Final = tuple(stream.name for stream in streams(LogSettings()))
 
 
@@ -65,7 +67,7 @@ class Rights:
 def nats_users(passwords: Mapping[str, str], *, shard: str, pools: Sequence[str]) -> dict[str, NatsUser]:
     """Every user of NATS. `pools` are those that have workers."""
     rights = {
-        "admission": _admission(),
+        "admission": _admission(pools),
         "scheduler": _scheduler(shard, pools),
         "worker": _worker(shard, pools),
         "notifier": _notifier(shard, pools),
@@ -89,10 +91,22 @@ def writes(writer: Writer) -> Subjects:
     return tuple(consumer_filter(event=event) for event in EventName if event in events)
 
 
-def _admission() -> Rights:
+def _admission(pools: Sequence[str]) -> Rights:
     acts = (str(OpsSubject(act)) for act in ActName)
     return Rights(
-        publish=(*writes(Writer.ADMISSION), *acts, *_opens_log(), f"$KV.{INPUTS}.*", *_reads_objects(RESULTS))
+        publish=(
+            *writes(Writer.ADMISSION),
+            *acts,
+            *_opens_log(),
+            *_scans(JOBS),  # lists of what has left the view, and the audit
+            *_scans(LOGS),
+            f"{API}.STREAM.PURGE.{LOGS}",  # an operator erases a user's content
+            f"$KV.{INPUTS}.*",
+            f"{API}.STREAM.MSG.GET.KV_{INPUTS}",  # a job that is submitted again gets a copy
+            *_deletes_objects(RESULTS),
+            *_deletes_objects(WORKSPACES),
+        ),
+        refused=(*_disturbs_workers(pools), *_disturbs_webhooks()),
     )
 
 
@@ -102,14 +116,17 @@ def _scheduler(shard: str, pools: Sequence[str]) -> Rights:
             *writes(Writer.SCHEDULER),
             str(SchedSubject(shard)),
             *_opens_log(),
-            *_follows_log(),
+            *_scans(JOBS),
             *_reads_objects(SNAPSHOTS),
             *_writes_objects(SNAPSHOTS),
+            *_deletes_objects(WORKSPACES),
             f"{LIVE_PREFIX}.{shard}.position.*.*",
             f"{CMD_PREFIX}.{shard}.granted.*",
         ),
-        subscribe=tuple(command_subject(shard, command) for command in ("beat", "acquire", "give_up", "position")),
-        refused=_disturbs_workers(pools),
+        subscribe=tuple(
+            command_subject(shard, command) for command in ("beat", "acquire", "give_up", "position", "shut", "redeem")
+        ),
+        refused=(*_disturbs_workers(pools), *_disturbs_webhooks()),
         answers=True,
     )
 
@@ -125,7 +142,7 @@ def _worker(shard: str, pools: Sequence[str]) -> Rights:
             *_writes_objects(WORKSPACES),
             *_writes_objects(RESULTS),
             f"{LOGS_PREFIX}.*",
-            *(command_subject(shard, command) for command in ("beat", "acquire", "give_up")),
+            *(command_subject(shard, command) for command in ("beat", "acquire", "give_up", "shut")),
         ),
         subscribe=(f"{CMD_PREFIX}.{shard}.granted.*", consumer_filter(event=EventName.CANCEL_REQUESTED)),
     )
@@ -133,9 +150,14 @@ def _worker(shard: str, pools: Sequence[str]) -> Rights:
 
 def _notifier(shard: str, pools: Sequence[str]) -> Rights:
     return Rights(
-        publish=(*_opens_log(), *_follows_log(), command_subject(shard, "position")),
+        publish=(
+            *_opens_log(),
+            *_scans(JOBS),
+            *_calls_webhooks(),
+            *(command_subject(shard, command) for command in ("position", "redeem")),
+        ),
         subscribe=(f"{LOGS_PREFIX}.*", f"{LIVE_PREFIX}.{shard}.position.*.*"),
-        refused=_disturbs_workers(pools),
+        refused=(*_disturbs_workers(pools), *_remakes_webhooks()),
     )
 
 
@@ -143,6 +165,7 @@ def _consumer(pools: Sequence[str]) -> Rights:
     """As the clients of other teams ask by themselves, without a word about inboxes."""
     return Rights(
         publish=(
+            f"{API}.INFO",  # what most clients ask first
             f"{API}.STREAM.NAMES",
             f"{API}.STREAM.INFO.{JOBS}",
             f"{API}.STREAM.MSG.GET.{JOBS}",
@@ -151,11 +174,11 @@ def _consumer(pools: Sequence[str]) -> Rights:
             f"{API}.CONSUMER.CREATE.{JOBS}.*.>",
             f"{API}.CONSUMER.DURABLE.CREATE.{JOBS}.*",
             f"{API}.CONSUMER.INFO.{JOBS}.*",
-            *_follows_log(),
+            *_scans(JOBS),
             f"{ACKS}.{JOBS}.>",
         ),
         subscribe=(f"{SHARED_INBOXES}.>",),
-        refused=_disturbs_workers(pools),
+        refused=(*_disturbs_workers(pools), *_disturbs_webhooks()),
     )
 
 
@@ -164,13 +187,9 @@ def _opens_log() -> Subjects:
     return (*_sees_streams(), SERVERS_SUBJECT, f"{API}.STREAM.MSG.GET.{JOBS}")
 
 
-def _follows_log() -> Subjects:
+def _scans(stream: str) -> Subjects:
     """By consumers of one's own. Their name must stand in the subject: without one there, any may stand in the body."""
-    return (
-        f"{API}.CONSUMER.CREATE.{JOBS}.*",
-        f"{API}.CONSUMER.MSG.NEXT.{JOBS}.*",
-        f"{API}.CONSUMER.DELETE.{JOBS}.*",
-    )
+    return tuple(f"{API}.CONSUMER.{verb}.{stream}.*" for verb in ("CREATE", "MSG.NEXT", "DELETE"))
 
 
 def _pulls_dispatches(pools: Sequence[str]) -> Subjects:
@@ -200,6 +219,24 @@ def _disturbs_workers(pools: Sequence[str]) -> Subjects:
     return (*_pulls_dispatches(pools), *others)
 
 
+def _calls_webhooks() -> Subjects:
+    """By the one consumer that all notifiers share."""
+    place = f"{JOBS}.{WEBHOOKS}"
+    return (f"{API}.CONSUMER.CREATE.{place}", f"{API}.CONSUMER.MSG.NEXT.{place}", f"{ACKS}.{place}.>")
+
+
+def _disturbs_webhooks() -> Subjects:
+    """What is to be told once would be told to somebody else."""
+    return (*_calls_webhooks(), *_remakes_webhooks())
+
+
+def _remakes_webhooks() -> Subjects:
+    """Not even those who call need to end the consumer, or to make it another."""
+    place = f"{JOBS}.{WEBHOOKS}"
+    verbs = ("DURABLE.CREATE", "DELETE", "INFO")
+    return (*(f"{API}.CONSUMER.{verb}.{place}" for verb in verbs), f"{API}.CONSUMER.CREATE.{place}.>")
+
+
 def _shared_consumers(pools: Sequence[str]) -> Subjects:
     return tuple(f"{JOBS}.worker-{pool}" for pool in pools)
 
@@ -220,3 +257,8 @@ def _writes_objects(bucket: str) -> Subjects:
     """Chunks, the word about them, and the removal of what they replace."""
     looks_first = _reads_objects(bucket)
     return (*looks_first, f"$O.{bucket}.C.*", f"$O.{bucket}.M.*", f"{API}.STREAM.PURGE.OBJ_{bucket}")
+
+
+def _deletes_objects(bucket: str) -> Subjects:
+    """What is there is found by its word; then chunks and word are removed."""
+    return (*_reads_objects(bucket), f"{API}.STREAM.PURGE.OBJ_{bucket}")

@@ -6,6 +6,7 @@ business in Valkey, so they get no user there. Refuses to start anything.
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ POOL: Final = "default"
 ISSUER: Final = "headgate"
 AUDIENCE: Final = "headgate"
 SYSTEM: Final = "system"
+WEBHOOKS: Final = "webhooks"
 TOKEN_TTL_S: Final = 30 * 86_400
 USER_SCOPE: Final = "jobs:read jobs:write"
 OPERATOR_SCOPE: Final = f"{USER_SCOPE} ops"
@@ -43,11 +45,12 @@ class Provisions:
     nats: Mapping[str, NatsUser]
     nats_system: NatsUser
     valkey: Mapping[str, ValkeyUser]
+    webhook_secret: str
 
     @classmethod
     def of(cls, settings: UpSettings, state: StateFolder) -> Provisions:
         passwords = state.passwords(
-            [SYSTEM, *(f"nats/{name}" for name in NATS_USERS), *(f"valkey/{name}" for name in VALKEY_USERS)]
+            [SYSTEM, WEBHOOKS, *(f"nats/{name}" for name in NATS_USERS), *(f"valkey/{name}" for name in VALKEY_USERS)]
         )
         keep_keys(state.keys)
         return cls(
@@ -57,6 +60,7 @@ class Provisions:
             nats=nats_users(_of(passwords, "nats/"), shard=settings.shard, pools=(POOL,)),
             nats_system=NatsUser(SYSTEM, passwords[SYSTEM]),
             valkey=valkey_users(_of(passwords, "valkey/"), shard=settings.shard),
+            webhook_secret=webhook_secret(passwords[WEBHOOKS]),
         )
 
     def environment(
@@ -82,7 +86,11 @@ class Provisions:
         }
         if self.settings.policy:
             told["HEADGATE_POLICY"] = str(self.settings.policy.absolute())
-        return {name: value for name, value in inherited.items() if name not in NOT_FOR_SERVICES} | told
+        if service == "notifier":
+            told["HEADGATE_WEBHOOK_SECRET"] = self.webhook_secret
+        keys_too = service == "worker"  # it alone calls providers
+        passed = {name: value for name, value in inherited.items() if name not in NOT_FOR_SERVICES}
+        return {name: value for name, value in passed.items() if keys_too or not name.endswith("_API_KEY")} | told
 
     def token(self, user: str, *, tier: Tier, scope: str) -> str:
         return signed(self.keys, user=user, tier=tier, scope=scope)
@@ -101,6 +109,11 @@ def signed(keys: Path, *, user: str, tier: Tier, scope: str, ttl_s: int = TOKEN_
         ttl_s=ttl_s,
         **claims,
     )
+
+
+def webhook_secret(password: str) -> str:
+    """As receivers of webhooks are given it, and as the notifier is told."""
+    return f"whsec_{base64.b64encode(password.encode()).decode()}"
 
 
 def operator_url(nats_url: str, state: StateFolder) -> str:

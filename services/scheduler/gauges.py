@@ -68,7 +68,7 @@ class Gauges:
         return tuple(filter(is_shared, names))[:GROUPS_MAX]
 
     def _queued(self, _: CallbackOptions) -> Iterable[Observation]:
-        jobs = self._ledger.jobs.values()
+        jobs = tuple(self._ledger.jobs.values())  # in one go: this is asked in the exporter's thread
         pools = Counter({job.submission.pool: 0 for job in jobs})
         pools.update(job.submission.pool for job in jobs if job.status is Status.QUEUED)
         return [Observation(count, {"pool": pool}) for pool, count in (pools or {"default": 0}).items()]

@@ -75,12 +75,12 @@ async def streamed(client: httpx.AsyncClient, job_id: str) -> list[str]:
     return [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
 
 
-async def submitted(client: httpx.AsyncClient, content: dict[str, Any]) -> str:
+async def submitted(client: httpx.AsyncClient, content: dict[str, Any], *, pipeline: str = "rehearsal") -> str:
     """As a client that means it: the same request with the same key, until it is answered."""
-    body = {"project_id": "shop", "pipeline": "rehearsal", "input": content}
+    body = {"project_id": "shop", "pipeline": pipeline, "input": content}
 
     async def answer() -> httpx.Response | None:
-        response = await client.post("/jobs", json=body, headers={"Idempotency-Key": "once"})
+        response = await client.post("/jobs", json=body, headers={"Idempotency-Key": f"once-{pipeline}"})
         return None if response.status_code == 503 else response
 
     response = await eventually(answer, within_s=READY_WITHIN_S, every_s=0.5)
@@ -106,6 +106,19 @@ async def test_a_job_ends_though_each_container_is_restarted_meanwhile(compositi
         assert events.count("ready") == 1
         assert events.count("given_back") == 1  # what the worker ran when it was told to stop
         assert (await streamed(ann, job))[-1] == "end"
+
+
+async def test_a_build_makes_its_environment_and_passes_where_the_worker_has_no_way_out(
+    composition: Composition,
+) -> None:
+    await eventually(lambda: is_ready(composition), within_s=READY_WITHIN_S, every_s=0.2)
+    async with composition.client("ann") as ann:
+        job = await submitted(ann, {"prompt": "a URL shortener"}, pipeline="build")
+
+        await eventually(lambda: _in(ann, job, *ENDS, "awaiting_confirmation"), within_s=60, every_s=0.2)
+
+        shown = (await ann.get(f"/jobs/{job}")).json()
+        assert (shown["status"], shown["error"]) == ("ready", None)
 
 
 async def test_every_image_says_by_itself_that_it_is_well(composition: Composition) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import pytest
 
@@ -23,7 +25,7 @@ NOBODY = Upstream("127.0.0.1", 1)
         ("/", True),
         ("/assets/app.js", True),
         ("/v1/stream?ticket=t", True),
-        ("/v1/stream-tickets", True),
+        ("/v1/stream-tickets", False),
         ("/v1/jobs/j1/stream?last_event_id=E-4", True),
         ("/v1/jobs/j1", False),
         ("/v1/jobs", False),
@@ -104,7 +106,9 @@ async def test_a_service_that_stays_away_is_a_503_that_says_when_to_come_back(mo
         status, headers, body = await ask(port, b"GET /v1/jobs HTTP/1.1")
 
     assert (status, headers["retry-after"], headers["content-type"]) == (503, "1", "application/problem+json")
-    assert json.loads(body)["status"] == 503
+    problem = json.loads(body)
+    assert problem["status"] == 503
+    assert len(problem["debug_id"]) == 32
 
 
 async def test_a_stop_ends_open_streams_at_once() -> None:
@@ -126,6 +130,85 @@ async def test_a_stop_ends_open_streams_at_once() -> None:
         writer.close()
 
     assert b"0\r\n\r\n" not in rest, "a stream that was cut must not look complete"
+
+
+async def test_a_client_that_leaves_has_left_the_service_behind_too() -> None:
+    """Or each page that is loaded again leaves a stream open, and its user soon has no more of them."""
+    for leave in (asyncio.StreamWriter.close, lambda writer: writer.transport.abort()):
+        begun, left = asyncio.Event(), asyncio.Event()
+        async with serving(partial(endless, begun=begun, left=left)) as behind, gateway_to(behind) as port:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /v1/stream HTTP/1.1\r\nHost: h\r\n\r\n")
+            await begun.wait()
+            leave(writer)
+
+            async with asyncio.timeout(5):
+                await left.wait()
+
+
+async def test_a_client_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("libs.local.gateway.STREAM_TAKEN_WITHIN_S", 1.0)
+    left = asyncio.Event()
+
+    async def pouring(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b"data: x\n\n" * 1000)
+                await writer.drain()
+        left.set()
+
+    async with serving(pouring) as behind, gateway_to(behind) as port:
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(("127.0.0.1", port))
+            deaf.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: h\r\n\r\n")
+
+            async with asyncio.timeout(20):
+                await left.wait()
+
+
+async def test_three_hundred_streams_pass_at_once_and_none_waits_for_another() -> None:
+    go_on, number = asyncio.Event(), 300
+
+    async def stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        name = head.split(b" ")[1]
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nfirst: " + name + b"\n\n")
+        await go_on.wait()
+        writer.write(b"then: " + name + b"\n\n")
+        writer.close()
+
+    async def follow(port: int, name: str) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET /v1/jobs/{name}/stream HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        await reader.readuntil(f"first: /v1/jobs/{name}/stream\n\n".encode())
+        begun.append(name)
+        if len(begun) == number:
+            go_on.set()
+        rest = await reader.readuntil(b"0\r\n\r\n")
+        writer.close()
+        return rest
+
+    begun: list[str] = []
+    async with serving(stream) as behind, gateway_to(behind) as port:
+        names = [f"job-{each}" for each in range(number)]
+        heard = await asyncio.gather(*(follow(port, name) for name in names))
+
+    assert all(f"then: /v1/jobs/{name}/stream".encode() in rest for name, rest in zip(names, heard, strict=True))
+
+
+async def endless(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, begun: asyncio.Event, left: asyncio.Event
+) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
+    begun.set()
+    with suppress(ConnectionError):
+        await reader.read()
+    left.set()
+    writer.close()
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

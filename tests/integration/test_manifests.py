@@ -27,7 +27,7 @@ SETTINGS = {
     "worker": WorkerSettings,
     "notifier": NotifierSettings,
 }
-TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"))
+TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"), webhooks="p" * 24)
 BROUGHT = json.loads(kubernetes(TOLD, jwks="{}"))["items"]
 
 
@@ -176,7 +176,8 @@ def test_a_changed_policy_rolls_whoever_reads_it(tmp_path: Path) -> None:
 
 def test_the_overlay_that_the_guide_shows_can_be_applied(tmp_path: Path) -> None:
     _copy(BASE, tmp_path / "base")
-    [shown] = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "run.md").read_text(), re.DOTALL | re.MULTILINE)
+    examples = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "run.md").read_text(), re.DOTALL | re.MULTILINE)
+    [shown] = [example for example in examples if "kind: Kustomization" in example]
     overlay = tmp_path / "overlays" / "mine"
     overlay.mkdir(parents=True)
     (overlay / "kustomization.yaml").write_text(shown)

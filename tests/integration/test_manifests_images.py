@@ -18,7 +18,12 @@ from tests.fixtures.manifests import ROOT
 ROOTS: Final = {
     "admission": ("services.admission.__main__",),
     "scheduler": ("services.scheduler.__main__",),
-    "worker": ("services.worker.__main__", "services.worker.spawner", "services.worker.rehearsal"),
+    "worker": (
+        "services.worker.__main__",
+        "services.worker.spawner",
+        "services.worker.build",
+        "services.worker.rehearsal",
+    ),
     "notifier": ("services.notifier.__main__",),
     "gateway": ("libs.deployment.gateway",),
     "operator": ("libs.cli.*", "libs.deployment.secrets"),

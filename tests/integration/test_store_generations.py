@@ -8,7 +8,7 @@ import pytest_asyncio
 from redis.asyncio import Redis
 
 from libs.capacity.errors import ViewUnavailable
-from libs.capacity.keys import lead_key, view_key
+from libs.capacity.keys import lead_key, ticket_key, view_key
 from libs.capacity.rows import Standing
 from libs.capacity.store import RedisView
 from libs.capacity.store_cleaner import BATCH, GenerationCleaner
@@ -51,7 +51,7 @@ async def test_beginning_a_generation_removes_the_older_ones(view: RedisView, cl
 
 
 async def test_other_shards_and_other_keys_stay(view: RedisView, client: Redis) -> None:
-    kept = {"{hg:other}:g0:queue", "{hg:mainland}:g0:queue", "hg:main", lead_key(SHARD)}
+    kept = {"{hg:other}:g0:queue", "{hg:mainland}:g0:queue", "hg:main", lead_key(SHARD), ticket_key(SHARD, "0" * 64)}
     for name in kept:
         await client.set(name, "x")
     await client.set("{hg:main}:g0:queue", "x")

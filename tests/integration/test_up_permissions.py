@@ -17,6 +17,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 from redis.exceptions import AuthenticationError, NoPermissionError
 
 from headgate_contracts import TABLE, EventName, JobSubject
+from headgate_contracts.commands import logs_subject
 from headgate_contracts.vocabulary import ActName
 from libs.capacity.errors import ViewMisused
 from libs.capacity.rows import Standing
@@ -25,6 +26,8 @@ from libs.capacity.store_client import open_client
 from libs.eventlog import JetStreamSnapshots, Mark, connect, migrate, open_log
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.dispatches import PoolDispatches
+from libs.eventlog.history import History, JetStreamScans
+from libs.eventlog.lines import JetStreamLines
 from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.local.nats_config import NatsUser
 from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
@@ -59,15 +62,23 @@ OWNERS = {
     "$O.SNAPSHOTS.M.x": {"scheduler"},
     "$O.WORKSPACES.C.x": {"worker"},
     "$O.RESULTS.M.x": {"worker"},
-    "$JS.API.STREAM.MSG.GET.KV_INPUTS": {"worker"},
+    "$JS.API.STREAM.MSG.GET.KV_INPUTS": {"admission", "worker"},
     "$JS.API.STREAM.MSG.GET.OBJ_RESULTS": {"admission", "worker"},
+    "$JS.API.INFO": {"consumer"},
     "$JS.API.STREAM.CREATE.JOBS": {"operator"},
     "$JS.API.STREAM.UPDATE.JOBS": {"operator"},
     "$JS.API.STREAM.DELETE.JOBS": set(),
     "$JS.API.STREAM.PURGE.JOBS": set(),
     "$JS.API.STREAM.MSG.DELETE.JOBS": set(),
     "$JS.API.CONSUMER.CREATE.JOBS": set(),  # any name may stand in the body
-    "$JS.API.CONSUMER.CREATE.JOBS.follow-x": {"scheduler", "notifier", "consumer"},
+    "$JS.API.CONSUMER.CREATE.JOBS.follow-x": {"admission", "scheduler", "notifier", "consumer"},
+    "$JS.API.CONSUMER.CREATE.LOGS.follow-x": {"admission"},
+    "$JS.API.CONSUMER.CREATE.LOGS": set(),
+    "$JS.API.STREAM.PURGE.LOGS": {"admission"},
+    "$JS.API.STREAM.PURGE.KV_INPUTS": set(),
+    "$JS.API.STREAM.PURGE.OBJ_RESULTS": {"admission", "worker"},
+    "$JS.API.STREAM.PURGE.OBJ_WORKSPACES": {"admission", "scheduler", "worker"},
+    "$JS.API.STREAM.PURGE.OBJ_SNAPSHOTS": {"scheduler"},
     "$JS.API.CONSUMER.CREATE.JOBS.team-a.headgate.jobs.v1.>": {"consumer"},
     f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}": {"worker"},
     f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}.headgate.jobs.v1.>": set(),
@@ -75,6 +86,10 @@ OWNERS = {
     f"$JS.API.CONSUMER.MSG.NEXT.{WORKERS_CONSUMER}": {"worker"},
     f"$JS.API.CONSUMER.DELETE.{WORKERS_CONSUMER}": set(),
     f"$JS.ACK.{WORKERS_CONSUMER}.1.2.3.4.5": {"worker"},
+    "$JS.API.CONSUMER.CREATE.JOBS.webhooks": {"notifier"},
+    "$JS.API.CONSUMER.MSG.NEXT.JOBS.webhooks": {"notifier"},
+    "$JS.API.CONSUMER.DELETE.JOBS.webhooks": set(),
+    "$JS.ACK.JOBS.webhooks.1.2.3.4.5": {"notifier"},
     "_INBOX_scheduler.x.y": set(),
 }
 LISTENERS = {
@@ -169,6 +184,27 @@ async def test_bytes_go_where_they_belong(server: Server) -> None:
         assert await JetStreamInputs(worker).get("job-bytes") == b"{}"
         assert await workspaces.get("job-bytes") == b"second"
         assert await JetStreamObjects(admission, RESULTS).get("job-bytes") == b"second"
+
+
+async def test_admission_reads_what_was_and_erases_a_users_content(server: Server) -> None:
+    async with user(server, "admission") as admission, user(server, "worker") as worker:
+        await (await open_log(admission, settings())).append(queued("job-erased", user_id="u-erased"), after=None)
+        await worker.publish(logs_subject("job-erased"), b"a line")
+        await settled(worker)
+        inputs, lines = JetStreamInputs(admission), JetStreamLines(admission)
+        await inputs.put("job-erased", b"{}")
+        for bucket in (WORKSPACES, RESULTS):
+            await JetStreamObjects(worker, bucket).put("job-erased", b"content")
+
+        await inputs.delete("job-erased")
+        await lines.erase("job-erased")
+        for bucket in (WORKSPACES, RESULTS):
+            await JetStreamObjects(admission, bucket).delete("job-erased")
+
+        assert len(await History(JetStreamScans(admission)).first_events("u-erased", count=5)) == 1
+        assert [page async for page in lines.of("job-erased")] == []
+        assert await inputs.get("job-erased") is None
+        assert await JetStreamObjects(worker, WORKSPACES).names("job-erased") == []
 
 
 async def test_the_scheduler_keeps_its_snapshots(server: Server) -> None:

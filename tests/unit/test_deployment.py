@@ -17,7 +17,7 @@ VALKEY = {user: f"pv-{user}" for user in VALKEY_USERS}
 
 
 def test_each_process_is_told_its_own_passwords_and_nobody_elses() -> None:
-    told = environments(NATS, VALKEY)
+    told = environments(NATS, VALKEY, webhooks="w" * 32)
 
     for user in NATS_USERS:
         others = {password for name, password in (NATS | VALKEY).items() if name != user}
@@ -27,7 +27,7 @@ def test_each_process_is_told_its_own_passwords_and_nobody_elses() -> None:
 
 
 def test_who_has_no_user_in_valkey_is_told_none() -> None:
-    told = environments(NATS, VALKEY)
+    told = environments(NATS, VALKEY, webhooks="w" * 32)
 
     assert "@" in told["scheduler"]["HEADGATE_REDIS_URL"]
     assert "@" not in told["worker"]["HEADGATE_REDIS_URL"] + told["notifier"]["HEADGATE_REDIS_URL"]

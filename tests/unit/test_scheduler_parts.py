@@ -148,6 +148,27 @@ async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: World) -> None:
     reading.cancel()
 
 
+async def test_others_have_their_turn_while_a_long_page_is_taken(world: World) -> None:
+    for number in range(1, 1001):
+        await world.append(None, step(f"job-{number}", "queued", arrival=number, place=number << 16))
+    a, turns = world.replica("a"), 0
+    await a.leader.renew()
+    await eventually(lambda: a.inbox.ends_at == 1000 or breathe())
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(take_turns())
+    await a.cycle.turn()
+    other.cancel()
+
+    assert a.ledger.applied == 1000
+    assert turns >= 10
+
+
 async def test_an_inbox_knows_that_it_has_caught_up_only_once_it_was_told(world: World) -> None:
     log = MemoryLog(world.server, clock=HastyClock())
     await log.append_batch([_entry(1)])
