@@ -110,6 +110,8 @@ class Webhooks:
                 await self.handle(dispatch)
             except LogUnavailable as away:  # it comes again when the time for its ack is over
                 logger.info("a webhook waits: %s", away)
+            except Exception:  # one strange job must end neither the others' calls nor this replica's streams
+                logger.exception("a webhook could not be made: record %s", dispatch.record.seq)
 
     async def handle(self, dispatch: Dispatch) -> None:
         """One event: nothing to do, done, or again later."""
@@ -135,13 +137,20 @@ class Webhooks:
     async def _is_taken(self, event: Event[Any], url: str) -> bool:
         call = call_for(event, url=url, secret=self.secret, now_s=self.clock.now_ms() // 1000)
         try:
-            answer = await self.http.post(call.url, content=call.body, headers=dict(call.headers))
-        except httpx2.HTTPError as error:
+            async with asyncio.timeout(self.policy.webhooks.timeout_s):  # the client's own is for each read
+                status = await self._answer_to(call)
+        except (httpx2.HTTPError, TimeoutError) as error:
             logger.info("a webhook was not answered: %s", type(error).__name__)
             return False
-        if not answer.is_success:
-            logger.info("a webhook was answered with %s", answer.status_code)
-        return answer.is_success
+        if status >= 300:
+            logger.info("a webhook was answered with %s", status)
+        return status < 300
+
+    async def _answer_to(self, call: Call) -> int:
+        """The status alone. Nothing of the body is read: it may have no end."""
+        sent = self.http.stream("POST", call.url, content=call.body, headers=dict(call.headers))
+        async with sent as answer:
+            return answer.status_code
 
     async def _again(self, dispatch: Dispatch) -> None:
         rules = self.policy.webhooks

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import httpx2
@@ -21,12 +21,13 @@ from libs.eventlog.dispatches import EventDispatches
 from libs.policy import Policy
 from libs.runtime.clock import SystemClock
 from libs.runtime.eventually import eventually
-from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks, pause_s, secret_bytes
+from services.notifier.webhooks import CONSUMER, EVENTS, SENDERS, Webhooks, pause_s, secret_bytes
 from tests.fixtures.lives import life_of, submission
 from tests.fixtures.logs import connected, opened
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 ENDED = "queued cancelled"
+ENDLESS = -1
 ASKS = "queued dispatched started scaffold code deps checks awaiting_confirmation"
 
 
@@ -49,10 +50,22 @@ class Receiver:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.calls.append((first.split(" ")[1], headers, body))
         status = self.statuses.pop(0) if self.statuses else 204
+        if status == ENDLESS:
+            await self._trickle(writer)
+            return
         extra = f"Location: http://{self.host}/elsewhere\r\n" if status == 302 else ""
         writer.write(f"HTTP/1.1 {status} x\r\n{extra}Content-Length: 0\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
         writer.close()
+
+    async def _trickle(self, writer: asyncio.StreamWriter) -> None:
+        """A header and then another, for ever."""
+        with suppress(ConnectionError):
+            writer.write(b"HTTP/1.1 200 x\r\n")
+            while True:
+                writer.write(b"X-More: y\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
@@ -65,8 +78,10 @@ async def receiving(*statuses: int) -> AsyncIterator[Receiver]:
 
 
 @asynccontextmanager
-async def calling(nc: Client, log: JetStreamLog, *, hosts: tuple[str, ...], tries: int = 8) -> AsyncIterator[None]:
-    rules = {"hosts": hosts, "timeout_s": 2, "tries": tries, "first_pause_s": 0.05}
+async def calling(
+    nc: Client, log: JetStreamLog, *, hosts: tuple[str, ...], tries: int = 8, timeout_s: float = 2
+) -> AsyncIterator[None]:
+    rules = {"hosts": hosts, "timeout_s": timeout_s, "tries": tries, "first_pause_s": 0.05}
     policy, clock = Policy.model_validate({"webhooks": rules}), SystemClock()
     dispatches = EventDispatches(nc, name=CONSUMER, events=EVENTS, within_s=10, max_tries=tries, clock=clock)
     await dispatches.start()
@@ -126,6 +141,21 @@ async def test_a_host_that_fails_is_called_again_with_the_same_id_until_it_takes
     ids = [headers["webhook-id"] for _, headers, _ in there.calls]
     assert (len(set(ids[:4])), ids[4] != ids[3]) == (1, True)
     assert {path for path, _, _ in there.calls} == {"/hooks"}  # no redirect was followed
+
+
+async def test_a_host_that_never_ends_its_answer_holds_up_nobody(nats_url: str) -> None:
+    """As many at once as there are senders: each is let go in its time, and what comes after them is called."""
+    async with (
+        opened(nats_url) as log,
+        connected(nats_url) as nc,
+        receiving(*[ENDLESS] * SENDERS) as there,
+        calling(nc, log, hosts=(there.host,), timeout_s=0.3),
+    ):
+        for number in range(SENDERS + 1):
+            await write(log, f"job-{number}", ENDED, url=f"http://{there.host}/hooks")
+        await eventually(lambda: len(there.calls) >= 2 * SENDERS + 1, within_s=10)
+
+    assert len({headers["webhook-id"] for _, headers, _ in there.calls}) == SENDERS + 1
 
 
 async def test_after_so_many_tries_it_is_let_go(nats_url: str) -> None:
