@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from headgate_contracts import Job
+from headgate_contracts.commands import PositionChanged
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownJob
 from libs.eventlog import Record
@@ -60,12 +61,19 @@ class Notifier:
         [job], seq = history.jobs, history.last_status_seq
         return opening(last_event_id, epoch=self.epoch, job=job, last_status_seq=seq)
 
-    async def show(self, job: Job) -> ShownJob:
-        standing = await self.positions.ask(job.id) if not job.status.is_end else None
+    async def show(self, jobs: Sequence[Job]) -> list[ShownJob]:
+        """Jobs of one user. What stands nowhere is not asked about; but one answer is needed, as it says the day."""
+        asked = [job for number, job in enumerate(jobs) if number == 0 or not job.status.is_end]
+        answers = await asyncio.gather(*(self.positions.ask(job.id) for job in asked))
+        told = {answer.job_id: answer for answer in answers if answer is not None}
+        used = max((answer.used_today or 0 for answer in told.values()), default=0)
+        return [self._shown(job, told.get(job.id), used_today=used) for job in jobs]
+
+    def _shown(self, job: Job, standing: PositionChanged | None, *, used_today: int) -> ShownJob:
         return shown_job(
             job,
             policy=self.policy,
-            used_today=(standing and standing.used_today) or 0,
+            used_today=used_today,
             now=utc(self.clock.now_ms()),
             debug_id=self.debug_id_of(job.id),
             queue=standing and standing.queue,
@@ -89,7 +97,8 @@ class Notifier:
         if isinstance(begin, Resume):
             first = self._told([record for record in history.records if record.seq > begin.after])
         else:
-            snapshot = frame("snapshot", await self.show(job), id=str(EventId(self.epoch, job.seq)))
+            [shown] = await self.show([job])
+            snapshot = frame("snapshot", shown, id=str(EventId(self.epoch, job.seq)))
             first = (RESYNC if begin.resync else b"") + snapshot
         return Opening(first + _open_question(history), job.seq, complete=job.status.is_end)
 
@@ -99,7 +108,7 @@ class Notifier:
         if later is not None:
             return Opening(self._told(later.seen_by(who.may_use).records), later.seq)
         history = (await self.histories.of_user(who.user)).seen_by(who.may_use)
-        jobs = await asyncio.gather(*map(self.show, history.jobs))
+        jobs = await self.show(history.jobs)
         snapshot = frame("snapshot", {"jobs": jobs}, id=str(EventId(self.epoch, history.seq)))
         return Opening((RESYNC if last_event_id else b"") + snapshot, history.seq)
 

@@ -30,7 +30,7 @@ from tests.fixtures.streams import Notifiers, notifiers
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
-SIZES, EVENTS = (5000,), 30
+SIZES, EVENTS = (100, 1000, 5000), 30
 ROOMY = "[stream]\nper_user = 10000\nper_replica = 10000\n"
 ROOT = Path(__file__).parents[2]
 

@@ -36,7 +36,7 @@ async ([module, name, given]) => {
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its parent names it so
         """Nothing is said of each request."""
 
 

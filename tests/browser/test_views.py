@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -25,7 +25,7 @@ cycles_per_batch = 2
 QUICK = {"stages": dict.fromkeys(("scaffold", "code", "deps", "checks"), 0.1), "log_lines": 30}
 LONG = {"stages": {"scaffold": 0.1, "code": 900}, "log_lines": 400}
 LONG_NAME = "a-name-that-goes-on-and-on-without-any-place-to-break-it-60chars"
-SCREENS = [(360, "dark"), (1600, "light")]
+SCREENS: list[tuple[int, Literal["dark", "light"]]] = [(360, "dark"), (1600, "light")]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, Response
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request
 
 from tests.fixtures.installation import Installation
 
@@ -49,6 +49,7 @@ GO = """
   location.hash = `#/${view}`;
 })
 """
+LEFT = "net::ERR_ABORTED"  # whoever goes elsewhere waits for nothing any more
 NETWORK = re.compile(r"^Failed to load resource|net::ERR_")  # said of every refusal too, and of a server that is away
 
 
@@ -59,6 +60,7 @@ class Visitor:
     page: Page
     url: str
     wrongs: list[str] = field(default_factory=list[str])
+    unanswered: set[str] = field(default_factory=set[str])
 
     async def go(self, view: str) -> None:
         """To a view by its link, without loading the page again."""
@@ -111,29 +113,27 @@ class Visitor:
         return found
 
     def watch(self, context: BrowserContext) -> None:
-        def asked(request: Request) -> None:
-            where = urlsplit(request.url)
-            if where.scheme not in ("data", "blob") and where.netloc != urlsplit(self.url).netloc:
-                self.wrongs.append(f"asked another host: {request.url}")
-
-        def said(message: ConsoleMessage) -> None:
-            if message.type == "error" and not NETWORK.search(message.text):
-                self.wrongs.append(message.text)
-
-        def answered(response: Response) -> None:
-            if "/v1/" not in response.url and response.status >= 400:
-                self.wrongs.append(f"{response.status} for {response.url}")
-
-        def failed(request: Request) -> None:
-            if "/v1/" not in request.url:
-                self.wrongs.append(f"{request.failure} for {request.url}")
-
-        context.on("request", asked)
-        context.on("response", answered)
-        context.on("requestfailed", failed)
-        context.on("console", said)
+        context.on("request", self._asked)
+        context.on("requestfailed", self._failed)
+        context.on("requestfinished", lambda request: self.unanswered.discard(request.url))
+        context.on("console", self._said)
         context.on("weberror", lambda fault: self.wrongs.append(str(fault.error)))
         context.on("dialog", lambda dialog: self.wrongs.append(f"a dialog of the browser: {dialog.message}"))
+
+    def _asked(self, request: Request) -> None:
+        where = urlsplit(request.url)
+        self.unanswered.add(request.url)
+        if where.scheme not in ("data", "blob") and where.netloc != urlsplit(self.url).netloc:
+            self.wrongs.append(f"asked another host: {request.url}")
+
+    def _failed(self, request: Request) -> None:
+        self.unanswered.discard(request.url)
+        if "/v1/" not in request.url and request.failure != LEFT:
+            self.wrongs.append(f"{request.failure} for {request.url}")
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not NETWORK.search(message.text):
+            self.wrongs.append(message.text)
 
 
 @asynccontextmanager
@@ -153,7 +153,7 @@ async def visiting(
         yield visitor
         assert visitor.wrongs == []
     except Exception as error:
-        error.add_note(f"on the page: {visitor.wrongs}")
+        error.add_note(f"on the page: {visitor.wrongs}; not answered: {sorted(visitor.unanswered)}")
         raise
     finally:
         await context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -119,6 +120,17 @@ async def test_nothing_of_a_deleted_object_stays_in_the_stream(nc: Client) -> No
     await objects.delete("job-1")
 
     assert await subjects_of(nc, STREAMS[RESULTS], ">") == []
+
+
+async def test_a_name_that_nobody_could_have_given_hides_no_other(nc: Client) -> None:
+    """Whoever may write in a bucket may write anything there, and others list it."""
+    objects = JetStreamObjects(nc, RESULTS)
+    await objects.put("job-1", b"a result")
+    no_token = base64.urlsafe_b64encode(b"a b-1-1").decode()
+    for strange in ("%%%", "_w==", no_token):
+        await nc.jetstream().publish(f"$O.{RESULTS}.M.{strange}", b"{}")
+
+    assert await objects.names() == ["job-1"]
 
 
 async def test_an_input_is_erased(inputs: JetStreamInputs | MemoryBucket) -> None:

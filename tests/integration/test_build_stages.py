@@ -367,10 +367,9 @@ async def test_an_index_that_is_out_of_reach_is_the_systems_fault(
 
 
 async def test_a_wheel_that_is_not_what_the_lock_says_is_refused(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forged = tmp_path / "forged"
-    forged.mkdir()
+    forged = tmp_path_factory.mktemp("forged")
     for wheel in WHEELS.iterdir():
         content = wheel.read_bytes()
         (forged / wheel.name).write_bytes(content + b"\0" if wheel.name.startswith("iniconfig") else content)

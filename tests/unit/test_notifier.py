@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate_contracts import Status, UnknownEvent
 from headgate_contracts.commands import LogLine, PositionChanged
 from headgate_contracts.shown import QueuePart
-from libs.eventlog import LogUnavailable
+from libs.eventlog import LogUnavailable, Record
 from libs.forecast.shown import shown_job
 from libs.policy import Policy
 from services.notifier.domain import Begin, Complete, NoJob, Opening, Resume, last_seen, opening
 from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
 from services.notifier.openings import Openings, TooMany
+from services.notifier.rendering import interests_in, told_of
 from tests.fixtures.hall import EPOCH, Hall, id_of, patient, user
 from tests.fixtures.lives import job_after, life_of
 
@@ -182,6 +184,57 @@ async def test_all_of_ones_jobs_come_on_one_stream(hall: Hall) -> None:
     assert not client.over
 
 
+async def test_jobs_that_have_ended_show_the_day_as_it_stands_and_are_not_asked_about_one_by_one(hall: Hall) -> None:
+    hall.positions.used_today = 3
+    for number in range(5):
+        await hall.write(*life_of(f"job-{number}", "queued cancelled"))
+
+    [(_, _, one)] = (await hall.of_job("job-0").heard())[:1]
+    asked_for_one = list(hall.positions.asked)
+    [(_, _, all_of_them)] = await hall.of_user().heard()
+
+    assert one["usage"]["jobs_used"] == 3
+    assert [job["usage"]["jobs_used"] for job in all_of_them["jobs"]] == [3] * 5
+    assert (asked_for_one, hall.positions.asked[1:]) == (["job-0"], ["job-4"])
+
+
+async def test_what_a_newer_writer_says_of_a_job_reaches_its_user_too(hall: Hall) -> None:
+    """While it happens, and for whoever comes back later: a stream that shows it once and not twice shows no gap."""
+    await hall.write(*life_of("job-1", "queued"))
+    client = hall.of_user()
+    await client.heard()
+    newer = UnknownEvent(
+        "0" * 26, "dev.headgate.job.polished.v1", T0, "job-1", Status.QUEUED, 2, 0, "user-1", "project-1"
+    )
+    record = Record(2, T0, newer)
+    hall.fanout.spread(interests_in(record), lambda: told_of(record, epoch=EPOCH))
+
+    heard = await client.heard()
+
+    assert [(kind, id_, data["event"]) for kind, id_, data in heard] == [("status", id_of(2), newer.type)]
+
+
+async def test_what_was_said_of_an_answered_question_is_not_said_of_the_next(hall: Hall) -> None:
+    again = "confirmed dispatched started scaffold code deps checks awaiting_confirmation"
+    await hall.write(*life_of("job-1", f"{ASKS} confirmation_reminder {again}"))
+
+    heard = await hall.of_job("job-1").heard()
+
+    assert heard[1][0] == "confirmation"
+    assert "hours_left" not in heard[1][2]
+
+
+async def test_the_question_comes_before_the_status_that_says_it_was_seen(hall: Hall) -> None:
+    """Whoever is cut off between the two is asked again, on the stream of all jobs too."""
+    await hall.write(*life_of("job-1", ASKS)[:-1])
+    client = hall.of_user()
+    await client.heard()
+    await hall.write(life_of("job-1", ASKS)[-1])
+    hall.tell()
+
+    assert [kind for kind, _, _ in await client.heard()] == ["confirmation", "status"]
+
+
 async def test_two_users_never_see_each_other(hall: Hall) -> None:
     await hall.write(*life_of("job-1", "queued"), *life_of("job-2", "queued", user_id="user-2"))
     mine, others = hall.of_user(), hall.of_user(who=user("user-2"))
@@ -291,6 +344,18 @@ async def test_a_tap_that_was_too_full_says_so_even_before_it_is_empty() -> None
     for number in range(3):
         tap.offer(Told(b"x", number))
 
+    with pytest.raises(TooSlow):
+        await tap.take(within_s=0)
+
+
+async def test_a_tap_holds_so_many_bytes_however_few_things_they_are() -> None:
+    tap = Tap(most_bytes=100)
+    tap.offer(Told(b"x" * 60))
+    taken = await tap.take(within_s=0)
+    for _ in range(2):
+        tap.offer(Told(b"x" * 60))
+
+    assert len(taken) == 1
     with pytest.raises(TooSlow):
         await tap.take(within_s=0)
 

@@ -153,6 +153,8 @@ def test_pairs_are_connected_for_good_where_names_are_the_machines(machine: str,
 def test_it_is_a_server_only_in_a_network_of_its_own(machine: str) -> None:
     assert answer(machine, "listen", 3, network="own") == filter.ALLOW
     assert answer(machine, "listen", 3, network="shared") == refused(errno.EACCES)
+    assert answer(machine, "bind", 3, network="shared") == filter.ALLOW  # who asks name servers does
+    assert answer(machine, "bind", 3, network="none") == refused(errno.EACCES)
 
 
 @machines

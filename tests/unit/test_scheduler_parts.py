@@ -21,6 +21,7 @@ from services.scheduler import snapshots
 from services.scheduler.inbox import PAGES_AHEAD, Inbox
 from services.scheduler.outages import Outages
 from services.scheduler.settings import SchedulerSettings, require_patience
+from tests.fixtures.lives import step
 from tests.fixtures.logs import HastyClock, commit
 from tests.fixtures.schedulers import EPOCH, World, a_world, breathe
 
@@ -152,8 +153,7 @@ async def test_others_have_their_turn_while_a_long_page_is_taken(world: World) -
     for number in range(1, 1001):
         await world.append(None, step(f"job-{number}", "queued", arrival=number, place=number << 16))
     a, turns = world.replica("a"), 0
-    await a.leader.renew()
-    await eventually(lambda: a.inbox.ends_at == 1000 or breathe())
+    await breathe(20)  # the page is read
 
     async def take_turns() -> None:
         nonlocal turns
@@ -162,7 +162,7 @@ async def test_others_have_their_turn_while_a_long_page_is_taken(world: World) -
             await asyncio.sleep(0)
 
     other = asyncio.create_task(take_turns())
-    await a.cycle.turn()
+    await world.turn(a)
     other.cancel()
 
     assert a.ledger.applied == 1000

@@ -30,13 +30,15 @@ JUDGED: Final = {
         "clone": 56, "prctl": 157, "prlimit64": 302,
         "setpriority": 141, "ioprio_set": 251,
         "sched_setaffinity": 203, "sched_setscheduler": 144, "sched_setparam": 142, "sched_setattr": 314,
-        "sendto": 44, "sendmsg": 46, "sendmmsg": 307, "socket": 41, "socketpair": 53, "listen": 50,
+        "sendto": 44, "sendmsg": 46, "sendmmsg": 307, "socket": 41, "socketpair": 53, "bind": 49,
+        "listen": 50,
     },
     "aarch64": {
         "clone": 220, "prctl": 167, "prlimit64": 261,
         "setpriority": 140, "ioprio_set": 30,
         "sched_setaffinity": 122, "sched_setscheduler": 119, "sched_setparam": 118, "sched_setattr": 274,
-        "sendto": 206, "sendmsg": 211, "sendmmsg": 269, "socket": 198, "socketpair": 199, "listen": 201,
+        "sendto": 206, "sendmsg": 211, "sendmmsg": 269, "socket": 198, "socketpair": 199, "bind": 200,
+        "listen": 201,
     },
 }  # fmt: skip
 ARCHITECTURE: Final = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}

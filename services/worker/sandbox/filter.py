@@ -106,6 +106,7 @@ def _judgements(network: Network) -> dict[str, tuple[Step, ...]]:
         "sendmmsg": _refuse_where(3, Step(_ANY_BIT, _FAST_OPEN), errno.EOPNOTSUPP),
         "socket": _sockets(network),
         "socketpair": (_ALLOWED,) if network == "own" else _connected_pairs(),
+        "bind": (_refused(errno.EACCES) if network == "none" else _ALLOWED,),  # one of a pair can take a name too
         "listen": (_ALLOWED if network == "own" else _refused(errno.EACCES),),
     }
 
