@@ -104,6 +104,20 @@ async def test_a_dry_run_tells_what_would_happen_and_submits_nothing(there: Inst
         await expect(dee.page.get_by_text("Nothing here yet")).to_be_visible()
 
 
+async def test_what_somebody_types_is_not_taken_away_by_what_happens(there: Installation, visit: Visit) -> None:
+    typed = {"Seconds of code": "3.5", "Failing cycles": "2", "Project": "half a na"}
+
+    async with visit(there, partner(there, "dot")) as dot:
+        await dot.page.get_by_label("Pipeline").select_option("rehearsal")
+        for label, text in typed.items():
+            await dot.page.get_by_label(label).fill(text)
+        await submitted(there, "dot", input={"stages": QUICK})
+        await dot.job("Ready").get_by_role("link").click()
+        await dot.go("jobs")
+
+        assert {label: await dot.page.get_by_label(label).input_value() for label in typed} == typed
+
+
 async def test_what_is_refused_is_told_in_the_servers_words(there: Installation, visit: Visit) -> None:
     async with visit(there, partner(there, "eve")) as eve:
         await eve.page.get_by_text("More", exact=True).click()

@@ -270,7 +270,8 @@ async def test_the_demo_shows_every_tier_and_a_result_within_a_minute(tmp_path: 
     assert code == 0, out + err
     for title in ("bootstrapper", "partner", "cto_scale", "partner, one failing cycle"):
         assert f"{title}  ready" in out
-    assert "rehearsal.json" in out
+    assert "pyproject.toml" in out
+    assert " passed in " in out
 
 
 async def test_nobody_was_refused_what_it_needs(machine: Machine) -> None:

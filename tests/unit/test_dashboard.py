@@ -12,6 +12,7 @@ from services.notifier.api import DASHBOARD, PAGE_HEADERS
 
 ASSETS = DASHBOARD / "assets"
 VENDOR = ASSETS / "vendor"
+AXE = DASHBOARD.parents[2] / "tests/browser"
 OWN = sorted(path for path in ASSETS.rglob("*.js") if VENDOR not in path.parents)
 PAGE = (DASHBOARD / "index.html").read_text()
 
@@ -25,6 +26,13 @@ def test_each_library_is_the_one_that_was_written_down_with_its_licence() -> Non
     for each in written.values():
         assert each["made_of"].keys() == each["licences"].keys()
     assert {path.stem.removeprefix("LICENSE.") for path in VENDOR.glob("LICENSE.*")} == {"preact", "htm", "signals"}
+
+
+def test_what_looks_at_the_page_in_tests_is_what_was_written_down() -> None:
+    written = json.loads((AXE / "axe.json").read_text())["axe.min.js"]
+
+    assert hashlib.sha256((AXE / "axe.min.js").read_bytes()).hexdigest() == written["sha256"]
+    assert "Mozilla Public License" in (AXE / "LICENSE.axe.txt").read_text()
 
 
 def test_the_page_asks_no_other_host_and_has_nothing_inline() -> None:
@@ -50,6 +58,12 @@ def test_every_import_of_a_script_is_there(path: object) -> None:
     for name in re.findall(r'from "([^"]+)"', code):
         target = DASHBOARD / name.removeprefix("/") if name.startswith("/") else path.parent / name  # type: ignore[attr-defined]
         assert target.is_file(), f"{path}: {name}"
+
+
+def test_every_style_sheet_is_linked_and_there() -> None:
+    linked = re.findall(r'href="/assets/css/([^"]+)"', PAGE)
+
+    assert sorted(linked) == sorted(path.name for path in (ASSETS / "css").iterdir())
 
 
 def test_every_colour_of_the_day_has_its_twin_of_the_night() -> None:

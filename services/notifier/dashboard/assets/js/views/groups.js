@@ -84,7 +84,7 @@ function Holder({ group, holder }) {
 function Limit({ group }) {
   if (group.group.startsWith("pool:")) return ""; // its workers' slots: nobody sets it
   const Fields = () => html`<div><label for="slots">Slots</label>
-    <input id="slots" name="limit" type="number" min="1" max="10000" required value=${group.limit} /></div>`;
+    <input id="slots" name="limit" type="number" min="1" max="10000" required defaultValue=${group.limit} /></div>`;
   const text = "It counts at once. Lowered below what runs, it stops nothing: nothing new starts before there is room.";
   const change = () =>
     askThenDo(

@@ -1,8 +1,8 @@
-import { html, useSignal } from "/assets/vendor/preact.js";
+import { effect, html, signal, useSignal } from "/assets/vendor/preact.js";
 import { send } from "../api.js";
 import { keep } from "../feed.js";
 import { Range, say, Wrong } from "../parts.js";
-import { claims } from "../session.js";
+import { claims, token } from "../session.js";
 import { PRIORITIES, STAGES } from "../state.js";
 import { remember } from "../titles.js";
 import { plural, tierWord } from "../words.js";
@@ -15,6 +15,20 @@ const SAMPLES = [
 ];
 const HIGHEST = { bootstrapper: "normal", partner: "high", cto_scale: "urgent" };
 const WIDE = matchMedia("(min-width: 62rem)");
+const EMPTY = {
+  pipeline: "build",
+  prompt: SAMPLES[0],
+  project: "shop",
+  priority: "normal",
+  seconds: "6",
+  failing: "0",
+  lines: "40",
+  fail_at: "",
+  labels: "",
+  run_at: "",
+};
+const draft = signal(EMPTY); // what is typed stays, whatever is drawn again meanwhile and wherever its writer goes
+effect(() => void (token.value, (draft.value = EMPTY))); // and is nobody else's
 let key = crypto.randomUUID(); // a submission that nobody answered is sent again under its own key
 
 const INPUTS = {
@@ -53,16 +67,14 @@ export function Submit({ first }) {
   const fault = useSignal(null),
     busy = useSignal(false),
     foreseen = useSignal(null);
-  const prompt = useSignal(SAMPLES[0]),
-    pipeline = useSignal("build");
   const opened = useSignal(null); // null: nobody has said
   const open = opened.value ?? (WIDE.matches || first);
 
-  const attempt = async (form, path, headers, after) => {
+  const attempt = async (path, headers, after) => {
     fault.value = foreseen.value = null;
     busy.value = true;
-    const { title, body } = bodyOf(Object.fromEntries(new FormData(form)));
     try {
+      const { title, body } = bodyOf(draft.value);
       after(await send("POST", path, body, headers), title);
     } catch (problem) {
       fault.value = problem;
@@ -72,20 +84,21 @@ export function Submit({ first }) {
   };
   const submit = (event) => {
     event.preventDefault();
-    attempt(event.target, "/jobs", { "Idempotency-Key": key }, (job, title) => {
+    attempt("/jobs", { "Idempotency-Key": key }, (job, title) => {
       key = crypto.randomUUID();
       remember(job.id, title);
       keep(job);
       say(`Submitted: ${job.message}.`);
     });
   };
-  const tryOut = (event) => attempt(event.target.form, "/jobs?dry_run=true", {}, (job) => (foreseen.value = job));
+  const tryOut = () => attempt("/jobs?dry_run=true", {}, (job) => (foreseen.value = job));
+  const typed = ({ target }) => (draft.value = { ...draft.value, [target.name]: target.value });
   const toggled = ({ target }) => target.open !== open && (opened.value = target.open);
   return html`<details class="card submit" open=${open} onToggle=${toggled}>
     <summary>New job</summary>
-    <form class="stack" onSubmit=${submit} autocomplete="off" aria-label="New job">
-      ${pipeline.value === "build" ? html`<${Prompt} prompt=${prompt} />` : html`<${Rehearsal} />`}
-      <${Basics} pipeline=${pipeline} />
+    <form class="stack" onSubmit=${submit} onInput=${typed} autocomplete="off" aria-label="New job">
+      ${draft.value.pipeline === "build" ? html`<${Prompt} />` : html`<${Rehearsal} />`}
+      <${Basics} />
       <${More} />
       <${Wrong} fault=${fault.value} />
       ${foreseen.value && html`<${Foreseen} job=${foreseen.value} />`}
@@ -95,54 +108,56 @@ export function Submit({ first }) {
   </details>`;
 }
 
-function Prompt({ prompt }) {
-  const heard = (event) => (prompt.value = event.target.value);
-  const take = (text) => () => (prompt.value = text);
+function Prompt() {
+  const take = (prompt) => () => (draft.value = { ...draft.value, prompt });
   const sample = (text) => html`<button type="button" class="quiet" onClick=${take(text)}>${text}</button>`;
   return html`<div>
     <label for="prompt">What should be built?</label>
-    <textarea id="prompt" name="prompt" required maxlength="20000" value=${prompt.value} onInput=${heard}></textarea>
+    <textarea id="prompt" name="prompt" required maxlength="20000" value=${draft.value.prompt}></textarea>
     <div class="chips" role="group" aria-label="Examples">${SAMPLES.map(sample)}</div>
   </div>`;
 }
 
 function Rehearsal() {
+  const { seconds, failing, lines, fail_at } = draft.value;
   return html`<p class="soft">A rehearsal goes through every stage and does nothing: for trying things out.</p>
     <div class="fields">
       <div><label for="seconds">Seconds of code</label>
-        <input id="seconds" name="seconds" type="number" min="0" max="600" step="0.1" value="6" /></div>
+        <input id="seconds" name="seconds" type="number" min="0" max="600" step="0.1" required value=${seconds} /></div>
       <div><label for="failing">Failing cycles</label>
-        <input id="failing" name="failing" type="number" min="0" max="15" value="0" /></div>
+        <input id="failing" name="failing" type="number" min="0" max="15" required value=${failing} /></div>
       <div><label for="lines">Log lines</label>
-        <input id="lines" name="lines" type="number" min="0" max="5000" value="40" /></div>
+        <input id="lines" name="lines" type="number" min="0" max="5000" required value=${lines} /></div>
       <div><label for="fail-at">Breaks in</label>
-        <select id="fail-at" name="fail_at"><option value="">no stage</option>
+        <select id="fail-at" name="fail_at" value=${fail_at}><option value="">no stage</option>
           ${STAGES.map((stage) => html`<option value=${stage}>${stage}</option>`)}</select></div>
     </div>`;
 }
 
-function Basics({ pipeline }) {
-  const tier = claims.value?.tier;
-  const highest = PRIORITIES.indexOf(HIGHEST[tier] ?? "normal");
-  const change = (event) => (pipeline.value = event.target.value);
-  const option = (name, n) => html`<option value=${name} disabled=${n < highest} selected=${name === "normal"}>
+function Basics() {
+  const { project, priority, pipeline } = draft.value;
+  const tier = claims.value?.tier,
+    highest = PRIORITIES.indexOf(HIGHEST[tier] ?? "normal");
+  const option = (name, n) => html`<option value=${name} disabled=${n < highest}>
     ${name}${n < highest ? `: not as ${tierWord(tier)}` : ""}</option>`;
   return html`<div class="fields">
-    <div><label for="project">Project</label><input id="project" name="project" required maxlength="256" value="shop" />
-      </div>
+    <div><label for="project">Project</label>
+      <input id="project" name="project" required maxlength="256" value=${project} /></div>
     <div><label for="priority">Priority</label>
-      <select id="priority" name="priority">${PRIORITIES.map(option)}</select></div>
+      <select id="priority" name="priority" value=${priority}>${PRIORITIES.map(option)}</select></div>
     <div><label for="pipeline">Pipeline</label>
-      <select id="pipeline" name="pipeline" value=${pipeline.value} onChange=${change}>
+      <select id="pipeline" name="pipeline" value=${pipeline}>
         ${Object.keys(INPUTS).map((name) => html`<option value=${name}>${name}</option>`)}</select></div>
   </div>`;
 }
 
 function More() {
+  const { labels, run_at } = draft.value;
   return html`<details class="options"><summary>More</summary>
     <div><label for="labels">Labels</label>
-      <input id="labels" name="labels" placeholder="team=growth, round=2" maxlength="2000" /></div>
-    <div><label for="run-at">Not before</label><input id="run-at" name="run_at" type="datetime-local" /></div>
+      <input id="labels" name="labels" placeholder="team=growth, round=2" maxlength="2000" value=${labels} /></div>
+    <div><label for="run-at">Not before</label>
+      <input id="run-at" name="run_at" type="datetime-local" value=${run_at} /></div>
   </details>`;
 }
 
