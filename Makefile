@@ -11,7 +11,7 @@ IN_PARALLEL = -n $(WORKERS) --maxprocesses=8 --dist=loadgroup
 UV = UV_PYTHON_DOWNLOADS=never $(BIN)/uv
 PYTHON = $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c 'import sys; print("$(name)" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)))
 
-.PHONY: help setup demo up check check-format check-lint check-types check-imports check-generated \
+.PHONY: test-all help setup demo up check check-format check-lint check-types check-imports check-generated \
 	check-manifests secrets generate test test-hostile test-system test-cluster test-docker test-compose test-contracts test-browser bench fix lock clean
 
 help: ## this table
@@ -130,6 +130,8 @@ test-browser: setup ## the page in a real Chromium (HEADGATE_CHROMIUM, else /usr
 
 test-compose: setup ## builds the images and restarts every container under a running job
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest tests/e2e/test_compose.py $(ARGS)
+
+test-all: check test test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose ## everything; needs Docker and Debian's chromium
 
 bench: setup ## figures, each with the floor beside it
 	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest --capture=no tests/bench/bench_*.py $(ARGS)
