@@ -21,6 +21,7 @@ from pydantic_core import from_json
 
 from libs.eventlog.errors import LogError, LogFull, LogMissing, LogRefused, LogUnavailable
 from libs.eventlog.wire import Accepted, Answer, Contradicted, Declined, Unanswered, Unsent
+from libs.runtime.cancelling import cancellable
 
 UNSENT: Final = (
     core.OutboundBufferLimitError,
@@ -169,7 +170,8 @@ def fault_for(error: Exception, *, about: str = "JOBS") -> LogError:
 def translated(about: str) -> Generator[None]:
     """Around whatever nats-py does for us that is not an append."""
     try:
-        yield
+        with cancellable():
+            yield
     except CLIENT_ERRORS as error:
         raise fault_for(error, about=about) from error
 

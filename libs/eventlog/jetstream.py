@@ -20,6 +20,7 @@ from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.streams import JOBS
 from libs.eventlog.values import Mark, Page, Record
 from libs.eventlog.wire import Answer, Unsent
+from libs.runtime.cancelling import cancellable
 from libs.runtime.clock import Clock, SystemClock
 
 TRY_WITHIN_S = 1.0  # after that the same bytes are sent again, which costs nothing but the sending
@@ -37,7 +38,8 @@ class JetStreamWire:
         if not self._nc.is_connected:
             return Unsent("not connected")
         try:
-            reply = await (self._send_batch(messages) if len(messages) > 1 else self._send_one(messages[0], {}))
+            with cancellable():
+                reply = await (self._send_batch(messages) if len(messages) > 1 else self._send_one(messages[0], {}))
         except CLIENT_ERRORS as error:
             return answer_for(error)
         return answer_in(reply)

@@ -8,6 +8,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from libs.runtime.cancelling import cancellable
 from libs.runtime.clock import Clock
 from libs.runtime.lifecycle import Health
 
@@ -34,7 +35,9 @@ async def wait_for(
     attempt = 0
     while True:
         try:
-            connected = await asyncio.wait_for(connect(), attempt_s)
+            async with asyncio.timeout(attempt_s):
+                with cancellable():
+                    connected = await connect()
         except (TimeoutError, *away) as fault:
             health.is_missing(what, str(fault) or type(fault).__name__)
         else:

@@ -56,7 +56,8 @@ class Gate:
         self.is_open = False
         self.draining.set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._until_empty(), self._patience_s)
+            async with asyncio.timeout(self._patience_s):
+                await self._until_empty()
         for late in self._inside:
             logger.warning("a request was cut off: it ran on for %s s", self._patience_s)
             late.cancel()

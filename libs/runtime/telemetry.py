@@ -240,7 +240,8 @@ class Telemetry:
 
         threading.Thread(target=send, name="last spans", daemon=True).start()
         with suppress(TimeoutError):
-            await asyncio.wait_for(sent.wait(), LAST_EXPORT_S)
+            async with asyncio.timeout(LAST_EXPORT_S):
+                await sent.wait()
         if self._logs is not None:
             self._logs.stop()
 

@@ -19,6 +19,7 @@ from headgate_contracts.commands import (
     command_subject,
 )
 from libs.foundation.live import AWAY
+from libs.runtime.cancelling import cancellable
 from services.notifier.fanout import Fanout, OfJob
 from services.notifier.rendering import concerned, line_told, position_told
 
@@ -47,7 +48,8 @@ class AskedPositions:
 
     async def ask(self, job_id: str) -> PositionChanged | None:
         try:
-            reply = await self._broker.request(AskPosition(job_id=job_id), self._subject, timeout=ASK_WITHIN_S)
+            with cancellable():
+                reply = await self._broker.request(AskPosition(job_id=job_id), self._subject, timeout=ASK_WITHIN_S)
             return PositionChanged.model_validate(await reply.decode())
         except (*AWAY, ValidationError):
             return None
@@ -62,7 +64,8 @@ class RedeemedTickets:
 
     async def redeem(self, ticket: str) -> TicketRedeemed | None:
         try:
-            reply = await self._broker.request(RedeemTicket(ticket=ticket), self._subject, timeout=ASK_WITHIN_S)
+            with cancellable():
+                reply = await self._broker.request(RedeemTicket(ticket=ticket), self._subject, timeout=ASK_WITHIN_S)
             return TicketRedeemed.model_validate(await reply.decode())
         except (*AWAY, ValidationError):
             return None

@@ -33,6 +33,7 @@ from headgate_contracts.commands import (
 )
 from libs.capacity.ports import View
 from libs.foundation.live import AWAY
+from libs.runtime.cancelling import cancellable
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import Telemetry
 from services.scheduler import handlers
@@ -57,7 +58,8 @@ class NatsCommands:
     async def answers(self) -> bool:
         """Whether the server answers on it: then workers' commands arrive too."""
         try:
-            await self._broker.connection.flush(ALIVE_WITHIN_S)
+            with cancellable():
+                await self._broker.connection.flush(ALIVE_WITHIN_S)
         except AWAY:
             return False
         return True

@@ -27,6 +27,7 @@ from headgate_contracts.commands import (
     logs_subject,
 )
 from libs.foundation.live import AWAY
+from libs.runtime.cancelling import cancellable
 from services.worker.ports import Unheard
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,8 @@ class NatsScheduler:
         if not self._broker.connection.is_connected:
             return Unheard.NOBODY
         try:
-            reply = await self._broker.request(message, subject, timeout=self._within_s)
+            with cancellable():
+                reply = await self._broker.request(message, subject, timeout=self._within_s)
             return answer.model_validate_json(reply.body)
         except NoRespondersError:
             return Unheard.NOBODY
@@ -82,9 +84,10 @@ class NatsLines:
         if not self._broker.connection.is_connected:
             return False
         try:
-            reply = await self._broker.request(
-                line, logs_subject(line.job_id), headers={"Nats-Msg-Id": line_id}, timeout=KEPT_WITHIN_S
-            )
+            with cancellable():
+                reply = await self._broker.request(
+                    line, logs_subject(line.job_id), headers={"Nats-Msg-Id": line_id}, timeout=KEPT_WITHIN_S
+                )
         except AWAY:
             return False
         return "error" not in from_json(reply.body)

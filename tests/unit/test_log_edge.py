@@ -114,7 +114,7 @@ def test_a_message_that_the_client_refuses_is_declined() -> None:
         (nats.errors.BadSubjectError(), LogRefused),
     ],
 )
-def test_what_nats_py_raises_is_raised_as_ours(error: Exception, fault: type[LogError]) -> None:
+async def test_what_nats_py_raises_is_raised_as_ours(error: Exception, fault: type[LogError]) -> None:
     with pytest.raises(fault) as raised, translated("JOBS"):
         raise error
 
@@ -122,7 +122,7 @@ def test_what_nats_py_raises_is_raised_as_ours(error: Exception, fault: type[Log
     assert raised.value.__cause__ is error
 
 
-def test_what_is_no_error_of_the_client_passes_untouched() -> None:
+async def test_what_is_no_error_of_the_client_passes_untouched() -> None:
     with pytest.raises(KeyError), translated("JOBS"):
         raise KeyError("ours")
 
