@@ -68,8 +68,9 @@ CONSUMER: Final = {
     ],
 }
 RIGHTS: Final = (
-    "The NATS user `consumer`. It may read the stream JOBS, make, ask and remove consumers of its own there, and"
-    " acknowledge. It may publish no event, change no stream, and touch no other."
+    "The NATS user `consumer`. It may read the stream JOBS, make, ask and remove consumers there, and acknowledge. It"
+    " may publish no event, change no stream, and touch no consumer of Headgate's own. All teams have this one user:"
+    " nothing but the names keeps your consumers apart from theirs."
 )
 ORDERING: Final = (
     "The stream is one order. A job's events come in the order of their `sequence`, which counts from 1 without a gap."

@@ -85,12 +85,15 @@ def breaches(released: Mapping[str, Schema], today: Mapping[str, Schema]) -> lis
             found.append(Breach(message, "", "the message is gone"))
             continue
         new = today[message]
-        found += [replace(each, when="a released message, read today") for each in readable(old, new, message=message)]
-        found += [
-            replace(each, when="today's message, read as released") for each in readable(new, old, message=message)
-        ]
+        found += marked(readable(old, new, message=message), when="a released message, read today")
+        found += marked(readable(new, old, message=message), when="today's message, read as released")
         found += gone(old, new, message=message)
     return once(found)
+
+
+def marked(found: Iterable[Breach], *, when: str) -> list[Breach]:
+    """The same, and which way the reading failed."""
+    return [replace(each, when=when) for each in found]
 
 
 def once(found: Iterable[Breach]) -> list[Breach]:
@@ -98,19 +101,17 @@ def once(found: Iterable[Breach]) -> list[Breach]:
     return list({(each.message, each.field, each.rule): each for each in found}.values())
 
 
-def readable(
-    writer: Schema, reader: Schema, *, message: str = "", field: str = "", roots: Roots | None = None
-) -> list[Breach]:
+def readable(writer: Schema, reader: Schema, *, message: str = "", roots: Roots | None = None) -> list[Breach]:
     """Why the reader would not understand all that the writer writes; empty where it does.
 
     `roots` are the documents that references point into, where the schemas are parts of larger ones.
     """
-    return list(_readable(_Place(message, field, *(roots or (writer, reader))), writer, reader))
+    return list(_readable(_Place(message, "", *(roots or (writer, reader))), writer, reader))
 
 
-def gone(old: Schema, new: Schema, *, message: str = "", field: str = "", roots: Roots | None = None) -> list[Breach]:
+def gone(old: Schema, new: Schema, *, message: str = "", roots: Roots | None = None) -> list[Breach]:
     """Fields that were promised and are written no more, wherever they stood."""
-    return list(_gone(_Place(message, field, *(roots or (old, new))), old, new))
+    return list(_gone(_Place(message, "", *(roots or (old, new))), old, new))
 
 
 def _readable(place: _Place, writer: Part, reader: Part) -> Iterator[Breach]:

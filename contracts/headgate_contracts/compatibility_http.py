@@ -10,10 +10,9 @@ Owns how an operation becomes two objects, what is sent and what is answered. Th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-from headgate_contracts.compatibility import Breach, Schema, gone, once, readable
+from headgate_contracts.compatibility import Breach, Schema, gone, marked, once, readable
 
 METHODS = ("get", "put", "post", "delete", "patch", "head")
 
@@ -34,7 +33,7 @@ def http_breaches(released: Schema, today: Schema) -> list[Breach]:
 def _of_requests(route: str, old: Schema, new: Schema, *, roots: tuple[Schema, Schema]) -> list[Breach]:
     then, now = _sent(old), _sent(new)
     found = [*readable(then, now, message=route, roots=roots), *gone(then, now, message=route, roots=roots)]
-    return [replace(each, when="a released client's request, read today") for each in found]
+    return marked(found, when="a released client's request, read today")
 
 
 def _of_answers(route: str, old: Schema, new: Schema, *, roots: tuple[Schema, Schema]) -> list[Breach]:
@@ -43,7 +42,7 @@ def _of_answers(route: str, old: Schema, new: Schema, *, roots: tuple[Schema, Sc
         *readable(now, then, message=route, roots=(roots[1], roots[0])),
         *gone(then, now, message=route, roots=roots),
     ]
-    return [replace(each, when="today's answer, read by a released client") for each in found]
+    return marked(found, when="today's answer, read by a released client")
 
 
 def _operations(document: Schema) -> Iterator[tuple[str, Schema]]:

@@ -110,7 +110,10 @@ class JobData(Record):
 
 
 class JobQueued(JobData):
-    """The job entered the queue, at this place."""
+    """The job entered the queue, at this place.
+
+    `quota_day` is the day of which it has a place, `quota_cap` how many that day had when this was decided.
+    """
 
     EVENT = EventName.QUEUED
 
@@ -120,17 +123,22 @@ class JobQueued(JobData):
     passed: Annotated[tuple[JobId, ...], Field(max_length=100)] = ()
     position_original: Count
     quota_day: date | None = None
+    quota_cap: Count | None = None
     estimate: Estimate | None = None
     submission: Submission | None = None
 
 
 class JobScheduled(JobData):
-    """The job was accepted for a later day: it enters the queue at `scheduled_for`."""
+    """The job was accepted for a later day: it enters the queue at `scheduled_for`.
+
+    `quota_day` is the day of which it has a place, `quota_cap` how many that day had when this was decided.
+    """
 
     EVENT = EventName.SCHEDULED
 
     scheduled_for: AwareDatetime
     quota_day: date | None = None
+    quota_cap: Count | None = None
     submission: Submission | None = None
 
 

@@ -1,10 +1,11 @@
-"""Writes what other teams read from what this package says: `python -m headgate_contracts.generate [--check]`.
+"""Writes what other teams read from what this package says: `python -m headgate_contracts.generate [--check] [--api]`.
 
 Owns every generated file under `contracts/`, as one list, `artifacts()`: path → text. What is generated is checked in,
 so that a change of the contract is seen where it is reviewed. `--check` writes nothing, names each file that is stale,
-missing or surplus, and exits with 1.
+missing or surplus, and exits with 1. The HTTP API is what the services' routes say: `--api` reads that from the
+standard input, a document of each service on a line of its own; without it the API's files are left as they are.
 
-Refuses to run on an installed package: the files belong to the source tree.
+Refuses to run on an installed package: the files belong to the source tree. Refuses to import a service.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -24,6 +25,7 @@ from headgate_contracts import asked, shown
 from headgate_contracts.asyncapi import document
 from headgate_contracts.envelope import DATA_BY_TYPE, ENVELOPES, schema_id
 from headgate_contracts.examples import examples
+from headgate_contracts.openapi import whole
 from headgate_contracts.typescript import module
 from headgate_contracts.yaml_text import yaml_text
 
@@ -35,23 +37,32 @@ VERSION: Final = "1.0.0"
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m headgate_contracts.generate", description="Generate contracts/.")
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 where a file is out of date")
+    parser.add_argument("--api", action="store_true", help="the API too: services' documents on the standard input")
     parser.add_argument("--root", type=Path, default=HERE, help="the folder contracts/ (default: %(default)s)")
     options = parser.parse_args(argv)
     if not (options.root / "pyproject.toml").is_file():
         parser.error(f"{options.root} is not the source tree of the contracts: name it with --root")
-    found = differences(options.root)
+    expected = artifacts() | (api_artifacts(map(json.loads, sys.stdin)) if options.api else {})
+    found = differences(options.root, expected)
     if options.check:
         print("\n".join(f"{word}: {path}" for path, word in found.items()) or "contracts are up to date")
         return 1 if found else 0
-    write(options.root, found)
+    write(options.root, found, expected)
     return 0
 
 
 def artifacts() -> dict[str, str]:
-    """Every generated file: its path under `contracts/` and its text."""
+    """Every file that is generated from this package: its path under `contracts/` and its text."""
     schemas = {f"schemas/{name}.json": _text(schema_of(name)) for name in ENVELOPES}
     golden = {f"examples/{event.type}.json": _text(json.loads(event.encode())) for event in examples()}
     return {**schemas, **golden, **_typescript(), "asyncapi.yaml": _asyncapi()}
+
+
+def api_artifacts(parts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The same of the HTTP API: for people, and for the package, from which admission serves it."""
+    api = whole(parts)
+    packed = json.dumps(api, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return {"openapi.yaml": yaml_text(api), "headgate_contracts/openapi.json": packed}
 
 
 def definitions() -> dict[str, Any]:
@@ -92,19 +103,18 @@ def _asyncapi() -> str:
     return yaml_text(document(definitions(), version=VERSION))
 
 
-def differences(root: Path) -> dict[str, str]:
+def differences(root: Path, expected: Mapping[str, str]) -> dict[str, str]:
     """The files that are not as they should be: path → stale, missing or surplus."""
-    expected = artifacts()
-    present = {path.relative_to(root).as_posix(): path for folder in OWNED for path in _files(root / folder)}
+    places = {*OWNED, *expected}
+    present = {path.relative_to(root).as_posix(): path for place in places for path in _files(root / place)}
     surplus = dict.fromkeys(present.keys() - expected.keys(), "surplus")
     missing = dict.fromkeys(expected.keys() - present.keys(), "missing")
     stale = {name: "stale" for name in expected.keys() & present.keys() if _read(present[name]) != expected[name]}
     return dict(sorted({**surplus, **missing, **stale}.items()))
 
 
-def write(root: Path, found: Mapping[str, str]) -> None:
-    """Bring these files up to date; a surplus one is removed."""
-    expected = artifacts()
+def write(root: Path, found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    """Bring the found files up to date; a surplus one is removed."""
     for name, word in found.items():
         path = root / name
         if word == "surplus":

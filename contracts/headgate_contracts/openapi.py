@@ -1,12 +1,46 @@
-"""The OpenAPI 3.1 document of the HTTP API, as it was generated from the services' routes."""
+"""The OpenAPI 3.1 document of the HTTP API, put together from what each service says of its own routes.
+
+Which service answers is nobody's business: behind one gateway they are one API. Owns the words about the whole.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
+
+VERSION: Final = "1.0.0"
+ABOUT: Final = """Submit jobs, see where they stand and why, and operate the queue.
+
+Every answer that is no success is a problem (RFC 9457) with a `debug_id`. Send an `Idempotency-Key` with each
+submission: the same key and body is the same job. Streams are server-sent events; a client that comes back with its
+last id misses nothing."""
 
 
 def openapi_document() -> dict[str, Any]:
-    """A new copy each time."""
+    """As it was generated. A new copy each time."""
     return json.loads(files("headgate_contracts").joinpath("openapi.json").read_text(encoding="utf-8"))
+
+
+def whole(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """One document of these. What two of them name, both must mean alike."""
+    paths: dict[str, Any] = {}
+    components: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        _add(paths, part["paths"])
+        for kind, named in part["components"].items():
+            _add(components.setdefault(kind, {}), named)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Headgate", "description": ABOUT, "version": VERSION},
+        "paths": dict(sorted(paths.items())),
+        "components": {kind: dict(sorted(named.items())) for kind, named in sorted(components.items())},
+    }
+
+
+def _add(known: dict[str, Any], more: Mapping[str, Any]) -> None:
+    clashes = [name for name in known.keys() & more.keys() if known[name] != more[name]]
+    if clashes:
+        raise ValueError(f"two services say different things of {', '.join(sorted(clashes))}")
+    known.update(more)

@@ -161,6 +161,22 @@ class ShownWorkflow(Shown):
     phases: tuple[ShownJob, ...]
 
 
+class HistoryEntry(Shown):
+    """One event of a job's history: what every event says. What this one says besides stands beside it under the names
+    that the events have; of the jobs that it passed it tells how many."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    seq: int
+    at: AwareDatetime
+    event: Annotated[str, Field(description="as in the types of events: `queued`, `stage`, …; more may come")]
+    job_id: str
+    user_id: str
+    project_id: str
+    status: Status
+    attempt: int
+
+
 class Explanation(Shown):
     """Why a job waits, and what would let it run."""
 

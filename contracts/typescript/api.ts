@@ -67,6 +67,22 @@ export interface Explanation {
 }
 
 /**
+ * One event of a job's history: what every event says. What this one says besides stands beside it under the names
+ * that the events have; of the jobs that it passed it tells how many.
+ */
+export interface HistoryEntry {
+  readonly seq: number;
+  readonly at: string;
+  /** as in the types of events: `queued`, `stage`, …; more may come */
+  readonly event: string;
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  readonly status: Status;
+  readonly attempt: number;
+}
+
+/**
  * How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds.
  */
 export interface HitRate {

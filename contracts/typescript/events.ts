@@ -375,7 +375,11 @@ export interface JobMovedEvent {
   readonly sequence: number;
 }
 
-/** The job entered the queue, at this place. */
+/**
+ * The job entered the queue, at this place.
+ *
+ * `quota_day` is the day of which it has a place, `quota_cap` how many that day had when this was decided.
+ */
 export interface JobQueued {
   readonly job_id: string;
   readonly user_id: string;
@@ -388,11 +392,16 @@ export interface JobQueued {
   readonly passed?: ReadonlyArray<string>;
   readonly position_original: number;
   readonly quota_day?: string | null;
+  readonly quota_cap?: number | null;
   readonly estimate?: Estimate | null;
   readonly submission?: Submission | null;
 }
 
-/** The job entered the queue, at this place. */
+/**
+ * The job entered the queue, at this place.
+ *
+ * `quota_day` is the day of which it has a place, `quota_cap` how many that day had when this was decided.
+ */
 export interface JobQueuedEvent {
   readonly specversion: "1.0";
   /** A ULID, the event's own for ever, however often it is delivered. */
@@ -485,7 +494,11 @@ export interface JobReprioritizedEvent {
   readonly sequence: number;
 }
 
-/** The job was accepted for a later day: it enters the queue at `scheduled_for`. */
+/**
+ * The job was accepted for a later day: it enters the queue at `scheduled_for`.
+ *
+ * `quota_day` is the day of which it has a place, `quota_cap` how many that day had when this was decided.
+ */
 export interface JobScheduled {
   readonly job_id: string;
   readonly user_id: string;
@@ -494,10 +507,15 @@ export interface JobScheduled {
   readonly attempt: number;
   readonly scheduled_for: string;
   readonly quota_day?: string | null;
+  readonly quota_cap?: number | null;
   readonly submission?: Submission | null;
 }
 
-/** The job was accepted for a later day: it enters the queue at `scheduled_for`. */
+/**
+ * The job was accepted for a later day: it enters the queue at `scheduled_for`.
+ *
+ * `quota_day` is the day of which it has a place, `quota_cap` how many that day had when this was decided.
+ */
 export interface JobScheduledEvent {
   readonly specversion: "1.0";
   /** A ULID, the event's own for ever, however often it is delivered. */

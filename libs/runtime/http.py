@@ -29,30 +29,14 @@ from libs.runtime.auth import Tokens
 from libs.runtime.errors import PortTaken
 from libs.runtime.gate import Gate, Gated, WholeBody, is_probe
 from libs.runtime.lifecycle import Health, Loop
-from libs.runtime.problems import MEDIA_TYPE, Faults, Problem, answer_with_problems
+from libs.runtime.openapi import DescribedApp
+from libs.runtime.problems import Faults, Problem, answer_with_problems
 from libs.runtime.telemetry import Telemetry
 
 BODY_LIMIT_BYTES: Final = 256 * 1024  # a submission may bring 64 KiB of input; a batch asks for more
 KEEP_ALIVE_S: Final = 65  # longer than a gateway keeps an idle connection, so that it is the one to close it
 BACKLOG: Final = 2048
 LAST_RESPONSES_S: Final = 1  # behind the closed gate only probes can be left
-
-PROBLEM_RESPONSE: Final[dict[str, Any]] = {
-    "description": "Any other answer",
-    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-}
-PROBLEM_SCHEMA: Final[dict[str, Any]] = {
-    "title": "Problem",
-    "type": "object",
-    "required": ["type", "title", "status", "detail", "debug_id"],
-    "properties": {
-        "type": {"type": "string", "format": "uri-reference"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "debug_id": {"type": "string", "description": "The id of the trace: it finds everything that was logged."},
-    },
-}
 
 
 def create_app(
@@ -65,25 +49,17 @@ def create_app(
     tokens: Tokens | None = None,
     faults: Faults | None = None,
     body_limit_bytes: int = BODY_LIMIT_BYTES,
-) -> FastAPI:
+) -> DescribedApp:
     """The application every service begins with. Routes are added when their clients are there, before the gate opens.
 
     `faults` says which problem an exception becomes; `tokens` is what `principal()` asks.
     """
-    app = _App(
+    app = DescribedApp(
         title=f"Headgate {service}",
         version=version,
         docs_url=None,  # both pages load scripts from elsewhere
         redoc_url=None,
-        responses={"default": PROBLEM_RESPONSE},
-        telemetry={
-            "tracer_provider": telemetry.tracer_provider,
-            "meter_provider": telemetry.meter_provider,
-            "logs": False,  # ours are in JSON on stdout
-            "operation_spans": False,  # a quarter of the time of a small request
-            "auto_configure": False,
-            "exclude": is_probe,
-        },
+        telemetry=_recorded_by(telemetry),
     )
     app.state.tokens = tokens
     app.add_middleware(WholeBody, limit_bytes=body_limit_bytes)
@@ -170,11 +146,16 @@ class _Uvicorn(uvicorn.Server):
         return await super().on_tick(counter) or self._stopping.is_set()
 
 
-class _App(FastAPI):
-    def openapi(self) -> dict[str, Any]:
-        document = super().openapi()
-        document.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
-        return document
+def _recorded_by(telemetry: Telemetry) -> dict[str, Any]:
+    """In the framework's own words."""
+    return {
+        "tracer_provider": telemetry.tracer_provider,
+        "meter_provider": telemetry.meter_provider,
+        "logs": False,  # ours are in JSON on stdout
+        "operation_spans": False,  # a quarter of the time of a small request
+        "auto_configure": False,
+        "exclude": is_probe,
+    }
 
 
 def _add_probes(app: FastAPI, *, gate: Gate, health: Health, telemetry: Telemetry) -> None:
@@ -200,8 +181,12 @@ def _add_probes(app: FastAPI, *, gate: Gate, health: Health, telemetry: Telemetr
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    """What is sent waits for no acknowledgement: else a body comes 40 ms after its head where a connection is kept.
+    Connections have it from here: asyncio sees to it only where a socket names its protocol; this one does not."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as fault:
         raise PortTaken(host=host, port=port) from fault
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

@@ -16,6 +16,7 @@ from headgate_contracts.generate import HERE
 from libs.eventlog import Appended
 from tests.fixtures.lives import life_of
 from tests.fixtures.logs import opened
+from tests.fixtures.readme import CONSUMER as README_CONSUMER
 
 LIBRARIES = Path(pydantic.__file__).parents[1]
 OF_PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
@@ -90,17 +91,16 @@ def test_it_reads_builds_subjects_folds_and_passes_over_what_is_newer(installed:
 
 
 async def test_the_consumer_of_the_readme_runs_on_it(installed: Path, nats_url: str) -> None:
-    [code] = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), flags=re.DOTALL)
     async with opened(nats_url) as log:
         for seq, event in enumerate(life_of(story="queued dispatched started scaffold failed", project_id="shop")):
             assert isinstance(await log.append(event, after=seq), Appended)
     consumer = await asyncio.create_subprocess_exec(
-        *ALONE, CONSUMES, str(installed), str(LIBRARIES), code, nats_url, stdout=asyncio.subprocess.PIPE
+        *ALONE, CONSUMES, str(installed), str(LIBRARIES), README_CONSUMER, nats_url, stdout=asyncio.subprocess.PIPE
     )
     assert consumer.stdout is not None
 
     try:
-        told = await asyncio.wait_for(consumer.stdout.readline(), timeout=20)
+        told = await asyncio.wait_for(consumer.stdout.readline(), timeout=30)
     finally:
         consumer.kill()
         await consumer.wait()

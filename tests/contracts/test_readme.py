@@ -1,13 +1,16 @@
-"""The README that other teams read: its table is the table. Its code runs in `tests/e2e/test_other_teams.py`."""
+"""The README that other teams read: its table is the table, and its consumer is as short as it says.
 
+The consumer runs in `test_package.py` on the wheel alone, and in `tests/e2e/test_other_teams.py` on a real run.
+"""
+
+import ast
 import re
 
 from headgate_contracts import TABLE, Status
-from headgate_contracts.generate import HERE
 from headgate_contracts.subjects import JOBS_PREFIX, OPS_PREFIX, SCHED_PREFIX
 from headgate_contracts.vocabulary import ActName
+from tests.fixtures.readme import CONSUMER, README
 
-README = (HERE / "README.md").read_text()
 LINE = re.compile(
     r"\| `(?P<event>\w+)`(?: \((?P<causes>[\w, ]+)\))? \| (?P<by>\w+) \| (?P<sources>[^|]+) \| (?P<then>\w+) \|"
 )
@@ -21,6 +24,12 @@ def test_the_table_is_the_table_of_the_code() -> None:
     ]
 
     assert written == known
+
+
+def test_a_working_consumer_is_ten_lines() -> None:
+    [function] = [each for each in ast.parse(CONSUMER).body if isinstance(each, ast.AsyncFunctionDef)]
+
+    assert (function.end_lineno or 0) - function.lineno + 1 <= 10
 
 
 def test_every_word_about_subjects_is_there() -> None:

@@ -1,0 +1,57 @@
+"""What the routes of a service say of themselves, as OpenAPI.
+
+Owns the words that every service's document shares: each answer that is no success is a problem. `part` is a service's
+share of the document of the whole API; the contracts put the shares together.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI
+
+from libs.runtime.problems import MEDIA_TYPE
+
+PROBLEM_RESPONSE: Final[dict[str, Any]] = {
+    "description": "Any other answer",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+PROBLEM_SCHEMA: Final[dict[str, Any]] = {
+    "title": "Problem",
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "debug_id"],
+    "properties": {
+        "type": {"type": "string", "format": "uri-reference"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "debug_id": {"type": "string", "description": "The id of the trace: it finds everything that was logged."},
+    },
+}
+
+
+class DescribedApp(FastAPI):
+    """Its document names the problem as the answer of every route beside its own.
+
+    `speaks_for` is shown instead, where the application speaks for others too. The framework has an attribute for that,
+    and makes its own document all the same as soon as a route was added.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, responses={"default": PROBLEM_RESPONSE})
+        self.speaks_for: dict[str, Any] | None = None
+
+    def openapi(self) -> dict[str, Any]:
+        if self.speaks_for is not None:
+            return self.speaks_for
+        document = super().openapi()
+        document.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
+        return document
+
+
+def part(routers: Iterable[APIRouter]) -> str:
+    """The document of these routes alone, on one line. None of them is called."""
+    app = DescribedApp()
+    for router in routers:
+        app.include_router(router)
+    return json.dumps(app.openapi(), ensure_ascii=False) + "\n"
