@@ -1,7 +1,7 @@
 """What jobs are made from and what they made: bytes under a name, beside the log and never in it.
 
     Inputs    one message a job, written before the job's first event, read by workers and for retries
-    Objects   RESULTS and WORKSPACES: in chunks, as they grow past what one message may hold
+    Objects   RESULTS, WORKSPACES and SNAPSHOTS: in chunks, as they grow past what one message may hold
 
 Both are read from the leader: what was put a moment ago must be found. What is deleted leaves no byte behind, and
 deleting it again changes nothing: whoever was killed in the middle begins again.
@@ -17,6 +17,7 @@ from typing import Any
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
+from nats.js.api import ObjectMeta
 from pydantic_core import from_json
 
 from headgate_contracts.tokens import check_token
@@ -31,12 +32,13 @@ ERASED = {"KV-Operation": "PURGE", "Nats-Rollup": "sub"}  # a marker without a w
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An object that is there. `digest` is its sha256 in hexadecimal digits."""
+    """An object that is there. `digest` is its sha256 in hexadecimal digits, `note` what was said when it was put."""
 
     name: str
     size: int
     digest: str
     nuid: str  # under which its chunks stand
+    note: str = ""
 
 
 class JetStreamInputs:
@@ -74,17 +76,22 @@ class JetStreamObjects:
         self._bucket = bucket
         self._stream = f"OBJ_{bucket}"
 
-    async def put(self, name: str, content: bytes) -> None:
+    async def put(self, name: str, content: bytes, *, note: str = "") -> None:
         """In the place of what had that name before."""
+        meta = ObjectMeta(name=check_token("name", name), description=note or None)
         with translated(self._bucket):
             store = await JetStreamContext(self._nc).object_store(self._bucket)
-            await store.put(check_token("name", name), content)
+            await store.put(name, content, meta=meta)
 
     async def get(self, name: str) -> bytes | None:
         """Null where there is none, or where it is not whole."""
         found = await self.find(name)
-        content = b"" if found is None else b"".join([chunk async for chunk in self._chunks(found)])
-        return content if found and hashlib.sha256(content).hexdigest() == found.digest else None
+        return None if found is None else await self.read(found)
+
+    async def read(self, found: Found) -> bytes | None:
+        """Its bytes and no later one's; null where it is not whole, or not any more."""
+        content = b"".join([chunk async for chunk in self._chunks(found)])
+        return content if hashlib.sha256(content).hexdigest() == found.digest else None
 
     async def find(self, name: str) -> Found | None:
         """What is known of it, or null where there is none."""
@@ -95,7 +102,7 @@ class JetStreamObjects:
         if not word.get("nuid") or word.get("deleted"):
             return None
         digest = base64.urlsafe_b64decode(word["digest"].removeprefix("SHA-256=")).hex()
-        return Found(name, word["size"], digest, word["nuid"])
+        return Found(name, word["size"], digest, word["nuid"], word.get("description") or "")
 
     async def stream(self, found: Found, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
         """The bytes from `start` to before `end`, chunk by chunk. `LogRefused` where the object is not whole any more:

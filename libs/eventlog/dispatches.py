@@ -31,7 +31,7 @@ from libs.eventlog.api import ask, listen
 from libs.eventlog.decoding import DELIVERED, delivered, delivery_of
 from libs.eventlog.edge import CLIENT_ERRORS, translated
 from libs.eventlog.errors import LogMissing, LogUnavailable
-from libs.eventlog.streams import JOBS
+from libs.eventlog.streams import JOBS, SECOND_NS
 from libs.eventlog.values import Record
 from libs.runtime.clock import Clock
 
@@ -43,8 +43,7 @@ ACKED_WITHIN_S = 2.0
 CLOSED_WITHIN_S = 1.0
 AGAIN_AFTER_MS = 100
 MAX_WAITING = 4096  # open requests of all workers of the pool; one for each free slot
-_SECOND_NS = 1_000_000_000
-_REQUEST = to_json({"batch": 1, "expires": round(ASK_FOR_S * _SECOND_NS)})
+_REQUEST = to_json({"batch": 1, "expires": round(ASK_FOR_S * SECOND_NS)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Dispatch:
 
     async def nak(self, *, after_s: float = 0) -> None:
         """Not for us, or not now: another may have it, at once or after that time."""
-        delay = b" " + to_json({"delay": round(after_s * _SECOND_NS)}) if after_s else b""
+        delay = b" " + to_json({"delay": round(after_s * SECOND_NS)}) if after_s else b""
         with translated(JOBS):
             await self._nc.publish(self._reply, b"-NAK" + delay)
 
@@ -132,7 +131,7 @@ class PoolDispatches(SharedDispatches):
     def __init__(self, nc: Client, *, pool: str, clock: Clock) -> None:
         settings = {
             "filter_subject": consumer_filter(event=EventName.DISPATCHED, pool=pool),
-            "ack_wait": round(ACK_WITHIN_S * _SECOND_NS),
+            "ack_wait": round(ACK_WITHIN_S * SECOND_NS),
             "max_deliver": -1,
         }
         super().__init__(nc, f"worker-{check_token('pool', pool)}", settings, clock=clock)
@@ -146,7 +145,7 @@ class EventDispatches(SharedDispatches):
     ) -> None:
         settings = {
             "filter_subjects": [consumer_filter(event=event) for event in events],
-            "ack_wait": round(within_s * _SECOND_NS),
+            "ack_wait": round(within_s * SECOND_NS),
             "max_deliver": max_tries,
         }
         super().__init__(nc, check_token("name", name), settings, clock=clock)

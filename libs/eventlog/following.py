@@ -30,7 +30,7 @@ from libs.eventlog.api import StreamState, ask, listen, require_same_log, state_
 from libs.eventlog.decoding import DELIVERED, delivered, delivery_of
 from libs.eventlog.edge import CLIENT_ERRORS, translated
 from libs.eventlog.errors import LogMissing, LogUnavailable, RecordsMissing, WentBack
-from libs.eventlog.streams import JOBS
+from libs.eventlog.streams import JOBS, SECOND_NS
 from libs.eventlog.values import Mark, Page, Record
 from libs.runtime.clock import Clock
 
@@ -40,7 +40,6 @@ SILENT_AFTER_S = 1.5  # three signs of life missed
 AGAIN_AFTER_MS = 100
 PATIENCE_MS = 10_000  # a server that was just elected may need a moment to show all that it has
 FORGOTTEN_AFTER_S = 30  # the server drops the consumer of a reader that is gone
-_SECOND_NS = 1_000_000_000
 
 
 class Follower:
@@ -157,8 +156,8 @@ class Pull:
         self._owed = self.page_size
         request = {
             "batch": self.page_size,
-            "expires": round(ASK_FOR_S * _SECOND_NS),
-            "idle_heartbeat": round(ALIVE_EVERY_S * _SECOND_NS),
+            "expires": round(ASK_FOR_S * SECOND_NS),
+            "idle_heartbeat": round(ALIVE_EVERY_S * SECOND_NS),
         }
         with translated(self._stream):
             await self._nc.publish(self._next, to_json(request), reply=self.inbox)
@@ -192,7 +191,7 @@ async def pulling(nc: Client, stream: str, *, start: Mapping[str, Any]) -> Async
         "ack_policy": "none",
         "mem_storage": True,
         "num_replicas": 1,
-        "inactive_threshold": FORGOTTEN_AFTER_S * _SECOND_NS,
+        "inactive_threshold": FORGOTTEN_AFTER_S * SECOND_NS,
         **start,
     }
     place = f"{stream}.{name}"  # the stream and the consumer are one address there

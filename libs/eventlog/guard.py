@@ -19,7 +19,7 @@ from libs.eventlog.errors import LogRefused, SettingsDiffer
 from libs.eventlog.jetstream import JetStreamLog
 from libs.eventlog.servers import servers_of
 from libs.eventlog.settling import SETTLE_WITHIN_S
-from libs.eventlog.streams import DUPLICATE_WINDOW_S, JOBS, LogSettings, Stream, streams
+from libs.eventlog.streams import DUPLICATE_WINDOW_S, JOBS, SECOND_NS, LogSettings, Stream, streams
 from libs.eventlog.values import Mark
 from libs.runtime.clock import Clock
 
@@ -68,5 +68,5 @@ def stream_differences(stream: Stream, found: Mapping[str, Any]) -> list[str]:
 
 def _shown(key: str, value: object) -> str:
     if isinstance(value, int) and key in _DURATIONS:
-        return f"{value // 1_000_000_000} s"
+        return f"{value // SECOND_NS} s"
     return "unset" if value is None else json.dumps(value)

@@ -33,7 +33,7 @@ LINES_SUBJECTS: Final = "headgate.logs.v1.>"
 DUPLICATE_WINDOW_S: Final = 120  # how long the server knows an id; acts rest on it, other events on their expectation
 HEADERS_BYTES: Final = 1024  # of an event: id, expectation, filter, traceparent, seat in a batch: at most 600
 MIB: Final = 1024 * 1024
-_SECOND_NS: Final = 1_000_000_000
+SECOND_NS: Final = 1_000_000_000  # durations are in nanoseconds there
 _DAY_S: Final = 86_400
 
 
@@ -93,7 +93,7 @@ def _jobs(settings: LogSettings) -> Stream:
             "allow_direct": True,
             "allow_atomic": True,
             "max_msg_size": MAX_EVENT_BYTES + HEADERS_BYTES,
-            "duplicate_window": DUPLICATE_WINDOW_S * _SECOND_NS,
+            "duplicate_window": DUPLICATE_WINDOW_S * SECOND_NS,
         },
     )
 
@@ -142,7 +142,7 @@ def _common(settings: LogSettings, *, max_bytes: int, days: int) -> dict[str, An
         "retention": "limits",
         "num_replicas": settings.replicas,
         "max_bytes": max_bytes,
-        "max_age": days * _DAY_S * _SECOND_NS,
+        "max_age": days * _DAY_S * SECOND_NS,
         "max_msgs": -1,
         "max_msgs_per_subject": -1,
         "no_ack": False,

@@ -16,7 +16,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final, Generic, TypeVar
 
-from fastapi import FastAPI
 from faststream.nats import NatsBroker
 from nats.aio.client import Client
 
@@ -45,6 +44,7 @@ from libs.runtime.errors import KeysAway
 from libs.runtime.gate import Gate
 from libs.runtime.http import BODY_LIMIT_BYTES, HttpServer, create_app
 from libs.runtime.lifecycle import Health, Service
+from libs.runtime.openapi import DescribedApp
 from libs.runtime.problems import Faults, Problem
 from libs.runtime.settings import ServiceSettings
 from libs.runtime.telemetry import Telemetry
@@ -63,7 +63,7 @@ class Ground(Generic[S]):
     health: Health
     telemetry: Telemetry
     gate: Gate
-    app: FastAPI
+    app: DescribedApp
     nc: Client
     log: JetStreamLog
 
@@ -89,6 +89,16 @@ class Ground(Generic[S]):
         await wait_for(NATS, broker.start, away=AWAY, health=self.health, clock=self.clock)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Front:
+    """What answers before there is anything to answer from."""
+
+    health: Health
+    gate: Gate
+    telemetry: Telemetry
+    app: DescribedApp
+
+
 async def lay(
     service: Service,
     settings: S,
@@ -97,22 +107,10 @@ async def lay(
     body_limit_bytes: int = BODY_LIMIT_BYTES,
 ) -> Ground[S]:
     """The ground for this service: everything started, waited for, and closed in its turn."""
-    policy = load_policy(settings.policy, environ=os.environ)
-    clock, health, gate = SystemClock(), Health(*needs), Gate()
-    telemetry = await service.start(_telemetry(service.name, settings))
+    policy, clock = load_policy(settings.policy, environ=os.environ), SystemClock()
     keys = Keys(settings.jwks, clock=clock)
-    app = _app(
-        service.name,
-        settings,
-        gate=gate,
-        health=health,
-        telemetry=telemetry,
-        keys=keys,
-        body_limit_bytes=body_limit_bytes,
-    )
-    await service.start(HttpServer(app, host=settings.http_host, port=settings.http_port))
-
-    waited = partial(wait_for, health=health, clock=clock)
+    front = await _front(service, settings, keys=keys, health=Health(*needs), body_limit_bytes=body_limit_bytes)
+    waited = partial(wait_for, health=front.health, clock=clock)
     url = settings.nats_url.get_secret_value()
     shape = LogSettings(replicas=settings.log_replicas, retention=policy.retention)
     nc = await waited(NATS, lambda: connect(url, name=service.name), away=(LogUnavailable,))
@@ -123,42 +121,39 @@ async def lay(
         settings=settings,
         policy=policy,
         clock=clock,
-        health=health,
-        telemetry=telemetry,
-        gate=gate,
-        app=app,
+        health=front.health,
+        telemetry=front.telemetry,
+        gate=front.gate,
+        app=front.app,
         nc=nc,
         log=log,
     )
 
 
-def _telemetry(name: str, settings: ServiceSettings) -> Telemetry:
-    return Telemetry(
-        name, instance=settings.instance, otlp_endpoint=settings.otlp_endpoint, log_level=settings.log_level
+async def _front(
+    service: Service, settings: ServiceSettings, *, keys: Keys, health: Health, body_limit_bytes: int
+) -> _Front:
+    gate = Gate()
+    telemetry = await service.start(
+        Telemetry(
+            service.name,
+            instance=settings.instance,
+            otlp_endpoint=settings.otlp_endpoint,
+            log_level=settings.log_level,
+        )
     )
-
-
-def _app(
-    name: str,
-    settings: ServiceSettings,
-    *,
-    gate: Gate,
-    health: Health,
-    telemetry: Telemetry,
-    keys: Keys,
-    body_limit_bytes: int,
-) -> FastAPI:
-    tokens = Tokens(keys, issuer=settings.jwt_issuer, audience=settings.jwt_audience)
-    return create_app(
-        name,
+    app = create_app(
+        service.name,
         version=version("headgate"),
         gate=gate,
         health=health,
         telemetry=telemetry,
-        tokens=tokens,
+        tokens=Tokens(keys, issuer=settings.jwt_issuer, audience=settings.jwt_audience),
         faults=LATER,
         body_limit_bytes=body_limit_bytes,
     )
+    await service.start(HttpServer(app, host=settings.http_host, port=settings.http_port))
+    return _Front(health=health, gate=gate, telemetry=telemetry, app=app)
 
 
 def _away(fault: Exception) -> Problem:

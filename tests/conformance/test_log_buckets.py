@@ -160,7 +160,7 @@ async def written(nc: Client, job_id: str, count: int) -> None:
     for number in range(1, count + 1):
         headers = {"Nats-Msg-Id": f"{job_id}:1:{number}"}
         body = line(job_id, f"line {number}").model_dump_json().encode()
-        await nc.request(logs_subject(job_id), body, headers=headers)
+        await nc.request(logs_subject(job_id), body, headers=headers, timeout=30)
 
 
 async def lines_of(lines: JetStreamLines | MemoryLines, job_id: str) -> list[Line]:
@@ -202,8 +202,8 @@ async def test_the_lines_of_one_job_are_erased(lines: JetStreamLines | MemoryLin
 
 
 async def test_what_is_no_line_is_passed_over(nc: Client) -> None:
-    await nc.request(logs_subject("job-1"), b"{}")
-    await nc.request(logs_subject("job-1"), line("job-1", "a line").model_dump_json().encode())
+    await nc.request(logs_subject("job-1"), b"{}", timeout=30)
+    await nc.request(logs_subject("job-1"), line("job-1", "a line").model_dump_json().encode(), timeout=30)
 
     [found] = await lines_of(JetStreamLines(nc), "job-1")
 
