@@ -28,19 +28,19 @@ from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
+from services.worker.attempt.checkpoints import Shelf
+from services.worker.attempt.lines import LinePump
+from services.worker.attempt.process import Limits
+from services.worker.attempt.tools import Tools
 from services.worker.attempts import LAST_WORDS_S, Attempts
-from services.worker.checkpoints import Shelf
+from services.worker.child.messages import Endpoint
 from services.worker.children import Spawner
 from services.worker.commands import NatsLines, NatsScheduler
 from services.worker.errors import PremisesUnusable
 from services.worker.heartbeat import Heartbeat, Watchdog
 from services.worker.intake import Intake
-from services.worker.lines import LinePump
-from services.worker.messages import Endpoint
 from services.worker.premises import Premises, take
-from services.worker.process import Limits
 from services.worker.providers import endpoints
-from services.worker.run import Tools
 from services.worker.sandbox import kernel
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.errors import SandboxMissing
@@ -72,39 +72,56 @@ async def compose(
     spawner = await service.start(Spawner(settings.pipelines, environ=os.environ))
     broker = live_broker(settings.nats_url.get_secret_value(), name="worker commands")
     pump = LinePump(NatsLines(broker), ground.clock)
-    heartbeat_s = ground.policy.leases.heartbeat_s
-    scheduler = NatsScheduler(broker, shard=settings.shard, within_s=min(LONGEST_ANSWER_S, heartbeat_s))
+    longest_s = min(LONGEST_ANSWER_S, ground.policy.leases.heartbeat_s)
+    scheduler = NatsScheduler(broker, shard=settings.shard, within_s=longest_s)
     limits = _limits(ground, premises, level=level, providers=providers)
     tools, soon = _tools(ground, spawner, scheduler, pump, limits), asyncio.Event()
     attempts = Attempts(tools, drain_grace_s=settings.drain_grace_s, beat_soon=soon.set)
+    subscribe(broker, attempts, shard=settings.shard)
+    await ground.live(service, broker)
+    dispatches = await _dispatches(service, ground)
+
+    service.closing("the shelf", tools.shelf.stop)
+    await service.start(Loop("remains", premises.clear_remains))
+    await service.start(Loop("lines", pump.run))
+    service.closing("the last lines", lambda: pump.sent(within_s=LAST_LINES_S))
+    await _show_life(service, ground, attempts, scheduler, soon)
+    await service.start(attempts)
+    await service.start(Intake(dispatches, attempts.serve, slots=settings.slots, room=premises.room))
+    await service.start(ground.gate)
+
+
+async def _dispatches(service: Service, ground: Ground[WorkerSettings]) -> PoolDispatches:
+    """What the pool is handed, once the log is there."""
+    dispatches = PoolDispatches(ground.nc, pool=ground.settings.pool, clock=ground.clock)
+    service.closing("the dispatches", dispatches.stop)
+    await wait_for(LOG, dispatches.start, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
+    return dispatches
+
+
+async def _show_life(
+    service: Service,
+    ground: Ground[WorkerSettings],
+    attempts: Attempts,
+    scheduler: NatsScheduler,
+    soon: asyncio.Event,
+) -> None:
+    """The heartbeat and who acts on its silence, until the last beat: then there is no attempt left."""
+    settings, leases = ground.settings, ground.policy.leases
     heartbeat = Heartbeat(
         attempts,
         scheduler,
         worker=settings.instance,
         pool=settings.pool,
         slots=settings.slots,
-        every_ms=round(heartbeat_s * 1000),
+        every_ms=round(leases.heartbeat_s * 1000),
         clock=ground.clock,
         soon=soon,
     )
-    subscribe(broker, attempts, shard=settings.shard)
-    await ground.live(service, broker)
-    dispatches = PoolDispatches(ground.nc, pool=settings.pool, clock=ground.clock)
-    service.closing("the dispatches", dispatches.stop)
-    await wait_for(LOG, dispatches.start, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
-
-    cut_off_ms = round(ground.policy.leases.cut_off_s * 1000)
-    watchdog = Watchdog(attempts, heartbeat, cut_off_ms=cut_off_ms, clock=ground.clock)
-    service.closing("the shelf", tools.shelf.stop)
-    await service.start(Loop("remains", premises.clear_remains))
-    await service.start(Loop("lines", pump.run))
-    service.closing("the last lines", lambda: pump.sent(within_s=LAST_LINES_S))
+    watchdog = Watchdog(attempts, heartbeat, cut_off_ms=round(leases.cut_off_s * 1000), clock=ground.clock)
     service.closing("the last heartbeat", heartbeat.beat)
     await service.start(Loop("heartbeat", heartbeat.run))
     await service.start(Loop("watchdog", watchdog.run))
-    await service.start(attempts)
-    await service.start(Intake(dispatches, attempts.serve, slots=settings.slots))
-    await service.start(ground.gate)
 
 
 def _limits(

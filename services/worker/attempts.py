@@ -23,10 +23,11 @@ from typing import Final
 
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_context
+from services.worker.attempt.run import Attempt
+from services.worker.attempt.tools import Claimed, Tools
 from services.worker.domain import Interruption, hands_over
 from services.worker.intake import take
 from services.worker.ports import Dispatch
-from services.worker.run import Attempt, Claimed, Tools
 
 logger = logging.getLogger(__name__)
 

@@ -20,9 +20,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from services.worker.errors import ChildSpokeNonsense, PipelinesNotLoaded, SpawnerDied
-from services.worker.messages import MAX_MESSAGE_BYTES, FromChild, ToChild, read_by_parent
-from services.worker.spawner import (
+from services.worker.child.messages import MAX_MESSAGE_BYTES, FromChild, ToChild, read_by_parent
+from services.worker.child.spawner import (
     DATAGRAM_BYTES,
     Broken,
     Gone,
@@ -33,6 +32,7 @@ from services.worker.spawner import (
     ToSpawner,
     read_from_spawner,
 )
+from services.worker.errors import ChildSpokeNonsense, PipelinesNotLoaded, SpawnerDied
 
 PASSED_ON: Final = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
@@ -123,7 +123,7 @@ class Spawner:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        command = [sys.executable, "-m", "services.worker.spawner", str(theirs.fileno()), *self._modules]
+        command = [sys.executable, "-m", "services.worker.child.spawner", str(theirs.fileno()), *self._modules]
         with theirs:
             self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - starts at once; our own module
                 command,
@@ -168,7 +168,7 @@ class Spawner:
         if self._commands is None:
             return
         try:
-            socket.send_fds(self._commands, [command.datagram()], [one.fileno() for one in passed])
+            socket.send_fds(self._commands, [command.encoded()], [one.fileno() for one in passed])
         except BlockingIOError:
             if not isinstance(command, Prolong):  # that is said again with the next heartbeat
                 self._hang_up()

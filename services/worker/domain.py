@@ -58,7 +58,15 @@ class Failed:
     fault: Fault = Fault.JOB
 
 
-StageOutcome = Finished | ChecksFailed | Failed
+@dataclass(frozen=True, slots=True)
+class GaveOut:
+    """The machine did, under a job that did nothing wrong: no memory, no room on the disk. The attempt is left to its
+    lease, and so given back as one whose worker was lost: as often as policy says, and then failed with a refund."""
+
+    why: str
+
+
+StageOutcome = Finished | ChecksFailed | Failed | GaveOut
 
 
 class Interruption(IntEnum):

@@ -28,6 +28,7 @@ from services.worker.ports import Scheduler, Unheard
 logger = logging.getLogger(__name__)
 
 UNHEARD_AGAIN_MS: Final = 500
+SOONEST_MS: Final = 100  # after the one before: a stage may ask for one in every turn of a loop
 TICK_MS: Final = 100
 LONGEST_TICK_MS: Final = 1000  # a longer one was no outage of NATS: this process itself was stopped
 
@@ -75,7 +76,8 @@ class Heartbeat:
         while True:
             self._soon.clear()
             heard = await self.beat()
-            await self._pause(self._every_ms if heard else min(self._every_ms, UNHEARD_AGAIN_MS))
+            await self._clock.sleep_ms(SOONEST_MS)
+            await self._pause((self._every_ms if heard else min(self._every_ms, UNHEARD_AGAIN_MS)) - SOONEST_MS)
 
     async def _pause(self, pause_ms: int) -> None:
         soon = asyncio.create_task(self._soon.wait())

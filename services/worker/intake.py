@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import cast
 
@@ -23,7 +23,8 @@ from headgate_contracts.events import JobCancelled, JobData, JobDispatched
 from libs.eventlog import Appended, LogUnavailable, Record
 from libs.eventlog.folding import job_in
 from libs.runtime.clock import Clock
-from services.worker.chain import AGAIN_AFTER_MS, append_surely
+from services.worker.attempt.chain import AGAIN_AFTER_MS, append_surely
+from services.worker.attempt.tools import Claimed, Tools
 from services.worker.domain import (
     Claimable,
     Stale,
@@ -36,7 +37,6 @@ from services.worker.domain import (
     worth_of,
 )
 from services.worker.ports import Dispatch, Dispatches, Log
-from services.worker.run import Claimed, Tools
 
 logger = logging.getLogger(__name__)
 
@@ -118,13 +118,21 @@ async def _done(dispatch: Dispatch) -> None:
 
 
 class Intake:
-    """The slots of a worker. Each waits for a dispatch, and then for the attempt that it became."""
+    """The slots of a worker. Each waits for room, for a dispatch, and then for the attempt that it became."""
 
     name = "intake"
 
-    def __init__(self, dispatches: Dispatches, serve: Callable[[Dispatch], asyncio.Task[None]], *, slots: int) -> None:
+    def __init__(
+        self,
+        dispatches: Dispatches,
+        serve: Callable[[Dispatch], asyncio.Task[None]],
+        *,
+        slots: int,
+        room: Callable[[], Awaitable[None]],
+    ) -> None:
         self._dispatches = dispatches
         self._serve = serve
+        self._room = room
         self._slots = slots
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -151,5 +159,6 @@ class Intake:
 
     async def _slot(self) -> None:
         while True:
+            await self._room()
             dispatch = await self._dispatches.next()
             await asyncio.shield(self._serve(dispatch))

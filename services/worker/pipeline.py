@@ -23,15 +23,16 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from headgate_contracts import Stage
 from headgate_contracts.vocabulary import STAGES, Fault
 from services.worker.sandbox.command import HTTPS, Bounds, Command, Ran
 
 LONGEST_NAME: Final = 48  # with a stage's name behind it, it is one token
+Input = TypeVar("Input", bound=BaseModel)
 
 
 class PipelineError(Exception):
@@ -153,7 +154,8 @@ class Context:
         return Slots(self._link, tuple(providers), tuple(groups), wait_s=wait_s, lease_s=lease_s)
 
     def extend(self) -> None:
-        """Let what the stage holds last a whole lease from now: the worker's next heartbeat goes out at once."""
+        """Let what the stage holds last a whole lease from now: the worker's next heartbeat goes out within a moment,
+        however often it is asked for."""
         self._link.extend()
 
     async def run(
@@ -285,6 +287,20 @@ class Pipeline:
 
     def step(self, wanted: Stage) -> Step:
         return next(step for step in self.steps if step.stage is wanted)
+
+
+def input_as(model: type[Input]) -> Callable[[str], Input]:
+    """A `read_input` that wants this model of pydantic, and says which field is wrong, and how."""
+
+    def read(text: str) -> Input:
+        try:
+            return model.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(str(part) for part in first["loc"]) or "input"
+            raise ValueError(f"{field}: {first['msg']}") from error
+
+    return read
 
 
 def load_pipelines(modules: Iterable[str]) -> dict[str, Pipeline]:

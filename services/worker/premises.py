@@ -25,6 +25,7 @@ from typing import Final
 
 from services.worker.errors import PremisesUnusable
 from services.worker.sandbox.remains import clear
+from services.worker.sandbox.room import free_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ PASSAGE: Final = 0o711  # the users of commands go through to their own folder, 
 MARK: Final = ".worker"
 FREE_WITHIN_S: Final = 10.0  # somebody may be clearing it right now
 LOOK_AGAIN_S: Final = 0.05
+ROOM_BYTES: Final = 64 * 1024 * 1024  # less than any build needs
+LOOK_FOR_ROOM_S: Final = 1.0
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -43,6 +46,15 @@ class Premises:
     remains: tuple[Path, ...]
     others: tuple[Path, ...]
     lock: int
+
+    async def room(self) -> None:
+        """Until there is some on the disk: a worker that has none would fail one job after the other."""
+        said = False
+        while await asyncio.to_thread(free_bytes, self.folder) < ROOM_BYTES:
+            if not said:
+                logger.warning("nothing is taken: the disk of %s has less than %d bytes left", self.folder, ROOM_BYTES)
+            said = True
+            await asyncio.sleep(LOOK_FOR_ROOM_S)
 
     async def clear_remains(self, stopping: asyncio.Event) -> None:
         """While the worker already works: no new attempt has the name of an old one."""

@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from libs.runtime.errors import SettingsWrong
-from services.worker.messages import Endpoint
+from services.worker.child.messages import Endpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ import json
 from contextlib import AsyncExitStack
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from headgate_contracts import Stage
 from headgate_contracts.tokens import Token
-from services.worker.pipeline import ChecksFailed, Context, Pipeline, StageFailed, stage
+from services.worker.pipeline import ChecksFailed, Context, Pipeline, StageFailed, input_as, stage
 
 UNSAID_S = 0.1  # a stage of which the input says nothing: short, and still to be seen on a page
 
@@ -38,15 +38,6 @@ class RehearsalInput(BaseModel):
     fail_at: Stage | None = None
     provider: Token | None = None
     log_lines: Annotated[int, Field(ge=0, le=100_000)] = 0
-
-
-def read_input(text: str) -> RehearsalInput:
-    try:
-        return RehearsalInput.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "input"
-        raise ValueError(f"{field}: {first['msg']}") from error
 
 
 @stage("scaffold")
@@ -90,4 +81,4 @@ async def _play(ctx: Context, *, lines: int = 0) -> None:
         raise StageFailed(f"The rehearsal broke in {ctx.stage.value}, as its input asked for.")
 
 
-pipeline = Pipeline("rehearsal", (scaffold, code, deps, checks), read_input)
+pipeline = Pipeline("rehearsal", (scaffold, code, deps, checks), input_as(RehearsalInput))

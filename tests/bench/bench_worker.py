@@ -24,8 +24,8 @@ from libs.eventlog.buckets import JetStreamObjects
 from libs.eventlog.streams import WORKSPACES
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
-from services.worker.folder import Folder
-from services.worker.messages import Begin
+from services.worker.child.folder import Folder
+from services.worker.child.messages import Begin
 from services.worker.sandbox.command import Bounds, Level
 from tests.fixtures.clients import nats_client
 from tests.fixtures.crowd import POLICY

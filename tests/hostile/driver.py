@@ -26,9 +26,11 @@ from services.worker.sandbox.errors import SandboxError
 from services.worker.sandbox.levels import find_level
 from services.worker.sandbox.privacy import keep_private
 from services.worker.sandbox.remains import clear
+from services.worker.sandbox.room import free_bytes
 from services.worker.sandbox.running import Sandbox
 
 OUTER_DISK = "size=512m"
+LARGEST_FILLER = 128 * 1024 * 1024
 
 
 async def main() -> None:
@@ -123,6 +125,7 @@ async def _run(level: Level, bounds: dict[str, Any], way: dict[str, Any], folder
         ports=(open_ports["TCP"],) if way.get("port_is_allowed") else (443,),
         environ=known,
     )
+    filler = _filled(folder) if way.get("disk_is_full") else None
     began = time.monotonic()
     try:
         ran = dataclasses.asdict(await sandbox.run(command, on_line=lambda _: None))
@@ -130,6 +133,8 @@ async def _run(level: Level, bounds: dict[str, Any], way: dict[str, Any], folder
         ran = {"refused": str(error)}
     took_s = time.monotonic() - began
     sandbox.close()
+    if filler is not None:
+        clear(filler)
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     removed = clear(workspace)
     afterwards = await _afterwards(level, bounds, folder)
@@ -142,6 +147,16 @@ async def _run(level: Level, bounds: dict[str, Any], way: dict[str, Any], folder
         "area": left_in_area,
         "open": [each.name for each in (folder / "open").iterdir()],
     }
+
+
+def _filled(folder: Path) -> Path:
+    """By somebody else, to the last byte."""
+    filler = folder / "filler"
+    filler.mkdir()
+    while free := free_bytes(folder):
+        with (filler / str(free)).open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, min(free, LARGEST_FILLER))
+    return filler
 
 
 async def _afterwards(level: Level, bounds: dict[str, Any], folder: Path) -> str:

@@ -9,8 +9,6 @@ import pytest
 
 from tests.hostile.conftest import BOUNDS, Hostile, living
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def contained(ran: dict[str, Any], *ended_by: str) -> None:
     """By one of these; nothing is left, and the next command runs."""
@@ -22,10 +20,10 @@ def contained(ran: dict[str, Any], *ended_by: str) -> None:
 
 
 def test_a_fork_bomb_is_ended(hostile: Hostile) -> None:
-    ran = hostile.shell("bomb() { bomb | bomb & }; bomb; wait; sleep 60")
+    ran = hostile.shell("bomb() { bomb | bomb & }; bomb; wait; sleep 600")
 
     contained(ran, "processes")
-    assert ran["took_s"] < 10
+    assert ran["took_s"] < 60
 
 
 def test_a_fork_bomb_of_daemons_is_ended(hostile: Hostile) -> None:
@@ -62,9 +60,9 @@ def test_memory_of_many_processes_is_added_up(hostile: Hostile) -> None:
         "for _ in range(20):\n"
         "    if os.fork() == 0:\n"
         "        held = os.urandom(1 << 20) * 40\n"
-        "        time.sleep(30)\n"
+        "        time.sleep(600)\n"
         "    time.sleep(0.02)\n"
-        "time.sleep(30)\n"
+        "time.sleep(600)\n"
     )
 
     contained(ran, "memory")
@@ -88,7 +86,7 @@ def test_memory_that_poses_as_a_file_counts_too(hostile: Hostile) -> None:
         "held = [os.memfd_create(str(n)) for n in range(40)]\n"
         "for each in held:\n"
         "    for _ in range(8): os.write(each, bytes(1 << 20))\n"
-        "time.sleep(30)\n"
+        "time.sleep(600)\n"
     )
 
     contained(ran, "memory", "disk")
@@ -113,7 +111,7 @@ def test_deleted_files_that_are_held_open_count_too(hostile: Hostile) -> None:
         "held = []\n"
         "for n in range(30):\n"
         "    held.append(open('gone', 'wb', buffering=0)); os.unlink('gone'); held[-1].write(bytes(8 << 20))\n"
-        "time.sleep(30)\n"
+        "time.sleep(600)\n"
     )
 
     contained(ran, "disk")
@@ -130,7 +128,7 @@ def test_a_bottomless_folder_is_no_place_to_hide(hostile: Hostile) -> None:
         "import os, time\n"
         "for _ in range(3000): os.mkdir('d'); os.chdir('d')\n"
         "open('hidden', 'wb').write(bytes(1 << 20))\n"
-        "time.sleep(30)\n"
+        "time.sleep(600)\n"
     )
 
     contained(ran, "disk")
@@ -142,10 +140,20 @@ def test_a_folder_without_rights_is_no_place_to_hide(hostile: Hostile) -> None:
         "os.mkdir('closed')\n"
         "for n in range(20): open(f'closed/{n}', 'wb').write(bytes(8 << 20))\n"
         "os.chmod('closed', 0)\n"
-        "time.sleep(30)\n"
+        "time.sleep(600)\n"
     )
 
     contained(ran, "disk")
+
+
+def test_a_disk_that_others_have_filled_is_the_machines_fault_and_not_the_commands(hostile: Hostile) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root mounts a disk of its own to fill")
+
+    ran = hostile.shell("echo much > file", disk_is_full=True)
+
+    assert ran.get("refused") == "The machine gave out under the command: the disk is full", ran
+    assert ran["afterwards"] == "still here"
 
 
 def test_what_it_writes_last_counts_too(hostile: Hostile) -> None:
@@ -161,21 +169,21 @@ def test_a_gigabyte_of_output_is_cut(hostile: Hostile) -> None:
 
     contained(ran, "output")
     assert len(ran["output_tail"]) <= 32_000
-    assert ran["took_s"] < 10
+    assert ran["took_s"] < 60
 
 
 def test_a_busy_tree_uses_up_its_time(hostile: Hostile) -> None:
     ran = hostile.shell("trap '' TERM; while :; do :; done & while :; do :; done", timeout_s=1.0)
 
     contained(ran, "time")
-    assert ran["took_s"] < 6
+    assert ran["took_s"] < 60
 
 
 def test_who_ignores_the_signal_is_ended_all_the_same(hostile: Hostile) -> None:
-    ran = hostile.shell("trap '' TERM INT HUP; while :; do sleep 60; done", timeout_s=0.5)
+    ran = hostile.shell("trap '' TERM INT HUP; while :; do sleep 600; done", timeout_s=0.5)
 
     contained(ran, "time")
-    assert ran["took_s"] < 6
+    assert ran["took_s"] < 60
 
 
 def test_a_daemon_does_not_outlive_its_command(hostile: Hostile) -> None:
@@ -192,22 +200,22 @@ def test_a_daemon_does_not_outlive_its_command(hostile: Hostile) -> None:
 
     contained(ran, "itself")
     assert (ran["exit_code"], ran["output_tail"]) == (0, "let go\n")
-    assert ran["took_s"] < 10
+    assert ran["took_s"] < 60
 
 
 @pytest.mark.parametrize("fatal", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_outlives_a_worker_that_dies(hostile: Hostile, fatal: signal.Signals) -> None:
     nonce = f"dies-{os.getpid()}-{hostile.place}-{fatal}"
-    way = {"argv": ["bash", "-c", "trap '' TERM; setsid sleep 600 & sleep 600"], "nonce": nonce, "timeout_s": 50}
+    way = {"argv": ["bash", "-c", "trap '' TERM; setsid sleep 600 & sleep 600"], "nonce": nonce, "timeout_s": 600}
 
     with hostile.started([way]) as driver:
         if not _begins(nonce, driver):
-            said = driver.communicate(timeout=5)
+            said = driver.communicate(timeout=30)
             pytest.skip(f"no such level here: {said}")
         os.kill(driver.pid, fatal)
-        driver.wait(timeout=5)
+        driver.wait(timeout=30)
 
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while living(nonce) and time.monotonic() < until:
             time.sleep(0.02)
         assert living(nonce) == []

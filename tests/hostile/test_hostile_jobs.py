@@ -15,15 +15,15 @@ from libs.runtime.eventually import eventually
 from tests.fixtures.floor import QUICK, Floor, a_floor
 from tests.hostile.conftest import BOUNDS, living
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 SANDBOX = "\n[sandbox]\n" + "".join(f"{name} = {value}\n" for name, value in BOUNDS.items())
-POLICY = "[leases]\njob_s = 1.5\nheartbeat_s = 0.3\nleader_s = 1.5\nleader_heartbeat_s = 0.5\n" + SANDBOX
+POLICY = "[leases]\njob_s = 5\nheartbeat_s = 0.3\nleader_s = 4\nleader_heartbeat_s = 0.5\n" + SANDBOX
 PIPELINES = "services.worker.rehearsal,tests.hostile.pipeline"
 FILLED = "head -c 4000000 /dev/zero"
 
 HOSTILE = {
-    "processes": "bomb() { bomb | bomb & }; bomb; wait; sleep 60",
-    "memory": "for i in $(seq 12); do (x=$(head -c 40000000 /dev/zero | tr '\\0' x); sleep 60) & done; wait",
+    "processes": "bomb() { bomb | bomb & }; bomb; wait; sleep 600",
+    "memory": "for i in $(seq 12); do (x=$(head -c 40000000 /dev/zero | tr '\\0' x); sleep 600) & done; wait",
     "disk": f"i=0; while :; do i=$((i+1)); {FILLED} > file-$i; done",
     "output": "yes hostile",
 }
@@ -57,14 +57,14 @@ async def test_a_worker_outlives_its_hostile_jobs_and_its_other_jobs_do_not_noti
 
     for ended_by, script in HOSTILE.items():
         await floor.submit(ended_by, {"script": script}, user=ended_by, pipeline="hostile")
-        await floor.until(ended_by, "failed", within_s=40)
+        await floor.until(ended_by, "failed")
         (failed,) = [data for data in await floor.datas(ended_by) if isinstance(data, JobFailed)]
         assert failed.summary == f"The command was ended: {ended_by}."
-    await floor.until("quiet", "ready", within_s=40)
+    await floor.until("quiet", "ready")
 
     assert worker.exit_code is None
     assert (await floor.job("quiet")).attempt == 1
-    await eventually(lambda: not list((floor.folder / "workspaces" / "w1").glob("*-*")), within_s=10)
+    await eventually(lambda: not list((floor.folder / "workspaces" / "w1").glob("*-*")))
     await floor.no_violations()
 
 
@@ -74,7 +74,7 @@ async def test_a_daemon_ends_with_its_command_and_its_job_goes_on(floor: Floor, 
     script = f"MARK={nonce} setsid bash -c 'trap \"\" TERM; sleep 600' >/dev/null 2>&1 & sleep 0.3"
 
     await floor.submit("daemon", {"script": script}, pipeline="hostile")
-    await floor.until("daemon", "ready", within_s=20)
+    await floor.until("daemon", "ready")
 
     assert living(nonce) == []
 
@@ -87,10 +87,10 @@ async def test_a_command_outlives_neither_its_worker_nor_its_lease(
     nonce = uuid.uuid4().hex
     script = f"export MARK={nonce}; trap '' TERM; setsid sleep 600 & sleep 600"
     await floor.submit("long", {"script": script}, pipeline="hostile")
-    await eventually(lambda: len(living(nonce)) >= 2, within_s=20)
+    await eventually(lambda: len(living(nonce)) >= 2)
 
     os.kill(worker.pid, fatal)
 
-    await eventually(lambda: living(nonce) == [], within_s=6)
+    await eventually(lambda: living(nonce) == [])
     if fatal is signal.SIGSTOP:
         worker.resume()

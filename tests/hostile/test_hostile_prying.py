@@ -8,7 +8,6 @@ import pytest
 
 from tests.hostile.conftest import PLACES, Hostile, Place
 
-pytestmark = pytest.mark.timeout(120)
 SCRIPT = (Path(__file__).parent / "prying.py").read_text(encoding="utf-8")
 REFUSED = {"EPERM", "EACCES", "ENOENT", "ESRCH", "EROFS", "ENOSYS"}
 UNREACHED = {"ECONNREFUSED", "ENETUNREACH", "EACCES", "EPERM"}

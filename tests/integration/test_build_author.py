@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,28 @@ from tests.fixtures.providers import Deed, Provider, a_provider, drops, files, f
 
 NAMES = Names("shop", "A shop")
 GOOD = {"src/shop/cart.py": "TOTAL = 1\n", "tests/test_cart.py": "def test_it():\n    pass\n"}
-QUICK = Patience(connect_s=2, silence_s=0.3, total_s=2, max_bytes=100_000)
+PATIENT = Patience(connect_s=60, silence_s=60, total_s=60, max_bytes=100_000)
 EMPTY = Draft({}, ())
 
 
 class Desk:
     """An author with everything around it, and how long it slept."""
 
-    def __init__(self, provider: Provider, folder: Path, *, model: str | None = None, failure: str = "") -> None:
-        self.link = KeptLink(folder)
+    def __init__(
+        self,
+        provider: Provider,
+        folder: Path,
+        *,
+        model: str | None = None,
+        failure: str = "",
+        patience: Patience = PATIENT,
+    ) -> None:
+        self.link = KeptLink()
         self.slept: list[float] = []
         asked = BuildInput(prompt="a shop", model=model)
         ctx = a_context(folder, asked, link=self.link, failure=failure)
         self.author = ModelAuthor(
-            ctx, "parrot", provider.endpoint, NAMES, can_fetch=False, patience=QUICK, sleep=self._sleep
+            ctx, "parrot", provider.endpoint, NAMES, can_fetch=False, patience=patience, sleep=self._sleep
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -173,7 +182,9 @@ async def test_a_provider_with_too_many_calls_is_shut_for_everybody_and_asked_ag
 async def test_a_provider_that_is_away_is_asked_again_without_holding_its_slot_meanwhile(
     tmp_path: Path, trouble: Deed
 ) -> None:
-    draft, desk, provider = await written(tmp_path, trouble, trouble, says(files(GOOD)))
+    patience = replace(PATIENT, silence_s=2) if trouble is is_silent else PATIENT
+
+    draft, desk, provider = await written(tmp_path, trouble, trouble, says(files(GOOD)), patience=patience)
 
     assert draft.files == GOOD
     assert desk.link.acts == ["acquire parrot", "give up parrot"] * 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -46,10 +45,10 @@ from tests.fixtures.providers import (
 )
 
 HELLO: list[Message] = [{"role": "user", "content": "hello"}]
-QUICK = Patience(connect_s=2, silence_s=0.3, total_s=2, max_bytes=200_000)
+PATIENT = Patience(connect_s=60, silence_s=60, total_s=60, max_bytes=200_000)
 
 
-async def reply_to(*deeds: Deed, patience: Patience = QUICK) -> Reply:
+async def reply_to(*deeds: Deed, patience: Patience = PATIENT) -> Reply:
     async with a_provider(*deeds) as provider, Chat(provider.endpoint, patience=patience) as chat:
         return await chat.ask(HELLO)
 
@@ -112,7 +111,7 @@ async def test_a_breakdown_may_name_a_pause_too() -> None:
 
 
 async def test_one_call_is_one_call() -> None:
-    async with a_provider(status(500)) as provider, Chat(provider.endpoint, patience=QUICK) as chat:
+    async with a_provider(status(500)) as provider, Chat(provider.endpoint, patience=PATIENT) as chat:
         await chat.ask(HELLO)
 
     assert len(provider.asked) == 1
@@ -128,29 +127,24 @@ async def test_a_stream_that_merely_ends_is_no_answer() -> None:
 
 
 async def test_a_silent_provider_is_given_up() -> None:
-    began = time.monotonic()
-
-    reply = await reply_to(is_silent)
-
-    assert reply == Away("it said nothing for too long")
-    assert time.monotonic() - began < 2
+    assert await reply_to(is_silent, patience=Patience(silence_s=0.3)) == Away("it said nothing for too long")
 
 
 async def test_a_provider_that_never_comes_to_an_end_is_given_up() -> None:
-    assert await reply_to(dawdles, patience=Patience(silence_s=5, total_s=0.3)) == Away("it was not done within 0.3 s")
+    assert await reply_to(dawdles, patience=Patience(silence_s=60, total_s=0.3)) == Away("it was not done within 0.3 s")
 
 
 async def test_a_provider_that_is_not_there_is_away() -> None:
-    async with Chat(Endpoint("http://127.0.0.1:9/v1", MODEL), patience=QUICK) as chat:
+    async with Chat(Endpoint("http://127.0.0.1:9/v1", MODEL), patience=PATIENT) as chat:
         assert await chat.ask(HELLO) == Away("the connection failed")
 
 
 async def test_a_flood_is_stopped_at_the_bound() -> None:
-    assert await reply_to(floods) == TooMuch(QUICK.max_bytes)
+    assert await reply_to(floods) == TooMuch(PATIENT.max_bytes)
 
 
 async def test_a_flood_of_words_is_stopped_as_well() -> None:
-    assert await reply_to(says("x" * 300_000)) == TooMuch(QUICK.max_bytes)
+    assert await reply_to(says("x" * 300_000)) == TooMuch(PATIENT.max_bytes)
 
 
 @pytest.mark.parametrize("deed", [shows_a_page, talks_nonsense, breaks_json])

@@ -17,9 +17,10 @@ import pytest
 import pytest_asyncio
 
 from libs.policy import Policy
-from libs.runtime.eventually import eventually
+from libs.runtime.eventually import PATIENCE_S, eventually
+from services.worker.sandbox import running
 from services.worker.sandbox.command import Bounds, Command, Level, Ran
-from services.worker.sandbox.errors import CommandNotRun, SandboxMissing
+from services.worker.sandbox.errors import CommandNotRun, MachineGaveOut, SandboxMissing
 from services.worker.sandbox.levels import find_level
 from services.worker.sandbox.ownership import User
 from services.worker.sandbox.running import Sandbox
@@ -43,7 +44,7 @@ class Box:
         self.lines: list[str] = []
 
     async def run(self, *argv: str, cancelled: asyncio.Event | None = None, **how: Any) -> Ran:
-        how = {"timeout_s": 20.0} | how
+        how = {"timeout_s": 600} | how
         command = Command(argv=argv, **how)
         return await self.sandbox.run(command, on_line=self.lines.append, cancelled=cancelled)
 
@@ -56,7 +57,7 @@ class Box:
         return area + [path for path in self.workspace.rglob("*") if path.lstat().st_uid != os.getuid()]
 
     async def said(self, line: str) -> None:
-        await eventually(lambda: line in self.lines, within_s=10)
+        await eventually(lambda: line in self.lines)
 
 
 @pytest_asyncio.fixture
@@ -195,7 +196,12 @@ async def test_a_folder_may_be_read_when_it_is_named(box: Box, tmp_path: Path) -
 
 
 async def test_a_command_that_takes_too_long_is_asked_first(box: Box) -> None:
-    ran = await box.shell("trap 'echo asked; exit 0' TERM; echo begun; while :; do sleep 0.05; done", timeout_s=1.0)
+    began = time.monotonic()
+    await box.run("true")
+    enough_s = 1 + 5 * (time.monotonic() - began)  # to say a word, on this machine as it is now
+    script = "trap 'echo asked; exit 0' TERM; echo begun; while :; do sleep 0.05; done"
+
+    ran = await box.shell(script, timeout_s=enough_s)
 
     assert (ran.exit_code, ran.ended_by) == (None, "time")
     assert box.lines[0] == "begun"
@@ -204,27 +210,27 @@ async def test_a_command_that_takes_too_long_is_asked_first(box: Box) -> None:
 
 async def test_a_cancelled_command_is_ended_and_says_so(box: Box) -> None:
     cancelled = asyncio.Event()
-    running = asyncio.create_task(box.shell("trap '' TERM; echo begun; sleep 60", cancelled=cancelled))
+    running = asyncio.create_task(box.shell("trap '' TERM; echo begun; sleep 600", cancelled=cancelled))
 
     await box.said("begun")
     cancelled.set()
 
-    assert (await asyncio.wait_for(running, 10)).ended_by == "cancel"
+    assert (await asyncio.wait_for(running, 30)).ended_by == "cancel"
 
 
 async def test_a_cancelled_task_ends_its_command_before_it_ends(box: Box) -> None:
-    running = asyncio.create_task(box.shell("echo $$ > pid; echo begun; sleep 60 & sleep 60"))
+    running = asyncio.create_task(box.shell("echo $$ > pid; echo begun; sleep 600 & sleep 600"))
 
     await box.said("begun")
     running.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, 30)
     assert [pid for pid in children_of(os.getpid()) if _is_keeper(pid)] == []
 
 
 async def test_a_task_cancelled_twice_still_leaves_nothing(box: Box) -> None:
-    running = asyncio.create_task(box.shell("trap '' TERM; echo begun; sleep 60", grace_s=0.5))
+    running = asyncio.create_task(box.shell("trap '' TERM; echo begun; sleep 600", grace_s=0.5))
 
     await box.said("begun")
     running.cancel()
@@ -232,32 +238,32 @@ async def test_a_task_cancelled_twice_still_leaves_nothing(box: Box) -> None:
     running.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 10)
-    await eventually(lambda: not [pid for pid in children_of(os.getpid()) if _is_keeper(pid)], within_s=10)
-    await eventually(lambda: list(box.area.iterdir()) == [], within_s=10)
+        await asyncio.wait_for(running, 30)
+    await eventually(lambda: not [pid for pid in children_of(os.getpid()) if _is_keeper(pid)])
+    await eventually(lambda: list(box.area.iterdir()) == [])
 
 
 async def test_a_keeper_that_is_killed_is_a_fault_of_the_machine(box: Box) -> None:
-    running = asyncio.create_task(box.shell("echo begun; exec sleep 30"))
+    running = asyncio.create_task(box.shell("echo begun; exec sleep 600"))
 
     await box.said("begun")
     (keeper,) = [pid for pid in children_of(os.getpid()) if _is_keeper(pid)]
     os.kill(keeper, 9)
 
-    with pytest.raises(CommandNotRun, match="keeper ended"):
-        await asyncio.wait_for(running, 10)
+    with pytest.raises(MachineGaveOut, match="keeper ended"):
+        await asyncio.wait_for(running, 30)
 
 
 async def test_a_keeper_that_is_killed_is_not_waited_for_by_its_output(level: Level, tmp_path: Path) -> None:
     box = Box(dataclasses.replace(level, name="plain", spaces="none", uids=None), tmp_path)
-    running = asyncio.create_task(box.shell("(trap '' TERM; exec setsid sleep 30) & echo $!; exec sleep 30"))
+    running = asyncio.create_task(box.shell("(trap '' TERM; exec setsid sleep 600) & echo $!; exec sleep 600"))
 
-    await eventually(lambda: box.lines, within_s=10)
+    await eventually(lambda: box.lines)
     (keeper,) = [pid for pid in children_of(os.getpid()) if _is_keeper(pid)]
     os.kill(keeper, 9)
 
-    with pytest.raises(CommandNotRun, match="keeper ended"):
-        await asyncio.wait_for(running, 5)
+    with pytest.raises(MachineGaveOut, match="keeper ended"):
+        await asyncio.wait_for(running, 30)
     os.kill(int(box.lines[0]), 9)  # it is the spawner's to end in a worker
     box.sandbox.close()
 
@@ -273,7 +279,7 @@ async def test_what_the_machine_has_no_room_for_is_not_the_commands_fault(
     before = _open_files()
     monkeypatch.setattr(call, refuse)
 
-    with pytest.raises(CommandNotRun, match="temporarily unavailable"):
+    with pytest.raises(MachineGaveOut, match="temporarily unavailable"):
         await box.run("true")
     monkeypatch.undo()
 
@@ -284,23 +290,32 @@ def _open_files() -> int:
     return len([*Path("/proc/self/fd").iterdir()])
 
 
+@pytest.mark.parametrize(("script", "is_machines"), [("exit 1", True), ("exit 0", False)])
+async def test_what_fails_on_a_full_disk_failed_because_of_it(
+    box: Box, monkeypatch: pytest.MonkeyPatch, script: str, *, is_machines: bool
+) -> None:
+    monkeypatch.setattr(running, "is_full", lambda _: True)
+
+    if is_machines:
+        with pytest.raises(MachineGaveOut, match="the disk is full"):
+            await box.shell(script)
+    else:
+        assert (await box.shell(script)).exit_code == 0
+
+
 async def test_who_takes_no_lines_any_more_ends_the_command(box: Box) -> None:
     async def hung_up() -> None:
         raise ConnectionResetError
 
-    command = Command(argv=("sh", "-c", "echo one; exec sleep 30"), timeout_s=30)
+    command = Command(argv=("sh", "-c", "echo one; exec sleep 600"), timeout_s=600)
 
     with pytest.raises(ConnectionResetError):
-        await asyncio.wait_for(box.sandbox.run(command, on_line=box.lines.append, drained=hung_up), 10)
+        await asyncio.wait_for(box.sandbox.run(command, on_line=box.lines.append, drained=hung_up), 30)
 
 
-async def test_a_command_costs_little(box: Box) -> None:
-    await box.run("true")
-    began = time.monotonic()
-
-    await box.run("true")
-
-    assert time.monotonic() - began < 5  # 0.1 to 0.4 s on an idle machine
+async def test_a_command_waits_out_no_time_of_ours(box: Box) -> None:
+    async with asyncio.timeout(PATIENCE_S):  # 0.1 to 0.4 s on an idle machine
+        assert (await box.run("true", grace_s=600)).exit_code == 0
 
 
 async def test_bubblewrap_that_is_not_there_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

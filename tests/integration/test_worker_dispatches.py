@@ -12,7 +12,7 @@ from nats.aio.client import Client
 
 from headgate_contracts import Event
 from headgate_contracts.events import JobDispatched
-from libs.eventlog import Appended, JetStreamLog, migrate, open_log
+from libs.eventlog import Appended, JetStreamLog, LogUnavailable, dispatches, migrate, open_log
 from libs.eventlog.dispatches import Dispatch, PoolDispatches
 from libs.local.servers import NatsServer
 from libs.runtime.clock import SystemClock
@@ -54,7 +54,9 @@ class Scene:
 
 
 @pytest_asyncio.fixture
-async def scene(nats_url: str) -> AsyncIterator[Scene]:
+async def scene(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    """Where what is stranded does not come back while its test lasts."""
+    monkeypatch.setattr(dispatches, "ACK_WITHIN_S", 600)
     async with connected(nats_url) as nc:
         await migrate(nc, settings(), new_epoch=new_epoch())
         yield Scene(nc, await open_log(nc, settings()))
@@ -91,7 +93,7 @@ async def test_who_stops_waiting_strands_nothing(scene: Scene, nats_url: str) ->
 
     left.cancel()
     await scene.dispatch(1)  # the server answers the open request, as it knows no better
-    dispatch = await asyncio.wait_for(stayer.next(), 2)
+    dispatch = await asyncio.wait_for(stayer.next(), 30)
 
     assert job_of(dispatch) == "job-1"
 
@@ -105,13 +107,14 @@ async def test_none_of_many_is_stranded_while_slots_come_and_go(scene: Scene, na
         while len(taken) < 60:
             with suppress(TimeoutError):
                 dispatch = await asyncio.wait_for(pool.next(), random.uniform(0.0005, 0.02))
-                await dispatch.ack()
                 taken.add(job_of(dispatch))
+                with suppress(LogUnavailable):
+                    await dispatch.ack()
 
     workers = [asyncio.create_task(impatient(pool)) for pool in pools for _ in range(3)]
     jobs = await scene.dispatch(60)
 
-    await asyncio.wait_for(asyncio.gather(*workers), 10)  # a stranded one comes back after 15 s
+    await asyncio.wait_for(asyncio.gather(*workers), 60)
     assert taken == set(jobs)
 
 
@@ -128,7 +131,7 @@ async def test_a_pool_that_stops_hands_back_what_was_on_its_way(scene: Scene, na
         await stopping.stop()
         await dispatching
 
-        taken = [job_of(await asyncio.wait_for(staying.next(), 2)) for _ in range(8)]
+        taken = [job_of(await asyncio.wait_for(staying.next(), 30)) for _ in range(8)]
         assert sorted(taken) == [f"job-{number}" for number in range(1, 9)]
 
 
@@ -140,7 +143,7 @@ async def test_what_was_not_acked_comes_again_and_what_was_does_not(scene: Scene
 
     await first.nak()
     await second.ack()
-    again = await asyncio.wait_for(pool.next(), 2)
+    again = await asyncio.wait_for(pool.next(), 30)
 
     assert job_of(again) == job_of(first)
     with pytest.raises(TimeoutError):
@@ -161,7 +164,7 @@ async def test_dispatches_come_again_after_the_server_was_killed(nats_server: Na
         await eventually(lambda: nc.is_connected)
         await scene.dispatch(1)
 
-        assert job_of(await asyncio.wait_for(waiting, 5)) == "job-1"
+        assert job_of(await asyncio.wait_for(waiting, 30)) == "job-1"
 
 
 async def test_a_consumer_that_was_deleted_is_made_again(scene: Scene) -> None:
@@ -179,4 +182,4 @@ async def test_a_consumer_that_was_deleted_is_made_again(scene: Scene) -> None:
 
     await eventually(made_again)
     await scene.dispatch(1)
-    assert job_of(await asyncio.wait_for(waiting, 5)) == "job-1"
+    assert job_of(await asyncio.wait_for(waiting, 30)) == "job-1"

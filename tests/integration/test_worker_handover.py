@@ -1,9 +1,6 @@
 """Real workers, a real scheduler, a real object store: work goes from hand to hand, and nothing of it is done twice."""
 
 import asyncio
-import io
-import tarfile
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,25 +10,27 @@ import pytest_asyncio
 
 from headgate_contracts.events import JobDispatched, JobGivenBack, JobStage
 from libs.eventlog.buckets import JetStreamObjects
-from libs.eventlog.streams import RESULTS, WORKSPACES
+from libs.eventlog.streams import WORKSPACES
 from libs.local.permissions import NATS_USERS, nats_users
 from libs.local.servers import DEFAULT_NATS_USERS, NatsServer, ValkeyServer
 from libs.local.service import ServiceProcess
 from libs.runtime.eventually import eventually
 from tests.fixtures.clients import nats_client
-from tests.fixtures.floor import Floor, a_floor, lives, pids_of_attempts
+from tests.fixtures.floor import Floor, a_floor, heard_lines, lives, pids_of_attempts
+from tests.fixtures.misbehaving import Door
 
-PIPELINES = "services.worker.rehearsal, tests.fixtures.building"
+PIPELINES = "services.worker.rehearsal, tests.fixtures.building, tests.fixtures.misbehaving"
 POLICY = """
 [leases]
-job_s = 1.5
+job_s = 30
 heartbeat_s = 0.5
-leader_s = 1.5
+leader_s = 4
 leader_heartbeat_s = 0.5
 
 [providers]
-give_back_after_s = 1
+give_back_after_s = 3
 """
+BRIEF = POLICY.replace("job_s = 30", "job_s = 3")
 KEY = "sk-live-0123456789abcdefghij"
 PROVIDERS = {"HEADGATE_PROVIDERS": "openai", "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 ONE_CYCLE = ["scaffold 1", "code 1", "deps 1", "checks 1"]
@@ -40,6 +39,14 @@ ONE_CYCLE = ["scaffold 1", "code 1", "deps 1", "checks 1"]
 @pytest_asyncio.fixture
 async def floor(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
     async with a_floor(nats_url, redis_url, tmp_path, policy=POLICY) as floor:
+        await floor.crowd.scheduler("a")
+        yield floor
+
+
+@pytest_asyncio.fixture
+async def hasty(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
+    """With leases whose end can be waited for."""
+    async with a_floor(nats_url, redis_url, tmp_path, policy=BRIEF) as floor:
         await floor.crowd.scheduler("a")
         yield floor
 
@@ -53,13 +60,8 @@ async def submit(floor: Floor, job_id: str = "job-1", *, user: str = "u1", **con
 
 
 async def steps(floor: Floor, job_id: str = "job-1") -> list[str]:
-    job = await floor.until(job_id, "ready", "failed")
-    content = await JetStreamObjects(floor.crowd._nc, RESULTS).get(job.result or "")
-    assert content is not None, await floor.story(job_id)
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        file = archive.extractfile("steps.txt")
-        assert file is not None
-        return file.read().decode().splitlines()
+    await floor.until(job_id, "ready", "failed")
+    return (await floor.result(job_id))["steps.txt"].decode().splitlines()
 
 
 async def kept(floor: Floor) -> list[str]:
@@ -67,7 +69,8 @@ async def kept(floor: Floor) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_a_killed_workers_job_goes_on_elsewhere_with_its_work(floor: Floor) -> None:
+async def test_a_killed_workers_job_goes_on_elsewhere_with_its_work(hasty: Floor) -> None:
+    floor = hasty
     w1 = await builder(floor, "w1")
     await submit(floor, sleep={"deps": 1}, bytes=3_000_000)
     await floor.until("job-1", "deps")
@@ -78,12 +81,12 @@ async def test_a_killed_workers_job_goes_on_elsewhere_with_its_work(floor: Floor
     assert [path.name for path in folders.glob("*-*")] == ["job-1-1"]
     await builder(floor, "w2")
 
-    await eventually(lambda: not list(folders.glob("*-*")), within_s=10)
+    await eventually(lambda: not list(folders.glob("*-*")))
     assert await steps(floor) == ONE_CYCLE
     assert (await floor.story("job-1")).endswith("given_back dispatched started (scaffold) (code) deps checks ready")
     assert left_behind
     assert not any(map(lives, left_behind))
-    await eventually(lambda: _is_empty(floor), within_s=5)
+    await eventually(lambda: _is_empty(floor))
     await floor.no_violations()
 
 
@@ -92,14 +95,14 @@ async def _is_empty(floor: Floor) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
-async def test_jobs_that_lose_their_worker_again_and_again_repeat_no_recorded_stage(floor: Floor) -> None:
+async def test_jobs_that_lose_their_worker_again_and_again_repeat_no_recorded_stage(hasty: Floor) -> None:
+    floor = hasty
     for number in range(3):
         await submit(floor, f"job-{number}", user=f"u{number}", sleep={"code": 0.4, "deps": 0.4, "checks": 0.4})
 
     for turn in range(3):
         worker = await builder(floor, f"w{turn}")
-        await eventually(lambda: _all_run(floor), within_s=20)
+        await eventually(lambda: _all_run(floor))
         await worker.kill()
     await builder(floor, "last")
 
@@ -118,16 +121,14 @@ async def _all_run(floor: Floor) -> bool:
 @pytest.mark.slow
 async def test_a_worker_that_is_told_to_stop_hands_over_with_the_work(floor: Floor) -> None:
     w1 = await builder(floor, "w1", HEADGATE_DRAIN_GRACE_S="0.5")
-    await submit(floor, sleep={"deps": 1.5})
+    await submit(floor, sleep={"deps": 3})
     await floor.until("job-1", "deps")
 
-    began = time.monotonic()
     await w1.stop()
-    took_s = time.monotonic() - began
     handed = (await floor.datas("job-1"))[-1]
     await builder(floor, "w2")
 
-    assert (w1.exit_code, took_s < 5) == (0, True), took_s
+    assert w1.exit_code == 0
     assert isinstance(handed, JobGivenBack)
     assert (handed.reason, handed.finished_stages, handed.checkpoint) == ("drained", ("scaffold", "code"), "job-1-1-2")
     assert await steps(floor) == ONE_CYCLE
@@ -136,32 +137,35 @@ async def test_a_worker_that_is_told_to_stop_hands_over_with_the_work(floor: Flo
 
 async def test_a_provider_that_pauses_for_long_gets_the_job_back_when_it_opens(floor: Floor) -> None:
     worker = await builder(floor, "w1")
-    await submit(floor, busy_once=2)
-    given_back = await floor.until("job-1", "queued")
-    waits_since = time.monotonic()
+    await submit(floor, busy_once=4)
 
     assert await steps(floor) == ["scaffold 1", "code 1", "deps 1", "checks 1"]
 
-    waited_s = time.monotonic() - waits_since
+    job, records = await floor.job("job-1"), await floor.crowd.log.read("job-1")
     told = next(data for data in await floor.datas("job-1") if isinstance(data, JobGivenBack))
     assert (told.reason, told.provider, told.checkpoint) == ("provider", "openai", "job-1-1-2")
-    assert (given_back.lost, (await floor.job("job-1")).attempt) == (0, 2)
-    assert waited_s > 1.2
+    assert (job.lost, job.attempt) == (0, 2)
+    shut = next(record.at for record in records if _stage(record) == "code")
+    again = [record.at for record in records if _event(record) == "dispatched"][1]
+    assert (again - shut).total_seconds() >= 4
     assert KEY not in worker.words()
 
 
-async def test_a_provider_that_pauses_for_a_moment_is_waited_for_and_so_by_all(floor: Floor) -> None:
+async def test_a_provider_that_pauses_for_a_moment_is_waited_for_and_so_by_all(floor: Floor, nats_url: str) -> None:
     await builder(floor, "w1")
-    await submit(floor, busy=[0.8])
-    await submit(floor, "job-2", user="u2", sleep={"scaffold": 0.4})
+    async with heard_lines(nats_url) as said:
+        await submit(floor, busy=[2.2])
+        await eventually(lambda: any("called at" in line.line for line in said))
+        await submit(floor, "job-2", user="u2")
 
-    await floor.until("job-1", "ready")
-    await floor.until("job-2", "ready")
+        await floor.until("job-1", "ready")
+        await floor.until("job-2", "ready")
 
     for job_id in ("job-1", "job-2"):
         assert await floor.story(job_id) == "queued dispatched started scaffold code deps checks ready"
-    code, deps = [data for data in await floor.crowd.log.read("job-2") if _stage(data) in ("code", "deps")]
-    assert (deps.at - code.at).total_seconds() > 0.2  # the other one's pause
+    called = next(record.at for record in await floor.crowd.log.read("job-1") if _stage(record) == "code")
+    through = next(record.at for record in await floor.crowd.log.read("job-2") if _stage(record) == "deps")
+    assert (through - called).total_seconds() >= 2.2  # the other one's pause
 
 
 async def test_no_more_jobs_than_it_allows_are_in_a_stage_at_once(floor: Floor) -> None:
@@ -176,6 +180,10 @@ async def test_no_more_jobs_than_it_allows_are_in_a_stage_at_once(floor: Floor) 
     left = [record.at for job_id in ids for record in await floor.crowd.log.read(job_id) if _stage(record) == "checks"]
     first, _, last = sorted(left)
     assert (last - first).total_seconds() > 0.9  # the third began when one of the others had ended
+
+
+def _event(record: Any) -> str:
+    return record.event.data.EVENT.value
 
 
 def _stage(record: Any) -> str:
@@ -195,29 +203,30 @@ async def test_a_worker_keeps_work_and_shuts_providers_with_the_rights_of_its_ow
         await submit(floor, busy=[0.2], failing_cycles=1)
 
         assert len(await steps(floor)) == 8
-        await eventually(lambda: _is_empty(floor), within_s=5)
+        await eventually(lambda: _is_empty(floor))
         assert "permissions violation" not in worker.words()
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
-async def test_workers_that_sleep_through_their_leases_write_no_word_and_go_on_with_new_work(floor: Floor) -> None:
+async def test_workers_that_sleep_through_their_leases_write_no_word_and_go_on_with_new_work(hasty: Floor) -> None:
+    floor, door = hasty, Door(hasty.folder / "open")
     workers = [await builder(floor, name) for name in ("w1", "w2")]
     ids = [f"job-{number}" for number in range(8)]
-    for job_id in ids:  # some would end a stage in their sleep, others not
-        content = {"stages": {"scaffold": 0, "code": 0.3 if int(job_id[-1]) % 2 else 600}, "log_lines": 3}
-        await floor.submit(job_id, content, user=f"u-{job_id}")
-    await eventually(lambda: _are(floor, ids, "code"), within_s=10)
+    for number, job_id in enumerate(ids):  # some end a stage in their sleep, others not
+        content = {"do": "waits", "for": str(door.path if number % 2 else floor.folder / "never")}
+        await floor.submit(job_id, content, user=f"u-{job_id}", pipeline="misbehaving")
+    await eventually(lambda: _are(floor, ids, "code"))
 
     for worker in workers:
         worker.pause()
-    await eventually(lambda: _are(floor, ids, "queued"), within_s=10)
+    door.open()
+    await eventually(lambda: _are(floor, ids, "queued"))
     zombies = [pid for worker in workers for pid in pids_of_attempts(worker)]
     before = {job_id: len(await floor.datas(job_id)) for job_id in ids}
     for worker in workers:
         worker.resume()
 
-    await eventually(lambda: _are(floor, ids, "code", "deps", "checks", "ready"), within_s=15)
+    await eventually(lambda: _are(floor, ids, "code", "deps", "checks", "ready"))
     for job_id in ids:
         after = (await floor.datas(job_id))[before[job_id] :]
         assert isinstance(after[0], JobDispatched)
@@ -232,7 +241,7 @@ async def _end_all(floor: Floor, ids: list[str]) -> None:
     for job_id in ids:
         if (await floor.job(job_id)).status.is_running:
             await floor.write(job_id, "cancel_requested")
-    await floor.crowd.all_end(within_s=20)
+    await floor.crowd.all_end()
 
 
 async def _are(floor: Floor, ids: list[str], *statuses: str) -> bool:

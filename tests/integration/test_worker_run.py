@@ -12,21 +12,24 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from headgate_contracts import Job
 from headgate_contracts.events import JobAwaitingConfirmation, JobCancelled, JobFailed, JobGivenBack, JobReady
 from headgate_contracts.tokens import input_name
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from libs.runtime.telemetry import job_trace
+from services.worker.child.messages import Endpoint
 from services.worker.children import PASSED_ON, Spawner
-from services.worker.messages import Endpoint
 from services.worker.ports import Unheard
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.levels import find_level
 from tests.fixtures.lives import STARTED_AT
+from tests.fixtures.misbehaving import Door
 from tests.fixtures.workers import QUICK, Shop, a_shop
 
 LONG = {"stages": {"scaffold": 0, "code": 600, "deps": 0, "checks": 0}}
-SHORT_LEASES = Policy.model_validate({"leases": {"job_s": 0.6, "heartbeat_s": 0.1}})
+SHORT_LEASES = Policy.model_validate({"leases": {"job_s": 2, "heartbeat_s": 0.1}})
+NO_HEARTBEATS = Policy.model_validate({"leases": {"job_s": 3600, "heartbeat_s": 600}})
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -46,9 +49,22 @@ async def shop(spawner: Spawner, tmp_path: Path) -> AsyncIterator[Shop]:
 
 @pytest_asyncio.fixture
 async def hasty(spawner: Spawner, tmp_path: Path) -> AsyncIterator[Shop]:
-    """Leases of 0.6 s."""
+    """Leases of 2 s, and ten heartbeats a second."""
     async with a_shop(spawner, tmp_path, policy=SHORT_LEASES) as shop:
         yield shop
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Door:
+    return Door(tmp_path / "open")
+
+
+async def waiting(shop: Shop, door: Door) -> Job:
+    """A job whose stage `code` has begun, and ends when the door is open."""
+    job = await shop.dispatched("job-1", {"do": "waits", "for": str(door.path)}, pipeline="misbehaving")
+    shop.hand(job)
+    await shop.until("job-1", "code")
+    return job
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -173,7 +189,7 @@ async def test_the_duration_is_the_time_that_attempts_had_the_job(shop: Shop) ->
     job = await shop.until("job-1", "ready")
 
     assert job.duration_s is not None
-    assert 0.3 <= job.duration_s < 0.3 + 3
+    assert job.duration_s >= 0.3
     waited_s = (job.updated_at - job.created_at).total_seconds()
     assert job.duration_s <= waited_s - 0.45
 
@@ -217,34 +233,35 @@ async def test_an_input_of_more_brackets_than_anybody_counts_is_refused_like_any
 # ── told to stop ──────────────────────────────────────────────────────────────
 
 
-async def test_a_cancelled_job_ends_within_a_second_of_the_heartbeat_that_says_so(hasty: Shop) -> None:
+async def test_a_cancelled_job_ends_with_the_heartbeat_that_says_so(hasty: Shop) -> None:
     hasty.hand(await hasty.dispatched("job-1", LONG))
     await hasty.until("job-1", "code")
 
     await hasty.write("job-1", "cancel_requested", by="ann")
 
-    await hasty.until("job-1", "cancelled", within_s=2)
+    await hasty.until("job-1", "cancelled")
     cancelled = hasty.datas("job-1")[-1]
     assert isinstance(cancelled, JobCancelled)
     assert cancelled.by == "ann"
 
 
-async def test_a_hint_is_as_good_as_a_heartbeat(shop: Shop) -> None:
-    job = await shop.dispatched("job-1", LONG)
-    shop.hand(job)
-    await shop.until("job-1", "code")
+async def test_a_hint_is_as_good_as_a_heartbeat(spawner: Spawner, tmp_path: Path) -> None:
+    async with a_shop(spawner, tmp_path, policy=NO_HEARTBEATS) as shop:
+        job = await shop.dispatched("job-1", LONG)
+        shop.hand(job)
+        await shop.until("job-1", "code")
 
-    shop.running(job).look_soon()  # it may be told before the log has it
+        shop.running(job).look_soon()  # it may be told before the log has it
+        await shop.write("job-1", "cancel_requested")
+
+        await shop.until("job-1", "cancelled")
+
+
+async def test_a_cancel_that_comes_between_two_stages_stands_in_the_place_of_the_next(shop: Shop, door: Door) -> None:
+    await waiting(shop, door)
+
     await shop.write("job-1", "cancel_requested")
-
-    await shop.until("job-1", "cancelled", within_s=2)  # the next heartbeat would come after 5 s
-
-
-async def test_a_cancel_that_comes_between_two_stages_stands_in_the_place_of_the_next(shop: Shop) -> None:
-    shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.4}}))
-    await shop.until("job-1", "code")
-
-    await shop.write("job-1", "cancel_requested")
+    door.open()
 
     await shop.until("job-1", "cancelled")
     assert shop.story("job-1").endswith("code cancel_requested cancelled")
@@ -257,7 +274,7 @@ async def test_a_stage_that_hears_no_sigterm_is_killed_with_all_that_it_started(
 
     await hasty.write("job-1", "cancel_requested")
 
-    await hasty.until("job-1", "cancelled", within_s=5)
+    await hasty.until("job-1", "cancelled")
     assert [_lives(pid) for pid in pids] == [False, False]
 
 
@@ -277,12 +294,12 @@ async def test_a_run_ends_at_its_deadline_whatever_the_clocks_of_the_machines_sa
     name = input_name("job-2", job.submission.input_digest)
     await shop.inputs.put(name, b"{}")
     await shop.write("job-2", "queued", submission=job.submission)
-    in_half_a_second = STARTED_AT + timedelta(seconds=2, milliseconds=500)  # the dispatch is from second 2 of that year
+    in_two_seconds = STARTED_AT + timedelta(seconds=2 + 2)  # the dispatch is from second 2 of that year
     await shop.inputs.put(name, b'{"stages": {"scaffold": 600}}')
 
-    shop.hand(await shop.write("job-2", "dispatched", deadline=in_half_a_second))
+    shop.hand(await shop.write("job-2", "dispatched", deadline=in_two_seconds))
 
-    await shop.until("job-2", "failed", within_s=4)
+    await shop.until("job-2", "failed")
     failed = shop.datas("job-2")[-1]
     assert isinstance(failed, JobFailed)
     assert (failed.fault, failed.summary) == ("timeout", "The stage scaffold was ended at the deadline of its run.")
@@ -324,12 +341,18 @@ async def test_a_claim_that_comes_through_when_the_grace_is_over_is_handed_over_
         assert shop.story("job-1") == "queued dispatched started given_back"
 
 
-async def test_late_in_the_grace_a_job_is_handed_over_between_two_stages(spawner: Spawner, tmp_path: Path) -> None:
-    async with a_shop(spawner, tmp_path, drain_grace_s=1.6) as shop:
-        shop.hand(await shop.dispatched("job-1", {"stages": {"scaffold": 0, "code": 1.2, "deps": 600}}))
-        await shop.until("job-1", "code")
+async def test_late_in_the_grace_a_job_is_handed_over_between_two_stages(
+    spawner: Spawner, tmp_path: Path, door: Door
+) -> None:
+    async with a_shop(spawner, tmp_path, drain_grace_s=60) as shop:
+        await waiting(shop, door)
+        stopping = asyncio.create_task(shop.attempts.stop())
+        await eventually(lambda: shop.attempts.draining)
+        assert shop.attempts._draining_since_ms is not None
+        shop.attempts._draining_since_ms -= 30_000  # half of the grace
 
-        await shop.attempts.stop()
+        door.open()
+        await stopping
 
         assert shop.story("job-1").endswith(
             "code deps given_back"
@@ -337,13 +360,16 @@ async def test_late_in_the_grace_a_job_is_handed_over_between_two_stages(spawner
         assert shop.job("job-1").finished_stages == ("scaffold", "code")
 
 
-async def test_early_in_the_grace_a_short_job_ends_by_itself(shop: Shop) -> None:
-    shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.2}}))
-    await shop.until("job-1", "code")
+async def test_early_in_the_grace_a_short_job_ends_by_itself(spawner: Spawner, tmp_path: Path, door: Door) -> None:
+    async with a_shop(spawner, tmp_path, drain_grace_s=600) as shop:
+        await waiting(shop, door)
 
-    await shop.attempts.stop()
+        stopping = asyncio.create_task(shop.attempts.stop())
+        await eventually(lambda: shop.attempts.draining)
+        door.open()
+        await stopping
 
-    assert shop.job("job-1").status == "ready"
+        assert shop.job("job-1").status == "ready"
 
 
 async def test_a_worker_that_drains_claims_nothing(shop: Shop) -> None:
@@ -372,21 +398,21 @@ async def test_an_attempt_whose_lease_has_ended_writes_nothing_and_has_no_proces
 
 
 async def test_an_attempt_goes_on_while_nobody_could_give_it_away(hasty: Shop) -> None:
-    hasty.hand(await hasty.dispatched("job-1", {"stages": {**QUICK, "code": 2}}))
+    hasty.hand(await hasty.dispatched("job-1", {"stages": {**QUICK, "code": 5}}))
     await hasty.until("job-1", "code")
 
-    hasty.scheduler.away = Unheard.NOBODY  # for three leases
+    hasty.scheduler.away = Unheard.NOBODY  # for more than two leases
 
-    await hasty.until("job-1", "ready", within_s=5)
+    await hasty.until("job-1", "ready")
 
 
 async def test_a_zombie_writes_nothing_into_a_job_that_was_given_away(
-    shop: Shop, caplog: pytest.LogCaptureFixture
+    shop: Shop, door: Door, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.4}}))
-    await shop.until("job-1", "code")
+    await waiting(shop, door)
 
     await shop.write("job-1", "given_back:lost")
+    door.open()
 
     await eventually(lambda: not list(shop.attempts))
     assert shop.story("job-1").endswith("code given_back")
@@ -417,12 +443,12 @@ async def test_a_job_whose_end_was_asked_for_before_its_claim_is_cancelled_witho
 
 
 async def test_a_stage_that_ends_while_the_log_is_away_is_written_when_it_is_back(
-    shop: Shop, caplog: pytest.LogCaptureFixture
+    shop: Shop, door: Door, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shop.hand(await shop.dispatched("job-1", {"stages": {**QUICK, "code": 0.2}}))
-    await shop.until("job-1", "code")
+    await waiting(shop, door)
 
     shop.log.wire.connected = False
+    door.open()
     await eventually(lambda: "stage waits to be written" in caplog.text)
     meanwhile = shop.story("job-1")
     shop.log.wire.connected = True
@@ -435,7 +461,7 @@ async def test_a_stage_that_ends_while_the_log_is_away_is_written_when_it_is_bac
 
 
 async def test_a_provider_is_held_during_code_and_named_in_heartbeats(hasty: Shop) -> None:
-    job = await hasty.dispatched("job-1", {"stages": {**QUICK, "code": 0.5}, "provider": "ollama"})
+    job = await hasty.dispatched("job-1", {"stages": {**QUICK, "code": 1.5}, "provider": "ollama"})
     hasty.hand(job)
 
     lease = (await eventually(lambda: hasty.running_leases(job)))[0]
@@ -488,7 +514,6 @@ async def test_a_slot_that_was_forced_free_breaks_off_what_needed_it(hasty: Shop
     ("deed", "summary"),
     [
         ("exits", "The stage code ended its own process."),
-        ("is_killed", "The stage code ended its own process."),
         ("raises", "The stage code ended with ZeroDivisionError."),
         ("talks_nonsense", "The stage code gave an answer that makes no sense."),
         ("never_ends_its_line", "The stage code gave an answer that makes no sense."),
@@ -508,6 +533,32 @@ async def test_what_a_stage_does_to_itself_fails_its_job_and_tells_no_secret(
     assert isinstance(failed, JobFailed)
     assert (failed.summary, failed.fault) == (summary, "job")
     assert "/" not in failed.detail
+
+
+@pytest.mark.parametrize(
+    ("deed", "why"),
+    [
+        ("is_killed", "its process was killed, as where memory runs out"),
+        ("finds_the_disk_full", "No space left on device"),
+        ("is_in_the_way_of_its_checkpoint", "No space left on device"),
+    ],
+)
+async def test_where_the_machine_gives_out_the_attempt_is_left_to_its_lease_and_its_user_is_told(
+    shop: Shop, deed: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = await shop.dispatched("job-1", {"do": deed}, pipeline="misbehaving")
+    shop.hand(job)
+
+    await eventually(lambda: "this machine gave out under job-1-1" in caplog.text)
+    await eventually(lambda: not list(shop.attempts))
+
+    assert shop.story("job-1").endswith("scaffold code")
+    (line,) = await eventually(lambda: [line.line for line in shop.lines.lines])
+    assert line == f"… [the worker's machine gave out: {why}. This attempt ends here]"
+    assert list(shop.workspaces.iterdir()) == []
+    assert 'stage_seconds_count{outcome="gave_out",stage="code"} 1.0' in shop.metrics()
+    await shop.write("job-1", "given_back:lost")  # as the schedulers do when the lease has ended
+    assert (shop.job("job-1").status, shop.job("job-1").lost) == ("queued", 1)
 
 
 async def test_a_result_that_this_machine_cannot_keep_is_not_the_jobs_fault(shop: Shop) -> None:
@@ -565,12 +616,12 @@ async def test_a_command_of_a_stage_says_its_lines_into_the_log_and_knows_nothin
 async def test_the_end_of_a_job_ends_its_commands(contained: Shop) -> None:
     contained.hand(await contained.dispatched("job-1", {"do": "runs_for_ever"}, pipeline="misbehaving"))
     lines = contained.lines.lines
-    await eventually(lambda: len(lines) > 1, within_s=10)
+    await eventually(lambda: len(lines) > 1)
     assert any(map(_runs_for_ever, _pids()))
 
     await contained.write("job-1", "cancel_requested")
 
-    await contained.until("job-1", "cancelled", within_s=8)
+    await contained.until("job-1", "cancelled")
     assert not any(map(_runs_for_ever, _pids()))
 
 

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 import signal
-import tarfile
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from headgate_contracts.commands import LOGS_PREFIX, LogLine
 from headgate_contracts.events import JobFailed, JobGivenBack, JobReady, JobStage
-from libs.eventlog.buckets import JetStreamObjects
-from libs.eventlog.streams import RESULTS
 from libs.local.permissions import NATS_USERS, nats_users
 from libs.local.servers import DEFAULT_NATS_USERS, NatsServer, ValkeyServer
 from libs.runtime.eventually import eventually
-from tests.fixtures.clients import nats_client
-from tests.fixtures.floor import QUICK, Floor, a_floor, children_of, lives, pids_of_attempts
+from tests.fixtures.crowd import BRIEF
+from tests.fixtures.floor import QUICK, Floor, a_floor, children_of, heard_lines, lives, pids_of_attempts
+from tests.fixtures.misbehaving import Door
 
-LONG_LEASES = "[leases]\njob_s = 30\nheartbeat_s = 5\nleader_s = 1.5\nleader_heartbeat_s = 0.5\n"
-SHORT_LEASES = "[leases]\njob_s = 1\nheartbeat_s = 0.3\nleader_s = 1.5\nleader_heartbeat_s = 0.5\n"
+LONG_LEASES = "[leases]\njob_s = 600\nheartbeat_s = 200\nleader_s = 4\nleader_heartbeat_s = 0.5\n"
+SHORT_LEASES = "[leases]\njob_s = 3\nheartbeat_s = 0.5\nleader_s = 4\nleader_heartbeat_s = 0.5\n"
 WAYS = "queued dispatched started scaffold code deps checks"
 
 
 @pytest_asyncio.fixture
 async def floor(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
     async with a_floor(nats_url, redis_url, tmp_path) as floor:
+        yield floor
+
+
+@pytest_asyncio.fixture
+async def hasty(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
+    """With leases whose end can be waited for."""
+    async with a_floor(nats_url, redis_url, tmp_path, policy=BRIEF) as floor:
         yield floor
 
 
@@ -53,7 +55,7 @@ async def test_jobs_go_through_two_workers_and_each_ends_once(floor: Floor) -> N
     for number in range(24):
         await floor.submit(f"job-{number}", {"stages": QUICK}, user=f"u{number}")
 
-    await floor.crowd.all_end(within_s=30)
+    await floor.crowd.all_end()
     await floor.no_violations()
     stories = {await floor.story(f"job-{number}") for number in range(24)}
     assert stories == {f"{WAYS} ready"}
@@ -64,24 +66,14 @@ async def test_jobs_go_through_two_workers_and_each_ends_once(floor: Floor) -> N
 async def test_what_a_job_made_and_said_can_be_read_by_others(floor: Floor, nats_url: str) -> None:
     await floor.crowd.scheduler("a")
     await floor.worker("w1")
-    async with nats_client(nats_url) as client:
-        heard: list[LogLine] = []
-
-        async def hear(message: object) -> None:
-            heard.append(LogLine.model_validate_json(message.data))  # type: ignore[attr-defined]
-
-        await client.subscribe(f"{LOGS_PREFIX}.*", cb=hear)
-        await client.flush()
+    async with heard_lines(nats_url) as heard:
         await floor.submit("job-1", {"stages": QUICK, "log_lines": 20})
         await floor.until("job-1", "ready")
-
-        kept = await JetStreamObjects(client, RESULTS).get((await floor.job("job-1")).result or "")
-        stored = await client.jetstream().stream_info("LOGS")
+        await eventually(lambda: len(heard) >= 20)  # the end of a job waits a second for its lines, and no longer
 
     assert [line.line for line in heard] == [f"line {number} of 20 of cycle 1" for number in range(1, 21)]
-    assert stored.state.messages == 20
-    with tarfile.open(fileobj=io.BytesIO(kept or b"")) as archive:
-        assert archive.getnames() == ["rehearsal.json"]
+    assert (await floor.crowd._nc.jetstream().stream_info("LOGS")).state.messages == 20
+    assert (await floor.result("job-1")).keys() == {"rehearsal.json"}
 
 
 async def test_failed_checks_end_in_a_question_and_its_answer_goes_on(floor: Floor) -> None:
@@ -109,7 +101,7 @@ async def test_a_job_that_breaks_fails_and_the_worker_goes_on(floor: Floor) -> N
     assert failed.fault == "job"
 
 
-async def test_a_running_job_is_cancelled_within_two_seconds_though_heartbeats_take_five(
+async def test_a_running_job_is_cancelled_long_before_the_next_heartbeat(
     nats_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with a_floor(nats_url, redis_url, tmp_path, policy=LONG_LEASES) as floor:
@@ -120,8 +112,8 @@ async def test_a_running_job_is_cancelled_within_two_seconds_though_heartbeats_t
 
         await floor.write("job-1", "cancel_requested", by="ann")
 
-        await floor.until("job-1", "cancelled", within_s=2)
-        await eventually(lambda: not pids_of_attempts(worker), within_s=2)
+        await floor.until("job-1", "cancelled")
+        await eventually(lambda: not pids_of_attempts(worker))
 
 
 async def test_one_slot_of_a_provider_is_never_two(nats_url: str, redis_url: str, tmp_path: Path) -> None:
@@ -130,18 +122,12 @@ async def test_one_slot_of_a_provider_is_never_two(nats_url: str, redis_url: str
         await floor.crowd.scheduler("a")
         await floor.worker("w1", slots=2)
         await floor.worker("w2", slots=2)
-        async with nats_client(nats_url) as client:
-            said: list[LogLine] = []
-
-            async def hear(message: object) -> None:
-                said.append(LogLine.model_validate_json(message.data))  # type: ignore[attr-defined]
-
-            await client.subscribe(f"{LOGS_PREFIX}.*", cb=hear)
-            await client.flush()
+        async with heard_lines(nats_url) as said:
             for number in range(4):  # each speaks at the beginning and at the end of its time with the provider
                 content = {"stages": {**QUICK, "code": 0.3}, "provider": "ollama", "log_lines": 3}
                 await floor.submit(f"job-{number}", content, user=f"u{number}")
-            await floor.crowd.all_end(within_s=20)
+            await floor.crowd.all_end()
+            await eventually(lambda: len(said) >= 12)
 
         order = [line.job_id for line in sorted(said, key=lambda line: line.ts)]
         turns = [job for place, job in enumerate(order) if place == 0 or order[place - 1] != job]
@@ -172,15 +158,19 @@ async def test_a_worker_does_with_the_rights_of_its_own_user_what_it_has_to_do(
 
 
 @pytest.mark.slow
-async def test_a_killed_workers_job_goes_on_elsewhere_from_its_last_finished_stage(floor: Floor) -> None:
+async def test_a_killed_workers_job_goes_on_elsewhere_from_its_last_finished_stage(
+    hasty: Floor, tmp_path: Path
+) -> None:
+    floor, door = hasty, Door(tmp_path / "open")
     await floor.crowd.scheduler("a")
-    w1 = await floor.worker("w1")
-    await floor.submit("job-1", {"stages": {**QUICK, "code": 1.5}})
+    w1 = await floor.worker("w1", HEADGATE_PIPELINES="tests.fixtures.misbehaving")
+    await floor.submit("job-1", {"do": "waits", "for": str(door.path)}, pipeline="misbehaving")
     await floor.until("job-1", "code")
     left_behind = pids_of_attempts(w1)
 
     await w1.kill()
-    await floor.worker("w2")
+    door.open()
+    await floor.worker("w2", HEADGATE_PIPELINES="tests.fixtures.misbehaving")
 
     await floor.until("job-1", "ready")
     assert await floor.story("job-1") == (
@@ -196,18 +186,16 @@ async def test_a_killed_workers_job_goes_on_elsewhere_from_its_last_finished_sta
 @pytest.mark.slow
 async def test_a_worker_that_is_told_to_stop_hands_over_and_no_stage_is_done_twice(floor: Floor) -> None:
     await floor.crowd.scheduler("a")
-    w1 = await floor.worker("w1", slots=2, HEADGATE_DRAIN_GRACE_S="1")
-    await floor.submit("job-1", {"stages": {"scaffold": 0.05, "code": 0.05, "deps": 3, "checks": 0}}, user="u1")
+    w1 = await floor.worker("w1", slots=2, HEADGATE_DRAIN_GRACE_S="2")
+    await floor.submit("job-1", {"stages": {"scaffold": 0.05, "code": 0.05, "deps": 6, "checks": 0}}, user="u1")
     await floor.submit("job-2", {"stages": {**QUICK, "checks": 0.6}}, user="u2")
     await floor.until("job-1", "deps")
     await floor.until("job-2", "checks", "ready")
 
-    began = time.monotonic()
     await w1.stop()
-    took_s = time.monotonic() - began
     await floor.worker("w2")
 
-    assert (w1.exit_code, took_s < 5) == (0, True), took_s
+    assert w1.exit_code == 0
     await floor.until("job-1", "ready")
     await floor.until("job-2", "ready")
     assert (await floor.story("job-1")).endswith(
@@ -227,20 +215,20 @@ async def test_a_worker_that_sleeps_through_its_lease_has_lost_it_and_goes_on_wi
     async with a_floor(nats_url, redis_url, tmp_path, policy=SHORT_LEASES) as floor:
         await floor.crowd.scheduler("a")
         w1 = await floor.worker("w1", slots=1)
-        await floor.submit("job-1", {"stages": {**QUICK, "code": 2.5}})
+        await floor.submit("job-1", {"stages": {**QUICK, "code": 6}})
         await floor.until("job-1", "code")
         attempt = pids_of_attempts(w1)
 
         w1.pause()
-        await eventually(lambda: not any(map(lives, attempt)), within_s=3)  # ended though its worker sleeps
+        await eventually(lambda: not any(map(lives, attempt)))  # ended though its worker sleeps
         await floor.worker("w2", slots=1)
         await floor.until("job-1", "ready")
         before = await floor.story("job-1")
         w1.resume()
-        await eventually(lambda: "job-1:1 is not ours any more" in w1.words(), within_s=5)
-        await floor.submit("job-2", {"stages": {**QUICK, "code": 1}}, user="u2")
-        await floor.submit("job-3", {"stages": {**QUICK, "code": 1}}, user="u3")
-        await floor.crowd.all_end(within_s=20)
+        await eventually(lambda: "job-1:1 is not ours any more" in w1.words())
+        await floor.submit("job-2", {"stages": {**QUICK, "code": 3}}, user="u2")
+        await floor.submit("job-3", {"stages": {**QUICK, "code": 3}}, user="u3")
+        await floor.crowd.all_end()
 
         assert await floor.story("job-1") == before
         assert before.endswith("given_back dispatched started (scaffold) code deps checks ready")
@@ -248,16 +236,50 @@ async def test_a_worker_that_sleeps_through_its_lease_has_lost_it_and_goes_on_wi
         await floor.no_violations()
 
 
-async def test_a_worker_that_lost_its_spawner_ends_and_its_job_goes_on_elsewhere(floor: Floor) -> None:
+async def test_a_job_whose_process_is_killed_for_want_of_memory_goes_on_and_costs_no_cycle(
+    nats_url: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with a_floor(nats_url, redis_url, tmp_path, policy=SHORT_LEASES) as floor:
+        await floor.crowd.scheduler("a")
+        await floor.worker("w1", HEADGATE_PIPELINES="tests.fixtures.misbehaving")
+
+        await floor.submit("job-1", {"do": "is_killed_once", "mark": str(tmp_path / "mark")}, pipeline="misbehaving")
+
+        job = await floor.until("job-1", "ready", "failed")
+        way = "queued dispatched started scaffold code given_back dispatched started (scaffold) code deps checks ready"
+        assert await floor.story("job-1") == way
+        assert (job.lost, job.iteration) == (1, 1)
+        await floor.no_violations()
+
+
+async def test_a_job_that_uses_up_every_machine_fails_in_the_end_and_gets_its_day_back(
+    nats_url: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with a_floor(nats_url, redis_url, tmp_path, policy=f"{SHORT_LEASES}[runs]\nmax_lost = 1\n") as floor:
+        await floor.crowd.scheduler("a")
+        await floor.worker("w1", HEADGATE_PIPELINES="tests.fixtures.misbehaving")
+
+        await floor.submit("job-1", {"do": "finds_the_disk_full"}, pipeline="misbehaving")
+
+        job = await floor.until("job-1", "failed")
+        failed = (await floor.datas("job-1"))[-1]
+        assert isinstance(failed, JobFailed)
+        assert (failed.fault, job.attempt) == ("system", 2)
+        await floor.no_violations()
+
+
+async def test_a_worker_that_lost_its_spawner_ends_and_its_job_goes_on_elsewhere(hasty: Floor, tmp_path: Path) -> None:
+    floor, door = hasty, Door(tmp_path / "open")
     await floor.crowd.scheduler("a")
-    w1 = await floor.worker("w1")
-    await floor.submit("job-1", {"stages": {**QUICK, "code": 1}})
+    w1 = await floor.worker("w1", HEADGATE_PIPELINES="tests.fixtures.misbehaving")
+    await floor.submit("job-1", {"do": "waits", "for": str(door.path)}, pipeline="misbehaving")
     await floor.until("job-1", "code")
 
     os.kill(children_of(w1.pid)[0], signal.SIGKILL)
 
-    await eventually(lambda: w1.exit_code == 1, within_s=10)
-    await floor.worker("w2")
+    await eventually(lambda: w1.exit_code == 1)
+    door.open()
+    await floor.worker("w2", HEADGATE_PIPELINES="tests.fixtures.misbehaving")
     await floor.until("job-1", "ready")
     assert "The process that attempts are forked from has died" in w1.words()
     await floor.no_violations()
@@ -268,33 +290,35 @@ async def test_a_worker_that_lost_its_spawner_ends_and_its_job_goes_on_elsewhere
 
 @pytest.mark.slow
 async def test_a_job_outlives_an_outage_of_nats_that_is_longer_than_its_lease(
-    mortal: Floor, nats_server: NatsServer
+    nats_server: NatsServer, valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
-    await mortal.crowd.scheduler("a")
-    worker = await mortal.worker("w1")
-    await mortal.submit("job-1", {"stages": {**QUICK, "code": 2, "deps": 2}})  # leases are 3 s
-    await mortal.until("job-1", "code")
+    async with a_floor(nats_server.url, valkey_server.url, tmp_path, policy=BRIEF) as floor:
+        await floor.crowd.scheduler("a")
+        worker = await floor.worker("w1")
+        await floor.submit("job-1", {"stages": {**QUICK, "code": 2, "deps": 2}})
+        await floor.until("job-1", "code")
 
-    await nats_server.kill()
-    await asyncio.sleep(5)
-    still_there = pids_of_attempts(worker)
-    await nats_server.start()
+        await nats_server.kill()
+        await asyncio.sleep(7)  # leases are 5 s
+        still_there = pids_of_attempts(worker)
+        await nats_server.start()
 
-    await mortal.until("job-1", "ready")
-    assert await mortal.story("job-1") == f"{WAYS} ready"
-    assert still_there
-    await mortal.no_violations()
+        await floor.until("job-1", "ready")
+        assert await floor.story("job-1") == f"{WAYS} ready"
+        assert still_there
+        await floor.no_violations()
 
 
 @pytest.mark.slow
-async def test_a_job_outlives_the_loss_of_all_schedulers(floor: Floor) -> None:
+async def test_a_job_outlives_the_loss_of_all_schedulers(hasty: Floor) -> None:
+    floor = hasty
     a = await floor.crowd.scheduler("a")
     await floor.worker("w1")
-    await floor.submit("job-1", {"stages": {**QUICK, "code": 5}})
+    await floor.submit("job-1", {"stages": {**QUICK, "code": 8}})
     await floor.until("job-1", "code")
 
     await a.kill()
-    await asyncio.sleep(4)  # more than a lease
+    await asyncio.sleep(7)  # more than a lease
     await floor.crowd.scheduler("b")
 
     await floor.until("job-1", "ready")
@@ -319,7 +343,7 @@ async def test_nats_is_killed_again_and_again_while_jobs_run_and_each_ends_once(
         await asyncio.sleep(0.3)
         await nats_server.start()
 
-    await mortal.crowd.all_end(within_s=40)
+    await mortal.crowd.all_end()
     await mortal.no_violations()
 
 
@@ -329,7 +353,7 @@ async def test_a_worker_that_starts_before_nats_waits_says_so_once_and_then_work
 ) -> None:
     await nats_server.stop()
     worker = await mortal.worker("w1", ready=False)
-    await eventually(lambda: "waiting for NATS" in worker.words(), within_s=10)
+    await eventually(lambda: "waiting for NATS" in worker.words())
     await asyncio.sleep(1)
     waits = (worker.running, await worker.ready(), worker.words().count("waiting for NATS"))
 
@@ -352,11 +376,9 @@ async def test_a_worker_that_is_told_to_stop_while_nats_is_away_ends_all_the_sam
     left_behind = pids_of_attempts(worker)
     await nats_server.kill()
 
-    began = time.monotonic()
     await worker.stop()
-    took_s = time.monotonic() - began
 
-    assert (worker.exit_code, took_s < 6) == (0, True), f"{took_s:.1f} s: {worker.words()}"
+    assert worker.exit_code == 0, worker.words()
     assert left_behind
     assert not any(map(lives, left_behind))
 
@@ -364,7 +386,7 @@ async def test_a_worker_that_is_told_to_stop_while_nats_is_away_ends_all_the_sam
 async def test_a_worker_whose_pipelines_cannot_be_loaded_says_which_and_ends(floor: Floor) -> None:
     worker = await floor.worker("w1", ready=False, HEADGATE_PIPELINES="services.worker.rehearsal, no.such.module")
 
-    await eventually(lambda: worker.exit_code == 1, within_s=15)
+    await eventually(lambda: worker.exit_code == 1)
 
     assert "no.such.module is no pipeline" in worker.words()
     assert "HEADGATE_PIPELINES" in worker.words()

@@ -16,9 +16,9 @@ import pytest_asyncio
 from headgate_contracts import Stage
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
+from services.worker.child.messages import Begin, Ended, Line, RunStage
 from services.worker.children import Child, Spawner, clean_environment
 from services.worker.errors import PipelinesNotLoaded, SpawnerDied
-from services.worker.messages import Begin, Ended, Line, RunStage
 from services.worker.sandbox.command import Bounds, Level
 from tests.fixtures.floor import children_of, lives
 
@@ -43,7 +43,12 @@ async def spawner() -> AsyncIterator[Spawner]:
     spawner = Spawner(MODULES, environ=os.environ)
     await spawner.start()
     yield spawner
-    await spawner.stop()
+    await spawner.stop()  # safe twice, and after its death
+
+
+def send(spawner: Spawner, number: signal.Signals) -> None:
+    assert spawner._process is not None
+    os.kill(spawner._process.pid, number)
 
 
 def in_ms(duration_ms: int) -> int:
@@ -88,31 +93,52 @@ async def test_the_pipelines_are_loaded_once_and_named(spawner: Spawner) -> None
 async def test_a_process_lives_no_longer_than_it_was_given_though_it_hears_no_signal(
     spawner: Spawner, tmp_path: Path
 ) -> None:
-    child = await begun(spawner, tmp_path, do="is_stubborn", until_ms=in_ms(1500))
+    child = await begun(spawner, tmp_path, do="is_stubborn")
     pids = await pids_told(child)
 
-    code = await asyncio.wait_for(child.ended(), 5)
+    child.prolong(in_ms(200))
+    code = await asyncio.wait_for(child.ended(), 30)
     await child.end()
 
     assert code == -signal.SIGKILL
     assert not any(map(lives, pids))
 
 
-async def test_a_prolonged_process_lives_on(spawner: Spawner, tmp_path: Path) -> None:
-    child = await begun(spawner, tmp_path, do="clears_up", until_ms=in_ms(400))
+async def test_a_process_of_which_nobody_says_a_word_ends_when_its_time_is_over(spawner: Spawner) -> None:
+    child = await spawner.spawn("job-1:1", until_ms=in_ms(300))
 
-    child.prolong(in_ms(60_000))
-    await asyncio.sleep(0.8)
+    assert await asyncio.wait_for(child.ended(), 30) == -signal.SIGKILL
+    await child.end()
+
+
+async def test_a_prolonged_process_lives_on(spawner: Spawner, tmp_path: Path) -> None:
+    child = await begun(spawner, tmp_path, do="clears_up", until_ms=in_ms(2000))
+
+    child.prolong(in_ms(600_000))
+    await asyncio.sleep(2.5)
 
     assert child.code is None
     await child.end()
+
+
+async def test_where_memory_runs_out_an_attempt_goes_before_its_worker(spawner: Spawner, tmp_path: Path) -> None:
+    child = await begun(spawner, tmp_path, do="is_stubborn")
+    attempt, _ = await pids_told(child)
+
+    assert _adjustment(attempt) >= 500
+    assert _adjustment(os.getpid()) <= _adjustment(attempt)
+    await child.end()
+
+
+def _adjustment(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="ascii"))
 
 
 async def test_a_process_that_is_ended_with_a_grace_ends_by_itself(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="clears_up")
     assert isinstance(await child.hear(), Line)
 
-    await child.end(grace_s=5)
+    await child.end(grace_s=60)
 
     assert child.code == 128 + signal.SIGTERM
 
@@ -122,7 +148,7 @@ async def test_the_end_of_a_process_ends_what_it_started(spawner: Spawner, tmp_p
     leader, started = await pids_told(child)
 
     os.kill(leader, signal.SIGKILL)
-    await asyncio.wait_for(child.ended(), 5)
+    await asyncio.wait_for(child.ended(), 30)
     await child.end()
 
     assert not lives(started)
@@ -140,25 +166,19 @@ async def test_what_hides_in_a_session_of_its_own_does_not_outlive_its_attempt(
     assert not any(map(lives, pids))
 
 
-async def test_an_attempt_does_not_outlive_its_spawner_whatever_it_does(tmp_path: Path) -> None:
-    spawner = Spawner(MODULES, environ=os.environ)
-    await spawner.start()
+async def test_an_attempt_does_not_outlive_its_spawner_whatever_it_does(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="is_stubborn")
     stubborn, _ = await pids_told(child)
-    assert spawner._process is not None
 
-    os.kill(spawner._process.pid, signal.SIGKILL)
+    send(spawner, signal.SIGKILL)
 
     await eventually(lambda: not lives(stubborn))
     with pytest.raises(SpawnerDied):
         await spawner.ended()
     await child.end()
-    await spawner.stop()
 
 
-async def test_a_spawner_that_is_told_to_stop_leaves_nothing(tmp_path: Path) -> None:
-    spawner = Spawner(MODULES, environ=os.environ)
-    await spawner.start()
+async def test_a_spawner_that_is_told_to_stop_leaves_nothing(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="hides_a_daemon")
     pids = await pids_told(child)
 
@@ -172,13 +192,13 @@ async def test_a_worker_that_is_killed_leaves_no_process_behind(tmp_path: Path) 
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLDER, env=clean_environment(os.environ), cwd=tmp_path
     )
-    forked = await eventually(lambda: _of_three(worker.pid), within_s=20)
+    forked = await eventually(lambda: _of_three(worker.pid))
     spawner = children_of(worker.pid)
 
     worker.kill()
     await worker.wait()
 
-    await eventually(lambda: not any(map(lives, [*forked, *spawner])), within_s=5)
+    await eventually(lambda: not any(map(lives, [*forked, *spawner])))
 
 
 def _of_three(pid: int) -> list[int]:
@@ -186,42 +206,33 @@ def _of_three(pid: int) -> list[int]:
     return forked if len(forked) == 3 else []
 
 
-async def test_a_spawner_that_dies_is_noticed_and_whoever_waits_is_told_that_nobody_knows(tmp_path: Path) -> None:
-    spawner = Spawner(MODULES, environ=os.environ)
-    await spawner.start()
+async def test_a_spawner_that_dies_is_noticed_and_whoever_waits_is_told_that_nobody_knows(
+    spawner: Spawner, tmp_path: Path
+) -> None:
     child = await begun(spawner, tmp_path, do="clears_up")
-    assert spawner._process is not None
 
-    os.kill(spawner._process.pid, signal.SIGKILL)
+    send(spawner, signal.SIGKILL)
 
     with pytest.raises(SpawnerDied):
-        await asyncio.wait_for(spawner.ended(), 5)
-    assert await asyncio.wait_for(child.ended(), 5) is None
+        await asyncio.wait_for(spawner.ended(), 30)
+    assert await asyncio.wait_for(child.ended(), 30) is None
     await child.end()
-    await spawner.stop()
 
 
-async def test_an_attempt_that_comes_after_the_spawners_death_ends_at_once() -> None:
-    spawner = Spawner(MODULES, environ=os.environ)
-    await spawner.start()
-    assert spawner._process is not None
-    os.kill(spawner._process.pid, signal.SIGKILL)
+async def test_an_attempt_that_comes_after_the_spawners_death_ends_at_once(spawner: Spawner) -> None:
+    send(spawner, signal.SIGKILL)
     with pytest.raises(SpawnerDied):
-        await asyncio.wait_for(spawner.ended(), 5)
+        await asyncio.wait_for(spawner.ended(), 30)
 
     child = await spawner.spawn("job-1:1", until_ms=in_ms(60_000))
 
     assert await child.hear() is None
-    await asyncio.wait_for(child.end(), 5)
-    await spawner.stop()
+    await asyncio.wait_for(child.end(), 30)
 
 
-async def test_a_spawner_that_hears_nothing_takes_no_heartbeat_down_and_is_as_good_as_dead() -> None:
-    spawner = Spawner(MODULES, environ=os.environ)
-    await spawner.start()
-    assert spawner._process is not None
+async def test_a_spawner_that_hears_nothing_takes_no_heartbeat_down_and_is_as_good_as_dead(spawner: Spawner) -> None:
     child = await spawner.spawn("job-1:1", until_ms=in_ms(60_000))
-    os.kill(spawner._process.pid, signal.SIGSTOP)
+    send(spawner, signal.SIGSTOP)
 
     for _ in range(2000):
         child.prolong(in_ms(60_000))
@@ -229,9 +240,10 @@ async def test_a_spawner_that_hears_nothing_takes_no_heartbeat_down_and_is_as_go
     ending = asyncio.create_task(child.end())
 
     with pytest.raises(SpawnerDied):
-        await asyncio.wait_for(spawner.ended(), 5)
-    await asyncio.wait_for(ending, 5)
-    await asyncio.wait_for(spawner.stop(), 10)
+        await asyncio.wait_for(spawner.ended(), 30)
+    await asyncio.wait_for(ending, 30)
+    await asyncio.wait_for(spawner.stop(), 30)
+    assert spawner._process is not None
     assert spawner._process.returncode == -signal.SIGKILL
 
 
@@ -239,7 +251,7 @@ async def test_a_spawner_that_is_stopped_has_not_died(spawner: Spawner) -> None:
     await spawner.stop()
     await spawner.stop()
 
-    await asyncio.wait_for(spawner.ended(), 5)
+    await asyncio.wait_for(spawner.ended(), 30)
 
 
 async def test_a_pipeline_that_cannot_be_loaded_is_said_by_name() -> None:

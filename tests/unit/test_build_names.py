@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from services.worker.build.asked import BuildInput, read_input
+from services.worker.build import pipeline
+from services.worker.build.asked import BuildInput
 from services.worker.build.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, Names, name_package
 from services.worker.build.template import (
     HERE,
@@ -180,7 +181,7 @@ def test_a_template_that_asks_for_what_there_is_not_is_an_error() -> None:
 
 
 def test_an_input_is_a_prompt_and_may_name_provider_and_model() -> None:
-    asked = read_input('{"prompt": " a shop ", "provider": "ollama", "model": "qwen3-coder:30b"}')
+    asked = pipeline.read_input('{"prompt": " a shop ", "provider": "ollama", "model": "qwen3-coder:30b"}')
 
     assert asked == BuildInput(prompt="a shop", provider="ollama", model="qwen3-coder:30b")
 
@@ -200,4 +201,4 @@ def test_an_input_is_a_prompt_and_may_name_provider_and_model() -> None:
 )
 def test_an_input_that_is_wrong_names_the_field(text: str, named: str) -> None:
     with pytest.raises(ValueError, match=f"^{named}: "):
-        read_input(text)
+        pipeline.read_input(text)

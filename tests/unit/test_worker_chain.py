@@ -13,7 +13,7 @@ from libs.eventlog.expectation import Message
 from libs.eventlog.folding import job_in
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer
 from libs.runtime.telemetry import job_trace, traceparent
-from services.worker.chain import Chain
+from services.worker.attempt.chain import Chain
 from services.worker.domain import finish, next_stage
 from tests.fixtures.lives import event_id, step
 from tests.fixtures.logs import HastyClock

@@ -167,19 +167,31 @@ async def test_lost_slots_are_told_to_the_attempts(scene: Scene) -> None:
     assert scene.attempt.slots.lost_ones == ["job-1-1-1"]
 
 
+async def test_who_asks_for_a_heartbeat_in_every_turn_of_a_loop_gets_ten_a_second(scene: Scene) -> None:
+    scene.scheduler.answer = reply(kept=["job-1:1"])
+    running = asyncio.create_task(scene.heartbeat.run(asyncio.Event()))
+
+    for _ in range(1000):  # of a second
+        scene.soon.set()
+        await breathe()
+        await scene.clock.advance_ms(1)
+    running.cancel()
+
+    assert 9 <= len(scene.scheduler.beats) <= 11
+    assert scene.attempt.lease.ends_ms >= 30_900  # and what it holds lasts a whole lease from its last wish
+
+
 async def test_a_change_is_said_at_once_and_silence_is_tried_again_soon(scene: Scene) -> None:
     scene.scheduler.answer = reply()
     running = asyncio.create_task(scene.heartbeat.run(asyncio.Event()))
-    await breathe()
+    await passes(scene.clock, 1000)
 
     scene.soon.set()
     await breathe()
     after_a_change = len(scene.scheduler.beats)
     scene.scheduler.answer = Unheard.SILENT
-    await scene.clock.advance_ms(5000)
-    await breathe()
-    await scene.clock.advance_ms(500)
-    await breathe()
+    await passes(scene.clock, 5000)
+    await passes(scene.clock, 500)
     running.cancel()
 
     assert after_a_change == 2
@@ -260,6 +272,12 @@ async def test_being_stopped_during_an_outage_counts_as_no_outage(scene: Scene) 
     scene.watchdog.look()
 
     assert scene.attempt.interrupted == [Interruption.LOST]
+
+
+async def passes(clock: ManualClock, duration_ms: int) -> None:
+    for _ in range(duration_ms // 100):
+        await clock.advance_ms(100)
+        await breathe()
 
 
 async def breathe() -> None:

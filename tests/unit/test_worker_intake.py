@@ -15,9 +15,9 @@ from libs.eventlog.folding import job_in
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer
 from libs.policy import Policy
 from libs.runtime.telemetry import Telemetry
+from services.worker.attempt.process import Limits
+from services.worker.attempt.run import Tools
 from services.worker.intake import Intake, take
-from services.worker.process import Limits
-from services.worker.run import Tools
 from services.worker.sandbox.command import Level
 from services.worker.signals import Signals
 from tests.fixtures.lives import event_id, step
@@ -31,6 +31,10 @@ LIMITS = Limits(
     level=Level("plain"),
     providers={},
 )
+
+
+async def enough() -> None:
+    """Of room on the disk."""
 
 
 class Dispatch:
@@ -221,7 +225,7 @@ class Pool:
 
 async def test_each_free_slot_has_one_open_request_and_a_busy_one_has_none() -> None:
     pool, done = Pool(), asyncio.Event()
-    intake = Intake(pool, lambda _: asyncio.create_task(_until(done)), slots=3)
+    intake = Intake(pool, lambda _: asyncio.create_task(_until(done)), slots=3, room=enough)
     await intake.start()
     await breathe()
     at_first = pool.waiting
@@ -244,7 +248,7 @@ async def test_stopping_the_intake_ends_requests_and_no_attempt() -> None:
         attempts.append(asyncio.create_task(_until(done)))
         return attempts[-1]
 
-    intake = Intake(pool, serve, slots=2)
+    intake = Intake(pool, serve, slots=2, room=enough)
     await intake.start()
     pool.queue.put_nowait(1)
     await breathe()
@@ -263,11 +267,25 @@ async def test_a_fault_of_the_pool_ends_the_intake_with_it() -> None:
         async def next(self) -> Any:
             raise PermissionError("no")
 
-    intake = Intake(Broken(), lambda _: asyncio.create_task(_until(asyncio.Event())), slots=1)
+    intake = Intake(Broken(), lambda _: asyncio.create_task(_until(asyncio.Event())), slots=1, room=enough)
     await intake.start()
 
     with pytest.raises(PermissionError):
         await intake.ended()
+
+
+async def test_a_worker_without_room_asks_for_nothing_until_there_is_some() -> None:
+    pool, freed = Pool(), asyncio.Event()
+    intake = Intake(pool, lambda _: asyncio.create_task(_until(asyncio.Event())), slots=2, room=lambda: _until(freed))
+    await intake.start()
+    await breathe()
+    without = pool.waiting
+
+    freed.set()
+    await breathe()
+
+    assert (without, pool.waiting) == (0, 2)
+    await intake.stop()
 
 
 async def _until(done: asyncio.Event) -> None:

@@ -10,9 +10,9 @@ from headgate_contracts import Stage
 from headgate_contracts.commands import LogLine
 from libs.policy import Runs
 from libs.runtime.clock import SystemClock
-from services.worker import lines
-from services.worker.lines import JobLog, LinePump
-from services.worker.messages import cut
+from services.worker.attempt import lines
+from services.worker.attempt.lines import JobLog, LinePump
+from services.worker.child.messages import cut
 from tests.fixtures.lives import job_after
 
 

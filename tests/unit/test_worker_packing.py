@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from services.worker import packing
-from services.worker.packing import ArchiveRefused, ResultTooLarge, pack, unpack
+from services.worker.child import packing
+from services.worker.child.packing import ArchiveRefused, ResultTooLarge, pack, unpack
 from tests.unit.test_sandbox_remains import a_deep_folder
 
 MIB = 1024 * 1024

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from headgate_contracts import Stage
-from services.worker.messages import MAX_MESSAGE_BYTES, Line, read_by_parent
-from services.worker.packing import ResultTooLarge, pack
+from services.worker.child.messages import MAX_MESSAGE_BYTES, Line, read_by_parent
+from services.worker.child.packing import ResultTooLarge, pack
 from services.worker.pipeline import (
     ChecksFailed,
     Context,
@@ -20,51 +20,16 @@ from services.worker.pipeline import (
     Pipeline,
     PipelineBroken,
     SlotLost,
-    Slots,
     StageFailed,
     load_pipelines,
     stage,
 )
-from services.worker.rehearsal import RehearsalInput, pipeline, read_input
-from services.worker.sandbox.command import Bounds, Command, Ran
+from services.worker.rehearsal import RehearsalInput, pipeline
+from tests.fixtures.contexts import KeptLink, a_context
 
 
-class Link:
-    """A worker that grants what it is asked for, or does not."""
-
-    def __init__(self, *, grants: bool = True) -> None:
-        self.cancelling = False
-        self.lines: list[str] = []
-        self.acts: list[str] = []
-        self.commands: list[Command] = []
-        self.grants = grants
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
-
-    async def acquire(self, slots: Slots) -> bool:
-        self.acts.append(f"acquire {slots}")
-        return self.grants
-
-    def extend(self) -> None:
-        self.acts.append("extend")
-
-    def give_up(self, slots: Slots) -> None:
-        self.acts.append(f"give up {slots}")
-
-    def shut(self, slots: Slots, provider: str, *, for_s: float | None) -> None:
-        self.acts.append(f"shut {provider} for {for_s}")
-
-    async def keep(self) -> None:
-        self.acts.append("keep")
-
-    async def run(self, command: Command, *, bounds: Bounds | None) -> Ran:
-        self.commands.append(command)
-        return Ran(0, "itself", "")
-
-
-def context(link: Link, workspace: Path, at: Stage = Stage.CODE, content: Any = None, iteration: int = 1) -> Context:
-    return Context("job-1", "project-1", at, iteration, workspace, content or RehearsalInput(), link)
+def context(link: KeptLink, workspace: Path, content: Any = None, **details: Any) -> Context:
+    return a_context(workspace, content or RehearsalInput(), link=link, **details)
 
 
 # ── a pipeline ────────────────────────────────────────────────────────────────
@@ -117,7 +82,7 @@ def test_two_pipelines_of_one_name_are_refused() -> None:
 
 
 async def test_slots_are_held_for_the_length_of_the_block(tmp_path: Path) -> None:
-    link = Link()
+    link = KeptLink()
     ctx = context(link, tmp_path)
 
     async with ctx.slots(providers=("ollama",), groups=("db",)):
@@ -128,12 +93,12 @@ async def test_slots_are_held_for_the_length_of_the_block(tmp_path: Path) -> Non
 
 async def test_without_a_slot_the_block_is_not_entered(tmp_path: Path) -> None:
     with pytest.raises(NoSlot, match="no slot of db within 0 s"):
-        async with context(Link(grants=False), tmp_path).group("db", wait_s=0):
+        async with context(KeptLink(grants=False), tmp_path).group("db", wait_s=0):
             raise AssertionError("entered")
 
 
 async def test_a_lost_slot_breaks_the_block_off(tmp_path: Path) -> None:
-    link = Link()
+    link = KeptLink()
     slots = context(link, tmp_path).group("db")
 
     async def needs_it() -> None:
@@ -152,7 +117,7 @@ async def test_a_lost_slot_breaks_the_block_off(tmp_path: Path) -> None:
 
 
 async def test_a_provider_that_had_enough_is_shut_and_its_slot_asked_for_again(tmp_path: Path) -> None:
-    link = Link()
+    link = KeptLink()
 
     async with context(link, tmp_path).provider("openai") as slot:
         await slot.shut("openai", for_s=7)
@@ -162,12 +127,12 @@ async def test_a_provider_that_had_enough_is_shut_and_its_slot_asked_for_again(t
 
 async def test_only_a_provider_of_the_slot_can_be_shut(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no slot of gemini here, there is one of openai"):
-        async with context(Link(), tmp_path).provider("openai") as slot:
+        async with context(KeptLink(), tmp_path).provider("openai") as slot:
             await slot.shut("gemini")
 
 
 async def test_a_stage_that_is_cancelled_inside_a_block_is_cancelled_and_not_merely_robbed(tmp_path: Path) -> None:
-    slots = context(Link(), tmp_path).group("db")
+    slots = context(KeptLink(), tmp_path).group("db")
 
     async def needs_it() -> None:
         async with slots:
@@ -187,7 +152,7 @@ async def test_a_stage_that_is_cancelled_inside_a_block_is_cancelled_and_not_mer
 
 
 async def test_a_command_has_no_network_and_no_environment_unless_told(tmp_path: Path) -> None:
-    link = Link()
+    link = KeptLink()
 
     await context(link, tmp_path).run("python", tmp_path / "x.py")
 
@@ -201,7 +166,7 @@ async def test_a_command_has_no_network_and_no_environment_unless_told(tmp_path:
 
 
 def test_an_input_may_say_nothing_and_may_say_more_than_the_rehearsal_knows() -> None:
-    assert read_input("{}") == read_input('{"prompt": "a URL shortener"}') == RehearsalInput()
+    assert pipeline.read_input("{}") == pipeline.read_input('{"prompt": "a URL shortener"}') == RehearsalInput()
 
 
 @pytest.mark.parametrize(
@@ -220,11 +185,11 @@ def test_an_input_may_say_nothing_and_may_say_more_than_the_rehearsal_knows() ->
 )
 def test_a_wrong_input_is_refused_by_the_name_of_its_field(text: str, field: str) -> None:
     with pytest.raises(ValueError, match=f"^{field}"):
-        read_input(text)
+        pipeline.read_input(text)
 
 
 async def test_the_rehearsal_says_as_much_as_it_is_asked_for_while_it_holds_its_provider(tmp_path: Path) -> None:
-    link = Link()
+    link = KeptLink()
     asked = RehearsalInput(stages={Stage.CODE: 0.0}, log_lines=2, provider="ollama")
 
     await pipeline.step(Stage.CODE).run(context(link, tmp_path, content=asked))
@@ -236,7 +201,7 @@ async def test_the_rehearsal_says_as_much_as_it_is_asked_for_while_it_holds_its_
 @pytest.mark.parametrize(("iteration", "passes"), [(1, False), (2, False), (3, True)])
 async def test_the_first_cycles_fail_and_then_it_passes(tmp_path: Path, iteration: int, *, passes: bool) -> None:
     asked = RehearsalInput(stages={Stage.CHECKS: 0.0}, failing_cycles=2)
-    ctx = context(Link(), tmp_path, Stage.CHECKS, asked, iteration)
+    ctx = context(KeptLink(), tmp_path, asked, at=Stage.CHECKS, iteration=iteration)
 
     if passes:
         await pipeline.step(Stage.CHECKS).run(ctx)
@@ -249,9 +214,9 @@ async def test_the_first_cycles_fail_and_then_it_passes(tmp_path: Path, iteratio
 async def test_it_breaks_where_it_is_asked_to_and_nowhere_else(tmp_path: Path) -> None:
     asked = RehearsalInput(stages=dict.fromkeys(Stage, 0.0), fail_at=Stage.DEPS)
 
-    await pipeline.step(Stage.SCAFFOLD).run(context(Link(), tmp_path, Stage.SCAFFOLD, asked))
+    await pipeline.step(Stage.SCAFFOLD).run(context(KeptLink(), tmp_path, asked, at=Stage.SCAFFOLD))
     with pytest.raises(StageFailed):
-        await pipeline.step(Stage.DEPS).run(context(Link(), tmp_path, Stage.DEPS, asked))
+        await pipeline.step(Stage.DEPS).run(context(KeptLink(), tmp_path, asked, at=Stage.DEPS))
 
 
 # ── results ───────────────────────────────────────────────────────────────────
@@ -329,7 +294,7 @@ def test_the_longest_log_line_fits_into_a_message() -> None:
 
 
 def test_a_context_is_what_its_attempt_is(tmp_path: Path) -> None:
-    ctx = context(Link(), tmp_path, content=SimpleNamespace(x=1))
+    ctx = context(KeptLink(), tmp_path, content=SimpleNamespace(x=1))
 
     ctx.log("one\ntwo")
     ctx.log("")

@@ -117,3 +117,17 @@ def test_the_users_of_commands_come_through_and_see_nothing(workspaces: Path, ta
         os.umask(before)
 
     assert [path.stat().st_mode & 0o777 for path in (workspaces, workspaces / "w1")] == [0o711, 0o711]
+
+
+async def test_a_full_disk_is_waited_out_and_said_once(
+    workspaces: Path, taken: list[Premises], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    taken.append(take(workspaces, "w1"))
+    free = iter([0, premises.ROOM_BYTES - 1, premises.ROOM_BYTES])
+    monkeypatch.setattr(premises, "free_bytes", lambda _: next(free))
+    monkeypatch.setattr(premises, "LOOK_FOR_ROOM_S", 0.0)
+
+    await taken[0].room()
+
+    assert next(free, None) is None
+    assert caplog.text.count("nothing is taken") == 1

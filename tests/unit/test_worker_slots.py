@@ -8,9 +8,9 @@ from headgate_contracts import Stage
 from headgate_contracts.commands import AcquireLease, LeaseReply, ProviderShut, ShutProvider
 from libs.policy import Policy
 from libs.runtime.clock import ManualClock
-from services.worker.messages import Acquire, LeaseTold, Shut
+from services.worker.attempt.slots import StageSlots
+from services.worker.child.messages import Acquire, LeaseTold, Shut
 from services.worker.ports import Unheard
-from services.worker.slots import StageSlots
 from tests.fixtures.lives import job_after
 
 
@@ -58,9 +58,8 @@ class Scene:
             job,
             scheduler=self.scheduler,
             clock=clock,
-            again_ms=5000,
             tell=self._tell,
-            providers=Policy().providers,
+            policy=Policy(),
             pauses=self.paused.append,
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from headgate_contracts.tokens import Token
 
@@ -26,13 +26,3 @@ class BuildInput(BaseModel):
     prompt: Prompt
     provider: Token | None = None
     model: Model | None = None
-
-
-def read_input(text: str) -> BuildInput:
-    """A ValueError says which field is wrong, and how."""
-    try:
-        return BuildInput.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "input"
-        raise ValueError(f"{field}: {first['msg']}") from error

@@ -1,9 +1,18 @@
 """What can go wrong around a command. What goes wrong inside of it is its own, and a `Ran`.
 
 SandboxError
-├── SandboxMissing    at start: do what its text says, then start again
-└── CommandNotRun     the machine's fault, not the command's: another attempt may succeed
+├── SandboxMissing        at start: do what its text says, then start again
+└── CommandNotRun         not the command's fault
+    └── MachineGaveOut    no room, no memory, no process: another attempt may succeed, here or elsewhere
 """
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+# What a machine says when it is used up, whoever asks.
+USED_UP: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.ENFILE, errno.EIO})
 
 
 class SandboxError(Exception):
@@ -23,3 +32,7 @@ class CommandNotRun(SandboxError):
     def __init__(self, why: str) -> None:
         super().__init__(why=why)
         self.why = why
+
+
+class MachineGaveOut(CommandNotRun):
+    """The machine gave out under the command: {why}"""

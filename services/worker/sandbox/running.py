@@ -23,10 +23,11 @@ from typing import BinaryIO, Final
 
 from services.worker.sandbox.bubblewrap import ROOT
 from services.worker.sandbox.command import Bounds, Command, EndedBy, Level, Order, Ran
-from services.worker.sandbox.errors import CommandNotRun
+from services.worker.sandbox.errors import CommandNotRun, MachineGaveOut
 from services.worker.sandbox.keeper import Told
 from services.worker.sandbox.ownership import User, hand_over, take_back, take_user
 from services.worker.sandbox.remains import clear
+from services.worker.sandbox.room import is_full
 
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # for who may reach the network
@@ -50,7 +51,7 @@ def _a_fault_of_the_machine() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CommandNotRun(why=str(error)) from error
+        raise MachineGaveOut(why=str(error)) from error
 
 
 class Sandbox:
@@ -82,7 +83,10 @@ class Sandbox:
             with _a_fault_of_the_machine():
                 await self._begin(scratch)
             kept = _Kept(self._order(command, scratch, bounds or self._bounds), on_line, drained)
-            return await kept.run(cancelled)
+            ran = await kept.run(cancelled)
+            if ran.exit_code != 0 and await asyncio.to_thread(is_full, self._workspace):
+                raise MachineGaveOut(why="the disk is full")
+            return ran
         finally:
             await asyncio.shield(asyncio.ensure_future(self._end(scratch)))
 
@@ -191,7 +195,7 @@ class _Kept:
                 passing.result()  # nobody takes its lines any more: then it is to end
             line = await telling
             if not line:
-                raise CommandNotRun(why="its keeper ended before it")
+                raise MachineGaveOut(why="its keeper ended before it")
             await passing
         finally:
             passing.cancel()

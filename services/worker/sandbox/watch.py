@@ -19,6 +19,7 @@ from typing import Final
 
 from services.worker.sandbox.command import Bounds, EndedBy
 from services.worker.sandbox.remains import below
+from services.worker.sandbox.room import free_bytes
 
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 ENTRY_BYTES: Final = 4096  # at least, of each name: a million empty files fill a disk too
@@ -106,7 +107,7 @@ class Disk:
         self._bytes = 0
         self._looked_s = 0.0
         self._next_s = 0.0
-        self._free = self._free_bytes()
+        self._free = free_bytes(folders[0])
 
     def exceeded(self, pids: list[int]) -> bool:
         """So far in this look, which goes on where it stopped."""
@@ -123,7 +124,7 @@ class Disk:
                 self._looked_s += LOOK_FOR_S
                 return False
         self._looked_s += time.monotonic() - began
-        self._walk, self._free = None, self._free_bytes()
+        self._walk, self._free = None, free_bytes(self._folders[0])
         self._next_s = time.monotonic() + max(SHORTEST_REST_S, REST * self._looked_s)
         return False
 
@@ -150,11 +151,7 @@ class Disk:
 
     def _fills_up(self) -> bool:
         """The disk as a whole: whoever it is, it is time to look again."""
-        return self._free - self._free_bytes() > max(0, self._bound - self._bytes) // 2
-
-    def _free_bytes(self) -> int:
-        seen = os.statvfs(self._folders[0])
-        return seen.f_bavail * seen.f_frsize
+        return self._free - free_bytes(self._folders[0]) > max(0, self._bound - self._bytes) // 2
 
 
 def _deleted(pid: int) -> Iterator[os.stat_result]:

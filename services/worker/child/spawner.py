@@ -28,11 +28,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Final, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
-from services.worker import child
+from services.worker.child import life
+from services.worker.child.messages import Message
 from services.worker.pipeline import Pipeline, PipelineBroken, load_pipelines
 from services.worker.sandbox import kernel
 from services.worker.sandbox.privacy import keep_private
@@ -42,16 +44,10 @@ DATAGRAM_BYTES: Final = 16 * 1024
 STRAY_MS: Final = 3000  # what has lost its attempt and is still there then ends by force
 LOOK_EVERY_S: Final = 0.01  # while somebody waits for the end of an attempt
 MAX_DESCRIPTORS: Final = 1024  # far more than this process ever opens
+EXPENDABLE: Final = 500  # of 1000, which commands have
 
 
-class Word(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def datagram(self) -> bytes:
-        return self.model_dump_json().encode()
-
-
-class Spawn(Word):
+class Spawn(Message):
     """To the spawner, with one end of a socket: fork an attempt that speaks over it, and let it live until then."""
 
     kind: Literal["spawn"] = "spawn"
@@ -59,7 +55,7 @@ class Spawn(Word):
     until_ms: int
 
 
-class Signal(Word):
+class Signal(Message):
     """To the spawner: send the signal to the attempt's whole group."""
 
     kind: Literal["signal"] = "signal"
@@ -67,7 +63,7 @@ class Signal(Word):
     number: int
 
 
-class Prolong(Word):
+class Prolong(Message):
     """To the spawner: the attempt may live until then."""
 
     kind: Literal["prolong"] = "prolong"
@@ -75,21 +71,21 @@ class Prolong(Word):
     until_ms: int
 
 
-class Ready(Word):
+class Ready(Message):
     """From the spawner, once: these pipelines are loaded."""
 
     kind: Literal["ready"] = "ready"
     pipelines: tuple[str, ...]
 
 
-class Broken(Word):
+class Broken(Message):
     """From the spawner, once and last: a pipeline cannot be loaded."""
 
     kind: Literal["broken"] = "broken"
     why: str
 
 
-class Gone(Word):
+class Gone(Message):
     """From the spawner: the attempt has ended, and so has all of its group. A negative code is a signal's number."""
 
     kind: Literal["gone"] = "gone"
@@ -180,7 +176,7 @@ class _Spawner:
         for pid, code in () if self.strays else gone.items():
             name = self.attempts.pop(pid).name
             with contextlib.suppress(ConnectionError):  # the worker has gone too: that is read next
-                self.commands.send(Gone(name=name, code=code).datagram())
+                self.commands.send(Gone(name=name, code=code).encoded())
 
     def _end_strays(self, *, looked_for: bool) -> None:
         """What came to us from attempts that have ended. Whose it was nobody can tell any more; no living one's."""
@@ -258,9 +254,10 @@ def _become_attempt(channel: socket.socket, pipelines: dict[str, Pipeline], *, s
             os._exit(code)
         signal.set_wakeup_fd(-1)
         _keep_only(channel.fileno())
+        _stand_before_the_worker()
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        code = child.run(channel, pipelines)
+        code = life.run(channel, pipelines)
     finally:
         os._exit(code)  # nothing of the spawner's is to be cleaned up here a second time
 
@@ -272,6 +269,14 @@ def _keep_only(kept: int) -> None:
         os.dup2(nowhere, standard)
     os.closerange(3, kept)
     os.closerange(kept + 1, MAX_DESCRIPTORS)
+
+
+def _stand_before_the_worker() -> None:
+    """Where memory runs out commands go first, then attempts, and the worker, which has all of them, last."""
+    adjustment = Path("/proc/self/oom_score_adj")
+    with contextlib.suppress(OSError):
+        worst = max(EXPENDABLE, int(adjustment.read_text(encoding="ascii")))
+        adjustment.write_text(str(worst), encoding="ascii")
 
 
 def _now_ms() -> int:
@@ -288,11 +293,11 @@ def main() -> None:
     try:
         pipelines = load_pipelines(sys.argv[2:])
     except PipelineBroken as broken:
-        commands.send(Broken(why=str(broken)).datagram())
+        commands.send(Broken(why=str(broken)).encoded())
         return
     gc.collect()
     gc.freeze()  # what is loaded stays shared with the attempts: no collection ever writes into it
-    commands.send(Ready(pipelines=tuple(pipelines)).datagram())
+    commands.send(Ready(pipelines=tuple(pipelines)).encoded())
     _Spawner(commands, pipelines).serve()
 
 

@@ -8,8 +8,10 @@ one plain file of a bounded size.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
+import signal
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,12 +24,11 @@ from headgate_contracts.events import JobStage
 from headgate_contracts.vocabulary import Fault
 from libs.policy import Runs
 from libs.policy.sections import Sandbox as SandboxBounds
-from services.worker.checkpoints import Checkpoints
-from services.worker.children import Child, Spawner
-from services.worker.domain import ChecksFailed, Failed, Finished, StageOutcome
-from services.worker.errors import ChildSpokeNonsense
-from services.worker.lines import JobLog
-from services.worker.messages import (
+from services.worker.attempt.checkpoints import Checkpoints
+from services.worker.attempt.lines import JobLog
+from services.worker.attempt.secrets import for_users
+from services.worker.attempt.slots import StageSlots
+from services.worker.child.messages import (
     Acquire,
     Answer,
     Begin,
@@ -47,11 +48,13 @@ from services.worker.messages import (
     Shut,
     Stored,
 )
+from services.worker.children import Child, Spawner
+from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, StageOutcome
+from services.worker.errors import ChildSpokeNonsense
 from services.worker.premises import PASSAGE
 from services.worker.sandbox.command import Bounds, Level
+from services.worker.sandbox.errors import USED_UP
 from services.worker.sandbox.remains import clear
-from services.worker.secrets import for_users
-from services.worker.slots import StageSlots
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +132,7 @@ class AttemptProcess:
         )
         await self._child.tell(begin)
 
-    async def restore(self) -> Failed | None:
+    async def restore(self) -> Failed | GaveOut | None:
         """Begin with the work that earlier attempts have left."""
         content = await self._checkpoints.fetch()
         if content is None:
@@ -159,7 +162,7 @@ class AttemptProcess:
             case other:
                 return self._not_done(other, begun.stage)
 
-    async def result(self) -> bytes | Failed | None:
+    async def result(self) -> bytes | Failed | GaveOut | None:
         """What the job made, packed; null where it made nothing to keep."""
         target, max_bytes = self._home / "result.tar.gz", self._limits.runs.result_bytes
         match await self._answer_to(Pack(target=str(target), max_bytes=max_bytes), Stage.CHECKS):
@@ -180,6 +183,10 @@ class AttemptProcess:
             await asyncio.wait([listening], timeout=LAST_WORDS_S)
             listening.cancel()
 
+    def say(self, stage: Stage, line: str) -> None:
+        """In the job's log, beside what the process says there."""
+        self._log.add(stage, line)
+
     def close_log(self) -> None:
         """What the log has to say about itself is said."""
         self._log.close()
@@ -192,7 +199,7 @@ class AttemptProcess:
         if not await asyncio.to_thread(clear, self._home):
             logger.warning("something of %s could not be removed from its workspace", self._holder)
 
-    async def _answer_to(self, order: Restore | RunStage | Pack, stage: Stage) -> Answer | Failed:
+    async def _answer_to(self, order: Restore | RunStage | Pack, stage: Stage) -> Answer | Failed | GaveOut:
         """What the process says to an order, after all that it says on its way there."""
         child = self._child
         if child is None:
@@ -235,11 +242,13 @@ class AttemptProcess:
             case _:
                 pass
 
-    def _not_done(self, answer: Answer | Failed, stage: Stage) -> Failed:
+    def _not_done(self, answer: Answer | Failed | GaveOut, stage: Stage) -> Failed | GaveOut:
         match answer:
             case Ended(outcome="failed", summary=summary, detail=detail, fault=fault):
                 return Failed(self._told(summary), self._told(detail), fault)
-            case Failed():
+            case Ended(outcome="gave_out", summary=why):
+                return GaveOut(self._told(why))
+            case Failed() | GaveOut():
                 return answer
             case _:
                 return _nonsense(stage)
@@ -254,11 +263,14 @@ class AttemptProcess:
                 if isinstance(said, Line):
                     self._log.add(stage, said.line)
 
-    async def _died(self, child: Child, stage: Stage) -> Failed:
-        """It says no more: either its code has ended it, or its time was over, or nobody knows."""
+    async def _died(self, child: Child, stage: Stage) -> Failed | GaveOut:
+        """It says no more: its code has ended it, or nobody knows how, or it was killed. That is what the kernel does
+        where memory runs out; we do it only to an attempt that is over."""
         code = await child.ended()
         if code is None:
             self._vanished()
+        if code == -signal.SIGKILL:
+            return GaveOut("its process was killed, as where memory runs out")
         how = f"by signal {-code}" if code is not None and code < 0 else f"with code {code}"
         return Failed(f"The stage {stage.value} ended its own process.", f"It ended {how}.")
 
@@ -274,11 +286,15 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def _plain_file(path: Path, *, max_bytes: int) -> bytes | None:
-    """Its content, if it is a plain file of at most that size and no link to anything."""
-    with suppress(OSError):
+    """Its content, if it is a plain file of at most that size and no link to anything. What is wrong with this machine
+    and not with the file is raised: then the attempt is left to its lease."""
+    try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 content = file.read(max_bytes + 1)
                 return content if len(content) <= max_bytes else None
+    except OSError as error:
+        if error.errno in {*USED_UP, errno.EMFILE}:
+            raise
     return None

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from services.worker.folder import Folder
-from services.worker.messages import (
+from services.worker.child.folder import Folder
+from services.worker.child.messages import (
     MAX_SHUT_MS,
     Acquire,
     Extend,
@@ -29,7 +29,7 @@ from services.worker.messages import (
     read_by_child,
     sayable,
 )
-from services.worker.packing import ResultTooLarge
+from services.worker.child.packing import ResultTooLarge
 from services.worker.pipeline import Slots, StageFailed
 from services.worker.sandbox.command import Bounds, Command, Ran
 from services.worker.sandbox.running import Sandbox

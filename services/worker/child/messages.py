@@ -27,6 +27,8 @@ Milliseconds = Annotated[int, Field(ge=0, le=MAX_WAIT_MS)]
 
 
 class Message(BaseModel):
+    """A word to or from a process without a credential."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def encoded(self) -> bytes:
@@ -158,10 +160,10 @@ class Restored(Message):
 
 
 class Ended(Message):
-    """From the process: how the stage ended."""
+    """From the process: how the stage ended. `gave_out`: the machine did, under a job that did nothing wrong."""
 
     kind: Literal["ended"] = "ended"
-    outcome: Literal["finished", "checks_failed", "failed"]
+    outcome: Literal["finished", "checks_failed", "failed", "gave_out"]
     summary: Annotated[str, StringConstraints(max_length=500)] = ""
     detail: Annotated[str, StringConstraints(max_length=4096)] = ""
     fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB

@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from services.worker.messages import MAX_FAILURE_CHARS, Begin, cut
-from services.worker.packing import MAX_ENTRIES, UNPACKED, pack, unpack
+from services.worker.child.messages import MAX_FAILURE_CHARS, Begin, cut
+from services.worker.child.packing import MAX_ENTRIES, UNPACKED, pack, unpack
 
 NEVER_KEPT: Final = frozenset(
     {".venv", "__pycache__", ".cache", ".pytest_cache", ".ruff_cache", ".mypy_cache", "node_modules"}

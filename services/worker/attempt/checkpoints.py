@@ -18,8 +18,8 @@ from typing import Final
 from headgate_contracts import Job
 from libs.eventlog import LogError
 from libs.runtime.clock import Clock
+from services.worker.attempt.patience import insist
 from services.worker.domain import checkpoint_name, superseded
-from services.worker.patience import insist
 from services.worker.ports import Workspaces
 
 logger = logging.getLogger(__name__)

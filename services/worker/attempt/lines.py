@@ -21,9 +21,9 @@ from headgate_contracts.commands import LogLine
 from headgate_contracts.envelope import utc
 from libs.policy import Runs
 from libs.runtime.clock import Clock
-from services.worker.messages import cut
+from services.worker.attempt.secrets import Mask
+from services.worker.child.messages import cut
 from services.worker.ports import LinesOut
-from services.worker.secrets import Mask
 
 logger = logging.getLogger(__name__)
 

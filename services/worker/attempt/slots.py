@@ -23,9 +23,9 @@ from typing import Any, Final
 
 from headgate_contracts import Job, Stage
 from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, ShutProvider
-from libs.policy import Providers
+from libs.policy import Policy
 from libs.runtime.clock import Clock
-from services.worker.messages import MAX_WAIT_MS, Acquire, LeaseTold, Shut
+from services.worker.child.messages import MAX_WAIT_MS, Acquire, LeaseTold, Shut
 from services.worker.ports import Scheduler, Unheard
 
 AGAIN_AFTER_MS: Final = 500  # where nobody answered
@@ -56,18 +56,17 @@ class StageSlots:
         *,
         scheduler: Scheduler,
         clock: Clock,
-        again_ms: int,
         tell: Tell,
-        providers: Providers,
+        policy: Policy,
         pauses: Callable[[str], None],
     ) -> None:
         self._job = job
-        self._providers = providers
+        self._providers = policy.providers
         self._pauses = pauses  # a provider for longer than a job is to wait with all that it holds
         self._holder = f"{job.id}:{job.attempt}"
         self._scheduler = scheduler
         self._clock = clock
-        self._again_ms = again_ms  # a grant that was lost is found by asking again
+        self._again_ms = round(policy.leases.heartbeat_s * 1000)  # a grant that was lost is found by asking again
         self._tell = tell
         self._asks: dict[str, _Ask] = {}
         self._telling: set[asyncio.Task[None]] = set()

@@ -22,9 +22,9 @@ from typing import Any, Final, Literal
 from pydantic import SecretStr
 
 from headgate_contracts.vocabulary import Fault, Stage
-from services.worker.folder import Folder
-from services.worker.link import ParentLink
-from services.worker.messages import (
+from services.worker.child.folder import Folder
+from services.worker.child.link import ParentLink
+from services.worker.child.messages import (
     MAX_MESSAGE_BYTES,
     Answer,
     Begin,
@@ -36,9 +36,9 @@ from services.worker.messages import (
     RunStage,
     sayable,
 )
-from services.worker.packing import ArchiveRefused, ResultTooLarge, pack
+from services.worker.child.packing import ArchiveRefused, ResultTooLarge, pack
 from services.worker.pipeline import ChecksFailed, Context, Endpoint, Pipeline, SlotLost, Slots, StageFailed, Step
-from services.worker.sandbox.errors import CommandNotRun
+from services.worker.sandbox.errors import USED_UP, CommandNotRun, MachineGaveOut
 from services.worker.sandbox.running import Sandbox
 
 TERMINATED: Final = 128 + signal.SIGTERM
@@ -105,8 +105,13 @@ async def _work(link: ParentLink, pipelines: Mapping[str, Pipeline]) -> None:
     folder = link.folder = Folder(begin, not_kept=pipeline.not_kept)
     sandbox = Sandbox(begin.level, bounds=begin.bounds, workspace=folder.workspace, area=Path(begin.area))
     link.sandbox = sandbox
-    _settle_in(folder)
     try:
+        _settle_in(folder)
+    except OSError as error:
+        await link.orders.get()
+        link.tell(_unable(error, "The attempt's own folder cannot be used."))
+        await link.writer.drain()
+    else:
         await _obey(Work(begin, pipeline, folder, link, *_input_of(pipeline, begin)))
     finally:
         sandbox.close()
@@ -154,7 +159,7 @@ async def _restored(folder: Folder) -> Answer:
     try:
         await asyncio.to_thread(folder.restore)
     except (ArchiveRefused, OSError) as refused:
-        return _failed("The work of earlier stages cannot be read.", str(refused), Fault.SYSTEM)
+        return _unable(refused, "The work of earlier stages cannot be read.")
     return Restored()
 
 
@@ -162,15 +167,14 @@ async def _run(work: Work, order: RunStage) -> Ended:
     """Run the stage and keep its work. What checks that have passed leave behind is the result, and that is packed."""
     if work.wrong is not None:
         return _failed("The job's input is not what the pipeline needs.", work.wrong)
-    ended = await _outcome(work.pipeline.step(order.stage), work.context(order), work)
-    if ended.outcome == "failed" or (ended.outcome == "finished" and order.stage is Stage.CHECKS):
-        return ended
     try:
-        await work.link.keep()
+        ended = await _outcome(work.pipeline.step(order.stage), work.context(order), work)
+        if ended.outcome == "checks_failed" or (ended.outcome == "finished" and order.stage is not Stage.CHECKS):
+            await work.link.keep()
     except StageFailed as failed:
         return _failed(failed.summary, failed.detail, failed.fault)
     except OSError as error:
-        return _failed("The work of the stage cannot be kept.", str(error), Fault.SYSTEM)
+        return _unable(error, "The work of the stage cannot be kept.")
     return ended
 
 
@@ -202,6 +206,10 @@ def _broken(error: Exception, ctx: Context) -> Ended:
             return _failed(error.summary, error.detail, error.fault)
         case SlotLost():
             return _failed(f"The stage {name} lost a slot that it needed.", str(error), Fault.SYSTEM)
+        case MachineGaveOut():
+            return _gave_out(error.why)
+        case OSError() if error.errno in USED_UP:
+            return _gave_out(os.strerror(error.errno))
         case CommandNotRun():
             return _failed(f"The stage {name} could not run a command.", str(error), Fault.SYSTEM)
         case _:
@@ -224,7 +232,19 @@ async def _packed(folder: Folder, order: Pack) -> Answer:
     except ResultTooLarge as error:
         return _failed("The result is too large.", str(error))
     except OSError as error:
-        return _failed("The result cannot be kept.", str(error), Fault.SYSTEM)
+        return _unable(error, "The result cannot be kept.")
+
+
+def _unable(error: Exception, summary: str) -> Ended:
+    """Ours to do, and not done: by a machine that is used up, or else for good."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.errno in USED_UP:
+        return _gave_out(os.strerror(cause.errno))
+    return _failed(summary, str(error), Fault.SYSTEM)
+
+
+def _gave_out(why: str) -> Ended:
+    return Ended(outcome="gave_out", summary=sayable(why[:500]))
 
 
 def _failed(summary: str, detail: str = "", fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB) -> Ended:

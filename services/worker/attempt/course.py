@@ -1,0 +1,177 @@
+"""What an attempt does next: it prepares, runs the stage that was written, and says what is to be written then.
+
+    earlier work ─► stage runs ─► its work is stored ─► the next event
+                        ├─ the machine gave out ────────► nothing: the attempt is left to its lease
+                        │ told to stop
+                        ├─ cancelled ─► process ends ─► cancelled
+                        ├─ deadline ──► process ends ─► failed (timeout)
+                        ├─ provider ──► process ends ─► given_back: the provider
+                        ├─ drained ───► process ends ─► given_back: what is done
+                        └─ lost ──────► process ends, and nothing is written
+
+Owns that order. What follows what is `domain`, what runs is `process`; refuses to write a word into the log itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from headgate_contracts import Job, Stage
+from headgate_contracts.events import JobData, JobStage
+from headgate_contracts.tokens import input_name
+from headgate_contracts.vocabulary import Fault
+from libs.runtime.telemetry import job_trace
+from services.worker.attempt.chain import Chain
+from services.worker.attempt.patience import insist
+from services.worker.attempt.process import AttemptProcess
+from services.worker.attempt.slots import StageSlots
+from services.worker.attempt.tenure import Tenure
+from services.worker.attempt.tools import Claimed, Tools
+from services.worker.domain import (
+    ChecksFailed,
+    Failed,
+    Finished,
+    GaveOut,
+    Interruption,
+    StageOutcome,
+    after_failed_checks,
+    broken_off,
+    fail,
+    finish,
+    give_back,
+    next_stage,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Course:
+    """One attempt's."""
+
+    def __init__(
+        self,
+        claimed: Claimed,
+        tools: Tools,
+        *,
+        tenure: Tenure,
+        chain: Chain,
+        process: AttemptProcess,
+        slots: StageSlots,
+        hands_over: Callable[[], bool],
+    ) -> None:
+        self._claimed = claimed
+        self._tools = tools
+        self._tenure = tenure
+        self._chain = chain
+        self._process = process
+        self._slots = slots
+        self._hands_over = hands_over
+
+    async def first(self) -> JobData | None:
+        """What is to be written first, once all is there that the first stage needs."""
+        match await self._tenure.or_interrupted(self._prepare()):
+            case Interruption() as why:
+                return await self._broken_off(why, Stage.SCAFFOLD)
+            case Failed() as wrong:
+                return self._failed(wrong)
+            case GaveOut(why):
+                return self._left(Stage.SCAFFOLD, why)
+            case None:
+                return next_stage(self._job)
+
+    async def through(self, begun: JobStage) -> JobData | None:
+        """Run the stage; what is to be written then, null where it is not ours to write."""
+        if self._hands_over():
+            return give_back(self._job)
+        with self._tools.signals.stage(self._job, begun) as running:
+            outcome = await self._tenure.or_interrupted(self._process.stage(begun))
+            running.outcome = _name_of(outcome)
+        match outcome:
+            case Interruption():
+                return await self._broken_off(outcome, begun.stage)
+            case Failed():
+                return self._failed(outcome)
+            case GaveOut(why):
+                return self._left(begun.stage, why)
+            case ChecksFailed():
+                policy, now = self._tools.policy, self._log_time()
+                return after_failed_checks(self._job, outcome, policy=policy, now=now, debug_id=self._debug_id)
+            case Finished():
+                return next_stage(self._job) if begun.stage is not Stage.CHECKS else await self._passed()
+
+    async def _prepare(self) -> Failed | GaveOut | None:
+        """Everything that the first stage needs, or what is wrong with it."""
+        pipeline, known = self._job.submission.pipeline, self._tools.spawner.pipelines
+        if pipeline not in known:
+            there = f"There are: {', '.join(sorted(known))}."
+            return Failed(f"There is no pipeline {pipeline} in the pool.", there, Fault.SYSTEM)
+        name = input_name(self._job.id, self._job.submission.input_digest)
+        content = await insist(lambda: self._tools.inputs.get(name), self._tools.clock, about=f"input {name}")
+        if content is None:
+            return Failed("The job's input is not there any more.", fault=Fault.SYSTEM)
+        until_ms = self._tenure.lease.ends_ms
+        await self._process.begin(self._job, content=content, until_ms=until_ms, slots=self._slots)
+        return None if self._job.checkpoint is None else await self._process.restore()
+
+    async def _passed(self) -> JobData | None:
+        """The checks have passed: keep the result, then say so."""
+        match await self._tenure.or_interrupted(self._keep_result()):
+            case Interruption() as why:
+                return await self._broken_off(why, Stage.CHECKS)
+            case Failed() as failed:
+                return self._failed(failed)
+            case GaveOut(why):
+                return self._left(Stage.CHECKS, why)
+            case result:
+                worked_s = (self._tools.clock.monotonic_ms() - self._claimed.at_ms) / 1000
+                return finish(self._job, result=result, duration_s=round(self._claimed.worked_s + worked_s, 3))
+
+    async def _keep_result(self) -> str | Failed | GaveOut | None:
+        """The result's name once it is stored; null where the job made nothing to keep."""
+        content = await self._process.result()
+        if not isinstance(content, bytes):
+            return content
+        name = f"{self._job.id}-{self._job.attempt}"
+        await insist(lambda: self._tools.results.put(name, content), self._tools.clock, about=f"result {name}")
+        return name
+
+    async def _broken_off(self, why: Interruption, stage: Stage) -> JobData | None:
+        await self._process.break_off(stage)
+        why, provider = self._tenure.why or why, self._tenure.provider
+        return broken_off(self._job, why, debug_id=self._debug_id, provider=provider)
+
+    def _left(self, stage: Stage, why: str) -> None:
+        """To its lease: nothing is written, and the schedulers give the job back as one whose worker was lost."""
+        logger.error("this machine gave out under %s-%s: %s", self._job.id, self._job.attempt, why)
+        self._process.say(stage, f"… [the worker's machine gave out: {why}. This attempt ends here]")
+
+    def _failed(self, failed: Failed) -> JobData:
+        return fail(self._job, failed, debug_id=self._debug_id)
+
+    def _log_time(self) -> datetime:
+        """Now, by the log's clock as far as we can tell: a wrong clock of this machine has no effect."""
+        return self._claimed.at + timedelta(milliseconds=self._tools.clock.monotonic_ms() - self._claimed.at_ms)
+
+    @property
+    def _job(self) -> Job:
+        return self._chain.job
+
+    @property
+    def _debug_id(self) -> str:
+        return job_trace(self._job.id).debug_id
+
+
+def _name_of(outcome: StageOutcome | Interruption) -> str:
+    match outcome:
+        case Finished():
+            return "finished"
+        case ChecksFailed():
+            return "checks_failed"
+        case Failed():
+            return "failed"
+        case GaveOut():
+            return "gave_out"
+        case Interruption():
+            return outcome.name.lower()

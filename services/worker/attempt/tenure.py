@@ -1,0 +1,58 @@
+"""How long an attempt is this worker's, and what breaks off its work.
+
+    its lease has ended, or LOST ─────────────► not ours any more: nothing may be written
+    CANCELLED · TIMED_OUT · PROVIDER · DRAINED ► what runs is broken off; of two reasons the stronger one counts
+
+Refuses to know what follows from a reason: that is `domain`, and `course` does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from libs.runtime.clock import Clock
+from services.worker.domain import Interruption, Lease
+
+T = TypeVar("T")
+
+
+class Tenure:
+    """One attempt's."""
+
+    def __init__(self, lease: Lease, clock: Clock) -> None:
+        self.lease = lease
+        self.why: Interruption | None = None
+        self.provider: str | None = None  # the one that it waits for, where that is why
+        self.lost = asyncio.Event()
+        self._clock = clock
+        self._told = asyncio.Event()
+
+    def is_ours(self) -> bool:
+        return not self.lost.is_set() and not self.lease.ended(self._clock.monotonic_ms())
+
+    def interrupt(self, why: Interruption) -> None:
+        """Break off what runs. Of two reasons the stronger one counts."""
+        self.why = why if self.why is None else max(why, self.why)
+        self._told.set()
+        if why is Interruption.LOST:
+            self.lost.set()
+
+    def wait_for(self, provider: str) -> None:
+        """It pauses for longer than a job is to wait with all that it holds."""
+        self.provider = provider
+        self.interrupt(Interruption.PROVIDER)
+
+    async def or_interrupted(self, work: Coroutine[Any, Any, T]) -> T | Interruption:
+        """What the work gives, or why it was broken off."""
+        working, told = asyncio.create_task(work), asyncio.create_task(self._told.wait())
+        try:
+            await asyncio.wait([working, told], return_when=asyncio.FIRST_COMPLETED)
+            if not self.is_ours():
+                return Interruption.LOST
+            return working.result() if self.why is None else self.why
+        finally:
+            working.cancel()
+            told.cancel()
+            await asyncio.wait([working, told])

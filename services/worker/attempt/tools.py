@@ -1,0 +1,47 @@
+"""What every attempt of a worker is given: what all of them share, and what one of them begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from headgate_contracts import Job
+from libs.policy import Policy
+from libs.runtime.clock import Clock
+from services.worker.attempt.checkpoints import Shelf
+from services.worker.attempt.lines import LinePump
+from services.worker.attempt.process import Limits
+from services.worker.children import Spawner
+from services.worker.ports import Inputs, Log, Results, Scheduler
+from services.worker.signals import Signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What all attempts of a worker share."""
+
+    worker: str
+    policy: Policy
+    limits: Limits
+    log: Log
+    inputs: Inputs
+    results: Results
+    shelf: Shelf
+    scheduler: Scheduler
+    spawner: Spawner
+    pump: LinePump
+    signals: Signals
+    clock: Clock
+    new_id: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """An attempt that is ours, as it was when it became ours."""
+
+    job: Job
+    at_ms: int  # by our own clock that only grows
+    at: datetime  # by the log's
+    worked_s: float  # in earlier attempts
+    budget_s: float
