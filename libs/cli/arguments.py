@@ -11,23 +11,25 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate_contracts.vocabulary import Priority, Status, Tier
-from libs.cli import jobs
+from libs.cli import jobs, submitting
 from libs.cli.arguments_operators import add_operators, add_workflow
 from libs.cli.words import Parsers, Verbs, add, command_parser, later, moment, positive, verbs
 
 ABOUT: Final = """Headgate: a capacity queue for long, expensive jobs.
 
-It decides who may run, in which order and how many at once, shows everybody where they stand, and loses nothing."""
+It decides who may run, in which order and how many at once, shows everybody
+where they stand, and loses nothing."""
 
 EXAMPLES: Final = """examples:
-  headgate demo                                        a tour of a minute, in a folder of its own
-  headgate up                                          start the system here, and stay
-  headgate submit "a URL shortener" --project shop     take a job in, and say where it stands
-  headgate jobs list                                   what became of one's jobs
-  headgate token --user u1 --tier partner              sign in as another user of this machine
+  headgate demo                                     a tour of a minute
+  headgate up                                       start the system, and stay
+  headgate submit "a URL shortener" --project shop  a job, and where it stands
+  headgate jobs list                                what became of one's jobs
+  headgate token --user u1 --tier partner           sign in as somebody else
 
 settings:
-  HEADGATE_URL, HEADGATE_TOKEN   which Headgate, and as whom; without them the one that `headgate up` started here
+  HEADGATE_URL, HEADGATE_TOKEN   which Headgate, and as whom; without them the
+                                 one that `headgate up` started here
   HEADGATE_STATE                 where that keeps its state (.headgate)
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 3 busy: try later, 4 refused"""
@@ -37,13 +39,14 @@ UP_EXAMPLES: Final = """examples:
   HEADGATE_PORT=9000 headgate up --workers 4 --slots 2
   headgate up --state /var/tmp/headgate --policy policy.toml
 
-Ctrl-C stops it. The state stays, and the next start goes on from there. What dies is started again by itself."""
+Ctrl-C stops it. The state stays, and the next start goes on from there. What
+dies is started again by itself."""
 
 SUBMIT_EXAMPLES: Final = """examples:
   headgate submit "a URL shortener" --project shop --follow
-  headgate submit "a URL shortener" --project shop --priority high --label team=growth
-  headgate submit --project shop --pipeline rehearsal --input '{"stages": {"code": 5}, "failing_cycles": 1}'
-  headgate submit --project shop --input @input.json --run-at 2030-01-31T06:00:00Z
+  headgate submit "a URL shortener" --project shop --priority high --label a=b
+  headgate submit --project shop --pipeline rehearsal --input '{"stages": {}}'
+  headgate submit --project p --input @input.json --run-at 2030-01-31T06:00:00Z
   headgate submit "a URL shortener" --project shop --dry-run"""
 
 JOBS_EXAMPLES: Final = """examples:
@@ -72,8 +75,9 @@ SIMULATE_EXAMPLES: Final = """examples:
   headgate simulate --policy other.toml --today policy.toml --since 7d --plot waits.svg
   HEADGATE_NATS_URL=tls://consumer:password@nats:4222 headgate simulate --policy other.toml --json
 
-Jobs come when they came and take as long as they took; who waits for whom follows from the policy. What was recorded
-and what today's policy gives in the simulation should be near each other: that far the third is to be believed."""
+Jobs come when they came and take as long as they took; who waits for whom
+follows from the policy. What was recorded and what today's policy gives in the
+simulation should be near each other: that far the third is to be believed."""
 
 LOG_EXAMPLES: Final = """examples:
   headgate log tail
@@ -107,7 +111,7 @@ def _add_up(commands: Parsers) -> None:
 
 
 def _add_submit(commands: Parsers) -> None:
-    submit = add(commands, "submit", jobs.submit, "submit a job", SUBMIT_EXAMPLES)
+    submit = add(commands, "submit", submitting.submit, "submit a job", SUBMIT_EXAMPLES)
     submit.add_argument("prompt", nargs="?", help="what to build, in words")
     submit.add_argument("--project", required=True, help="whose it is")
     submit.add_argument("--priority", choices=[priority.value for priority in Priority], help="(normal)")
@@ -132,7 +136,8 @@ def _add_jobs(commands: Parsers) -> None:
     below = verbs(commands, "jobs", "look at jobs, change or end them, fetch results", JOBS_EXAMPLES)
     listing = below.add("list", jobs.list_jobs, "one's own, newest first")
     listing.add_argument("--limit", type=positive, default=50, help="at most so many (50)")
-    listing.add_argument("--status", choices=[status.value for status in Status], help="only those")
+    statuses = [status.value for status in Status]
+    listing.add_argument("--status", choices=statuses, metavar="STATUS", help=f"only those: {', '.join(statuses)}")
     listing.add_argument("--project", help="only those")
     listing.add_argument("--workflow", help="only those")
     below.add("show", jobs.show, "one job: where it stands and why").add_argument("job")
@@ -162,7 +167,7 @@ def _add_changes(below: Verbs) -> None:
     priority.add_argument("job")
     priority.add_argument("priority", choices=[priority.value for priority in Priority])
     priority.add_argument("--reason", default="", help="kept in its history")
-    retry = below.add("retry", jobs.retry, "submit a failed or cancelled one again, with the work that it left")
+    retry = below.add("retry", submitting.retry, "submit a failed or cancelled one again, with the work that it left")
     retry.add_argument("job")
     retry.add_argument("--idempotency-key", metavar="KEY", help="the same key again is the same job (a new one)")
     retry.add_argument("--follow", action="store_true", help="watch it until it ends; 0 if it becomes ready, else 1")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from headgate_contracts.vocabulary import Priority
-from libs.cli import operators, workflows
-from libs.cli.words import Parsers, add, later, positive, verbs
+from libs.cli import concurrency, jobs, operators, queue, workflows
+from libs.cli.words import Parsers, add, later, moment, positive, verbs
 
 EXPLAIN_EXAMPLES: Final = """examples:
   headgate explain JOB
@@ -24,18 +24,20 @@ WORKERS_EXAMPLES: Final = """examples:
 
 AUDIT_EXAMPLES: Final = """examples:
   headgate audit
-  headgate audit --since 2030-01-31T06:00:00Z --json"""
+  headgate audit --since 7d --json"""
 
 ERASE_EXAMPLES: Final = """examples:
   headgate erase u1 --reason "asked to be forgotten"
 
-Ends with 1 while a worker still ends a job of theirs: the same command again erases what that job wrote."""
+Ends with 1 while a worker still ends a job of theirs: the same command again
+erases what that job wrote."""
 
 REBUILD_EXAMPLES: Final = """examples:
   headgate rebuild
   HEADGATE_REDIS_URL=rediss://user:password@valkey:6379 headgate rebuild --within 300
 
-Nothing is lost by it: the log is the truth. Until it is done, submissions are answered with 503."""
+Nothing is lost by it: the log is the truth. Until it is done, submissions are
+answered with 503."""
 
 WORKFLOW_EXAMPLES: Final = """examples:
   headgate workflow submit "a URL shortener" "an API for it" --project shop
@@ -77,14 +79,14 @@ def add_workflow(commands: Parsers) -> None:
 
 def add_operators(commands: Parsers) -> None:
     why = "why a job waits, who holds what, what would let it run"
-    explain = add(commands, "explain", operators.explain, why, EXPLAIN_EXAMPLES)
+    explain = add(commands, "explain", queue.explain, why, EXPLAIN_EXAMPLES)
     explain.add_argument("job")
-    add(commands, "usage", operators.usage, "what is used of one's day", USAGE_EXAMPLES)
+    add(commands, "usage", jobs.usage, "what is used of one's day", USAGE_EXAMPLES)
     _add_queue(commands)
     _add_concurrency(commands)
     add(commands, "workers", operators.workers, "who is there to run jobs", WORKERS_EXAMPLES)
     audit = add(commands, "audit", operators.audit, "who did what to the queue, and why", AUDIT_EXAMPLES)
-    audit.add_argument("--since", metavar="TIME", help="from then on: 2030-01-31T06:00:00Z (the last day)")
+    audit.add_argument("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
     about = "a user's inputs, workspaces, results and logs, for good"
     erase = add(commands, "erase", operators.erase, about, ERASE_EXAMPLES)
     erase.add_argument("user")
@@ -96,33 +98,33 @@ def add_operators(commands: Parsers) -> None:
 
 def _add_queue(commands: Parsers) -> None:
     below = verbs(commands, "queue", "who waits, and what operators do about it", QUEUE_EXAMPLES)
-    below.add("show", operators.queue_show, "every job in order")
+    below.add("show", queue.show, "every job in order")
     for name, run, words in (
-        ("pause", operators.pause, "start nothing in a scope until it is resumed"),
-        ("resume", operators.resume, "let a scope start again"),
+        ("pause", queue.pause, "start nothing in a scope until it is resumed"),
+        ("resume", queue.resume, "let a scope start again"),
     ):
         verb = below.add(name, run, words)
         verb.add_argument("scope", nargs="?", default="all", help="(all)")
         verb.add_argument("--reason", default="", help=REASON)
-    move = below.add("move", operators.move, "put a queued job right before or after another")
+    move = below.add("move", queue.move, "put a queued job right before or after another")
     move.add_argument("job")
     place = move.add_mutually_exclusive_group(required=True)
     place.add_argument("--before", metavar="JOB")
     place.add_argument("--after", metavar="JOB")
     move.add_argument("--reason", default="", help=REASON)
-    below.add("analytics", operators.analytics, "waits by priority and tier, and how good the forecast was")
+    below.add("analytics", queue.analytics, "waits by priority and tier, and how good the forecast was")
 
 
 def _add_concurrency(commands: Parsers) -> None:
     below = verbs(commands, "concurrency", "how many at once, and who holds what", CONCURRENCY_EXAMPLES)
-    status = below.add("status", operators.concurrency_status, "every group, or one with its holders")
+    status = below.add("status", concurrency.status, "every group, or one with its holders")
     status.add_argument("group", nargs="?")
-    release = below.add("release", operators.concurrency_release, "free a lease by force")
+    release = below.add("release", concurrency.release, "free a lease by force")
     release.add_argument("group")
     release.add_argument("lease")
     release.add_argument("--force", action="store_true", required=True, help="its holder is told that it is gone")
     release.add_argument("--reason", default="", help=REASON)
-    limit = below.add("set", operators.concurrency_set, "another limit, at once and for good")
+    limit = below.add("set", concurrency.set_limit, "another limit, at once and for good")
     limit.add_argument("group")
     limit.add_argument("--limit", type=positive, required=True, metavar="N")
     limit.add_argument("--reason", default="", help=REASON)

@@ -26,10 +26,11 @@ class JobLine:
     """One job, as far as its stream has told."""
 
     id: str
-    title: str
+    title: str = ""
     status: str = ""
     iteration: int = 0
     note: str = ""  # the position, the question, the failure
+    stage: str = ""  # the last one that was begun
 
     @property
     def ended(self) -> bool:
@@ -41,6 +42,10 @@ class JobLine:
         cycle = f", cycle {self.iteration}" if self.iteration > 1 and self.status in STAGES else ""
         note = f": {self.note}" if self.note else ""
         return f"{self.status.replace('_', ' ')}{cycle}{note}"
+
+    def titled(self, text: str) -> str:
+        """What is said of this one, where there are several."""
+        return f"{self.title}  {text}" if self.title else text
 
 
 def advanced(line: JobLine, event: StreamEvent) -> JobLine:
@@ -63,19 +68,21 @@ def drawn(lines: Iterable[JobLine]) -> Table:
     """All lines, for a terminal."""
     table = Table.grid(padding=(0, 2))
     for line in lines:
-        table.add_row(Text(line.title, style="bold"), stages_of(line), Text(line.words, STYLES.get(line.status, "")))
+        title = (Text(line.title, style="bold"),) if line.title else ()
+        table.add_row(*title, stages_of(line), Text(line.words, STYLES.get(line.status, "")))
     return table
 
 
 def stages_of(line: JobLine) -> Text:
-    """`✔ scaffold  ● code  · deps  · checks`"""
-    reached = STAGES.index(line.status) if line.status in STAGES else -1
+    """`✔ scaffold  ● code  · deps  · checks`; where a job has ended in a stage, `✘ code`."""
+    under_way = line.status in STAGES
+    reached = STAGES.index(line.stage) if line.stage and (under_way or line.ended) else -1
     text = Text()
     for number, stage in enumerate(STAGES):
         if line.status == "ready" or number < reached:
             text.append(f"✔ {stage}  ", "green")
         elif number == reached:
-            text.append(f"● {stage}  ", "bold cyan")
+            text.append(f"{'●' if under_way else '✘'} {stage}  ", "bold cyan" if under_way else "red")
         else:
             text.append(f"· {stage}  ", "dim")
     return text
@@ -84,7 +91,7 @@ def stages_of(line: JobLine) -> Text:
 def _from_snapshot(line: JobLine, job: Mapping[str, Any]) -> JobLine:
     status, iterations = job["status"], _part(job, "iterations")
     note = job.get("message", "") if status in WAITING else _part(job, "error").get("summary", "")
-    return replace(line, status=status, iteration=iterations.get("used", 0), note=note)
+    return _at(replace(line, iteration=iterations.get("used", 0), note=note), status)
 
 
 def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
@@ -96,7 +103,11 @@ def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
         "ready": f"{data['duration_s']:.1f} s" if "duration_s" in data else "",
     }.get(data["event"], "")
     iteration = data.get("iteration") or data.get("iterations") or line.iteration
-    return replace(line, status=data["status"], iteration=iteration, note=note)
+    return _at(replace(line, iteration=iteration, note=note), data["status"])
+
+
+def _at(line: JobLine, status: str) -> JobLine:
+    return replace(line, status=status, stage=status if status in STAGES else line.stage)
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

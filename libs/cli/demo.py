@@ -11,14 +11,14 @@ import tarfile
 import tempfile
 import threading
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from headgate_contracts.vocabulary import Tier
 from libs.cli.board import JobLine
-from libs.cli.client import Api
+from libs.cli.client import Api, path_of
 from libs.cli.errors import CliError
 from libs.cli.following import watch_all
 from libs.cli.jobs import contents
@@ -36,7 +36,7 @@ STAGES: Final = {"scaffold": 0.6, "code": 2.0, "deps": 0.8, "checks": 0.6}
 
 
 class DemoFailed(CliError):
-    """{how}. The logs of that run are gone with its folder: `headgate up` keeps them."""
+    """{how} The logs of that run are gone with its folder: `headgate up` keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ def demo(args: Namespace, out: Output) -> int:
 def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
     out.say(f"It is ready on {up.url}.\n")
     out.say(
-        f"Four jobs for {SLOTS} slots: two run at once, the others wait and are told where they stand. Three are\n"
-        "builds, one of each tier: a package is written, its environment made, its tests run. One is a rehearsal\n"
-        "whose first checks fail.",
+        f"Four jobs for {SLOTS} slots: two run at once, the others wait and are told where\n"
+        "they stand. Three are builds, one of each tier: a package is written, its\n"
+        "environment made, its tests run. One is a rehearsal whose first checks fail.",
         style="bold",
     )
     apis = [Api(Target(up.url, _token(settings, act))) for act in ACTS]
@@ -79,12 +79,18 @@ def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
         (JobLine(job["id"], act.title), follow(api, job["id"])) for api, act, job in zip(apis, ACTS, jobs, strict=True)
     ]
     ends = watch_all(watched, out)
-    broken = [line for line in ends if line.status != "ready"]
+    broken = [_how_it_ended(api, line) for api, line in zip(apis, ends, strict=True) if line.status != "ready"]
     if broken:
-        raise DemoFailed(how=", ".join(f"{line.title} ended as {line.words}" for line in broken))
+        raise DemoFailed(how=" ".join(broken))
     _show_history(apis[-1], jobs[-1]["id"], out)
     _show_result(apis[-1], jobs[-1]["id"], out)
     out.say("\nThat was it. `make up` starts a Headgate that stays; `headgate --help` tells what to do with it.")
+
+
+def _how_it_ended(api: Api, line: JobLine) -> str:
+    """With what only its owner is told."""
+    error: Mapping[str, Any] = api.get(path_of("jobs", line.id))["error"] or {}
+    return f"The job of {line.title} ended as {line.words.rstrip('.')}. {error.get('detail', '')}".rstrip()
 
 
 def _submitted(api: Api, act: Act) -> dict[str, Any]:
@@ -93,7 +99,7 @@ def _submitted(api: Api, act: Act) -> dict[str, Any]:
 
 
 def _show_history(api: Api, job_id: str, out: Output) -> None:
-    history = api.get(f"/v1/jobs/{job_id}/events")
+    history = api.get(path_of("jobs", job_id, "events"))
     out.say("\nEverything above was told from a log of events. This is what it holds about the last job:", style="bold")
     out.table(
         ("SEQ", "EVENT", "STATUS THEN", "CYCLE"),
@@ -111,7 +117,7 @@ def _show_history(api: Api, job_id: str, out: Output) -> None:
 
 def _show_result(api: Api, job_id: str, out: Output) -> None:
     """Fetch it, look into it, and run its own tests: it is a package like any other."""
-    archive = api.fetch("GET", f"/v1/jobs/{job_id}/result")
+    archive = api.fetch(path_of("jobs", job_id, "result"))
     out.say(f"\nIts result was downloaded ({len(archive)} bytes) and holds:", style="bold")
     for name, size in contents(archive).items():
         out.say(f"  {size:>6}  {name}")
@@ -135,7 +141,7 @@ def _tested(folder: Path) -> str:
     )
     said = ran.stdout.strip().splitlines()
     if ran.returncode:
-        raise DemoFailed(how=f"the tests of the result do not pass: {said[-1] if said else ran.stderr[-500:]}")
+        raise DemoFailed(how=f"The tests of the result do not pass: {said[-1] if said else ran.stderr[-500:]}.")
     return said[-1]
 
 

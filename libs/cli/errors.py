@@ -2,6 +2,7 @@
 
 CliError            1  failed
 ├── NobodyAnswers   1
+├── NoHeadgate      1
 ├── ServerFault     1
 ├── NotUp           1
 ├── NoArchive       1
@@ -30,6 +31,10 @@ class CliError(Exception):
 
 class NobodyAnswers(CliError):
     """Nobody answers at {url} ({reason}). Start Headgate with `headgate up`, or set HEADGATE_URL to where it runs."""
+
+
+class NoHeadgate(CliError):
+    """Something else than Headgate answers at {url}. Set HEADGATE_URL to where Headgate runs."""
 
 
 class NotUp(CliError):
@@ -75,7 +80,8 @@ def fault_of(status: int, problem: Mapping[str, Any]) -> CliError:
     if status >= 500:
         return ServerFault(detail=detail, debug_id=debug_id)
     if status == 401:
+        wrong = detail.partition(". ")[0]  # what comes after it is for whoever writes headers
         return Refused(
-            detail=f"{detail}. Set HEADGATE_TOKEN to a valid token: `headgate token` signs one on this machine"
+            detail=f"{wrong}. Set HEADGATE_TOKEN to a valid one: `headgate token` signs one on this machine."
         )
     return Refused(detail=f"{detail}.")

@@ -19,8 +19,12 @@ _Heard = tuple[int, StreamEvent | Exception | None]
 
 
 def watch(api: Api, job_id: str, out: Output) -> int:
-    """Until the end; 0 where the job became ready."""
-    [line] = watch_all([(JobLine(job_id, job_id), follow(api, job_id))], out)
+    """Until the end; 0 where the job became ready. Whoever watches one job knows which."""
+    try:
+        [line] = watch_all([(JobLine(job_id), follow(api, job_id))], out)
+    except KeyboardInterrupt:
+        out.say(f"The job goes on: `headgate jobs follow {job_id}` watches it again.")
+        raise
     return 0 if line.status == "ready" else 1
 
 
@@ -32,11 +36,11 @@ def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
             before, lines[number] = lines[number], advanced(lines[number], event)
             out.line({"job_id": before.id, "event": event.name, "id": event.id, "data": event.data})
             if event.name == "log":
-                out.say(f"{before.title}  {event.data['stage']} │ {event.data['line']}", style="dim")
+                out.say(before.titled(f"{event.data['stage']} │ {event.data['line']}"), style="dim")
             if live:
                 live.update(drawn(lines))
             elif lines[number] != before:
-                out.say(f"{before.title}  {lines[number].words}")
+                out.say(before.titled(lines[number].words))
     return lines
 
 

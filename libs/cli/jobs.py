@@ -1,4 +1,4 @@
-"""Commands about jobs: submit one, look at it, end it, fetch what it made."""
+"""Commands about jobs that are in: look at one, change or end it, fetch what it made."""
 
 from __future__ import annotations
 
@@ -6,76 +6,30 @@ import io
 import json
 import sys
 import tarfile
-import uuid
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 
-from libs.cli.client import Api
+from libs.cli.client import path_of, user_api, with_query
 from libs.cli.errors import NoArchive, Usage
 from libs.cli.following import watch
-from libs.cli.output import Output, local_time
-from libs.cli.target import find_target
+from libs.cli.output import Output, clock_time, counted, local_time
 
 SHOWN: Final = ("id", "status", "message", "project_id", "priority", "pipeline", "pool", "tier", "attempt", "debug_id")
 PAGE: Final = 100  # as many as the API gives at once
 OF_EVERY_EVENT: Final = frozenset({"seq", "at", "event", "job_id", "user_id", "project_id", "status", "submission"})
 
 
-def submit(args: Namespace, out: Output) -> int:
-    """Take the words, the options and the input together, and follow the job where asked to."""
-    body = {
-        "project_id": args.project,
-        "input": _input_of(args.prompt, args.input),
-        "priority": args.priority,
-        "pipeline": args.pipeline,
-        "pool": args.pool,
-        "concurrency_group": args.group,
-        "concurrency_limit": args.group_limit,
-        "queue_ttl_s": args.queue_ttl,
-        "run_timeout_s": args.run_timeout,
-        "run_at": args.run_at,
-        "notify_url": args.notify_url,
-        "labels": _labels(args.label),
-    }
-    api = Api(find_target())
-    if args.dry_run:
-        return _try_out(api, {name: value for name, value in body.items() if value is not None}, out)
-    key = args.idempotency_key or uuid.uuid4().hex
-    job = api.post("/v1/jobs", {name: value for name, value in body.items() if value is not None}, key=key)
-    if not args.follow:
-        out.data(job)
-    out.say(f"{job['id']}  {job['message']}")
-    if args.follow:
-        return watch(api, job["id"], out)
-    out.say(f"Watch it with `headgate jobs follow {job['id']}`.")
-    return 0
-
-
-def _try_out(api: Api, body: Mapping[str, object], out: Output) -> int:
-    job = api.post("/v1/jobs?dry_run=true", body)
-    out.data(job)
-    out.say(f"Nothing was submitted. {job['message']}")
-    queue: Mapping[str, Any] = job["queue"] or {}
-    if queue.get("message"):
-        out.say(f"It would start in {queue['message']} (confidence {queue['confidence']}).")
-    for reason in job["waiting_on"]:
-        out.say(f"  {reason['message']}")
-    return 0
-
-
 def list_jobs(args: Namespace, out: Output) -> int:
     """One's own, newest first."""
-    asked = {"status": args.status, "project": args.project, "workflow": args.workflow}
-    asked["limit"] = str(min(args.limit, PAGE))
-    pages = Api(find_target()).pages(f"/v1/jobs?{urlencode({name: value for name, value in asked.items() if value})}")
+    which = {"status": args.status, "project": args.project, "workflow": args.workflow}
+    pages = user_api().pages(with_query("/v1/jobs", **which, limit=str(min(args.limit, PAGE))))
     jobs = list(islice((job for page in pages for job in page), args.limit))
     out.data(jobs)
     rows = [
-        (job["id"], job["status"], job["project_id"], job["priority"], local_time(job["created_at"]), job["message"])
+        (job["id"], job["status"], job["project_id"], job["priority"], clock_time(job["created_at"]), job["message"])
         for job in jobs
     ]
     out.table(("JOB", "STATUS", "PROJECT", "PRIORITY", "CREATED", "MESSAGE"), rows)
@@ -86,7 +40,7 @@ def list_jobs(args: Namespace, out: Output) -> int:
 
 def show(args: Namespace, out: Output) -> int:
     """One job, as its owner sees it."""
-    job = Api(find_target()).get(_path(args.job))
+    job = user_api().get(path_of("jobs", args.job))
     out.data(job)
     for name, value in _shown(job):
         out.say(f"{name:<12} {value}")
@@ -95,73 +49,25 @@ def show(args: Namespace, out: Output) -> int:
 
 def events(args: Namespace, out: Output) -> int:
     """Its history, from the log."""
-    found = Api(find_target()).get(f"{_path(args.job)}/events")
+    found = user_api().get(path_of("jobs", args.job, "events"))
     out.data(found)
     rows = [(str(each["seq"]), local_time(each["at"]), each["event"], each["status"], _rest(each)) for each in found]
     out.table(("SEQ", "AT", "EVENT", "STATUS THEN", ""), rows)
     return 0
 
 
-def confirm(args: Namespace, out: Output) -> int:
-    """Grant a job that asks for it another batch of cycles."""
-    job = Api(find_target()).post(f"{_path(args.job)}/confirm", {})
-    out.data(job)
-    out.say(f"{job['id']}  {job['message']}")
-    return 0
-
-
-def priority(args: Namespace, out: Output) -> int:
-    """Another class for a job that has not started."""
-    job = Api(find_target()).send("PATCH", _path(args.job), {"priority": args.priority, "reason": args.reason})
-    out.data(job)
-    out.say(f"{job['id']}  is {job['priority']} now: {job['message']}")
-    return 0
-
-
-def retry(args: Namespace, out: Output) -> int:
-    """Submit a failed or cancelled one again, with the work that its finished stages left."""
-    api = Api(find_target())
-    job = api.post(f"{_path(args.job)}/retry", {}, key=args.idempotency_key or uuid.uuid4().hex)
-    if not args.follow:
-        out.data(job)
-    out.say(f"{job['id']}  {job['message']}")
-    return watch(api, job["id"], out) if args.follow else 0
-
-
 def log(args: Namespace, out: Output) -> int:
     """What it said, as long as that is kept."""
-    text = Api(find_target()).fetch("GET", f"{_path(args.job)}/log").decode(errors="replace")
+    text = user_api().fetch(path_of("jobs", args.job, "log")).decode(errors="replace")
     out.data({"job_id": args.job, "log": text})
     if text:
         out.plain(text.rstrip("\n"))
     return 0
 
 
-def cancel_many(args: Namespace, out: Output) -> int:
-    """All unfinished ones of a project, a workflow or a label."""
-    asked = {"project": args.project, "workflow": args.workflow, "label": args.label, "reason": args.reason}
-    body = {name: value for name, value in asked.items() if value}
-    results = Api(find_target()).send("POST", "/v1/jobs/cancel", body)["results"]
-    out.data(results)
-    for each in results:
-        job, problem = each.get("job"), each.get("problem")
-        out.say(f"{job['id']}  {job['message']}" if job else f"not cancelled: {problem['detail']}")
-    if not results:
-        out.say("No unfinished job of that kind.")
-    return 0 if all(each["status"] < 300 for each in results) else 1
-
-
-def cancel(args: Namespace, out: Output) -> int:
-    """Ask for its end."""
-    job = Api(find_target()).post(f"{_path(args.job)}/cancel", {"reason": args.reason})
-    out.data(job)
-    out.say(f"{job['id']}  {job['message']}")
-    return 0
-
-
 def result(args: Namespace, out: Output) -> int:
     """Fetch what the job made, and say what is in it."""
-    content = Api(find_target()).fetch("GET", f"{_path(args.job)}/result")
+    content = user_api().fetch(path_of("jobs", args.job, "result"))
     if args.output == "-":
         sys.stdout.buffer.write(content)
         return 0
@@ -180,7 +86,57 @@ def result(args: Namespace, out: Output) -> int:
 
 def follow(args: Namespace, out: Output) -> int:
     """Its stream, to the end."""
-    return watch(Api(find_target()), args.job, out)
+    return watch(user_api(), args.job, out)
+
+
+def usage(args: Namespace, out: Output) -> int:
+    """What is used of one's day."""
+    used = user_api().get("/v1/usage")
+    out.data(used)
+    out.say(
+        f"{counted(used['jobs_used'], 'job')} used today, {used['jobs_remaining']} left; a new day begins at "
+        f"{local_time(used['daily_limit_resets_at'])}."
+    )
+    return 0
+
+
+def confirm(args: Namespace, out: Output) -> int:
+    """Grant a job that asks for it another batch of cycles."""
+    return told(user_api().post(path_of("jobs", args.job, "confirm"), {}), out)
+
+
+def priority(args: Namespace, out: Output) -> int:
+    """Another class for a job that has not started."""
+    job = user_api().send("PATCH", path_of("jobs", args.job), {"priority": args.priority, "reason": args.reason})
+    out.data(job)
+    out.say(f"{job['id']}  is {job['priority']} now: {job['message']}")
+    return 0
+
+
+def cancel(args: Namespace, out: Output) -> int:
+    """Ask for its end."""
+    return told(user_api().post(path_of("jobs", args.job, "cancel"), {"reason": args.reason}), out)
+
+
+def cancel_many(args: Namespace, out: Output) -> int:
+    """All unfinished ones of a project, a workflow or a label."""
+    asked = {"project": args.project, "workflow": args.workflow, "label": args.label, "reason": args.reason}
+    body = {name: value for name, value in asked.items() if value}
+    results = user_api().send("POST", "/v1/jobs/cancel", body)["results"]
+    out.data(results)
+    for each in results:
+        job, problem = each.get("job"), each.get("problem")
+        out.say(f"{job['id']}  {job['message']}" if job else f"not cancelled: {problem['detail']}")
+    if not results:
+        out.say("No unfinished job of that kind.")
+    return 0 if all(each["status"] < 300 for each in results) else 1
+
+
+def told(job: Mapping[str, Any], out: Output) -> int:
+    """A job that was changed or taken in, and where it stands now."""
+    out.data(job)
+    out.say(f"{job['id']}  {job['message']}")
+    return 0
 
 
 def contents(archive: bytes) -> dict[str, int]:
@@ -188,43 +144,8 @@ def contents(archive: bytes) -> dict[str, int]:
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
             return {entry.name: entry.size for entry in files if entry.isfile()}
-    except tarfile.TarError as error:
+    except (tarfile.TarError, EOFError) as error:
         raise NoArchive from error
-
-
-def _path(job_id: str) -> str:
-    return f"/v1/jobs/{quote(job_id, safe='')}"
-
-
-def _input_of(prompt: str | None, given: str | None) -> dict[str, Any]:
-    """The prompt, in the input where there is one: JSON, or a file of it."""
-    if prompt is None and given is None:
-        raise Usage(what='Say what to run: a prompt in quotes, or --input \'{"stages": {"code": 2}}\'.')
-    known = _json_object(given) if given else {}
-    return known if prompt is None else {"prompt": prompt, **known}
-
-
-def _json_object(given: str) -> dict[str, Any]:
-    try:
-        text = Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
-        value: object = json.loads(text)
-    except OSError as error:
-        raise Usage(what=f"--input: {given[1:]} cannot be read ({error.strerror}).") from error
-    except ValueError as error:
-        raise Usage(what=f"--input is not JSON ({error}): write an object, or @ and the name of a file.") from error
-    if not isinstance(value, dict):
-        raise Usage(what='--input is JSON and no object: write it as \'{"prompt": "…"}\'.')
-    return value  # pyright: ignore[reportUnknownVariableType] - its values are anything
-
-
-def _labels(pairs: Iterable[str]) -> dict[str, str] | None:
-    labels = dict[str, str]()
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not (name and equals):
-            raise Usage(what=f"--label {pair} is no label: write it as name=value.")
-        labels[name] = value
-    return labels or None
 
 
 def _shown(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -250,4 +171,6 @@ def _rest(event: Mapping[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     """Nothing for what says nothing."""
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return ",".join(map(str, value)) if isinstance(value, list) else str(value or "")  # pyright: ignore[reportUnknownArgumentType] - of anything

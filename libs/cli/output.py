@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import compress
 from typing import Any, Final
 
 from rich.console import Console
@@ -24,11 +25,12 @@ class Output:
 
     def __init__(self, *, as_json: bool, console: Console | None = None) -> None:
         self.as_json = as_json
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or _Console(highlight=False, soft_wrap=True)
 
     @property
     def is_terminal(self) -> bool:
-        return self.console.is_terminal and not self.as_json
+        """One that a line can be drawn anew in."""
+        return self.console.is_terminal and not self.console.is_dumb_terminal and not self.as_json
 
     def data(self, value: Any) -> None:
         """The command's answer, where JSON was asked for."""
@@ -41,9 +43,10 @@ class Output:
             _write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
     def say(self, text: str = "", *, style: str | None = None) -> None:
-        """For people."""
+        """For people. A terminal is told line by line as wide as it is, but for what must be copied in one piece."""
         if not self.as_json:
-            self.console.print(text, style=style, markup=False)
+            broken = self.is_terminal and all(len(word) < self.console.width for word in text.split())
+            self._print(text, style=style, broken=broken)
 
     def plain(self, text: str) -> None:
         """For people and for whoever waits for exactly this line."""
@@ -51,17 +54,35 @@ class Output:
             _write(text)
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """In a terminal as wide as that, with long cells folded. Elsewhere as wide as it needs to be, a line a row, so
-        that a program in a pipe finds its columns."""
+        """In a terminal as wide as that, with long cells folded and without columns that say nothing. Elsewhere as wide
+        as it needs to be, a line a row, so that a program in a pipe finds its columns."""
         lines = [tuple(row) for row in rows]
         if self.as_json or not lines:
             return
+        if self.is_terminal:
+            head, *lines = _telling(head, lines)
         widths = [max(len(line[column]) for line in (head, *lines)) for column in range(len(head))]
         if self.is_terminal and _narrowest(head, widths) <= self.console.width:
             self.console.print(_folded(head, lines), soft_wrap=False)
             return
         for line in (head, *lines):
-            self.say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+            self._print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+    def _print(self, text: str, *, style: str | None = None, broken: bool = False) -> None:
+        self.console.print(text, style=style, markup=False, soft_wrap=not broken)
+
+
+class _Console(Console):
+    """Leaves it to the command what to make of a reader who has gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - what is being handled where this is called
+
+
+def _telling(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Head and rows, of the columns in which some row has a word."""
+    told = [any(line[column] for line in lines) for column in range(len(head))]
+    return [tuple(compress(row, told)) for row in (head, *lines)]
 
 
 def _narrowest(head: Sequence[str], widths: Sequence[int]) -> int:
@@ -87,6 +108,10 @@ def clock_time(moment: str | None) -> str:
     """The same, of today by the time alone."""
     text, today = local_time(moment), f"{datetime.now():%Y-%m-%d} "  # noqa: DTZ005 - the clock on the wall
     return text.removeprefix(today)
+
+
+def counted(count: int, unit: str) -> str:
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
 
 
 def _write(text: str) -> None:

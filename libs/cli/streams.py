@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http.client import HTTPResponse
 from typing import Any, Final
 
-from libs.cli.client import Api
+from libs.cli.client import Api, Request, path_of, problem_in
 from libs.cli.errors import NobodyAnswers, fault_of
 
 SILENT_AFTER_S: Final = 45.0  # a comment comes every 15 s
@@ -75,13 +75,14 @@ def follow(api: Api, job_id: str) -> Iterator[StreamEvent]:
 
 def _connection(api: Api, job_id: str, last_id: str | None) -> Iterator[StreamEvent | Retry]:
     headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id else {})
-    with api.ask("GET", f"/v1/jobs/{job_id}/stream", headers=headers, within_s=SILENT_AFTER_S) as response:
+    request = Request(path=path_of("jobs", job_id, "stream"), headers=headers, within_s=SILENT_AFTER_S)
+    with api.ask(request) as response:
         if response.status == 204:  # nothing follows that id
             yield StreamEvent("end", {})
         elif response.status == 503:
             raise NobodyAnswers(url=api.target.url, reason="the service behind is starting")
         elif response.status != 200:
-            raise fault_of(response.status, json.loads(response.read() or b"{}"))
+            raise fault_of(response.status, problem_in(response.read()))
         else:
             yield from parsed(_lines(response))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 
@@ -10,6 +11,7 @@ from libs.cli.errors import CliError
 from libs.cli.output import Output
 from libs.cli.reporting import reported
 from libs.local.settings import UpSettings, read_up_settings
+from libs.local.state import DEFAULT_STATE
 from libs.local.supervisor import Supervisor
 from libs.local.up_file import UpFile
 from libs.runtime.lifecycle import Service
@@ -30,6 +32,9 @@ def up(args: Namespace, out: Output) -> int:
         out.say(f"\nThe dashboard, signed in as a user     {running.url}/#token={running.user_token}")
         out.say(f"The dashboard, signed in as operator   {running.url}/#token={running.operator_token}\n")
         out.say(f"The API is on {running.url}; all of this is in {settings.state / 'up.json'}.")
+        out.say(
+            f'In another terminal, in this folder: {_again(settings)} submit "a URL shortener" --project shop --follow'
+        )
         out.say("Ctrl-C stops it and loses nothing.", style="dim")
         out.plain(f"ready {running.url}")
 
@@ -37,6 +42,12 @@ def up(args: Namespace, out: Output) -> int:
     code = run(settings, then=tell, out=out)
     out.say("Headgate has stopped. The next start goes on from here.")
     return code
+
+
+def _again(settings: UpSettings) -> str:
+    """How this command was called, so that it can be called again and finds what runs."""
+    command = sys.argv[0] if sys.argv[0].endswith("headgate") else "headgate"
+    return command if settings.state == DEFAULT_STATE else f"HEADGATE_STATE={settings.state} {command}"
 
 
 def run(settings: UpSettings, *, then: Callable[[UpFile], Awaitable[None]], out: Output, stay: bool = True) -> int:

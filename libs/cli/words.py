@@ -45,10 +45,11 @@ def verbs(commands: Parsers, name: str, about: str, examples: str) -> Verbs:
 
 def positive(text: str) -> int:
     """A number that counts something."""
-    number = int(text)
-    if number < 1:
-        raise ArgumentTypeError(f"{number} is too few: write 1 or more")
-    return number
+    if not text.removeprefix("-").isdecimal():
+        raise ArgumentTypeError(f"{text!r} is no number: write 1 or more")
+    if int(text) < 1:
+        raise ArgumentTypeError(f"{text} is too few: write 1 or more")
+    return int(text)
 
 
 def moment(text: str) -> datetime:

@@ -52,8 +52,7 @@ class UpSettingsWrong(LocalServerError):
 
 
 class AlreadyUp(LocalServerError):
-    """Headgate runs already on {folder} (pid {pid}). Use that one, stop it first, or set HEADGATE_STATE to another
-    folder (and HEADGATE_PORT to another port)."""
+    """Headgate runs already on {folder} (pid {pid}). Use it, stop it, or set HEADGATE_STATE and HEADGATE_PORT anew."""
 
 
 class StateUnusable(LocalServerError):

@@ -21,12 +21,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headgate_contracts import ContractError
 from libs.runtime.errors import BodyTooLarge, Forbidden, HalfCharacter, KeysAway, Unauthorized
 from libs.runtime.telemetry import current_debug_id
+from libs.runtime.wording import worded
 
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE: Final = "application/problem+json"
 MOST_FIELDS: Final = 20  # a body can be wrong in thousands of places; nobody reads them
 LONGEST_FIELD: Final = 200  # characters; the name of an unknown field is the client's own
+
+NOWHERE: Final = {  # the framework has a title for these and no sentence
+    404: "there is nothing at this path: /openapi.json lists all paths",
+    405: "this path does not take the method: the header Allow names those that it takes",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +138,10 @@ def _http(fault: HTTPException) -> Problem:
     title = HTTPStatus(fault.status_code).phrase
     slug = title.lower().replace(" ", "-")
     headers = fault.headers or {}
-    return Problem(status=fault.status_code, slug=slug, title=title, detail=str(fault.detail), headers=headers)
+    detail = NOWHERE.get(fault.status_code) if fault.detail == title else None
+    return Problem(
+        status=fault.status_code, slug=slug, title=title, detail=detail or str(fault.detail), headers=headers
+    )
 
 
 def _invalid(fault: RequestValidationError) -> Problem:
@@ -156,8 +165,7 @@ def _wrong(error: dict[str, Any]) -> dict[str, str]:
     place, *path = error["loc"]
     if error["type"] == "json_invalid":  # its path is an offset
         return {"in": place, "field": "", "message": "this is not JSON"}
-    message = "there is no such field" if error["type"] == "extra_forbidden" else str(error["msg"])
-    return {"in": str(place), "field": ".".join(map(str, path))[:LONGEST_FIELD], "message": message}
+    return {"in": str(place), "field": ".".join(map(str, path))[:LONGEST_FIELD], "message": worded(error)}
 
 
 def _refused(fault: Refused) -> Problem:

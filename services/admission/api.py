@@ -5,12 +5,13 @@ They parse, call a use case and turn its outcome into an answer. No decision is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 
 from headgate_contracts import Job
 from headgate_contracts.shown import ShownJob
@@ -18,11 +19,16 @@ from libs.policy import Policy
 from libs.runtime.auth import Principal, principal
 from libs.runtime.clock import Clock
 from libs.runtime.errors import Forbidden
-from libs.runtime.problems import Refused
+from libs.runtime.problems import Refused, known_query
 from libs.runtime.telemetry import Telemetry
 from services.admission import problems
 from services.admission.changing import Changing
-from services.admission.ports import Ids
+from services.admission.erasing import Erasing
+from services.admission.listing import Listing
+from services.admission.operating import Operating
+from services.admission.outcomes import Accepted, NotChanged
+from services.admission.overseeing import Overseeing
+from services.admission.ports import Ids, Lines, Objects, Tickets
 from services.admission.reading import Reading
 from services.admission.refusals import Refusals
 from services.admission.retrying import Retrying
@@ -48,24 +54,32 @@ async def writer_or_operator(who: Annotated[Principal, Depends(principal())]) ->
 Changer = Annotated[Principal, Depends(writer_or_operator)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """What the routes share."""
+    """What the routes share: the use cases, what is fetched as it was kept, and what every answer is made with."""
 
     submitting: Submitting
     retrying: Retrying
     changing: Changing
     reading: Reading
+    listing: Listing
+    overseeing: Overseeing
+    operating: Operating
+    erasing: Erasing
+    results: Objects
+    lines: Lines
+    tickets: Tickets
     policy: Policy
     clock: Clock
     telemetry: Telemetry
     refusals: Refusals
     ids: Ids
+    folded: Callable[[int], Awaitable[bool]]  # whether the view has come as far as this record of the log, soon enough
 
     async def own(self, job_id: str, who: Principal) -> Job:
         """A job of the asker's; another's does not exist."""
         job = await self.reading.find(job_id)
-        if job is None or not (who.may(OPS) or (job.user_id == who.user and who.may_use(job.project_id))):
+        if job is None or not may_see(job, who):
             raise Refused(problems.not_found(job_id))
         return job
 
@@ -77,13 +91,36 @@ class Edge:
         """The job as the body. Its ETag is its last sequence: what `If-Match` is compared with."""
         return _answer(job, await self.show(job, who), status, {})
 
+    async def answer_change(self, outcome: Accepted | NotChanged, who: Principal, *, status: int = 200) -> JSONResponse:
+        """The job that was changed as the body, or why it was not."""
+        job = (await self.changed(outcome)).job
+        return _answer(job, await self.taken(job, who), status, {})
+
+    async def changed(self, outcome: Accepted | NotChanged) -> Accepted:
+        """What was changed, once the view knows it too or a little later: the view tells the place, the usage."""
+        if not isinstance(outcome, Accepted):
+            raise Refused(problems.not_changed(outcome))
+        await self.folded(max(job.seq for job in outcome.jobs))
+        return outcome
+
     async def taken(self, job: Job, who: Principal) -> ShownJob:
-        """A job that was just taken in, whatever has become of the view since."""
+        """A job that was just taken in or changed, whatever has become of the view since."""
         return (await self.reading.taken([job], owner=job.user_id == who.user))[0]
 
     async def located(self, job: Job, who: Principal) -> JSONResponse:
         """That job as the body, and where it is found from now on."""
         return _answer(job, await self.taken(job, who), 202, {"Location": f"/v1/jobs/{job.id}"})
+
+
+def route_group(route_class: type[APIRoute] = APIRoute) -> APIRouter:
+    """Routes below /v1 that refuse a parameter which they do not know. Each group has one subject, and is made by a
+    function of the edge; `routes` lists them."""
+    return APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=route_class)
+
+
+def may_see(job: Job, who: Principal) -> bool:
+    """It is the asker's own, in a project that their token is for; or the asker is an operator."""
+    return who.may(OPS) or (job.user_id == who.user and who.may_use(job.project_id))
 
 
 def _answer(job: Job, shown: ShownJob, status: int, headers: Mapping[str, str]) -> JSONResponse:

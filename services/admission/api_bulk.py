@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
@@ -16,10 +16,10 @@ from headgate_contracts.shown import ItemOutcome, Outcomes, Refusal
 from headgate_contracts.tokens import foreign_token
 from libs.foundation.ground import LATER
 from libs.runtime.auth import Principal
-from libs.runtime.problems import Problem, Refused, known_query, problem_for, problem_of_item
+from libs.runtime.problems import Problem, Refused, problem_for, problem_of_item
 from services.admission import problems
-from services.admission.api import Edge, Writer
-from services.admission.api_jobs import act_of
+from services.admission.api import Edge, Writer, route_group
+from services.admission.api_jobs import IdempotencyKey, act_of
 from services.admission.intake import Intake, key_of
 from services.admission.outcomes import Accepted
 from services.admission.refusals import AWAY
@@ -28,26 +28,15 @@ AT_ONCE: Final = 16  # cancellations of one request under way; the log syncs its
 
 
 def bulk_routes(edge: Edge) -> APIRouter:
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+    router = route_group()
 
     @router.post("/jobs/batch", status_code=207, response_model=Outcomes)
-    async def submit_all(
-        body: SubmitBatch, who: Writer, idempotency_key: Annotated[str | None, Header(alias="Idempotency-Key")] = None
-    ) -> JSONResponse:
+    async def submit_all(body: SubmitBatch, who: Writer, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         """In order, each by the code of a single one, by the user's rate too: of more than may be submitted in a minute
         the later ones are 429, each with `retry_after_s`; send those again then, under the same Idempotency-Key and in
         their old places. With a server away the rest is not tried. There is no dry run of many."""
         key_of(idempotency_key)  # a bad one is the whole request's fault
-        outcomes: list[ItemOutcome] = []
-        away: Problem | None = None
-        for number, item in enumerate(body.jobs):
-            try:
-                outcome = _refused(away) if away else await _submit_one(edge, item, who, idempotency_key, number)
-            except AWAY as fault:
-                away = problem_for(fault, LATER)
-                outcome = _refused(away)
-            outcomes.append(outcome)
-        return _outcomes(outcomes)
+        return _outcomes(await _submit_each(edge, body.jobs, who, idempotency_key))
 
     @router.post("/jobs/cancel", status_code=207, response_model=Outcomes)
     async def cancel_all(body: CancelJobs, who: Writer) -> JSONResponse:
@@ -55,15 +44,24 @@ def bulk_routes(edge: Edge) -> APIRouter:
         if body.project is not None and not who.may_use(foreign_token(body.project)):
             raise Refused(problems.other_project(body.project))
         jobs = await edge.changing.unfinished(who.user, wanted=_meant(body, who))
-        turn = asyncio.Semaphore(AT_ONCE)
-
-        async def in_turn(job: Job) -> ItemOutcome:
-            async with turn:
-                return await _cancel_one(edge, job, who, body.reason)
-
-        return _outcomes(await asyncio.gather(*map(in_turn, jobs)))
+        return _outcomes(await _cancel_each(edge, jobs, who, body.reason))
 
     return router
+
+
+async def _submit_each(
+    edge: Edge, items: Iterable[dict[str, Any]], who: Principal, header: str | None
+) -> list[ItemOutcome]:
+    outcomes: list[ItemOutcome] = []
+    away: Problem | None = None
+    for number, item in enumerate(items):
+        try:
+            outcome = _refused(away) if away else await _submit_one(edge, item, who, header, number)
+        except AWAY as fault:
+            away = problem_for(fault, LATER)
+            outcome = _refused(away)
+        outcomes.append(outcome)
+    return outcomes
 
 
 async def _submit_one(edge: Edge, item: dict[str, Any], who: Principal, header: str | None, number: int) -> ItemOutcome:
@@ -76,14 +74,28 @@ async def _submit_one(edge: Edge, item: dict[str, Any], who: Principal, header: 
     return ItemOutcome(status=202, job=await edge.taken(job, who))
 
 
-async def _cancel_one(edge: Edge, job: Job, who: Principal, reason: str) -> ItemOutcome:
+async def _cancel_each(edge: Edge, jobs: Iterable[Job], who: Principal, reason: str) -> list[ItemOutcome]:
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def in_turn(job: Job) -> Job | Problem:
+        async with turn:
+            return await _cancel_one(edge, job, who, reason)
+
+    ends = await asyncio.gather(*map(in_turn, jobs))
+    cancelled = [end for end in ends if isinstance(end, Job)]
+    await edge.folded(max((job.seq for job in cancelled), default=0))
+    shown = iter(await edge.reading.taken(cancelled))
+    return [ItemOutcome(status=202, job=next(shown)) if isinstance(end, Job) else _refused(end) for end in ends]
+
+
+async def _cancel_one(edge: Edge, job: Job, who: Principal, reason: str) -> Job | Problem:
     try:
         outcome = await edge.changing.cancel(job, act=act_of(who, reason))
     except AWAY as fault:
-        return _refused(problem_for(fault, LATER))
+        return problem_for(fault, LATER)
     if isinstance(outcome, Accepted) or outcome.job.status is Status.CANCELLED:  # with the phase before it
-        return ItemOutcome(status=202, job=await edge.show(outcome.job, who))
-    return _refused(problems.not_changed(outcome))
+        return outcome.job
+    return problems.not_changed(outcome)
 
 
 def _meant(body: CancelJobs, who: Principal) -> Callable[[Job], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Response
 from fastapi.responses import JSONResponse, StreamingResponse
@@ -16,17 +16,33 @@ from headgate_contracts.tokens import foreign_token
 from libs.eventlog.buckets import Found
 from libs.eventlog.lines import Line
 from libs.runtime.auth import Principal
-from libs.runtime.problems import Refused, known_query
+from libs.runtime.problems import Refused
 from services.admission import problems
-from services.admission.api import Edge, JobIdPath, Operator, Reader, Reason
-from services.admission.erasing import Erased, Erasing, NobodysJobs
-from services.admission.ports import Lines, Objects
+from services.admission.api import Edge, JobIdPath, Operator, Reader, Reason, route_group
+from services.admission.erasing import Erased, NobodysJobs
+from services.admission.ports import Objects
 from services.admission.ranges import OutOfRange, Part, Whole, has_it, wanted_part
 from services.admission.transcript import Format, JsonLines, Plain
 
 GZIP = "application/gzip"
 TEXT = "text/plain; charset=utf-8"
 NDJSON = "application/x-ndjson"
+Responses = dict[int | str, dict[str, Any]]
+RESULT: Final[Responses] = {
+    200: {"description": "The whole archive", "content": {GZIP: {}}},
+    206: {"description": "The part of it that `Range` asks for", "content": {GZIP: {}}},
+    304: {"description": "The one that `If-None-Match` names"},
+}
+LOG: Final[Responses] = {
+    200: {
+        "description": "Every line that is kept, of each attempt and stage; a mark stands where some are gone",
+        "content": {
+            "text/plain": {"schema": {"type": "string"}},
+            NDJSON: {"schema": {"type": "string", "description": "one object a line: attempt, stage, line, ts"}},
+        },
+    }
+}
+ERASURE: Final[Responses] = {202: {"model": Erasure, "description": "Some jobs still run: repeat it"}}
 ForeignPath = Annotated[str, Path(min_length=1, max_length=256)]
 
 
@@ -39,6 +55,7 @@ class Conditions:
     if_none_match: Annotated[str | None, Header()] = None
 
 
+Accept = Annotated[str, Header(include_in_schema=False)]  # OpenAPI says it by the content types of the answer
 Conditional = Annotated[Conditions, Depends()]
 
 
@@ -63,23 +80,23 @@ class Kept:
         }
 
 
-def result_routes(edge: Edge, results: Objects) -> APIRouter:
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+def result_routes(edge: Edge) -> APIRouter:
+    router = route_group()
 
     async def kept(job_id: str, who: Principal) -> Kept:
         job = await edge.own(job_id, who)
-        found = await results.find(job.result) if job.result else None
+        found = await edge.results.find(job.result) if job.result else None
         if found is None:
             raise Refused(problems.no_result(job, days=edge.policy.retention.results_days))
         return Kept(job, found)
 
-    @router.get("/jobs/{job_id}/result", response_class=Response)
+    @router.get("/jobs/{job_id}/result", response_class=Response, responses=RESULT)
     async def result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
         """A .tar.gz. Its ETag is its digest, so a download that broke off goes on with `Range` and `If-Range`."""
         it = await kept(job_id, who)
         if has_it(asked.if_none_match, etag=it.etag):
             return Response(status_code=304, headers=it.headers)
-        return _content(results, it, asked)
+        return _content(edge.results, it, asked)
 
     @router.head("/jobs/{job_id}/result", response_class=Response)
     async def result_head(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
@@ -107,14 +124,14 @@ def _content(results: Objects, it: Kept, asked: Conditions) -> Response:
             raise Refused(problems.out_of_range(size))
 
 
-def log_routes(edge: Edge, lines: Lines) -> APIRouter:
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+def log_routes(edge: Edge) -> APIRouter:
+    router = route_group()
 
-    @router.get("/jobs/{job_id}/log", response_class=Response)
-    async def log(job_id: JobIdPath, who: Reader, accept: Annotated[str, Header()] = "*/*") -> Response:
+    @router.get("/jobs/{job_id}/log", response_class=Response, responses=LOG)
+    async def log(job_id: JobIdPath, who: Reader, accept: Accept = "*/*") -> Response:
         """What the job has said so far: as text, or where `application/x-ndjson` is accepted one object a line."""
         job = await edge.own(job_id, who)
-        pages = lines.of(job.id)
+        pages = edge.lines.of(job.id)
         first = await anext(pages, None)
         if first is None and (job.attempt == 0 or job.status.is_end):
             raise Refused(problems.no_log(job, days=edge.policy.retention.logs_days))
@@ -126,14 +143,14 @@ def log_routes(edge: Edge, lines: Lines) -> APIRouter:
     return router
 
 
-def erasure_routes(erasing: Erasing) -> APIRouter:
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+def erasure_routes(edge: Edge) -> APIRouter:
+    router = route_group()
 
-    @router.delete("/users/{user_id:path}/content", response_model=Erasure)
+    @router.delete("/users/{user_id:path}/content", response_model=Erasure, responses=ERASURE)
     async def erase(user_id: ForeignPath, who: Operator, reason: Reason = "") -> JSONResponse:
         """Ends the user's jobs and deletes their inputs, workspaces, results and logs. Repeat it where it is 202."""
         user = foreign_token(user_id)
-        match await erasing.erase(user, by=who.user, reason=reason):
+        match await edge.erasing.erase(user, by=who.user, reason=reason):
             case NobodysJobs():
                 raise Refused(problems.nobodys_jobs(user_id))
             case Erased() as outcome:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Header, Query
 from fastapi.responses import JSONResponse
 
 from headgate_contracts.asked import CancelJob, ChangePriority, MoveJob, SubmitJob
 from headgate_contracts.shown import ShownJob
 from libs.runtime.auth import Principal
-from libs.runtime.problems import Refused, known_query
+from libs.runtime.problems import Refused
 from services.admission import problems
-from services.admission.api import OPS, Changer, Edge, JobIdPath, Operator, Writer
+from services.admission.api import OPS, Changer, Edge, JobIdPath, Operator, Writer, route_group
 from services.admission.domain import NotAllowed, priority_refusal
 from services.admission.events import Act
 from services.admission.intake import Intake, key_of
-from services.admission.outcomes import Accepted, NotChanged
 
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 IfMatch = Annotated[str | None, Header(alias="If-Match")]
@@ -27,7 +26,7 @@ TAG: Final = re.compile(r'"([0-9]{1,16})"')  # a strong one: a weak one never ma
 
 def submit_routes(edge: Edge) -> APIRouter:
     """Jobs come in."""
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=edge.refusals.route())
+    router = route_group(edge.refusals.route())
     intake = Intake(edge)
 
     @router.post("/jobs", status_code=202, response_model=ShownJob, responses={200: {"model": ShownJob}})
@@ -48,21 +47,28 @@ def submit_routes(edge: Edge) -> APIRouter:
     return router
 
 
-def change_routes(edge: Edge) -> APIRouter:
-    """Jobs that are in are changed."""
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+def life_routes(edge: Edge) -> APIRouter:
+    """A job is ended, or may go on."""
+    router = route_group()
 
     @router.post("/jobs/{job_id}/cancel", status_code=202, response_model=ShownJob)
     async def cancel(job_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
         job = await edge.own(job_id, who)
         outcome = await edge.changing.cancel(job, act=act_of(who, body.reason if body else ""))
-        return await edge.answer(changed(outcome).job, who, status=202)
+        return await edge.answer_change(outcome, who, status=202)
 
     @router.post("/jobs/{job_id}/confirm", status_code=202, response_model=ShownJob)
     async def confirm(job_id: JobIdPath, who: Writer) -> JSONResponse:
         job = await edge.own(job_id, who)
         outcome = await edge.changing.confirm(job, by=who.user)
-        return await edge.answer(changed(outcome).job, who, status=202)
+        return await edge.answer_change(outcome, who, status=202)
+
+    return router
+
+
+def place_routes(edge: Edge) -> APIRouter:
+    """A job gets another class or place."""
+    router = route_group()
 
     @router.patch("/jobs/{job_id}", response_model=ShownJob)
     async def prioritize(
@@ -74,7 +80,7 @@ def change_routes(edge: Edge) -> APIRouter:
             raise Refused(problems.invalid(refusal))
         act, expected = act_of(who, body.reason), _sequences(if_match)
         outcome = await edge.changing.prioritize(job, body.priority, act=act, expected=expected)
-        return await edge.answer(changed(outcome).job, who)
+        return await edge.answer_change(outcome, who)
 
     @router.post("/queue/move", response_model=ShownJob)
     async def move(who: Operator, body: MoveJob) -> JSONResponse:
@@ -84,7 +90,7 @@ def change_routes(edge: Edge) -> APIRouter:
         job = await edge.own(body.job_id, who)
         act = act_of(who, body.reason)
         outcome = await edge.changing.move(job, before=body.before, after=body.after, act=act)
-        return await edge.answer(changed(outcome).job, who)
+        return await edge.answer_change(outcome, who)
 
     return router
 
@@ -92,12 +98,6 @@ def change_routes(edge: Edge) -> APIRouter:
 def act_of(who: Principal, reason: str) -> Act:
     """Who does it, as what, and why."""
     return Act(who.user, reason, operator=who.may(OPS))
-
-
-def changed(outcome: Accepted | NotChanged) -> Accepted:
-    if not isinstance(outcome, Accepted):
-        raise Refused(problems.not_changed(outcome))
-    return outcome
 
 
 def _sequences(header: str | None) -> frozenset[int] | None:

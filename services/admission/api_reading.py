@@ -9,12 +9,12 @@ from fastapi.responses import JSONResponse
 
 from headgate_contracts import Status
 from headgate_contracts.asked import ForeignId
-from headgate_contracts.shown import Explanation, ShownJob, Usage
+from headgate_contracts.shown import Explanation, HistoryEntry, ShownJob, Usage
 from headgate_contracts.tokens import Token, foreign_token
-from libs.runtime.problems import Refused, known_query
+from libs.runtime.problems import Refused
 from services.admission import problems
-from services.admission.api import Edge, JobIdPath, Reader, next_link
-from services.admission.listing import Listing, Wanted, cursor_of, read_cursor
+from services.admission.api import Edge, JobIdPath, Reader, next_link, route_group
+from services.admission.listing import Wanted, cursor_of, read_cursor
 
 
 def wanted_jobs(
@@ -33,8 +33,9 @@ def wanted_jobs(
     )
 
 
-def reading_routes(edge: Edge, listing: Listing) -> APIRouter:
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+def list_routes(edge: Edge) -> APIRouter:
+    """All of one's jobs, and what they use."""
+    router = route_group()
 
     @router.get("/jobs", response_model=list[ShownJob])
     async def jobs(
@@ -48,17 +49,30 @@ def reading_routes(edge: Edge, listing: Listing) -> APIRouter:
         before = read_cursor(cursor, name=name) if cursor else None
         if cursor and before is None:
             raise Refused(problems.foreign_cursor())
-        page = await listing.page(wanted, before=before, count=limit)
+        page = await edge.listing.page(wanted, before=before, count=limit)
         more = next_link(request, cursor_of(page.before, name=name)) if page.before is not None else {}
         shown = await edge.reading.shown(page.jobs)
         return JSONResponse([each.model_dump(mode="json") for each in shown], headers=more)
+
+    @router.get("/usage")
+    async def usage(who: Reader) -> Usage:
+        """What is used of today; of iterations, what a job has that is submitted now."""
+        return await edge.reading.usage(who.user, who.tier)
+
+    return router
+
+
+def job_routes(edge: Edge) -> APIRouter:
+    """One of them."""
+    router = route_group()
 
     @router.get("/jobs/{job_id}", response_model=ShownJob)
     async def job(job_id: JobIdPath, who: Reader) -> JSONResponse:
         return await edge.answer(await edge.own(job_id, who), who)
 
     @router.get("/jobs/{job_id}/events")
-    async def events(job_id: JobIdPath, who: Reader) -> list[dict[str, object]]:
+    async def events(job_id: JobIdPath, who: Reader) -> list[HistoryEntry]:
+        """Its history, from the log."""
         found = await edge.own(job_id, who)
         return await edge.reading.history(found.id)
 
@@ -66,10 +80,5 @@ def reading_routes(edge: Edge, listing: Listing) -> APIRouter:
     async def explain(job_id: JobIdPath, who: Reader) -> Explanation:
         """Why the job waits, in order, and what would let it run."""
         return await edge.reading.explained(await edge.own(job_id, who), asker=who.user)
-
-    @router.get("/usage")
-    async def usage(who: Reader) -> Usage:
-        """What is used of today; of iterations, what a job has that is submitted now."""
-        return await edge.reading.usage(who.user, who.tier)
 
     return router

@@ -10,33 +10,27 @@ import base64
 import hashlib
 import secrets
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 
 from headgate_contracts.commands import TicketRedeemed
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import StreamTicket
 from libs.runtime.auth import Principal
-from libs.runtime.clock import Clock
-from libs.runtime.problems import known_query
-from services.admission.api import Reader
+from services.admission.api import Edge, Reader, route_group
 
 GOOD_FOR_MS: Final = 30_000
 
 
-class TicketStore(Protocol):
-    async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None: ...
-
-
-def ticket_routes(store: TicketStore, clock: Clock) -> APIRouter:
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+def ticket_routes(edge: Edge) -> APIRouter:
+    router = route_group()
 
     @router.post("/stream-tickets", status_code=201)
     async def give(who: Reader, response: Response) -> StreamTicket:
-        now_ms = clock.now_ms()
+        now_ms = edge.clock.now_ms()
         ticket = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
-        await store.keep_ticket(digest_of(ticket), told_of(who).model_dump_json(), ttl_ms=GOOD_FOR_MS)
+        await edge.tickets.keep_ticket(digest_of(ticket), told_of(who).model_dump_json(), ttl_ms=GOOD_FOR_MS)
         response.headers["Cache-Control"] = "no-store"
         return StreamTicket(ticket=ticket, expires_at=utc(now_ms + GOOD_FOR_MS))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from headgate_contracts import Job
@@ -13,17 +13,17 @@ from headgate_contracts.asked import CancelJob, SubmitWorkflow
 from headgate_contracts.shown import ShownJob, ShownWorkflow
 from headgate_contracts.tokens import phase_job_id
 from libs.runtime.auth import Principal
-from libs.runtime.problems import Refused, known_query
+from libs.runtime.problems import Refused
 from services.admission import problems
-from services.admission.api import OPS, Changer, Edge, JobIdPath, Reader, Writer
-from services.admission.api_jobs import DryRun, IdempotencyKey, act_of, changed
+from services.admission.api import Changer, Edge, JobIdPath, Reader, Writer, may_see, route_group
+from services.admission.api_jobs import DryRun, IdempotencyKey, act_of
 from services.admission.intake import Intake, key_of
 from services.admission.workflows import workflow_status
 
 
 def workflow_submit_routes(edge: Edge) -> APIRouter:
     """Workflows come in."""
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=edge.refusals.route())
+    router = route_group(edge.refusals.route())
     intake = Intake(edge)
 
     @router.post("/workflows", status_code=202, response_model=ShownWorkflow, responses={200: {"model": ShownWorkflow}})
@@ -42,7 +42,7 @@ def workflow_submit_routes(edge: Edge) -> APIRouter:
 
 def workflow_routes(edge: Edge) -> APIRouter:
     """Those that are in."""
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+    router = route_group()
 
     @router.get("/workflows/{workflow_id}", response_model=ShownWorkflow)
     async def workflow(workflow_id: JobIdPath, who: Reader) -> JSONResponse:
@@ -52,7 +52,7 @@ def workflow_routes(edge: Edge) -> APIRouter:
     async def cancel(workflow_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
         phases = await _own(edge, workflow_id, who)
         outcome = await edge.changing.cancel(*phases, act=act_of(who, body.reason if body else ""))
-        return await _shown(edge, changed(outcome).jobs, who, status=202)
+        return await _shown(edge, (await edge.changed(outcome)).jobs, who, status=202)
 
     return router
 
@@ -60,7 +60,7 @@ def workflow_routes(edge: Edge) -> APIRouter:
 async def _own(edge: Edge, workflow_id: str, who: Principal) -> tuple[Job, ...]:
     """All phases of one of the asker's workflows; another's does not exist."""
     first = await edge.reading.find(phase_job_id(workflow_id, 1))
-    if first is None or not (who.may(OPS) or (first.user_id == who.user and who.may_use(first.project_id))):
+    if first is None or not may_see(first, who):
         raise Refused(problems.no_workflow(workflow_id))
     numbers = range(2, (first.submission.phases or 1) + 1)
     later = await asyncio.gather(*(edge.reading.find(phase_job_id(workflow_id, number)) for number in numbers))

@@ -49,7 +49,9 @@ class Act:
         return ChangeReason.OPERATOR if self.operator else ChangeReason.USER
 
 
-def queued_event(new: NewJob, place: Reserved, stamp: Stamp, *, estimate: Estimate | None = None) -> JobEvent:
+def queued_event(
+    new: NewJob, place: Reserved, stamp: Stamp, *, per_day: int, estimate: Estimate | None = None
+) -> JobEvent:
     """The job enters the queue at once."""
     data = JobQueued(
         **_born(new, Status.QUEUED),
@@ -59,17 +61,19 @@ def queued_event(new: NewJob, place: Reserved, stamp: Stamp, *, estimate: Estima
         passed=place.passed,
         position_original=place.position,
         quota_day=day_of(place.day),
+        quota_cap=None if place.day is None else per_day,
         estimate=estimate,
     )
     return _event(data, stamp, sequence=1)
 
 
-def scheduled_event(new: NewJob, day: int, stamp: Stamp, *, spread_s: int) -> JobEvent:
+def scheduled_event(new: NewJob, day: int, stamp: Stamp, *, per_day: int, spread_s: int) -> JobEvent:
     """The job enters the queue on a later day."""
     data = JobScheduled(
         **_born(new, Status.SCHEDULED),
         scheduled_for=release_at(new, day, spread_s=spread_s),
         quota_day=day_of(day),
+        quota_cap=per_day,
     )
     return _event(data, stamp, sequence=1)
 

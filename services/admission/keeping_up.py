@@ -1,4 +1,6 @@
-"""Whether the view has come as far as the log: asked before something is decided by the view that a client was told."""
+"""Whether the view has come as far as the log: asked before something is decided by it that a client was told, and
+before a client is told from it what came of a change.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from libs.capacity.answers import ViewMark
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.runtime.clock import Clock
 
-LOOKS: Final = 100  # for the view to come up with the log, this often at most
+WITHIN_MS: Final = 2000  # the time that the view gets to come up with the log
 LOOK_EVERY_MS: Final = 20
 
 
@@ -16,10 +18,10 @@ class Marked(Protocol):
     async def mark(self) -> ViewMark | None: ...
 
 
-async def has_folded(view: Marked, seq: int, *, clock: Clock) -> bool:
-    """Whether the view has come as far as this record of the log, or comes there within two seconds."""
+async def has_folded(view: Marked, seq: int, *, clock: Clock, within_ms: int = WITHIN_MS) -> bool:
+    """Whether the view has come as far as this record of the log, or comes there in time."""
     try:
-        for _ in range(LOOKS):
+        for _ in range(within_ms // LOOK_EVERY_MS):
             mark = await view.mark()
             if mark is None or not mark.open:
                 return False

@@ -6,13 +6,17 @@ import asyncio
 
 from headgate_contracts import Job
 from headgate_contracts.tokens import phase_job_id
+from libs.eventlog import Unreadable
 from libs.eventlog.folding import job_in
 from services.admission.ports import Log
 
 
 async def job_in_log(log: Log, job_id: str) -> Job | None:
-    """The job as its leader has it now."""
-    return job_in(await log.read(job_id))
+    """The job as the log's leader has it now; null where there is none, or its first events have gone by age."""
+    records = await log.read(job_id)
+    first = records[0].event if records else None
+    gone = first is not None and not isinstance(first, Unreadable) and first.sequence != 1
+    return None if gone else job_in(records)
 
 
 async def workflow_phases(log: Log, workflow_id: str) -> tuple[Job, ...]:

@@ -64,9 +64,11 @@ def not_retried(outcome: NotOver | InputGone) -> Problem:
 def not_changed(outcome: NotChanged) -> Problem:
     match outcome:
         case Ended(job):
-            return ended(job)
+            detail = f"the job is {job.status.value}: it has ended and nothing was changed"
+            return Problem(status=409, slug="ended", title="Already ended", detail=detail)
         case NotAsked(job):
-            return not_asked(job)
+            detail = f"the job is {job.status.value} and asks nothing: nothing was changed"
+            return Problem(status=409, slug="not-asked", title="Nothing to confirm", detail=detail)
         case Underway(job):
             detail = f"the job is {job.status.value}: only one that waits to start has a place that can be changed"
             return Problem(status=409, slug="underway", title="Not in the queue", detail=detail)
@@ -105,16 +107,6 @@ def not_found(job_id: str) -> Problem:
 def no_workflow(workflow_id: str) -> Problem:
     detail = f"you have no workflow {workflow_id}"
     return Problem(status=404, slug="not-found", title="No such workflow", detail=detail)
-
-
-def ended(job: Job) -> Problem:
-    detail = f"the job is {job.status.value}: it has ended and nothing was changed"
-    return Problem(status=409, slug="ended", title="Already ended", detail=detail)
-
-
-def not_asked(job: Job) -> Problem:
-    detail = f"the job is {job.status.value} and asks nothing: nothing was changed"
-    return Problem(status=409, slug="not-asked", title="Nothing to confirm", detail=detail)
 
 
 def no_result(job: Job, *, days: int) -> Problem:

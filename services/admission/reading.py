@@ -10,11 +10,10 @@ from datetime import datetime
 from headgate_contracts import Event, Job, Tier
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
-from headgate_contracts.shown import Explanation, QueuePart, ShownJob, Usage, WaitingOn, shown_event
+from headgate_contracts.shown import Explanation, HistoryEntry, QueuePart, ShownJob, Usage, WaitingOn, shown_event
 from headgate_contracts.vocabulary import UNSTARTED
 from libs.capacity.answers import Outlook
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.eventlog.folding import job_in
 from libs.forecast.shown import shown_job, usage
 from libs.forecast.standing import estimate_of, queue_part, waiting_on, would_run
 from libs.forecast.table import Forecast
@@ -23,6 +22,7 @@ from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_trace
 from services.admission.domain import day_number
 from services.admission.forecasts import Forecasts
+from services.admission.phases import job_in_log
 from services.admission.ports import Log, View
 
 
@@ -50,12 +50,12 @@ class Reading:
         text = await self.view.job(job_id)
         if text is not None:
             return Job.model_validate_json(text)
-        return job_in(await self.log.read(job_id))
+        return await job_in_log(self.log, job_id)
 
-    async def history(self, job_id: str) -> list[dict[str, object]]:
+    async def history(self, job_id: str) -> list[HistoryEntry]:
         """Every event of the job, as the log has it."""
         return [
-            {"seq": record.seq, "at": record.at, **shown_event(record.event.data)}
+            HistoryEntry(seq=record.seq, at=record.at, **shown_event(record.event.data))
             for record in await self.log.read(job_id)
             if isinstance(record.event, Event) and isinstance(record.event.data, JobData)
         ]
@@ -67,8 +67,9 @@ class Reading:
         return [self._in_words(each, used_today=used[each.job.user_id]) for each in seen]
 
     async def taken(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
-        """What was just taken in. It is in the log: that the view is away by now must not look like a refusal, or who
-        sends no Idempotency-Key submits it twice. Then no place can be told, nor what else the day has seen."""
+        """What was just taken in or changed. It is in the log: that the view is away by now must not look like a
+        refusal, or who sends no Idempotency-Key submits it twice. Then no place can be told, nor what else the day has
+        seen."""
         try:
             return await self.shown(jobs, owner=owner)
         except (ViewLost, ViewUnavailable):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from headgate_contracts import Job, JobEvent, advance
+from headgate_contracts import JobEvent, advance
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import Estimate
 from headgate_contracts.tokens import input_name
@@ -33,7 +33,6 @@ from libs.capacity.answers import (
 )
 from libs.capacity.rows import score_of
 from libs.eventlog import Conflicted, Entry
-from libs.eventlog.folding import job_in
 from libs.forecast.table import wanted_of
 from libs.policy import Policy
 from libs.runtime.clock import Clock
@@ -53,6 +52,7 @@ from services.admission.outcomes import (
     SystemBusy,
     TooOften,
 )
+from services.admission.phases import job_in_log
 from services.admission.ports import Ids, Inputs, Log, View
 from services.admission.prospects import prospect_of
 
@@ -98,12 +98,14 @@ class Submitting:
         await self.inputs.put(input_name(new.id, new.submission.input_digest), new.input)
 
     async def _first_events(self, answer: Reserved | Deferred, first: NewJob, *later: NewJob) -> list[JobEvent]:
+        per_day = self.policy.tier_limits(first.submission.tier).jobs_per_day
         match answer:
             case Reserved():
                 estimate = await self._estimate(first, answer)
-                begin = queued_event(first, answer, self._stamp(), estimate=estimate)
+                begin = queued_event(first, answer, self._stamp(), per_day=per_day, estimate=estimate)
             case Deferred(day):
-                begin = scheduled_event(first, day, self._stamp(), spread_s=self.policy.queue.release_spread_s)
+                spread_s = self.policy.queue.release_spread_s
+                begin = scheduled_event(first, day, self._stamp(), per_day=per_day, spread_s=spread_s)
         return [begin, *(waiting_event(new, self._stamp()) for new in later)]
 
     async def _begin(self, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int) -> SubmitOutcome:
@@ -120,14 +122,11 @@ class Submitting:
 
     async def _known(self, phases: Sequence[NewJob]) -> Accepted | KeyReused | None:
         """What was submitted before under these ids: the same request, or a key used for another one."""
-        found = await asyncio.gather(*(self._find(new.id) for new in phases))
+        found = await asyncio.gather(*(job_in_log(self.log, new.id) for new in phases))
         if found[0] is None:
             return None
         jobs = [job for new, job in zip(phases, found, strict=True) if job is not None and same_request(new, job)]
         return Accepted(tuple(jobs), again=True) if len(jobs) == len(phases) else KeyReused(phases[0].id)
-
-    async def _find(self, job_id: str) -> Job | None:
-        return job_in(await self.log.read(job_id))
 
     async def _refusal(self, answer: ReserveAnswer, new: NewJob) -> NotTaken:
         match answer:
@@ -144,7 +143,8 @@ class Submitting:
 
     async def _estimate(self, new: NewJob, place: Reserved) -> Estimate | None:
         """What is shown when the job enters the queue, and later compared with what came."""
-        job = advance(None, queued_event(new, place, self._stamp()))
+        per_day = self.policy.tier_limits(new.submission.tier).jobs_per_day
+        job = advance(None, queued_event(new, place, self._stamp(), per_day=per_day))
         forecast = await self.forecasts.current()
         slots = 0 if forecast.made_ms is not None else (await self.view.group(f"pool:{new.submission.pool}")).limit
         score = score_of(job.priority.class_number, place.place)

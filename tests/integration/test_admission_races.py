@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-import pytest
 import pytest_asyncio
 
 from headgate_contracts import Job, Status, advance
@@ -35,7 +34,6 @@ async def pair(nats_url: str, redis_url: str) -> AsyncIterator[Pair]:
         yield pair
 
 
-@pytest.mark.timeout(180)
 async def test_of_two_submissions_with_one_key_one_makes_the_job(pair: Pair) -> None:
     one, other = pair
 
@@ -60,7 +58,6 @@ async def test_of_two_submissions_with_one_key_one_makes_the_job(pair: Pair) -> 
     assert sum(map(len, today.values())) == RACES
 
 
-@pytest.mark.timeout(180)
 async def test_of_two_bodies_under_one_key_one_is_told_that_it_is_taken(pair: Pair) -> None:
     async def race(number: int) -> None:
         news = [replica.new("u1", key=f"key-{number}", input={"from": place}) for place, replica in enumerate(pair)]
@@ -74,7 +71,6 @@ async def test_of_two_bodies_under_one_key_one_is_told_that_it_is_taken(pair: Pa
     assert (await pair[0].log.mark()).seq == RACES // 5
 
 
-@pytest.mark.timeout(180)
 async def test_of_two_answers_to_a_question_one_is_taken(pair: Pair) -> None:
     async def race(number: int) -> None:
         job = await _brought_to(pair[0].log, f"job-{number}", QUESTION)
@@ -86,7 +82,6 @@ async def test_of_two_answers_to_a_question_one_is_taken(pair: Pair) -> None:
     await _many(race)
 
 
-@pytest.mark.timeout(180)
 async def test_of_two_who_saw_the_same_one_changes_the_priority(pair: Pair) -> None:
     async def race(number: int) -> None:
         job = await _brought_to(pair[0].log, f"job-{number}", "queued")

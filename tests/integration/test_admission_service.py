@@ -18,6 +18,7 @@ from libs.runtime.eventually import eventually
 from libs.runtime.keys import keep_keys
 from libs.runtime.lifecycle import Service
 from services.admission.__main__ import compose
+from services.admission.outcomes import Accepted
 from tests.fixtures.front import USER, token_of
 from tests.fixtures.replicas import replicas
 
@@ -35,12 +36,30 @@ async def test_nobody_is_let_in_before_the_log_was_folded(
             refused = await client.post("/v1/jobs", json=JOB)
 
             await one.fold()
-            await eventually(lambda: _is_ready(client), within_s=10, every_s=0.05)
+            await eventually(lambda: _is_ready(client), every_s=0.05)
             first = await client.post("/v1/jobs", json=JOB)
 
     assert (before.status_code, before.json()["missing"]) == (503, ["the view", "gate"])
     assert (refused.status_code, refused.json()["type"]) == (503, "/problems/unavailable")
     assert first.status_code == 202, first.text
+
+
+async def test_nobody_is_let_in_over_a_view_that_is_behind_the_log(
+    nats_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with replicas(nats_url, redis_url, policy=Policy(), shape=LogSettings()) as (one, _):
+        monkeypatch.setenv("HEADGATE_NATS_URL", nats_url)
+        monkeypatch.setenv("HEADGATE_REDIS_URL", redis_url)
+        assert isinstance(
+            await one.submitting.submit(one.new("ann", key="k")), Accepted
+        )  # the view is open, and does not know it
+        async with running(tmp_path, monkeypatch) as client:
+            await one.fold()
+            await eventually(lambda: _is_ready(client), every_s=0.05)
+            first = await client.post("/v1/jobs", json=JOB)
+
+    assert first.status_code == 202, first.text
+    assert first.json()["usage"]["jobs_used"] == 2
 
 
 @asynccontextmanager
@@ -54,8 +73,8 @@ async def running(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     life = asyncio.create_task(service.run(compose))
     headers = {"Authorization": f"Bearer {token_of('ann', tier=Tier.PARTNER, scope=USER, pair=pair)}"}
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers) as client:
-            await eventually(lambda: _waits_for(client, "the view"), within_s=10, every_s=0.05)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=30) as client:
+            await eventually(lambda: _waits_for(client, "the view"), every_s=0.05)
             yield client
     finally:
         service.stop()

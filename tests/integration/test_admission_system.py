@@ -49,7 +49,7 @@ async def reaches(client: httpx.AsyncClient, job_id: str, *statuses: str) -> dic
         shown = (await client.get(f"/jobs/{job_id}")).json()
         return shown["status"] in statuses
 
-    await eventually(there, within_s=30, every_s=0.05)
+    await eventually(there, every_s=0.05)
     return shown
 
 
@@ -118,7 +118,7 @@ async def test_waiting_jobs_change_their_class_and_place(there: Installation) ->
             shown = [(await client.get(f"/jobs/{each}")).json()["queue"]["position"] for each in (second, third, first)]
             return shown == [1, 2, 3]
 
-        await eventually(in_order, within_s=10, every_s=0.05)
+        await eventually(in_order, every_s=0.05)
         bulk = await client.post("/jobs/cancel", json={"project": "shop"})
         await reaches(client, running, "cancelled")
 

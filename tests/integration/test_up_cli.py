@@ -158,9 +158,10 @@ def test_two_submissions_have_two_keys(far: Far) -> None:
     [
         (as_json(503, BUSY, **{"Retry-After": "5400"}), 3, "try again in 90 minutes. Nothing was submitted."),
         (as_json(422, {"detail": "project_id: missing"}), 4, "project_id: missing"),
-        (as_json(401, {"detail": "No token was sent."}), 4, "headgate token"),
+        (as_json(401, {"detail": "The token has expired. Send a valid token."}), 4, "has expired. Set HEADGATE_TOKEN"),
         (as_json(500, {"detail": "An unexpected fault.", "debug_id": "d7"}), 1, "debug_id d7"),
         ((502, {}, b"<html>"), 1, "HTTP status 502"),
+        ((200, {}, b"<html>"), 1, "Something else than Headgate answers at http://127.0.0.1:"),
     ],
 )
 def test_each_refusal_has_its_code_and_its_words(
@@ -182,7 +183,7 @@ def test_where_nobody_listens_it_is_said_what_to_do(
     code = main(["jobs", "list"])
 
     assert (code, len(at_once)) == (1, 7)
-    assert "Nobody answers at http://127.0.0.1:1" in capsys.readouterr().err
+    assert "Nobody answers at http://127.0.0.1:1 (Connection refused)." in capsys.readouterr().err
 
 
 def test_a_cancel_without_a_key_is_never_sent_twice(far: Far, at_once: list[float]) -> None:
@@ -307,8 +308,8 @@ def test_following_ends_as_the_job_did(far: Far, end: str, code: int, capsys: py
 
     assert main(["jobs", "follow", "j1"]) == code
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["j1  queued: You are #4 in queue", "j1  code │ def main():"]
-    assert lines[2].startswith(f"j1  {end}")
+    assert lines[:2] == ["queued: You are #4 in queue", "code │ def main():"]
+    assert lines[2].startswith(end)
 
 
 def test_a_submission_can_be_followed_to_its_end(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
@@ -318,6 +319,18 @@ def test_a_submission_can_be_followed_to_its_end(far: Far, capsys: pytest.Captur
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert (code, [line["event"] for line in lines]) == (0, ["snapshot", "status", "end"])
+
+
+def test_whoever_stops_watching_hears_that_the_job_goes_on(
+    far: Far, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("libs.cli.following.watch_all", stopped)
+
+    assert main(["jobs", "follow", "j1"]) == 130
+    assert "The job goes on: `headgate jobs follow j1` watches it again." in capsys.readouterr().out
 
 
 def test_an_event_that_nobody_knows_yet_is_passed_over(far: Far, at_once: list[float]) -> None:
@@ -351,11 +364,11 @@ def test_a_token_is_signed_with_the_keys_of_this_machine(
 def test_a_reader_who_has_seen_enough_is_no_fault(far: Far) -> None:
     far.says(as_json(200, [JOB | {"id": f"j{number}"} for number in range(2000)]))
 
-    command = f"{sys.executable} -m libs.cli jobs list | head -1"
-    run = subprocess.run(command, shell=True, capture_output=True, timeout=30, check=False)  # noqa: S602 - a fixed line
+    command = f"set -o pipefail; {sys.executable} -m libs.cli jobs list | head -1"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, timeout=30, check=False)  # noqa: S603, S607 - a fixed line
 
     assert run.stdout.startswith(b"JOB")
-    assert run.stderr == b""
+    assert (run.returncode, run.stderr) == (0, b"")
 
 
 def packed(files: dict[str, bytes]) -> bytes:

@@ -228,7 +228,7 @@ async def test_a_worker_is_answered_by_the_scheduler_and_by_nobody_else(server: 
         await scheduler.subscribe("headgate.cmd.v1.main.beat", "scheduler", cb=keep)
         await settled(scheduler)
 
-        reply = await worker.request("headgate.cmd.v1.main.beat", b"", timeout=5)
+        reply = await worker.request("headgate.cmd.v1.main.beat", b"", timeout=30)
 
     assert reply.data == b"kept"
 
@@ -245,8 +245,8 @@ async def test_another_team_reads_with_a_durable_consumer_of_its_own(server: Ser
         pull = await client.jetstream().pull_subscribe(
             "headgate.jobs.v1.job-teams.>", durable="team-a", config=ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
         )
-        [message] = await pull.fetch(1, timeout=5)
-        await message.ack_sync(timeout=5)
+        [message] = await pull.fetch(1, timeout=30)
+        await message.ack_sync(timeout=30)
 
     assert message.subject.startswith("headgate.jobs.v1.job-teams.")
 

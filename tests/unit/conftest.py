@@ -3,6 +3,16 @@
 import pytest
 from pytest_socket import disable_socket
 
+from tests.fixtures.desk import Desk
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     disable_socket(allow_unix_socket=True)
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    """Admission over an open view and an empty log."""
+    desk = Desk()
+    await desk.fold()
+    return desk

@@ -24,18 +24,10 @@ from tests.fixtures.desk import Desk
 from tests.fixtures.lives import job_after, life_of, step
 
 
-@pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
-    await desk.fold()
-    return desk
-
-
 async def test_a_waiting_job_is_cancelled_at_once_and_gives_its_day_back(desk: Desk) -> None:
-    submitted = await desk.submit()
-    assert isinstance(submitted, Accepted)
+    job = await desk.submitted()
 
-    outcome = await desk.changing.cancel(submitted.job, act=Act("u1", "changed my mind"))
+    outcome = await desk.changing.cancel(job, act=Act("u1", "changed my mind"))
     await desk.fold()
 
     assert isinstance(outcome, Accepted)
@@ -45,24 +37,21 @@ async def test_a_waiting_job_is_cancelled_at_once_and_gives_its_day_back(desk: D
 
 
 async def test_a_running_job_is_asked_to_end_once(desk: Desk) -> None:
-    submitted = await desk.submit()
-    assert isinstance(submitted, Accepted)
-    await desk.log.append(step(submitted.job, "dispatched"), after=submitted.job)
+    job = await desk.submitted()
+    await desk.log.append(step(job, "dispatched"), after=job)
 
-    outcome = await desk.changing.cancel(submitted.job, act=Act("u1", ""))
+    outcome = await desk.changing.cancel(job, act=Act("u1", ""))
     assert isinstance(outcome, Accepted)
     again = await desk.changing.cancel(outcome.job, act=Act("u1", ""))
 
-    events = [record.event.data.EVENT for record in await desk.log.read(submitted.job.id)]  # type: ignore[union-attr]
+    events = [record.event.data.EVENT for record in await desk.log.read(job.id)]  # type: ignore[union-attr]
     assert events == ["queued", "dispatched", "cancel_requested"]
     assert isinstance(again, Accepted)
     assert again.again
 
 
 async def test_a_wish_that_outlived_its_attempt_is_granted_at_once(desk: Desk) -> None:
-    submitted = await desk.submit()
-    assert isinstance(submitted, Accepted)
-    job = submitted.job
+    job = await desk.submitted()
     for word in ("dispatched", "started", "cancel_requested", "given_back:drained"):
         event = step(job, word)
         answer = await desk.log.append(event, after=job)
@@ -95,9 +84,7 @@ async def test_a_job_that_has_ended_is_left_alone(desk: Desk) -> None:
 
 async def test_cancel_and_dispatch_at_once_leave_one_legal_history(desk: Desk) -> None:
     for _ in range(20):
-        submitted = await desk.submit()
-        assert isinstance(submitted, Accepted)
-        job = submitted.job
+        job = await desk.submitted()
         dispatched = await desk.log.append(step(job, "dispatched"), after=job)
 
         outcome = await desk.changing.cancel(job, act=Act("u1", ""))

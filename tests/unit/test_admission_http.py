@@ -5,48 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import httpx
 import pytest
 
 from headgate_contracts import Tier
+from headgate_contracts.openapi import openapi_document
 from libs.runtime.eventually import eventually
 from libs.runtime.keys import KeyPair
 from tests.fixtures.desk import Desk
-from tests.fixtures.front import OPERATOR, Front
-from tests.fixtures.lives import step
+from tests.fixtures.front import JOB, Front, refused, submitted
 
-JOB: dict[str, Any] = {"project_id": "shop", "input": {"prompt": "a URL shortener"}}
 WORKFLOW: dict[str, Any] = {"project_id": "shop", "phases": [{"input": {"phase": 1}}, {"input": {"phase": 2}}]}
-
-
-@pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
-    await desk.fold()
-    return desk
 
 
 @pytest.fixture
 def front(desk: Desk) -> Front:
     return Front(desk)
-
-
-def refused(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
-    """The problem, once it is one that says what it should."""
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem = answer.json()
-    assert problem["type"] == f"/problems/{slug}"
-    assert problem["status"] == status
-    assert problem["debug_id"]
-    assert problem["detail"]
-    return problem
-
-
-async def submitted(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
-    answer = await client.post("/v1/jobs", json=JOB | body)
-    assert answer.status_code == 202, answer.text
-    return answer.json()
 
 
 async def test_a_submission_is_answered_with_the_job_its_place_and_its_tag(front: Front) -> None:
@@ -332,106 +305,6 @@ async def test_a_workflow_has_one_to_twenty_phases(front: Front, phases: list[An
     assert refused(answer, 422, "invalid")["errors"][0]["field"] == field
 
 
-# ── changes ───────────────────────────────────────────────────────────────────
-
-
-async def test_a_priority_is_changed_once_by_those_who_saw_the_same(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
-        seen = (await ann.post("/v1/jobs", json=JOB)).headers["etag"]
-        await desk.fold()
-        [job] = (await ann.get("/v1/jobs")).json()
-        path = f"/v1/jobs/{job['id']}"
-        low = await ann.patch(path, json={"priority": "low"}, headers={"If-Match": seen})
-        late = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": seen})
-        weak = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": f"W/{low.headers['etag']}"})
-        fresh = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": low.headers["etag"]})
-        any_one = await ann.patch(path, json={"priority": "normal"}, headers={"If-Match": "*"})
-
-    assert (low.status_code, low.json()["priority"]) == (200, "low")
-    assert refused(late, 412, "changed")["detail"].count(low.headers["etag"]) == 1
-    refused(weak, 412, "changed")
-    assert (fresh.json()["priority"], any_one.json()["priority"]) == ("background", "normal")
-
-
-async def test_only_an_operator_goes_above_the_tier(front: Front, desk: Desk) -> None:
-    async with front.client(tier=Tier.BOOTSTRAPPER) as ann, front.client("op", scope="ops") as operator:
-        job = await submitted(ann)
-        await desk.fold()
-        path = f"/v1/jobs/{job['id']}"
-        above = await ann.patch(path, json={"priority": "high"})
-        raised = await operator.patch(path, json={"priority": "urgent", "reason": "launch"})
-
-    assert refused(above, 422, "invalid")["errors"][0]["field"] == "priority"
-    assert raised.json()["priority"] == "urgent"
-
-
-async def test_what_has_started_keeps_its_class(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
-        shown = await submitted(ann)
-        job = await desk.reading.find(shown["id"])
-        assert job is not None
-        await desk.log.append(step(job, "dispatched"), after=job)
-        answer = await ann.patch(f"/v1/jobs/{shown['id']}", json={"priority": "low"})
-
-    refused(answer, 409, "underway")
-
-
-async def test_a_question_is_answered_once(front: Front) -> None:
-    async with front.client() as ann:
-        job = await submitted(ann)
-        early = await ann.post(f"/v1/jobs/{job['id']}/confirm")
-
-    assert "nothing was changed" in refused(early, 409, "not-asked")["detail"]
-
-
-async def test_an_operator_moves_a_job(front: Front, desk: Desk) -> None:
-    async with front.client() as ann, front.client("op", scope=OPERATOR) as operator:
-        first, second = [await submitted(ann) for _ in range(2)]
-        await desk.fold()
-        move = {"job_id": second["id"], "before": first["id"], "reason": "demo"}
-        moved = await operator.post("/v1/queue/move", json=move)
-        itself = await operator.post("/v1/queue/move", json={"job_id": first["id"], "before": first["id"]})
-        gone = await operator.post("/v1/queue/move", json={"job_id": first["id"], "after": "nosuchjob"})
-        both = await operator.post("/v1/queue/move", json=move | {"after": first["id"]})
-        await desk.fold()
-        queue = [entry.job for entry in await desk.view.queue()]
-
-    assert moved.status_code == 200
-    assert queue == [second["id"], first["id"]]
-    assert refused(itself, 422, "invalid")["errors"][0]["field"] == "before"
-    assert "nosuchjob" in refused(gone, 409, "neighbour-gone")["detail"]
-    refused(both, 422, "invalid")
-
-
-async def test_a_job_is_submitted_again_once(front: Front, desk: Desk) -> None:
-    key = {"Idempotency-Key": "once-more"}
-    async with front.client() as ann:
-        job = await submitted(ann)
-        waiting = await ann.post(f"/v1/jobs/{job['id']}/retry")
-        await ann.post(f"/v1/jobs/{job['id']}/cancel")
-        await desk.fold()
-        first = await ann.post(f"/v1/jobs/{job['id']}/retry", headers=key)
-        again = await ann.post(f"/v1/jobs/{job['id']}/retry", headers=key)
-
-    refused(waiting, 409, "not-over")
-    assert first.status_code == again.status_code == 202
-    assert first.json()["id"] == again.json()["id"] != job["id"]
-    assert first.headers["location"] == f"/v1/jobs/{first.json()['id']}"
-    assert again.json()["usage"]["jobs_used"] == 1
-
-
-async def test_without_its_input_a_job_cannot_be_submitted_again(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
-        job = await submitted(ann)
-        await ann.post(f"/v1/jobs/{job['id']}/cancel")
-        await desk.fold()
-        [name] = await desk.inputs.names()
-        await desk.inputs.delete(name)
-        answer = await ann.post(f"/v1/jobs/{job['id']}/retry")
-
-    assert "submit a new job" in refused(answer, 410, "input-gone")["detail"]
-
-
 async def test_a_lost_view_is_said_with_a_time(front: Front, desk: Desk) -> None:
     lost = Front(Desk())  # nobody has folded anything
     async with lost.client() as ann:
@@ -458,3 +331,28 @@ async def test_refused_submissions_are_counted_by_reason(desk: Desk) -> None:
     counted = {reason: count for (_, reason), count in (await desk.view.refused()).items()}
     assert counted == {"invalid": 3, "other-project": 2}
     assert 'headgate_admission_refused_total{reason="invalid"} 3.0' in front.telemetry.metrics_text().decode()
+
+
+def test_the_document_says_of_what_kind_every_answer_is() -> None:
+    operations = {
+        f"{method.upper()} {path}": operation
+        for path, operations in openapi_document()["paths"].items()
+        for method, operation in operations.items()
+    }
+    untold = [
+        name
+        for name, operation in operations.items()
+        for status, answer in operation["responses"].items()
+        if status not in ("204", "304") and not name.startswith("HEAD") and not answer.get("content")
+    ]
+    of_any_kind = [
+        name
+        for name, operation in operations.items()
+        if "'additionalProperties': True" in str(operation["responses"].get("200", {}))
+    ]
+
+    assert (untold, of_any_kind) == ([], [])
+    log = operations["GET /v1/jobs/{job_id}/log"]["responses"]["200"]["content"]
+    result = operations["GET /v1/jobs/{job_id}/result"]["responses"]
+    assert set(log) == {"text/plain", "application/x-ndjson"}
+    assert set(result["200"]["content"]) == set(result["206"]["content"]) == {"application/gzip"}

@@ -6,29 +6,15 @@ from typing import Any
 
 import pytest
 
-from headgate_contracts import Job, Status, Tier
+from headgate_contracts import Status, Tier
 from headgate_contracts.events import JobData
 from libs.capacity.answers import Heartbeat
 from services.admission import listing
 from services.admission.listing import Wanted
-from services.admission.outcomes import Accepted
 from tests.fixtures.desk import Desk
 
 DAY_MS = 86_400_000
 U1 = Wanted(user="u1")
-
-
-@pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
-    await desk.fold()
-    return desk
-
-
-async def submitted(desk: Desk, **details: Any) -> Job:
-    outcome = await desk.submit(**details)
-    assert isinstance(outcome, Accepted), outcome
-    return outcome.job
 
 
 async def pages(desk: Desk, wanted: Wanted, count: int) -> list[list[str]]:
@@ -45,15 +31,15 @@ async def pages(desk: Desk, wanted: Wanted, count: int) -> list[list[str]]:
 async def test_of_others_that_were_passed_only_the_number_is_told(desk: Desk) -> None:
     for user in ("u1", "u2"):
         await desk.submit(user=user, tier=Tier.BOOTSTRAPPER)
-    passer = await submitted(desk, user="u3", tier=Tier.CTO_SCALE)
+    passer = await desk.submitted(user="u3", tier=Tier.CTO_SCALE)
 
     [event] = await desk.reading.history(passer.id)
 
-    assert event["passed"] == 2
+    assert event.model_dump()["passed"] == 2
 
 
 async def test_a_job_that_the_view_has_not_folded_is_read_from_the_log(desk: Desk) -> None:
-    job = await submitted(desk)
+    job = await desk.submitted()
 
     found = await desk.reading.find(job.id)
 
@@ -63,21 +49,21 @@ async def test_a_job_that_the_view_has_not_folded_is_read_from_the_log(desk: Des
 
 
 async def test_the_history_is_what_the_log_has(desk: Desk) -> None:
-    job = await submitted(desk)
+    job = await desk.submitted()
 
     [first] = await desk.reading.history(job.id)
 
-    assert (first["event"], first["job_id"], first["seq"]) == ("queued", job.id, job.seq)
-    assert first["status"] == "queued"
-    assert JobData.model_fields.keys() <= first.keys()
+    assert (first.event, first.job_id, first.seq) == ("queued", job.id, job.seq)
+    assert first.status == "queued"
+    assert JobData.model_fields.keys() <= first.model_dump().keys()
 
 
 # ── lists ─────────────────────────────────────────────────────────────────────
 
 
 async def test_a_users_jobs_are_listed_newest_first_page_by_page(desk: Desk) -> None:
-    ids = [(await submitted(desk)).id for _ in range(5)]
-    await submitted(desk, user="u2")
+    ids = [(await desk.submitted()).id for _ in range(5)]
+    await desk.submitted(user="u2")
     await desk.fold()
 
     assert await pages(desk, U1, 2) == [[ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]
@@ -86,12 +72,12 @@ async def test_a_users_jobs_are_listed_newest_first_page_by_page(desk: Desk) -> 
 
 
 async def test_jobs_that_left_the_view_are_listed_among_those_that_stay(desk: Desk) -> None:
-    first = await submitted(desk)
-    gone = await desk.go_on(await submitted(desk), "cancelled")
-    last = await submitted(desk)
+    first = await desk.submitted()
+    gone = await desk.go_on(await desk.submitted(), "cancelled")
+    last = await desk.submitted()
     await desk.fold()
     await desk.clock.advance_ms(2 * DAY_MS)
-    young = await submitted(desk)
+    young = await desk.submitted()
     await desk.fold()
     await desk.view.forget(gone.id)  # as the scheduler does a day after the end
 
@@ -101,7 +87,7 @@ async def test_jobs_that_left_the_view_are_listed_among_those_that_stay(desk: De
 
 
 async def test_a_job_that_left_the_view_is_listed_as_it_ended(desk: Desk) -> None:
-    gone = await desk.go_on(await submitted(desk), "cancelled")
+    gone = await desk.go_on(await desk.submitted(), "cancelled")
     await desk.fold()
     await desk.clock.advance_ms(2 * DAY_MS)
     await desk.view.forget(gone.id)
@@ -111,9 +97,16 @@ async def test_a_job_that_left_the_view_is_listed_as_it_ended(desk: Desk) -> Non
     assert (job.id, job.status, job.seq) == (gone.id, Status.CANCELLED, gone.seq)
 
 
+async def test_a_job_whose_first_events_have_gone_by_age_is_no_longer_there(desk: Desk) -> None:
+    gone = await desk.go_on(await desk.submitted(), "dispatched", "started", "cancel_requested", "cancelled")
+    desk.server.expire(through=gone.first_seq)
+
+    assert await desk.reading.find(gone.id) is None
+
+
 async def test_a_list_is_filtered_by_status_project_and_workflow(desk: Desk) -> None:
-    blog = await submitted(desk, project_id="blog")
-    ended = await desk.go_on(await submitted(desk), "cancelled")
+    blog = await desk.submitted(project_id="blog")
+    ended = await desk.go_on(await desk.submitted(), "cancelled")
     await desk.submitting.submit(*desk.phases(2, workflow_id="flow"))
     await desk.fold()
 
@@ -133,9 +126,9 @@ async def test_a_filter_that_finds_little_ends_its_page_early_and_goes_on(
 ) -> None:
     monkeypatch.setattr(listing, "BATCH", 2)
     monkeypatch.setattr(listing, "MOST_BATCHES", 2)
-    rare = await submitted(desk, project_id="blog")
+    rare = await desk.submitted(project_id="blog")
     for _ in range(9):
-        await submitted(desk)
+        await desk.submitted()
     await desk.fold()
 
     found = await pages(desk, Wanted(user="u1", project="blog"), 5)
@@ -154,8 +147,8 @@ async def heard(desk: Desk, *, slots: int) -> None:
 
 async def test_several_jobs_are_shown_with_one_look(desk: Desk) -> None:
     await heard(desk, slots=2)
-    jobs = [await submitted(desk, user=user) for user in ("u1", "u2")]
-    ended = await desk.go_on(await submitted(desk, user="u2"), "cancelled")
+    jobs = [await desk.submitted(user=user) for user in ("u1", "u2")]
+    ended = await desk.go_on(await desk.submitted(user="u2"), "cancelled")
     await desk.fold()
 
     shown = await desk.reading.shown([*jobs, ended])
@@ -167,7 +160,7 @@ async def test_several_jobs_are_shown_with_one_look(desk: Desk) -> None:
 
 
 async def test_an_explanation_says_what_would_let_it_run(desk: Desk) -> None:
-    job = await submitted(desk)
+    job = await desk.submitted()
     await desk.fold()
 
     explained = await desk.reading.explained(job, asker="u1")
@@ -178,7 +171,7 @@ async def test_an_explanation_says_what_would_let_it_run(desk: Desk) -> None:
 
 
 async def test_a_job_that_has_ended_waits_for_nothing(desk: Desk) -> None:
-    job = await desk.go_on(await submitted(desk), "cancelled")
+    job = await desk.go_on(await desk.submitted(), "cancelled")
     await desk.fold()
 
     explained = await desk.reading.explained(job, asker="u1")
@@ -188,7 +181,7 @@ async def test_a_job_that_has_ended_waits_for_nothing(desk: Desk) -> None:
 
 async def test_the_usage_is_the_users_own(desk: Desk) -> None:
     for user in ("u1", "u1", "u2"):
-        await submitted(desk, user=user)
+        await desk.submitted(user=user)
     await desk.fold()
 
     used = await desk.reading.usage("u1", Tier.BOOTSTRAPPER)

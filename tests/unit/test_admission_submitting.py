@@ -31,13 +31,6 @@ from tests.fixtures.lives import step
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 
 
-@pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
-    await desk.fold()
-    return desk
-
-
 async def test_a_submission_is_in_the_log_with_its_place_before_it_is_accepted(desk: Desk) -> None:
     outcome = await desk.submit()
 
@@ -103,6 +96,18 @@ async def test_a_job_over_the_days_cap_is_accepted_for_tomorrow() -> None:
     assert scheduled.quota_day == (NOW + timedelta(days=1)).date()
     midnight = datetime(2027, 1, 16, tzinfo=UTC)
     assert midnight <= scheduled.scheduled_for <= midnight + timedelta(hours=1)
+
+
+async def test_a_job_of_a_day_names_the_cap_by_which_it_was_decided() -> None:
+    """So that a later policy does not judge it again."""
+    desk = Desk(tiers={"partner": {"jobs_per_day": 1}})
+    await desk.fold()
+
+    outcomes = [await desk.submit() for _ in range(2)]
+
+    jobs = [outcome.job.id for outcome in outcomes if isinstance(outcome, Accepted)]
+    datas: list[Any] = [record.event.data for job in jobs for record in await desk.log.read(job)]  # type: ignore[union-attr]
+    assert [(type(data).__name__, data.quota_cap) for data in datas] == [("JobQueued", 1), ("JobScheduled", 1)]
 
 
 async def test_beyond_the_cap_the_wait_is_computed() -> None:
@@ -330,7 +335,6 @@ async def test_after_an_answer_that_was_lost_it_is_one_job(desk: Desk) -> None:
     assert (again.again, again.job.seq) == (True, first.job.seq)
 
 
-@pytest.mark.timeout(10)
 async def test_nobody_tries_to_append_for_longer_than_the_reservation_is_sure() -> None:
     desk = Desk(submissions={"append_deadline_s": 0.05})
     await desk.fold()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-
 from headgate_contracts import Event, Job, Status, advance
 from headgate_contracts.events import JobScheduled, JobWaiting
 from headgate_contracts.tokens import input_name, workflow_id_for_key
@@ -28,13 +26,6 @@ from tests.fixtures.lives import step
 TODAY = 20_833
 
 
-@pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
-    await desk.fold()
-    return desk
-
-
 async def taken_in(desk: Desk, phases: tuple[NewJob, ...]) -> tuple[Job, ...]:
     outcome = await desk.submitting.submit(*phases)
     assert isinstance(outcome, Accepted), outcome
@@ -44,10 +35,7 @@ async def taken_in(desk: Desk, phases: tuple[NewJob, ...]) -> tuple[Job, ...]:
 
 async def lived(desk: Desk, job: Job, story: str) -> Job:
     """The job after these events, in the log."""
-    for word in story.split():
-        event = step(job, word)
-        answer = await desk.log.append(event, after=job)
-        job = advance(job, event, seq=answer.records[0].seq)  # type: ignore[union-attr]
+    job = await desk.go_on(job, *story.split())
     await desk.fold()
     return job
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from libs.cli import jobs
+from libs.cli import submitting
 from libs.cli.arguments import parse, parser
 from libs.cli.board import JobLine, advanced, drawn
 from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage, fault_of
@@ -119,11 +119,26 @@ def test_each_end_says_how(event: tuple[str, dict[str, Any]], words: str) -> Non
 def test_a_terminal_shows_what_is_done_and_what_is_under_way() -> None:
     console = Console(file=io.StringIO(), width=120, record=True)
 
-    console.print(drawn([JobLine("j1", "mine", status="deps"), JobLine("j2", "other", status="ready")]))
+    runs, is_ready = JobLine("j1", "mine"), JobLine("j2", "other", status="ready")
+    runs = advanced(runs, StreamEvent(*status("stage", "deps", stage="deps")))
+    broke = advanced(runs, StreamEvent(*status("failed", "failed", summary="no")))
+    waits = advanced(runs, StreamEvent(*status("given_back", "queued", reason="lost")))
 
-    first, second = console.export_text().splitlines()
+    console.print(drawn([runs, is_ready, broke, waits]))
+
+    first, second, third, fourth = console.export_text().splitlines()
     assert first.split() == ["mine", "✔", "scaffold", "✔", "code", "●", "deps", "·", "checks", "deps"]
     assert second.split()[1:9:2] == ["✔"] * 4
+    assert third.split()[1:9:2] == ["✔", "✔", "✘", "·"]
+    assert fourth.split()[1:9:2] == ["·"] * 4
+
+
+def test_one_job_is_watched_without_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    ready = StreamEvent("status", {"event": "ready", "status": "ready", "duration_s": 1.0, "iterations": 1})
+
+    watch_all([(JobLine("a"), [ready])], Output(as_json=False))
+
+    assert capsys.readouterr().out == "ready: 1.0 s\n"
 
 
 def test_many_jobs_are_watched_at_once_and_a_fault_of_one_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,6 +274,28 @@ def test_a_table_fits_the_terminal_and_folds_nothing_that_is_copied() -> None:
     assert job in lines[1]
 
 
+def test_a_sentence_is_broken_between_words_and_a_link_is_not() -> None:
+    console = Console(file=io.StringIO(), width=20, record=True, force_terminal=True, soft_wrap=True)
+    out = Output(as_json=False, console=console)
+
+    out.say("The whole queue is paused")
+    out.say("See http://127.0.0.1:8080/#token=abc")
+
+    assert [line.rstrip() for line in console.export_text().splitlines()] == [
+        "The whole queue is",
+        "paused",
+        "See http://127.0.0.1:8080/#token=abc",
+    ]
+
+
+def test_a_terminal_is_shown_no_column_that_says_nothing() -> None:
+    console = Console(file=io.StringIO(), width=80, record=True, force_terminal=True)
+
+    Output(as_json=False, console=console).table(("JOB", "", "POOL"), [("j1", "", "gpu"), ("j2", "", "")])
+
+    assert console.export_text().splitlines()[0].split() == ["JOB", "POOL"]
+
+
 def test_in_a_terminal_that_is_too_narrow_nothing_is_cut() -> None:
     console = Console(file=io.StringIO(), width=40, record=True, force_terminal=True, soft_wrap=True)
     lease, job = "k" * 27 + ":1", "k" * 27
@@ -292,6 +329,7 @@ def test_wrong_words_end_with_2(words: list[str], capsys: pytest.CaptureFixture[
     [
         ([], "Say what to run"),
         (["--input", "{"], "not JSON"),
+        (["--input", "input.json"], "@ and the name of a file"),
         (["--input", "[1]"], "no object"),
         (["--input", "@/no/such/file"], "cannot be read"),
         (["a", "--label", "team"], "name=value"),
@@ -301,6 +339,6 @@ def test_a_submission_that_cannot_be_meant_says_how_to_write_it(words: list[str]
     args: Namespace = parse(["submit", "--project", "p", *words])
 
     with pytest.raises(Usage, match=said) as error:
-        jobs.submit(args, Output(as_json=True))
+        submitting.submit(args, Output(as_json=True))
 
     assert error.value.exit_code == 2

@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
-
-import pytest
 
 from headgate_contracts import Job
 from headgate_contracts.commands import LogLine
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Record
 from services.admission.erasing import Erased, NobodysJobs, Past
-from services.admission.outcomes import Accepted
 from tests.fixtures.desk import Desk
 
 OPS = {"by": "ops-1", "reason": "asked for"}
-
-
-@pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
-    await desk.fold()
-    return desk
 
 
 class Behind:
@@ -43,12 +32,6 @@ class Behind:
 
     async def jobs(self, ids: Sequence[str], *, after: int = 0) -> dict[str, Job]:
         return await self._past.jobs(ids, after=after)
-
-
-async def submitted(desk: Desk, **details: Any) -> Job:
-    outcome = await desk.submit(**details)
-    assert isinstance(outcome, Accepted), outcome
-    return outcome.job
 
 
 async def with_content(desk: Desk, job: Job) -> Job:
@@ -70,8 +53,8 @@ async def left(desk: Desk, job: Job) -> list[bool]:
 
 
 async def test_everything_of_the_user_goes_and_nothing_of_others(desk: Desk) -> None:
-    mine = [await with_content(desk, await submitted(desk)) for _ in range(3)]
-    theirs = await with_content(desk, await submitted(desk, user="u2"))
+    mine = [await with_content(desk, await desk.submitted()) for _ in range(3)]
+    theirs = await with_content(desk, await desk.submitted(user="u2"))
     for job in mine:
         await desk.go_on(job, "cancelled")
 
@@ -84,19 +67,19 @@ async def test_everything_of_the_user_goes_and_nothing_of_others(desk: Desk) -> 
 
 
 async def test_unfinished_jobs_are_ended_first(desk: Desk) -> None:
-    waiting = await submitted(desk)
-    ended = await desk.go_on(await submitted(desk), "cancelled")
+    waiting = await desk.submitted()
+    ended = await desk.go_on(await desk.submitted(), "cancelled")
 
     outcome = await desk.erasing.erase("u1", **OPS)
 
     assert outcome == Erased(2, (waiting.id,), ())
-    assert [event["event"] for event in await desk.reading.history(waiting.id)] == ["queued", "cancelled"]
+    assert [each.event for each in await desk.reading.history(waiting.id)] == ["queued", "cancelled"]
     assert len(await desk.reading.history(ended.id)) == 2
 
 
 async def test_a_copy_of_the_log_that_is_behind_hides_no_job(desk: Desk) -> None:
-    old = await with_content(desk, await submitted(desk))
-    new = await with_content(desk, await submitted(desk))
+    old = await with_content(desk, await desk.submitted())
+    new = await with_content(desk, await desk.submitted())
 
     outcome = await replace(desk.erasing, past=Behind(desk.erasing.past, first_looks_miss=new.first_seq)).erase(
         "u1", **OPS
@@ -107,7 +90,7 @@ async def test_a_copy_of_the_log_that_is_behind_hides_no_job(desk: Desk) -> None
 
 
 async def test_the_act_is_written_and_a_repeat_does_no_harm(desk: Desk) -> None:
-    await desk.go_on(await with_content(desk, await submitted(desk)), "cancelled")
+    await desk.go_on(await with_content(desk, await desk.submitted()), "cancelled")
 
     for _ in range(2):
         assert await desk.erasing.erase("u1", **OPS) == Erased(1, (), ())
@@ -118,7 +101,7 @@ async def test_the_act_is_written_and_a_repeat_does_no_harm(desk: Desk) -> None:
 
 
 async def test_while_a_job_still_runs_the_act_is_not_written(desk: Desk) -> None:
-    running = await desk.go_on(await with_content(desk, await submitted(desk)), "dispatched", "started")
+    running = await desk.go_on(await with_content(desk, await desk.submitted()), "dispatched", "started")
 
     outcome = await desk.erasing.erase("u1", **OPS)
 
@@ -129,7 +112,7 @@ async def test_while_a_job_still_runs_the_act_is_not_written(desk: Desk) -> None
 
 
 async def test_whom_the_log_does_not_know_has_nothing_to_erase(desk: Desk) -> None:
-    await submitted(desk)
+    await desk.submitted()
     before = await desk.log.mark()
 
     assert await desk.erasing.erase("nobody", **OPS) == NobodysJobs()

@@ -7,31 +7,17 @@ from typing import Any
 
 import pytest
 
-from headgate_contracts import Event, Job
+from headgate_contracts import Event
 from headgate_contracts.events import LeaseReleased, LimitSet, QueuePaused
 from headgate_contracts.shown import Analytics
 from libs.capacity.answers import Heartbeat
 from libs.capacity.errors import ViewLost
 from services.admission.events import Act
 from services.admission.operating import AlreadyPaused, Done, ForcedFree, NoSuchLease, NotPaused
-from services.admission.outcomes import Accepted
 from tests.fixtures.desk import Desk
 
 OPS = {"by": "ops-1", "reason": "maintenance"}
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
-    await desk.fold()
-    return desk
-
-
-async def submitted(desk: Desk, **details: Any) -> Job:
-    outcome = await desk.submit(**details)
-    assert isinstance(outcome, Accepted), outcome
-    return outcome.job
 
 
 async def acts(desk: Desk) -> list[Any]:
@@ -44,11 +30,11 @@ async def acts(desk: Desk) -> list[Any]:
 
 
 async def test_an_operator_sees_every_job_in_order(desk: Desk) -> None:
-    low = await submitted(desk, user="u1", priority="low", labels={"team": "growth"})
-    normal = await submitted(desk, user="u2")
+    low = await desk.submitted(user="u1", priority="low", labels={"team": "growth"})
+    normal = await desk.submitted(user="u2")
     await desk.operating.pause("user:u1", **OPS)
     await desk.fold()
-    await submitted(desk, user="u3")  # reserved, not folded yet
+    await desk.submitted(user="u3")  # reserved, not folded yet
 
     queue = await desk.overseeing.whole_queue()
 
@@ -61,9 +47,9 @@ async def test_an_operator_sees_every_job_in_order(desk: Desk) -> None:
 
 
 async def test_a_user_sees_how_long_it_is_and_their_own_positions(desk: Desk) -> None:
-    await submitted(desk, user="u2")
-    mine = await submitted(desk, user="u1")
-    ended = await desk.go_on(await submitted(desk, user="u1"), "cancelled")
+    await desk.submitted(user="u2")
+    mine = await desk.submitted(user="u1")
+    ended = await desk.go_on(await desk.submitted(user="u1"), "cancelled")
     for scope in ("user:u2", "project:shop", "workflow:w", "user:u1", "pool:default"):
         await desk.operating.pause(scope, **OPS)
     await desk.fold()
@@ -93,7 +79,7 @@ async def test_analytics_are_what_the_scheduler_published(desk: Desk) -> None:
 
 
 async def test_workers_are_told_with_their_jobs(desk: Desk) -> None:
-    job = await desk.go_on(await submitted(desk), "dispatched", "started")
+    job = await desk.go_on(await desk.submitted(), "dispatched", "started")
     await desk.fold()
     holders = (job.holder or "",)
     beat = Heartbeat(worker="w1", pool="gpu", slots=3, draining=True, holders=holders, leases=(), ttl_ms=60_000)
@@ -106,7 +92,7 @@ async def test_workers_are_told_with_their_jobs(desk: Desk) -> None:
 
 
 async def test_a_group_is_told_with_its_holders(desk: Desk) -> None:
-    job = await desk.go_on(await submitted(desk), "dispatched", "started")
+    job = await desk.go_on(await desk.submitted(), "dispatched", "started")
     await desk.fold()
 
     status = await desk.overseeing.group("user:u1")
@@ -178,7 +164,7 @@ async def test_a_limit_is_an_act_and_counts_for_the_backlog(desk: Desk) -> None:
 
 
 async def test_a_forced_release_names_the_holder(desk: Desk) -> None:
-    job = await desk.go_on(await submitted(desk), "dispatched", "started")
+    job = await desk.go_on(await desk.submitted(), "dispatched", "started")
     await desk.fold()
 
     outcome = await desk.operating.release("user:u1", f"{job.id}:1", **OPS)
@@ -192,7 +178,7 @@ async def test_a_forced_release_names_the_holder(desk: Desk) -> None:
 
 
 async def test_a_lease_that_nobody_holds_is_not_released(desk: Desk) -> None:
-    job = await desk.go_on(await submitted(desk), "dispatched", "started")
+    job = await desk.go_on(await desk.submitted(), "dispatched", "started")
     await desk.fold()
     before = await desk.log.mark()
 
@@ -202,7 +188,7 @@ async def test_a_lease_that_nobody_holds_is_not_released(desk: Desk) -> None:
 
 
 async def test_the_audit_tells_what_operators_did_to_the_queue_and_to_jobs(desk: Desk) -> None:
-    theirs, own = await submitted(desk, user="u1"), await submitted(desk, user="u2")
+    theirs, own = await desk.submitted(user="u1"), await desk.submitted(user="u2")
     await desk.operating.pause("all", **OPS)
     await desk.operating.set_limit("workflows", 9, **OPS)
     await desk.changing.cancel(theirs, act=Act("ops-1", "too long", operator=True))

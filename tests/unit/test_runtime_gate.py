@@ -41,12 +41,12 @@ async def test_those_inside_finish_before_the_gate_has_stopped_and_nobody_else_g
     await eventually(lambda: app.running == 5)
 
     stopping = asyncio.create_task(gate.stop())
-    await asyncio.wait_for(gate.draining.wait(), 1)
+    await asyncio.wait_for(gate.draining.wait(), 30)
     assert await get(gate, app) == 503
     assert not stopping.done()
 
     app.answer.set()
-    await asyncio.wait_for(stopping, 1)
+    await asyncio.wait_for(stopping, 30)
     assert await asyncio.gather(*inside) == [200] * 5
 
 

@@ -57,11 +57,11 @@ async def test_a_loop_ends_when_it_is_stopped(body: Callable[[asyncio.Event], Aw
     await loop.stop()
     await loop.stop()
 
-    assert await asyncio.wait_for(loop.ended(), 1) is None
+    assert await asyncio.wait_for(loop.ended(), 30) is None
 
 
 async def test_a_loop_that_was_never_started_can_be_stopped() -> None:
-    await asyncio.wait_for(Loop("loop", deaf).stop(), 1)
+    await asyncio.wait_for(Loop("loop", deaf).stop(), 30)
 
 
 async def test_a_loop_finishes_what_it_does_within_its_patience() -> None:
@@ -87,7 +87,7 @@ async def test_a_loop_may_stop_itself() -> None:
     loop = Loop("loop", body)
     await loop.start()
 
-    await asyncio.wait_for(loop.ended(), 1)
+    await asyncio.wait_for(loop.ended(), 30)
 
 
 async def test_the_fault_of_a_loop_reaches_whoever_watches_it() -> None:
@@ -177,7 +177,7 @@ async def test_a_start_after_an_impatient_stop_runs_the_body_again() -> None:
 
 
 async def ran(compose: Callable[[Service], Awaitable[None]], *, grace_s: float = 5) -> int:
-    return await asyncio.wait_for(Service("test", grace_s=grace_s).run(compose), 10)  # type: ignore[arg-type]
+    return await asyncio.wait_for(Service("test", grace_s=grace_s).run(compose), 30)  # type: ignore[arg-type]
 
 
 async def test_parts_stop_in_the_reverse_order_of_their_start() -> None:

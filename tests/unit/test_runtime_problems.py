@@ -202,9 +202,11 @@ async def test_a_body_at_the_limit_is_read(client: httpx.AsyncClient) -> None:
 
 
 async def test_paths_and_methods_that_do_not_exist_are_problems(client: httpx.AsyncClient) -> None:
-    assert problem(await client.get("/nowhere"))["status"] == 404
-    refused = await client.delete("/jobs")
-    assert problem(refused)["status"] == 405
+    missing, refused = await client.get("/nowhere"), await client.delete("/jobs")
+
+    assert (problem(missing)["status"], problem(refused)["status"]) == (404, 405)
+    assert "/openapi.json" in problem(missing)["detail"]
+    assert "Allow" in problem(refused)["detail"]
     assert refused.headers["allow"]
 
 

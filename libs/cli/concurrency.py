@@ -1,0 +1,63 @@
+"""Commands about groups: how many slots there are, who holds them, and what operators do about that."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from libs.cli.client import operator_api, path_of, with_query
+from libs.cli.output import Output, clock_time, counted, local_time
+
+
+def status(args: Namespace, out: Output) -> int:
+    """Every group, or one with who holds its slots."""
+    api = operator_api()
+    groups = [api.get(path_of("concurrency", args.group))] if args.group else api.get("/v1/concurrency")
+    out.data(groups[0] if args.group else groups)
+    out.table(
+        ("GROUP", "LIMIT", "ACTIVE", "WAITING", ""),
+        [
+            (each["group"], str(each["limit"]), str(each["active"]), str(each["waiting"]), _shut(each))
+            for each in groups
+        ],
+    )
+    holders = [_holder_line(each) for group in groups if args.group for each in group["holders"]]
+    if holders:
+        out.say()
+        out.table(("LEASE", "JOB", "ATTEMPT", "WORKER", "SINCE", "EXPIRES"), holders)
+    return 0
+
+
+def release(args: Namespace, out: Output) -> int:
+    """Free a lease by force. A running job's own slot is freed by giving its attempt back."""
+    path = path_of("concurrency", args.group, "leases", args.lease)
+    told = operator_api().send("DELETE", with_query(path, reason=args.reason))
+    out.data(told)
+    out.say(f"{args.lease}  {told['message']}.")
+    return 0
+
+
+def set_limit(args: Namespace, out: Output) -> int:
+    """Another limit, at once, for the backlog too; it survives restarts."""
+    told = operator_api().send("PUT", path_of("concurrency", args.group), {"limit": args.limit, "reason": args.reason})
+    out.data(told)
+    out.say(f"{told['group']}  {counted(told['limit'], 'slot')} from now on.")
+    return 0
+
+
+def _holder_line(holder: Mapping[str, Any]) -> Sequence[str]:
+    """A running job's own slot is called after it: that is not said twice."""
+    own_slot = holder["lease"] == f"{holder['job_id']}:{holder['attempt']}"
+    return (
+        holder["lease"],
+        "" if own_slot else holder["job_id"] or "",
+        "" if own_slot else str(holder["attempt"] or ""),
+        holder["worker"] or "",
+        clock_time(holder["since"]),
+        clock_time(holder["expires_at"]),
+    )
+
+
+def _shut(group: Mapping[str, Any]) -> str:
+    return f"shut until {local_time(group['shut_until'])}" if group.get("shut_until") else ""

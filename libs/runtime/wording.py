@@ -1,0 +1,46 @@
+"""What is wrong with a field, in words that say what to write instead. Pure.
+
+Owns the sentences for what a reader of JSON could not know otherwise: a pattern, a moment, a kind of value. Everything
+else is said well by whoever checked it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+NAME: Final = re.compile(r"\^\[A-Za-z0-9_-]\{1,(\d+)}\$")
+FORMS: Final = {
+    "^(all|priority:": "write all, priority:NAME, pool:NAME, user:ID, project:ID or workflow:ID",
+    "^https?://": "write a URL that begins with http:// or https://",
+    "^[A-Za-z0-9_./-]{1,64}=": "write NAME=VALUE",
+    "^[A-Za-z0-9_./-]{1,64}$": "use 1 to 64 letters, digits, dots, slashes, - and _",
+    "^[A-Za-z0-9_-]{43}$": "it is 43 letters, digits, - and _, as they were given",
+}
+KINDS: Final = {
+    "extra_forbidden": "there is no such field",
+    "dict_type": "write an object",
+    "model_type": "write an object",
+    "model_attributes_type": "write an object",  # the same, where FastAPI reads it
+    "bool_parsing": "write true or false",
+    "datetime_parsing": "write a moment and its time zone, as in 2030-01-31T06:00:00Z",
+    "datetime_from_date_parsing": "write a moment and its time zone, as in 2030-01-31T06:00:00Z",
+    "timezone_aware": "add the time zone, as in 2030-01-31T06:00:00Z",
+}
+
+
+def worded(error: Mapping[str, Any]) -> str:
+    """One error of pydantic's, without what was in the field."""
+    kind, said = error["type"], str(error["msg"])
+    if kind == "string_pattern_mismatch":
+        return form_of(error["ctx"]["pattern"]) or said
+    return KINDS.get(kind) or said.removeprefix("Value error, ")
+
+
+def form_of(pattern: str) -> str | None:
+    """What fits the pattern, in words; null for one that has none."""
+    name = NAME.fullmatch(pattern)
+    if name is not None:
+        return f"use 1 to {name[1]} letters, digits, - and _"
+    return next((words for start, words in FORMS.items() if pattern.startswith(start)), None)

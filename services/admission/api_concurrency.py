@@ -1,0 +1,82 @@
+"""HTTP: the groups, who holds their slots, and what operators do about that.
+
+A group's name may hold a slash where it is percent-encoded: users sign in with any id.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Response
+from fastapi.responses import JSONResponse
+
+from headgate_contracts.asked import SetGroupLimit
+from headgate_contracts.shown import LeaseRelease, ShownGroup
+from libs.runtime.problems import Refused
+from services.admission import problems
+from services.admission.api import Edge, Operator, Reason, route_group
+from services.admission.naming import group_named
+from services.admission.operating import ForcedFree, NoSuchLease
+
+GroupPath = Annotated[str, Path(min_length=1, max_length=400, description="as in `user:u1`, `group:shop:db`")]
+LeasePath = Annotated[str, Path(min_length=1, max_length=160)]
+
+GIVEN_BACK: Final[dict[int | str, dict[str, Any]]] = {
+    202: {"model": LeaseRelease, "description": "A running job's own slot: free once its attempt was given back"}
+}
+
+
+def group_routes(edge: Edge) -> APIRouter:
+    """How they stand."""
+    router = route_group()
+
+    @router.get("/concurrency")
+    async def groups(who: Operator) -> list[ShownGroup]:
+        return await edge.overseeing.groups()
+
+    @router.get("/concurrency/{group:path}")
+    async def group(group: GroupPath, who: Operator) -> ShownGroup:
+        return await edge.overseeing.group(_named(group))
+
+    return router
+
+
+def slot_routes(edge: Edge) -> APIRouter:
+    """How many there are, and one that is taken from its holder."""
+    router = route_group()
+
+    @router.put("/concurrency/{group:path}")
+    async def set_limit(group: GroupPath, body: SetGroupLimit, who: Operator) -> ShownGroup:
+        """From now on, for the backlog too. It stands above the policy, survives restarts, and ends no running job."""
+        name = _named(group)
+        if name.startswith("pool:"):
+            raise Refused(problems.pool_limit(name))
+        await edge.operating.set_limit(name, body.limit, by=who.user, reason=body.reason)
+        return (await edge.overseeing.group(name)).model_copy(update={"limit": body.limit})
+
+    @router.delete("/concurrency/{group:path}/leases/{lease}", response_model=LeaseRelease, responses=GIVEN_BACK)
+    async def release(group: GroupPath, lease: LeasePath, who: Operator, reason: Reason = "") -> Response:
+        """Forces a slot free. A running job's own slot is free once its attempt was given back: then it is 202."""
+        name = _named(group)
+        match await edge.operating.release(name, lease, by=who.user, reason=reason):
+            case NoSuchLease(status):
+                raise Refused(problems.no_such_lease(name, lease, holders=len(status.holders)))
+            case ForcedFree() as freed:
+                return _freed(name, freed)
+
+    return router
+
+
+def _named(text: str) -> str:
+    name = group_named(text)
+    if name is None:
+        raise Refused(problems.no_group_name(text))
+    return name
+
+
+def _freed(group: str, freed: ForcedFree) -> JSONResponse:
+    holder = freed.holder
+    own_slot = holder.job is not None and holder.name == f"{holder.job}:{holder.attempt}"
+    message = "the attempt is given back, then its slots are free" if own_slot else "the lease has ended"
+    shown = LeaseRelease(group=group, lease=holder.name, job_id=holder.job, attempt=holder.attempt, message=message)
+    return JSONResponse(shown.model_dump(mode="json"), 202 if own_slot else 200)

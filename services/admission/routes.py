@@ -1,0 +1,38 @@
+"""All routes of admission, by subject: what is served, what the API's document is made of, what the tests ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from fastapi import APIRouter
+
+from services.admission.api import Edge
+from services.admission.api_bulk import bulk_routes
+from services.admission.api_concurrency import group_routes, slot_routes
+from services.admission.api_content import erasure_routes, log_routes, result_routes
+from services.admission.api_jobs import life_routes, place_routes, submit_routes
+from services.admission.api_queue import audit_routes, pause_routes, queue_routes
+from services.admission.api_reading import job_routes, list_routes
+from services.admission.api_tickets import ticket_routes
+from services.admission.api_workflows import workflow_routes, workflow_submit_routes
+
+ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
+    submit_routes,
+    bulk_routes,
+    workflow_submit_routes,
+    life_routes,
+    place_routes,
+    workflow_routes,
+    list_routes,
+    job_routes,
+    queue_routes,
+    pause_routes,
+    audit_routes,
+    group_routes,
+    slot_routes,
+    result_routes,
+    log_routes,
+    ticket_routes,
+    erasure_routes,
+)

@@ -1,0 +1,148 @@
+"""What clients of admission are answered when they change a job, over the twins of log and view."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate_contracts import Tier
+from tests.fixtures.desk import Desk
+from tests.fixtures.front import JOB, OPERATOR, Front, refused, submitted
+from tests.fixtures.lives import step
+
+
+@pytest.fixture
+def front(desk: Desk) -> Front:
+    return Front(desk)
+
+
+async def test_a_change_is_answered_with_the_place_and_the_usage_that_follow_from_it(desk: Desk) -> None:
+    front = Front(desk, meanwhile=desk.fold)
+    async with front.client() as ann, front.client("boss", scope=OPERATOR) as boss:
+        first, second = await submitted(ann), await submitted(ann)
+        await desk.fold()
+        raised = (await ann.patch(f"/v1/jobs/{second['id']}", json={"priority": "high"})).json()
+        before = {"job_id": first["id"], "before": second["id"]}
+        moved = (await boss.post("/v1/queue/move", json=before)).json()
+        cancelled = (await ann.post(f"/v1/jobs/{second['id']}/cancel")).json()
+        every = (await ann.post("/v1/jobs/cancel", json={"project": "shop"})).json()
+
+    assert (raised["queue"]["position"], moved["queue"]["position"]) == (1, 1)
+    assert (cancelled["status"], cancelled["usage"]["jobs_used"]) == ("cancelled", 1)
+    assert [each["job"]["usage"]["jobs_used"] for each in every["results"]] == [0]
+
+
+async def test_a_change_is_answered_though_nobody_folds_it(front: Front) -> None:
+    async with front.client() as ann:
+        job = await submitted(ann)
+        answer = await ann.post(f"/v1/jobs/{job['id']}/cancel")
+
+    assert (answer.status_code, answer.json()["status"]) == (202, "cancelled")
+
+
+async def test_a_change_that_is_in_the_log_is_no_refusal_though_the_view_is_lost_by_then(
+    front: Front, desk: Desk
+) -> None:
+    async with front.client() as ann:
+        job = await submitted(ann)
+        await desk.fold()
+        desk.lose_view_with_the_next_append()
+        answer = await ann.post(f"/v1/jobs/{job['id']}/cancel")
+
+    assert (answer.status_code, answer.json()["status"]) == (202, "cancelled")
+
+
+async def test_a_priority_is_changed_once_by_those_who_saw_the_same(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        seen = (await ann.post("/v1/jobs", json=JOB)).headers["etag"]
+        await desk.fold()
+        [job] = (await ann.get("/v1/jobs")).json()
+        path = f"/v1/jobs/{job['id']}"
+        low = await ann.patch(path, json={"priority": "low"}, headers={"If-Match": seen})
+        late = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": seen})
+        weak = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": f"W/{low.headers['etag']}"})
+        fresh = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": low.headers["etag"]})
+        any_one = await ann.patch(path, json={"priority": "normal"}, headers={"If-Match": "*"})
+
+    assert (low.status_code, low.json()["priority"]) == (200, "low")
+    assert refused(late, 412, "changed")["detail"].count(low.headers["etag"]) == 1
+    refused(weak, 412, "changed")
+    assert (fresh.json()["priority"], any_one.json()["priority"]) == ("background", "normal")
+
+
+async def test_only_an_operator_goes_above_the_tier(front: Front, desk: Desk) -> None:
+    async with front.client(tier=Tier.BOOTSTRAPPER) as ann, front.client("op", scope="ops") as operator:
+        job = await submitted(ann)
+        await desk.fold()
+        path = f"/v1/jobs/{job['id']}"
+        above = await ann.patch(path, json={"priority": "high"})
+        raised = await operator.patch(path, json={"priority": "urgent", "reason": "launch"})
+
+    assert refused(above, 422, "invalid")["errors"][0]["field"] == "priority"
+    assert raised.json()["priority"] == "urgent"
+
+
+async def test_what_has_started_keeps_its_class(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        shown = await submitted(ann)
+        job = await desk.reading.find(shown["id"])
+        assert job is not None
+        await desk.log.append(step(job, "dispatched"), after=job)
+        answer = await ann.patch(f"/v1/jobs/{shown['id']}", json={"priority": "low"})
+
+    refused(answer, 409, "underway")
+
+
+async def test_a_question_is_answered_once(front: Front) -> None:
+    async with front.client() as ann:
+        job = await submitted(ann)
+        early = await ann.post(f"/v1/jobs/{job['id']}/confirm")
+
+    assert "nothing was changed" in refused(early, 409, "not-asked")["detail"]
+
+
+async def test_an_operator_moves_a_job(front: Front, desk: Desk) -> None:
+    async with front.client() as ann, front.client("op", scope=OPERATOR) as operator:
+        first, second = [await submitted(ann) for _ in range(2)]
+        await desk.fold()
+        move = {"job_id": second["id"], "before": first["id"], "reason": "demo"}
+        moved = await operator.post("/v1/queue/move", json=move)
+        itself = await operator.post("/v1/queue/move", json={"job_id": first["id"], "before": first["id"]})
+        gone = await operator.post("/v1/queue/move", json={"job_id": first["id"], "after": "nosuchjob"})
+        both = await operator.post("/v1/queue/move", json=move | {"after": first["id"]})
+        await desk.fold()
+        queue = [entry.job for entry in await desk.view.queue()]
+
+    assert moved.status_code == 200
+    assert queue == [second["id"], first["id"]]
+    assert refused(itself, 422, "invalid")["errors"][0]["field"] == "before"
+    assert "nosuchjob" in refused(gone, 409, "neighbour-gone")["detail"]
+    refused(both, 422, "invalid")
+
+
+async def test_a_job_is_submitted_again_once(front: Front, desk: Desk) -> None:
+    key = {"Idempotency-Key": "once-more"}
+    async with front.client() as ann:
+        job = await submitted(ann)
+        waiting = await ann.post(f"/v1/jobs/{job['id']}/retry")
+        await ann.post(f"/v1/jobs/{job['id']}/cancel")
+        await desk.fold()
+        first = await ann.post(f"/v1/jobs/{job['id']}/retry", headers=key)
+        again = await ann.post(f"/v1/jobs/{job['id']}/retry", headers=key)
+
+    refused(waiting, 409, "not-over")
+    assert first.status_code == again.status_code == 202
+    assert first.json()["id"] == again.json()["id"] != job["id"]
+    assert first.headers["location"] == f"/v1/jobs/{first.json()['id']}"
+    assert again.json()["usage"]["jobs_used"] == 1
+
+
+async def test_without_its_input_a_job_cannot_be_submitted_again(front: Front, desk: Desk) -> None:
+    async with front.client() as ann:
+        job = await submitted(ann)
+        await ann.post(f"/v1/jobs/{job['id']}/cancel")
+        await desk.fold()
+        [name] = await desk.inputs.names()
+        await desk.inputs.delete(name)
+        answer = await ann.post(f"/v1/jobs/{job['id']}/retry")
+
+    assert "submit a new job" in refused(answer, 410, "input-gone")["detail"]
