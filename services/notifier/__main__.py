@@ -20,11 +20,12 @@ from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from libs.runtime.telemetry import job_trace
-from services.notifier.api import DASHBOARD, Assets, Edge, page, streams
+from services.notifier.api import Edge, streams
 from services.notifier.fanout import Fanout
 from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
 from services.notifier.openings import Openings
+from services.notifier.pages import page
 from services.notifier.rendering import interests_in, told_of
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
@@ -46,9 +47,9 @@ async def compose(service: Service) -> None:
     edge = _edge(ground, fanout, broker)
     for router in (streams(edge), page()):
         ground.app.include_router(router)
-    ground.app.mount("/assets", Assets(directory=DASHBOARD / "assets"))
     await _start_webhooks(service, ground)
     await service.start(Loop("drain", lambda _: _close_when_draining(ground.gate.draining, edge)))
+    edge.collecting.put_aside()  # all that was imported and made here
     await service.start(ground.gate)  # last, so first to stop: it waits for the streams, which the drain ends
 
 

@@ -1,4 +1,4 @@
-"""The HTTP edge of the notifier: streams, and the page that reads them."""
+"""The HTTP edge of the notifier's streams. The page that reads them is served by `pages.py`."""
 
 from __future__ import annotations
 
@@ -6,36 +6,24 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
-from fastapi.responses import FileResponse
 from fastapi.security import HTTPAuthorizationCredentials
-from fastapi.staticfiles import StaticFiles
 
 from headgate_contracts.commands import TicketRedeemed
 from libs.runtime.auth import BEARER, Principal, principal
 from libs.runtime.errors import Forbidden, Unauthorized
 from libs.runtime.problems import Problem, Refused, known_query
+from services.notifier.collecting import Collecting
 from services.notifier.domain import Complete, NoJob
 from services.notifier.handlers import Notifier, Opened
 from services.notifier.openings import Openings, TooMany
 from services.notifier.ports import Tickets
 from services.notifier.sending import EventStream
 
-DASHBOARD: Final = FilePath(__file__).parent / "dashboard"
 READ: Final = "jobs:read"
 LAST_BYTES_S: Final = 0.5  # for what a stream is sent when this replica stops
-PAGE_HEADERS: Final = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Server-sent events: snapshot, status, position, confirmation, log, resync, end",
@@ -55,6 +43,7 @@ class Edge:
 
     notifier: Notifier
     openings: Openings
+    collecting: Collecting = field(default_factory=Collecting)
     open_streams: set[EventStream] = field(default_factory=set[EventStream])
 
     def answer(self, who: Principal, stream: AbstractAsyncContextManager[Opened]) -> EventStream:
@@ -90,10 +79,12 @@ class Edge:
         refusal = self.openings.open(who.user)
         if refusal is not None:
             raise Refused(_too_many(refusal))
+        self.collecting.opened()
         try:
             yield
         finally:
             self.openings.close(who.user)
+            self.collecting.closed()
 
 
 async def viewer(
@@ -133,26 +124,6 @@ def streams(edge: Edge) -> APIRouter:
         return edge.answer(who, edge.notifier.of_user(header or asked, who))
 
     return router
-
-
-def page() -> APIRouter:
-    """The page, and what it is made of."""
-    router = APIRouter(include_in_schema=False)
-
-    @router.get("/")
-    async def index() -> FileResponse:
-        return FileResponse(DASHBOARD / "index.html", headers=PAGE_HEADERS)
-
-    return router
-
-
-class Assets(StaticFiles):
-    """Files of the page, under the page's own rules."""
-
-    def file_response(self, *args: object, **kwargs: object) -> Response:
-        response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
-        response.headers.update(PAGE_HEADERS)
-        return response
 
 
 def _holder(told: TicketRedeemed) -> Principal | None:

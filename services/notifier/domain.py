@@ -3,6 +3,7 @@
 no id, or an empty one        snapshot, then what follows it
 an id of this log             what follows that id: nothing twice, nothing left out
 an id of another log          resync, snapshot, then what follows it
+one older than what is kept   the same
 the id of a finished job's
 last status                   nothing at all: the client has everything
 """

@@ -26,7 +26,7 @@ from services.notifier.rendering import told_of
 from services.notifier.signals import Signals
 from services.notifier.streaming import Opening, Pace, stream
 
-RESYNC: Final = frame("resync", {"reason": "the id is not of this log"})
+RESYNC: Final = frame("resync", {"reason": "the id is not of this log, or older than what is kept"})
 
 Opened = AsyncIterator[bytes] | Complete | NoJob
 

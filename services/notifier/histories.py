@@ -54,10 +54,9 @@ class Histories:
     clock: Clock
 
     async def of_job(self, job_id: str) -> History | None:
-        """From the leader itself; null where there is no such job."""
+        """From the leader itself; null where there is no such job, or not all of it any more."""
         records = await self.log.read(job_id)
-        job = job_in(records)
-        return None if job is None else History(tuple(records), (job,), job.seq)
+        return next((History(tuple(records), (job,), job.seq) for job in _folded(records)), None)
 
     async def of_user(self, user_id: str) -> History:
         """The user's newest jobs."""
@@ -69,12 +68,16 @@ class Histories:
         return History(tuple(records), tuple(jobs), _end(records, default=since))
 
     async def of_user_after(self, user_id: str, after: int) -> History | None:
-        """What followed that record; null where the user has no record as late as that."""
+        """What followed that record; null where the user has no record as late as that, or where age may have taken
+        some of what followed."""
         reached = await self._last_of(user_id)
         if after > reached:
             return None
-        records = await self._scanned(user_id, after=after, reached=reached) if reached > after else []
-        return History(tuple(records), (), _end(records, default=after))
+        if after == reached:
+            return History((), (), after)
+        records = await self._scanned(user_id, after=after, reached=reached)
+        first, _ = await self.scans.ends()  # afterwards: the scan had all that was there then
+        return History(tuple(records), (), _end(records, default=after)) if first <= after + 1 else None
 
     async def _last_of(self, user_id: str) -> int:
         last = await self.log.last(consumer_filter(user_id=user_id))
@@ -109,7 +112,8 @@ def _project_of(record: Record) -> str:
 
 
 def _folded(records: Sequence[Record]) -> list[Job]:
-    """The jobs that began within these records. One that cannot be folded is left out: the list has it."""
+    """The jobs that began within these records. One that cannot be folded is left out: its first events are older than
+    these, or gone by age."""
     by_job = defaultdict[str, list[Record]](list)
     for record in records:
         match record.event:

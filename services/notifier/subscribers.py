@@ -3,10 +3,10 @@ are FastStream's; the log itself is followed by `libs/eventlog`."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from faststream.nats import NatsBroker, NatsMessage
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from headgate_contracts.commands import (
     LIVE_PREFIX,
@@ -24,6 +24,7 @@ from services.notifier.fanout import Fanout, OfJob
 from services.notifier.rendering import concerned, line_told, position_told
 
 ASK_WITHIN_S: Final = 1.0  # a snapshot without a position is better than a client that waits
+Answer = TypeVar("Answer", bound=BaseModel)
 
 
 def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
@@ -47,12 +48,7 @@ class AskedPositions:
         self._subject = command_subject(shard, "position")
 
     async def ask(self, job_id: str) -> PositionChanged | None:
-        try:
-            with cancellable():
-                reply = await self._broker.request(AskPosition(job_id=job_id), self._subject, timeout=ASK_WITHIN_S)
-            return PositionChanged.model_validate(await reply.decode())
-        except (*AWAY, ValidationError):
-            return None
+        return await _answer(self._broker, AskPosition(job_id=job_id), subject=self._subject, kind=PositionChanged)
 
 
 class RedeemedTickets:
@@ -63,9 +59,14 @@ class RedeemedTickets:
         self._subject = command_subject(shard, "redeem")
 
     async def redeem(self, ticket: str) -> TicketRedeemed | None:
-        try:
-            with cancellable():
-                reply = await self._broker.request(RedeemTicket(ticket=ticket), self._subject, timeout=ASK_WITHIN_S)
-            return TicketRedeemed.model_validate(await reply.decode())
-        except (*AWAY, ValidationError):
-            return None
+        return await _answer(self._broker, RedeemTicket(ticket=ticket), subject=self._subject, kind=TicketRedeemed)
+
+
+async def _answer(broker: NatsBroker, question: BaseModel, *, subject: str, kind: type[Answer]) -> Answer | None:
+    """Null where nobody answers, or not in words that are known here."""
+    try:
+        with cancellable():
+            reply = await broker.request(question, subject, timeout=ASK_WITHIN_S)
+        return kind.model_validate(await reply.decode())
+    except (*AWAY, ValidationError):
+        return None

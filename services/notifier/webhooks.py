@@ -98,13 +98,13 @@ class Webhooks:
     secret: bytes
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Until cancelled: what was taken and not finished comes again, to another replica."""
+        """Until told to stop, and cancelled in what is under way: that comes again, to another replica."""
         async with asyncio.TaskGroup() as group:
             for _ in range(SENDERS):
-                group.create_task(self._send_on())
+                group.create_task(self._send_on(stopping))
 
-    async def _send_on(self) -> None:
-        while True:
+    async def _send_on(self, stopping: asyncio.Event) -> None:
+        while not stopping.is_set():  # a call may have kept the cancellation for itself
             dispatch = await self.dispatches.next()
             try:
                 await self.handle(dispatch)

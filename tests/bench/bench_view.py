@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
-import pytest_asyncio
 from redis.asyncio import Redis
 
 from libs.capacity.answers import Granted, Heartbeat, LeaseRequest
@@ -21,32 +20,16 @@ from libs.capacity.keys import view_key
 from libs.capacity.rows import ARRIVAL_STEP, Change, Row, Seed, Standing
 from libs.capacity.scripts import ScriptRunner, load_scripts
 from libs.capacity.store import PIPELINE, RedisView
-from libs.capacity.store_client import open_client
 from libs.capacity.store_rows import change_args
+from tests.fixtures.stores import EPOCH, SHARD
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
-SHARD: Final = "bench"
-EPOCH: Final = "01JB00000000000000000000EP"
 LEASE_MS: Final = 3_600_000
 LIMITS: Final = {"user/partner": 3, "project/partner": 3, "workflows": 5, "llm:ollama": 4, "group": 1}
 JOBS: Final = 2_500  # whose whole lives are folded
 STATUSES: Final = ("starting", "starting", "scaffold", "code", "deps", "checks")
 JOB: Final = '{"submission": "' + "x" * 700 + '"}'  # about what a folded job weighs
-
-
-@pytest_asyncio.fixture
-async def client(redis_url: str) -> AsyncIterator[Redis]:
-    client = open_client(redis_url)
-    yield client
-    await client.aclose()
-
-
-@pytest_asyncio.fixture
-async def view(client: Redis) -> AsyncIterator[RedisView]:
-    view = RedisView(client, shard=SHARD, epoch=EPOCH)
-    yield view
-    await view.close()
 
 
 @pytest.fixture

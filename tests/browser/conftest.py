@@ -13,20 +13,20 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
+from libs.runtime.eventually import PATIENCE_S
 from tests.browser.visitor import Visitor, visiting
 
 CHROMIUM = Path(os.environ.get("HEADGATE_CHROMIUM", "/usr/bin/chromium"))
-SEEN_WITHIN_MS = 20_000  # a machine under full load; an idle one needs a few hundred
 
 Visit = Callable[..., AbstractAsyncContextManager[Visitor]]
-expect.set_options(timeout=SEEN_WITHIN_MS)
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.timeout(180))
+            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-from services.notifier.api import DASHBOARD
+from services.notifier.pages import DASHBOARD
 
 T0, T1, T2, T3 = (f"2026-03-01T10:00:0{second}.000000Z" for second in range(4))
 JOB = {

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from headgate_contracts import Tier
+from libs.runtime.eventually import eventually
 from tests.browser.conftest import Visit
 from tests.browser.visitor import Visitor
 from tests.fixtures.installation import Installation, installed
@@ -74,6 +75,7 @@ async def test_a_lost_connection_heals_by_itself_and_nothing_is_missed_or_double
             await expect(ann.page.get_by_text("Connection lost.")).to_have_count(0)
             await expect(ann.page.locator("#connection")).to_have_text("Live")
             await expect(ann.page.locator(".job-head")).to_contain_text("Ready")
+            await expect(ann.page.locator(".log p")).to_have_count(2 * lines)
             said = [await line.inner_text() for line in await ann.page.locator(".log p span:last-child").all()]
             assert said == [f"line {n} of {lines} of cycle {cycle}" for cycle in (1, 2) for n in range(1, lines + 1)]
             history = await client.get(f"/jobs/{job}/events")
@@ -82,6 +84,29 @@ async def test_a_lost_connection_heals_by_itself_and_nothing_is_missed_or_double
             await ann.go("jobs")
             await expect(ann.page.locator("article.job")).to_have_count(2)
             await expect(ann.page.locator(f"article.job[data-job={other}]")).to_contain_text("Ready")
+
+
+@pytest.mark.parametrize("part", ["js/words.js", "vendor/preact.js", "css/layout.css"])
+async def test_a_page_of_which_a_part_did_not_arrive_is_loaded_again(
+    there: Installation, visit: Visit, part: str
+) -> None:
+    """As when the network changes while it loads; and only if the server is there."""
+    lost = 0
+
+    async def lose(route: Route) -> None:
+        nonlocal lost
+        lost += 1
+        await (route.abort("connectionreset") if lost <= 2 else route.continue_())
+
+    async with visit(there, there.token("ann", Tier.CTO_SCALE)) as ann:
+        await ann.page.route(f"**/assets/{part}", lose)
+        await ann.page.reload(wait_until="commit")
+
+        await eventually(lambda: lost == 3)
+        await ann.page.wait_for_load_state()
+        await expect(ann.page.get_by_role("heading", name="Your jobs")).to_be_visible()
+        assert await ann.page.evaluate("sessionStorage.getItem('headgate.loads')") is None
+        ann.wrongs.clear()
 
 
 async def test_a_full_queue_that_never_rests_leaves_the_page_usable(there: Installation, visit: Visit) -> None:

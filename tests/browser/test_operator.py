@@ -46,7 +46,7 @@ async def ops(there: Installation, una: httpx.AsyncClient) -> AsyncIterator[http
         for pause in (await client.get("/queue")).json()["paused"]:
             await client.post("/queue/resume", json={"scope": pause["scope"]})
         await una.post("/jobs/cancel", json={"project": "yard"})
-        await eventually(lambda: nothing_left(client), within_s=30)
+        await eventually(lambda: nothing_left(client))
 
 
 async def nothing_left(client: httpx.AsyncClient) -> bool:
@@ -221,7 +221,7 @@ async def test_a_slot_is_freed_by_force(
     async def attempts() -> bool:
         return (await ops.get(f"/jobs/{running}")).json()["attempt"] == 2
 
-    await eventually(attempts, within_s=20)
+    await eventually(attempts)
 
 
 async def test_workers_show_their_slots_and_jobs(

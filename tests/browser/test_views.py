@@ -71,10 +71,10 @@ async def _jobs_in_every_state(user: httpx.AsyncClient) -> dict[str, str]:
         "failed": await submit(pipeline="speaking", input=failure),
         "scheduled": await submit(input=QUICK, run_at=tomorrow),
     }
-    await eventually(lambda: have("ready", "ready"), within_s=30)
-    await eventually(lambda: have("awaiting_confirmation", "asks"), within_s=30)
+    await eventually(lambda: have("ready", "ready"))
+    await eventually(lambda: have("awaiting_confirmation", "asks"))
     jobs |= {f"running {number}": await submit(input=LONG) for number in range(3)}
-    await eventually(lambda: have("code", "running 0"), within_s=30)
+    await eventually(lambda: have("code", "running 0"))
     return jobs | {name: await submit(input=QUICK, project_id=name) for name in ("queued", "cancelled")}
 
 
@@ -100,7 +100,7 @@ async def test_a_page_that_breaks_its_rules_is_caught(scene: Scene, visit: Visit
         await anybody.page.evaluate("setTimeout(() => { throw new Error('a fault') })")
 
         assert any(found.startswith("label:") for found in await anybody.audit())
-        await eventually(lambda: len(anybody.wrongs) >= 4, within_s=10)
+        await eventually(lambda: len(anybody.wrongs) >= 4)
         told = "\n".join(anybody.wrongs)
         assert all(word in told for word in ("CSP: style-src", "CSP: connect-src", "a fault"))
         anybody.wrongs.clear()

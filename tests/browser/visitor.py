@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request
 
+from libs.runtime.eventually import PATIENCE_S
 from tests.fixtures.installation import Installation
 
 REPOSITORY = Path(__file__).parents[2]
@@ -49,7 +50,10 @@ GO = """
   location.hash = `#/${view}`;
 })
 """
-LEFT = "net::ERR_ABORTED"  # whoever goes elsewhere waits for nothing any more
+NOT_THE_PAGES = (
+    "net::ERR_ABORTED",  # whoever goes elsewhere waits for nothing any more
+    "net::ERR_NETWORK_CHANGED",  # of this machine: another test's container came up; the page loads itself again
+)
 NETWORK = re.compile(r"^Failed to load resource|net::ERR_")  # said of every refusal too, and of a server that is away
 
 
@@ -128,7 +132,7 @@ class Visitor:
 
     def _failed(self, request: Request) -> None:
         self.unanswered.discard(request.url)
-        if "/v1/" not in request.url and request.failure != LEFT:
+        if "/v1/" not in request.url and request.failure not in NOT_THE_PAGES:
             self.wrongs.append(f"{request.failure} for {request.url}")
 
     def _said(self, message: ConsoleMessage) -> None:
@@ -144,6 +148,7 @@ async def visiting(
     settings = {"viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"} | options
     context = await browser.new_context(**settings)
     await context.add_init_script(TELL_VIOLATIONS)
+    context.set_default_timeout(PATIENCE_S * 1000)
     page, url = await context.new_page(), there.up.url
     visitor = Visitor(page, url)
     visitor.watch(context)

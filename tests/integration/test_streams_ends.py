@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
@@ -16,7 +15,6 @@ import pytest
 from headgate_contracts.commands import LOGS_PREFIX, LogLine
 from libs.local.servers import NatsServer
 from libs.runtime.eventually import eventually
-from libs.runtime.gate import DRAIN_S
 from tests.fixtures.clients import nats_client
 from tests.fixtures.lives import life_of
 from tests.fixtures.streams import LOST, Client, Notifiers, listening, notifiers
@@ -25,7 +23,6 @@ WHOLE = "queued dispatched started scaffold code deps checks ready"
 NARROW = "[stream]\nper_user = 3\nper_replica = 5\n"
 MANY = "[stream]\nper_user = 1000\n"
 QUICK = "[stream]\nslow_after_s = 1\n"
-SLACK = 4  # a machine under full load
 
 
 async def test_one_user_has_so_many_streams_and_one_replica_has(nats_url: str, tmp_path: Path) -> None:
@@ -64,7 +61,7 @@ async def test_a_log_that_is_away_is_a_problem_and_no_broken_stream(nats_server:
         said = [await client.body() for client in clients]
         nats_server.resume()
         await hall.no_streams_left()
-        await eventually(lambda: _is_let_in(hall), within_s=20)
+        await eventually(lambda: _is_let_in(hall))
 
     assert [client.status for client in clients] == [503, 503]
     assert all(problem["debug_id"] for problem in said)
@@ -82,7 +79,7 @@ async def test_a_client_that_takes_nothing_is_cut_off_and_misses_nothing(nats_ur
             await eventually(lambda: _count(hall, 1))
             before_kib = _resident_kib(hall)
             async with _chatting(nats_url, "job-1"):
-                await eventually(lambda: _count(hall, 0), within_s=20, every_s=0.1)
+                await eventually(lambda: _count(hall, 0), every_s=0.1)
             grown_kib = _resident_kib(hall) - before_kib
             await eventually(lambda: _open_files(hall) <= files)  # the connection is gone too, with all it held
             rest = await _rest_of(blocked)
@@ -97,8 +94,10 @@ async def test_a_client_that_takes_nothing_is_cut_off_and_misses_nothing(nats_ur
 
 
 @pytest.mark.slow
-async def test_a_replica_that_stops_ends_a_thousand_streams_within_a_second(nats_url: str, tmp_path: Path) -> None:
-    """Each has got its `retry:`. One of them takes nothing: it holds nobody up."""
+async def test_a_replica_that_stops_ends_a_thousand_streams_and_waits_for_none_that_takes_nothing(
+    nats_url: str, tmp_path: Path
+) -> None:
+    """Each has got its `retry:`."""
     with _many_files(4000):
         async with notifiers(nats_url, tmp_path, policy=MANY) as hall:
             await hall.write(*life_of("job-1", "queued dispatched started scaffold code"))
@@ -106,16 +105,13 @@ async def test_a_replica_that_stops_ends_a_thousand_streams_within_a_second(nats
             with _deaf(hall, "/v1/jobs/job-1/stream"):
                 await eventually(lambda: _count(hall, 1001))
                 async with _chatting(nats_url, "job-1"):
-                    told_at = time.monotonic()
                     stopping = asyncio.create_task(hall.processes[0].stop())
                     ends = await asyncio.gather(*map(_end_of, clients))
-                    ended_s = time.monotonic() - told_at
                     await stopping
-                    stopped_s = time.monotonic() - told_at
+            said = hall.processes[0].words()
 
     assert set(ends) == {b"retry: 2000\n\n"}
-    assert ended_s < 1 * SLACK
-    assert stopped_s < DRAIN_S, "it was waited for whoever takes nothing"
+    assert "was cut off" not in said, "it was waited for whoever takes nothing"
 
 
 async def _begun(hall: Notifiers, number: int) -> Client:

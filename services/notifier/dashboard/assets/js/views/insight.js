@@ -63,7 +63,7 @@ function Waits({ waits }) {
   const longest = Math.max(1, ...rows.map((row) => row.p99));
   return html`<section class="card" aria-labelledby="waits-title">
     <div class="head"><h2 id="waits-title">Waits by priority and tier</h2>
-      <p class="soft">Until the first start. Dark: half of the jobs. Light: nine of ten. Line: 99 of 100.</p></div>
+      <p class="soft">Until the first start. Filled: half of the jobs. Outlined: nine of ten. Line: 99 of 100.</p></div>
     ${
       rows.length === 0
         ? html`<${Empty}>No job has started yet.</>`

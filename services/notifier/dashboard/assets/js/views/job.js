@@ -1,6 +1,6 @@
 import { html, useEffect, useRef, useSignal } from "/assets/vendor/preact.js";
 import { announce } from "../announce.js";
-import { download, get, send } from "../api.js";
+import { download, get, Refusal, send } from "../api.js";
 import { keep } from "../feed.js";
 import { Ago, At, Badge, Empty, Looking, Mark, Priority, say, sayFault, StatusBadge } from "../parts.js";
 import { jobLink } from "../route.js";
@@ -59,13 +59,14 @@ function useJob(id) {
       job.value = batch.reduce((now, { kind, data }) => heard(now, kind, data), before);
       const told = batch.filter(({ kind }) => kind === "status").map(({ data }) => data);
       if (told.length) events.value = [...events.value, ...told];
-      if (job.value?.moves !== before?.moves) refresh(); // somebody may have moved it
+      const anew = batch.some(({ kind }) => kind === "snapshot");
+      if (anew || job.value?.moves !== before?.moves) refresh(); // somebody may have moved it
       if (before && job.value.status !== before.status) announce("this job", statusWord(job.value.status));
       if (told.some(({ event }) => TELLS_MORE.has(event))) renew().then(refresh);
     };
     get(`/jobs/${id}`).then(
       (found) => ((job.value ??= newer(null, found)), refresh()),
-      (problem) => (fault.value = problem),
+      (problem) => problem instanceof Refusal && (fault.value = problem), // else the stream tells, once it is there
     );
     const stop = follow(`/jobs/${id}/stream`, (kind, data) => {
       waiting.push({ kind, data });

@@ -1,0 +1,122 @@
+"""How a stream ends, how much is kept for it, and how many there may be."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from headgate_contracts.commands import LogLine
+from libs.forecast.shown import shown_job
+from libs.policy import Policy
+from services.notifier.domain import Complete, NoJob
+from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
+from services.notifier.openings import Openings, TooMany
+from tests.fixtures.hall import Hall, id_of, patient, user
+from tests.fixtures.lives import job_after, life_of
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+WHOLE = life_of("job-1", "queued dispatched started scaffold code deps checks ready")
+ASKS = "queued dispatched started scaffold code deps checks awaiting_confirmation"
+
+
+@pytest.fixture
+def hall() -> Hall:
+    return Hall(patient())
+
+
+async def test_a_silent_stream_says_that_it_lives(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    async with hall.notifier.of_job("job-1", id_of(1), user()) as pieces:
+        assert not isinstance(pieces, Complete | NoJob)
+
+        assert [await anext(pieces) for _ in range(2)] == [b"retry: 2000\n\n", b": still here\n\n"]
+
+
+async def test_a_client_that_cannot_keep_up_is_cut_off_and_told_when_to_come_back(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    client = hall.of_job("job-1")
+    await client.heard()
+    for number in range(1001):
+        hall.say(LogLine(job_id="job-1", attempt=1, stage="code", line=f"line {number}", ts=T0))
+
+    heard = await client.heard()
+
+    assert (heard, client.over) == ([], True)
+    assert client.raw.endswith(b"retry: 2000\n\n")
+
+
+async def test_a_stream_ends_when_its_token_does(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    until_s = hall.clock.now_ms() / 1000 + 60
+    client = hall.of_job("job-1", who=user(expires_s=until_s))
+    await client.heard()
+    open_before = not client.over
+    await hall.clock.sleep_ms(61_000)
+
+    await client.heard()
+
+    assert (open_before, client.over) == (True, True)
+
+
+async def test_closing_a_replica_ends_open_streams_and_those_that_still_come() -> None:
+    fanout = Fanout()
+    with fanout.attached([OfJob("job-1")]) as before:
+        fanout.close()
+        with fanout.attached([OfUser("user-1")]) as after:
+            for tap in (before, after):
+                with pytest.raises(Closed):
+                    await tap.take(within_s=1)
+    assert fanout.connections == 0
+
+
+async def test_a_tap_that_was_too_full_says_so_even_before_it_is_empty() -> None:
+    tap = Tap(depth=2)
+    for number in range(3):
+        tap.offer(Told(b"x", number))
+
+    with pytest.raises(TooSlow):
+        await tap.take(within_s=0)
+
+
+async def test_a_tap_holds_so_many_bytes_however_few_things_they_are() -> None:
+    tap = Tap(most_bytes=100)
+    tap.offer(Told(b"x" * 60))
+    taken = await tap.take(within_s=0)
+    for _ in range(2):
+        tap.offer(Told(b"x" * 60))
+
+    assert len(taken) == 1
+    with pytest.raises(TooSlow):
+        await tap.take(within_s=0)
+
+
+async def test_what_nobody_listens_to_is_not_rendered() -> None:
+    fanout, rendered = Fanout(), list[int]()
+
+    def render() -> Told:
+        rendered.append(1)
+        return Told(b"x")
+
+    fanout.spread([OfJob("job-1"), OfUser("user-1")], render)
+    with fanout.attached([OfJob("job-1")]) as one, fanout.attached([OfUser("user-1")]) as other:
+        fanout.spread([OfJob("job-1"), OfUser("user-1")], render)
+
+        assert [await one.take(within_s=0), await other.take(within_s=0)] == [[Told(b"x")]] * 2
+    assert len(rendered) == 1
+
+
+def test_a_user_and_a_replica_have_only_so_many_streams() -> None:
+    openings = Openings(per_user=2, per_replica=3)
+
+    answers = [openings.open(name) for name in ("ann", "ann", "ann", "bob", "cid")]
+    openings.close("ann")
+
+    assert answers == [None, None, TooMany(2, of_user=True), None, TooMany(3, of_user=False)]
+    assert openings.open("ann") is None
+
+
+def test_the_message_of_a_job_that_asks_tells_what_it_asks() -> None:
+    shown = shown_job(job_after(ASKS), policy=Policy(), used_today=1, now=T0, debug_id="d")
+
+    assert shown.message == "1 of 3 iterations used. Continue for 3 more?"
