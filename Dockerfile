@@ -27,16 +27,20 @@ RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace -
         --only-group gateway --only-group operator
 ENV UV_OFFLINE=1 UV_NO_INSTALL_WORKSPACE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON=python3 UV_PROJECT_ENVIRONMENT=/opt/headgate
 
-FROM installer AS admission-dependencies
+# What all services need is brought and compiled once; each adds what it needs besides, and loses what it does not.
+FROM installer AS service-dependencies
+RUN uv sync --only-group service
+
+FROM service-dependencies AS admission-dependencies
 RUN uv sync --only-group admission
 
-FROM installer AS scheduler-dependencies
+FROM service-dependencies AS scheduler-dependencies
 RUN uv sync --only-group scheduler
 
-FROM installer AS worker-dependencies
+FROM service-dependencies AS worker-dependencies
 RUN uv sync --only-group worker
 
-FROM installer AS notifier-dependencies
+FROM service-dependencies AS notifier-dependencies
 RUN uv sync --only-group notifier
 
 FROM installer AS gateway-dependencies

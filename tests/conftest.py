@@ -4,5 +4,8 @@ pytest_plugins = [
     "tests.fixtures.backend",
     "tests.fixtures.marks",
     "tests.fixtures.properties",
+    "tests.fixtures.schedulers",
     "tests.fixtures.servers",
+    "tests.fixtures.stores",
+    "tests.fixtures.timeouts",
 ]

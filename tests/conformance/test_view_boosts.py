@@ -6,9 +6,6 @@ from libs.capacity.answers import (
 from libs.capacity.rows import ARRIVAL_STEP
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
-
-
 # ── boosts ────────────────────────────────────────────────────────────────────
 
 

@@ -6,9 +6,6 @@ from libs.capacity.answers import Busy, Deferred, HorizonFull, Known, NotQueued,
 from tests.conformance.view_log import TODAY
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
-
-
 # ── a user's pace ─────────────────────────────────────────────────────────────
 
 

@@ -5,7 +5,6 @@ from libs.capacity.rows import FreeLease
 from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, held
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
 DB, OLLAMA, GLOBAL = "group:shop:db", "llm:ollama", "llm:global"
 
 

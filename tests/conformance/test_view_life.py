@@ -9,11 +9,9 @@ from libs.capacity.answers import Folded, Heartbeat, LeaseRequest, Release, Rese
 from libs.capacity.errors import ViewLost
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Pause, Seed, Standing
-from tests.conformance.view_log import DAY_MS, DEFAULTS, EPOCH, LEASE_MS, TODAY, request, row
-from tests.conformance.view_stores import Views
-from tests.conformance.view_world import World
-
-pytest_plugins = ["tests.conformance.view_stores"]
+from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, TODAY, request, row
+from tests.conformance.view_world import Views, World
+from tests.fixtures.stores import EPOCH
 
 QUESTIONS: dict[str, Any] = {
     "fold": lambda view: view.fold([], lease_ms=LEASE_MS),
@@ -181,6 +179,20 @@ async def test_an_end_leaves_nothing_but_the_row_and_its_day(world: World) -> No
     assert seen.statuses == {"a": "ready"}
     assert (seen.queue, seen.groups, seen.leases) == ((), {}, {})
     assert seen.quotas == {f"ann:{TODAY}": ("a",)}
+
+
+async def test_a_users_tier_is_forgotten_with_their_last_job(world: World) -> None:
+    """Whose tier is not known is shown the highest limit there is."""
+    for job in ("first", "last"):
+        await world.submit(job)
+        await world.finish(job)
+
+    limits: list[int] = []
+    for job in ("first", "last"):
+        await world.view.forget(job)
+        limits.append((await world.view.group("user:ann", now_ms=world.now_ms)).limit)
+
+    assert limits == [DEFAULTS["user/bootstrapper"], DEFAULTS["user/cto_scale"]]
 
 
 async def test_a_finished_job_is_forgotten_and_no_other(world: World) -> None:

@@ -5,7 +5,6 @@ import pytest
 from tests.conformance.view_log import DEFAULTS
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
 TEAM = {"limits": {"group:shop:db": 2}, "groups": ("group:shop:db",)}
 
 

@@ -15,10 +15,11 @@ from libs.capacity.memory import MemoryStore, MemoryView
 from libs.capacity.ports import View
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
-from tests.conformance.view_log import EPOCH, NOW_MS, TODAY
+from tests.conformance.view_log import NOW_MS, TODAY
 from tests.conformance.view_machine import BOUND, INNER, ViewMachine
 from tests.conformance.view_oracle import check_laws, scan
 from tests.conformance.view_pair import Pair
+from tests.fixtures.stores import EPOCH
 
 LIVES = int(os.environ.get("VIEW_LIVES", "500"))  # in all
 PARTS = 4  # so that parallel workers share them

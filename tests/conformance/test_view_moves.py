@@ -16,9 +16,6 @@ from libs.capacity.rows import ARRIVAL_STEP
 from tests.conformance.view_log import TODAY
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
-
-
 # ── release ───────────────────────────────────────────────────────────────────
 
 

@@ -11,7 +11,6 @@ from libs.capacity.rows import Pause
 from tests.conformance.view_log import DEFAULTS, LEASE_MS
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
 DB, OLLAMA = "group:shop:db", "llm:ollama"
 HOUR_MS = 3_600_000
 DIGEST = "0123456789abcdef" * 4

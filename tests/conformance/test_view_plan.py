@@ -10,7 +10,6 @@ from tests.conformance.view_log import DAY_MS
 from tests.conformance.view_oracle import scan
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
 TEAM = {"limits": {"group:shop:db": 2}, "groups": ("group:shop:db",)}
 
 
@@ -192,7 +191,6 @@ async def backlog(world: World, count: int) -> None:
     await world.submit("free", **details, user="free", project="free")
 
 
-@pytest.mark.timeout(120)
 async def test_a_plan_that_has_looked_long_enough_says_that_there_is_more(world: World) -> None:
     await backlog(world, 1_002)
 
@@ -205,7 +203,6 @@ async def test_a_plan_that_has_looked_long_enough_says_that_there_is_more(world:
     assert not second.more
 
 
-@pytest.mark.timeout(120)
 async def test_debts_that_cannot_be_paid_in_one_call_are_paid_in_the_next(world: World) -> None:
     await backlog(world, 1_002)
     await world.plan_all()

@@ -5,7 +5,6 @@ import pytest
 from libs.capacity.answers import Full, Granted, Waits
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
 OLLAMA, GLOBAL = "llm:ollama", "llm:global"
 
 

@@ -4,7 +4,6 @@ from libs.capacity.answers import Holder, Waits
 from tests.conformance.view_log import LEASE_MS, held
 from tests.conformance.view_world import World
 
-pytest_plugins = ["tests.conformance.view_stores"]
 DB, OLLAMA, GLOBAL = "group:shop:db", "llm:ollama", "llm:global"
 
 

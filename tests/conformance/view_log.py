@@ -10,7 +10,6 @@ from typing import Any, Final
 from libs.capacity.answers import HeldLease, Request
 from libs.capacity.rows import Order, Pause, Resume, Row, SetLimit, Standing
 
-EPOCH: Final = "epoch-1"
 DAY_MS: Final = 86_400_000
 TODAY: Final = 20_000
 NOW_MS: Final = TODAY * DAY_MS + 8 * 3_600_000

@@ -12,7 +12,7 @@ interface alone, so that whatever keeps the interface can stand behind it.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -38,7 +38,6 @@ from tests.conformance.view_log import (
     DAY_MS,
     DEFAULTS,
     ENDS,
-    EPOCH,
     IN_QUEUE,
     LEASE_MS,
     NOW_MS,
@@ -49,6 +48,9 @@ from tests.conformance.view_log import (
     request,
     row,
 )
+from tests.fixtures.stores import EPOCH
+
+Views = Callable[[str], View]  # one for readers of the log with this epoch, over the same storage as all the others
 
 _SILENT: Final[Details] = {"draining": False, "holders": (), "leases": (), "ttl_ms": DAY_MS}
 _PATIENT: Final[Details] = {"ttl_ms": LEASE_MS, "wait_ms": 600_000, "reply": "inbox"}

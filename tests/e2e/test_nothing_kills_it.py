@@ -59,7 +59,6 @@ async def jobs_of(there: Installation, user: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 async def test_each_job_ends_once_and_no_limit_is_broken_whatever_is_killed(tmp_path: Path) -> None:
     async with installed(tmp_path, policy=QUICK) as there:
         submitting = [asyncio.create_task(jobs_of(there, user)) for user in range(USERS)]
@@ -88,7 +87,6 @@ async def all_ended(there: Installation, promised: list[str]) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 async def test_a_flushed_store_costs_seconds_and_no_job(tmp_path: Path) -> None:
     async with installed(tmp_path, policy=QUICK, slots=16) as there:
         submitting = [asyncio.create_task(jobs_of(there, user)) for user in range(USERS)]

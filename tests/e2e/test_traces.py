@@ -144,7 +144,7 @@ async def test_names_are_few_and_those_of_messages_follow_the_conventions(follow
 
 
 async def test_each_service_shows_its_own_metrics(followed: Followed) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=30) as client:
         pages = {name: (await client.get(f"{url}/metrics")).text for name, url in followed.quartet.urls.items()}
 
     shown = {
@@ -155,7 +155,6 @@ async def test_each_service_shows_its_own_metrics(followed: Followed) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_four_processes_send_one_trace_to_a_receiver(tmp_path: Path) -> None:
     with Receiver() as receiver:
         async with (

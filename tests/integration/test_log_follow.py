@@ -122,7 +122,7 @@ async def test_a_reader_that_is_cancelled_leaves_nothing_behind(nc: Client) -> N
 
 async def test_what_is_no_event_is_handed_out_as_unreadable(nc: Client) -> None:
     log = await log_on(nc)
-    await nc.request("headgate.ops.v1.paused", b"\xff not an event")
+    await nc.request("headgate.ops.v1.paused", b"\xff not an event", timeout=30)
     await log.append(act(), after=None)
 
     strange, ours = (await caught_up(log)).records

@@ -41,12 +41,12 @@ class Traffic:
             await faults(self)
             self._over.set()
             await asyncio.gather(*writing)
-            await eventually(lambda: len(self.followed) >= len(self.acknowledged), within_s=30)
+            await eventually(lambda: len(self.followed) >= len(self.acknowledged))
             following.cancel()
 
     async def acknowledges(self, more: int) -> None:
         target = len(self.acknowledged) + more
-        await eventually(lambda: len(self.acknowledged) >= target, within_s=60)
+        await eventually(lambda: len(self.acknowledged) >= target)
 
     async def _live(self, job_id: str) -> None:
         job: Job | None = None
@@ -81,7 +81,6 @@ class Traffic:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 async def test_killing_the_server_loses_nothing_and_halves_nothing(nats_server: NatsServer) -> None:
     async def kill_it(traffic: Traffic) -> None:
         for _ in range(5):
@@ -94,7 +93,7 @@ async def test_killing_the_server_loses_nothing_and_halves_nothing(nats_server: 
         await _require_all_of_it(log, kill_it)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_killing_whoever_leads_loses_nothing_and_halves_nothing(nats_cluster: NatsCluster) -> None:
     async def kill_the_leader(traffic: Traffic) -> None:
         for _ in range(4):
@@ -110,7 +109,7 @@ async def test_killing_whoever_leads_loses_nothing_and_halves_nothing(nats_clust
         await _require_all_of_it(log, kill_the_leader)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_killing_all_servers_at_once_loses_nothing_and_halves_nothing(nats_cluster: NatsCluster) -> None:
     async def kill_them(traffic: Traffic) -> None:
         for _ in range(2):

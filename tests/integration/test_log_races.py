@@ -32,13 +32,12 @@ TRANSITIONS = [
 ]
 
 
-@pytest.mark.timeout(120)
 async def test_of_two_writers_one_wins_on_one_server(nats_url: str) -> None:
     async with opened(nats_url) as one, opened(nats_url) as other:
         await _require_one_winner_each(one, other)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_of_two_writers_one_wins_on_three_servers(nats_cluster: NatsCluster) -> None:
     first, second, _ = nats_cluster.urls
     async with opened(first, replicas=3) as one, opened(second, replicas=3) as other:

@@ -20,7 +20,7 @@ ROOTS: Final = {
     "scheduler": ("services.scheduler.__main__",),
     "worker": (
         "services.worker.__main__",
-        "services.worker.spawner",
+        "services.worker.child.spawner",
         "services.worker.build",
         "services.worker.rehearsal",
     ),

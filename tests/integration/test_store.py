@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -21,23 +20,8 @@ from libs.capacity.store import PIPELINE, RedisView
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
 from libs.runtime.eventually import eventually
-from tests.conformance.view_world import DAY_MS, EPOCH, LEASE_MS, NOW_MS, TODAY, World, request, row
-
-SHARD = "main"
-
-
-@pytest_asyncio.fixture
-async def client(redis_url: str) -> AsyncIterator[Redis]:
-    client = open_client(redis_url)
-    yield client
-    await client.aclose()
-
-
-@pytest_asyncio.fixture
-async def view(client: Redis) -> AsyncIterator[RedisView]:
-    view = RedisView(client, shard=SHARD, epoch=EPOCH)
-    yield view
-    await view.close()
+from tests.conformance.view_world import DAY_MS, LEASE_MS, NOW_MS, TODAY, World, request, row
+from tests.fixtures.stores import EPOCH, SHARD
 
 
 @pytest_asyncio.fixture
@@ -109,7 +93,7 @@ async def test_jobs_that_are_over_leave_nothing_but_what_is_said_to_stay(world: 
     await world.view.sweep(now_ms=world.now_ms)
 
     left = {name.rpartition("generation-0:")[2] for name in await keys_of(client)}
-    assert left == {view_key(SHARD), "limits", "defaults", "tiers", "published"}
+    assert left == {view_key(SHARD), "limits", "defaults", "published"}
 
 
 async def test_two_shards_on_one_server_know_nothing_of_each_other(world: World, client: Redis) -> None:

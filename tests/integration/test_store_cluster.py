@@ -9,7 +9,8 @@ from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
 from libs.runtime.eventually import eventually
-from tests.conformance.view_world import EPOCH, World
+from tests.conformance.view_world import World
+from tests.fixtures.stores import EPOCH
 from tests.integration.test_store import live
 
 SLOTS = 16_384

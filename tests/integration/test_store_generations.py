@@ -1,10 +1,8 @@
 """Old generations of the view are removed, and nothing else is."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from redis.asyncio import Redis
 
 from libs.capacity.errors import ViewUnavailable
@@ -14,23 +12,8 @@ from libs.capacity.store import RedisView
 from libs.capacity.store_cleaner import BATCH, GenerationCleaner
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
-from tests.conformance.view_world import EPOCH, World, row
-
-SHARD = "main"
-
-
-@pytest_asyncio.fixture
-async def client(redis_url: str) -> AsyncIterator[Redis]:
-    client = open_client(redis_url)
-    yield client
-    await client.aclose()
-
-
-@pytest_asyncio.fixture
-async def view(client: Redis) -> AsyncIterator[RedisView]:
-    view = RedisView(client, shard=SHARD, epoch=EPOCH)
-    yield view
-    await view.close()
+from tests.conformance.view_world import World, row
+from tests.fixtures.stores import EPOCH, SHARD
 
 
 async def names(client: Redis) -> set[str]:

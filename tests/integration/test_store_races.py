@@ -7,7 +7,6 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-import pytest
 import pytest_asyncio
 from redis.asyncio import Redis
 
@@ -15,11 +14,11 @@ from libs.capacity.answers import Busy, Deferred, Folded, Reserved, TooFast
 from libs.capacity.rows import SetLimit
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
-from tests.conformance.view_world import EPOCH, LEASE_MS, TODAY, World, request, row
+from tests.conformance.view_world import LEASE_MS, TODAY, World, request, row
+from tests.fixtures.stores import EPOCH
 
 ROUNDS = 1_000
 SEED = 20_241_004
-pytestmark = pytest.mark.timeout(180)
 
 
 @pytest_asyncio.fixture

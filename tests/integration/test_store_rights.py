@@ -15,7 +15,8 @@ from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import access_rules, open_client
 from libs.local.servers import ValkeyServer, ValkeyUser
-from tests.conformance.view_world import EPOCH, World
+from tests.conformance.view_world import World
+from tests.fixtures.stores import EPOCH
 from tests.integration.test_store import live
 
 USERS = (

@@ -14,7 +14,8 @@ from libs.capacity.rows import ARRIVAL_STEP, FreeLease, Row
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from tests.conformance.view_pair import Pair
-from tests.conformance.view_world import EPOCH, LEASE_MS, NOW_MS, World, row
+from tests.conformance.view_world import LEASE_MS, NOW_MS, World, row
+from tests.fixtures.stores import EPOCH
 
 GROUPS = ("group:shop:a", "group:shop:b", "group:shop:c")
 

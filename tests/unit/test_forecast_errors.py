@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.forecast.errors import BAND_MIN, Pair, Spread, learn, quantile
+from libs.forecast.errors import FIRST, Pair, Spread, learn, quantile
 
 SECONDS = st.floats(min_value=0, max_value=1e6, allow_nan=False)
 
@@ -21,7 +21,7 @@ def pairs_of(count: int, *, seed: int = 1, late: float = 1.0) -> list[Pair]:
 
 
 def test_few_pairs_leave_the_fixed_spread_of_policy() -> None:
-    spread = learn(pairs_of(BAND_MIN - 1), turn_s=60, fixed=0.3)
+    spread = learn(pairs_of(FIRST - 1), turn_s=60, fixed=0.3)
 
     assert spread.around(100) == pytest.approx((70, 130))
 
@@ -33,6 +33,19 @@ def test_nine_of_ten_waits_fall_inside_what_is_learnt() -> None:
     hits = sum(low <= pair.real_s <= high for pair in fresh for low, high in [spread.around(pair.shown_s)])
 
     assert 0.87 <= hits / len(fresh) <= 0.93
+
+
+@pytest.mark.parametrize("count", [FIRST, 40, 100])
+def test_few_pairs_are_as_good_as_many_and_give_wider_intervals(count: int) -> None:
+    """Over many pasts: each is lucky or not."""
+    hits = 0
+    for seed in range(200):
+        spread = learn(pairs_of(count, seed=seed), turn_s=60, fixed=0.3)
+        [pair] = pairs_of(1, seed=10_000 + seed)
+        low, high = spread.around(pair.shown_s)
+        hits += low <= pair.real_s <= high
+
+    assert 0.85 <= hits / 200 <= 0.96
 
 
 def test_a_far_estimate_that_was_always_good_gets_a_narrower_interval_than_a_near_one() -> None:

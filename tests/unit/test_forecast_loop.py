@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -20,7 +19,7 @@ from libs.runtime.eventually import eventually
 from services.scheduler.forecasting import ANYWAY_MS, EVERY_MS, Forecaster, pools_of
 from services.scheduler.replica import Replica
 from tests.fixtures.lives import job_after
-from tests.fixtures.schedulers import EPOCH, World, a_world
+from tests.fixtures.schedulers import EPOCH, World
 
 
 class Published(MemoryView):
@@ -39,15 +38,8 @@ class Published(MemoryView):
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        yield world
-
-
-@pytest_asyncio.fixture
 async def leader(world: World) -> Replica:
-    leader = world.replica("a")
-    await world.settle(leader)
+    leader = await world.leading()
     await world.beat(slots=1)
     for number in range(3):
         await world.submit(f"job-{number}", user=f"user-{number}", project=f"project-{number}")
@@ -115,7 +107,7 @@ async def test_it_is_made_when_the_queue_has_changed_and_else_now_and_then(
     world: World, leader: Replica, forecaster: Forecaster, published: Published
 ) -> None:
     async def made(times: int) -> None:
-        await eventually(lambda: len(published.names) == 2 * times and world.clock.sleeping == 1, within_s=10)
+        await eventually(lambda: len(published.names) == 2 * times and world.clock.sleeping == 1)
 
     loop = asyncio.create_task(forecaster.run(asyncio.Event()))
     await eventually(lambda: world.clock.sleeping == 1)
@@ -147,13 +139,13 @@ async def test_a_forecast_that_fails_ends_nothing(
     loop = asyncio.create_task(forecaster.run(asyncio.Event()))
     await eventually(lambda: world.clock.sleeping == 1)
     await world.clock.advance_ms(EVERY_MS)
-    await eventually(lambda: world.clock.sleeping == 1, within_s=10)
+    await eventually(lambda: world.clock.sleeping == 1)
     published.fault = None
 
     await leader.leader.renew()
     await world.clock.advance_ms(EVERY_MS)
 
-    await eventually(lambda: published.names == [table.NAME, analytics.NAME], within_s=10)
+    await eventually(lambda: published.names == [table.NAME, analytics.NAME])
     loop.cancel()
 
 

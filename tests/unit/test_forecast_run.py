@@ -220,13 +220,13 @@ def test_a_new_job_is_told_the_end_of_its_class() -> None:
     forecast = forecast_of(scene(running("a", 1), row("b", 2), row("c", 3)))
 
     assert told_s(forecast, wanted()) == 300
-    assert told_s(forecast, wanted(score=score_of(20, 1))) == 100
+    assert told_s(forecast, wanted(score=score_of(20, 1), position=1)) == 100
 
 
 def test_a_boosted_job_starts_no_later_than_the_one_it_lands_before() -> None:
     forecast = forecast_of(scene(running("a", 1), row("b", 2), row("c", 3)))
 
-    assert told_s(forecast, wanted(score=score_of(NORMAL, 2 * ARRIVAL_STEP + 1))) == 200
+    assert told_s(forecast, wanted(score=score_of(NORMAL, 2 * ARRIVAL_STEP + 1), position=2)) == 200
 
 
 def test_a_new_job_of_a_full_user_waits_for_its_own() -> None:
@@ -234,8 +234,8 @@ def test_a_new_job_of_a_full_user_waits_for_its_own() -> None:
 
     forecast = forecast_of(scene(*mine, slots=9))
 
-    assert told_s(forecast, wanted(groups=("user:u", "project:u"))) == 100
-    assert told_s(forecast, wanted()) == 1
+    assert told_s(forecast, wanted(groups=("user:u", "project:u"), position=2)) == 100
+    assert told_s(forecast, wanted(position=2)) == 1
 
 
 def test_a_paused_scope_and_a_pool_without_workers_have_no_estimate() -> None:
@@ -243,7 +243,7 @@ def test_a_paused_scope_and_a_pool_without_workers_have_no_estimate() -> None:
     forecast = forecast_of(scene(row("b", 2), standing=paused))
 
     assert told_s(forecast, wanted()) is None
-    assert told_s(forecast, wanted(score=score_of(20, 1))) == 1
+    assert told_s(forecast, wanted(score=score_of(20, 1), position=1)) == 1
     assert told_s(forecast, wanted(score=score_of(20, 1), pool="gpu")) is None
     assert forecast.estimate_of("b", wanted(2), now_ms=NOW_MS) is None
 
@@ -273,11 +273,28 @@ def test_the_interval_is_made_from_past_errors() -> None:
     )
     forecast = forecast_of(scene(running("a", 1)), waits=waits)
 
-    estimate = forecast.estimate_new(wanted(), now_ms=NOW_MS)
+    estimate = forecast.estimate_new(wanted(position=1), now_ms=NOW_MS)
 
     assert estimate is not None
     assert (estimate.estimate_seconds, estimate.lower_bound) == (100, 100)
     assert 235 <= estimate.upper_bound <= 250
+
+
+def test_a_crowd_that_came_since_is_told_one_after_the_other() -> None:
+    """Two slots, one of them free. The average job takes 100 s, so one of two slots comes free every 50 s."""
+    forecast = forecast_of(scene(running("a", 1), slots=2))
+
+    told = [told_s(forecast, wanted(100 + position, position=position)) for position in (1, 2, 3, 4)]
+
+    assert told == [1, 50, 100, 150]
+
+
+def test_a_crowd_behind_a_full_pool_waits_for_those_whom_the_runs_knew_and_then_for_each_other() -> None:
+    forecast = forecast_of(scene(running("a", 1), row("b", 2)))
+
+    told = [told_s(forecast, wanted(100 + position, position=position)) for position in (2, 3)]
+
+    assert told == [200, 200 + 100]
 
 
 def test_a_line_offers_nothing_that_nobody_knows() -> None:

@@ -30,9 +30,16 @@ class Days:
     def __init__(self) -> None:
         self.ledger = Ledger(POLICY)
 
-    def enter(self, *names: str, tier: Tier = Tier.BOOTSTRAPPER, day: date = TODAY, word: str = "queued") -> None:
+    def enter(
+        self,
+        *names: str,
+        tier: Tier = Tier.BOOTSTRAPPER,
+        day: date = TODAY,
+        word: str = "queued",
+        cap: int | None = None,
+    ) -> None:
         for name in names:
-            self.write(step(name, word, quota_day=day, submission=submission(tier=tier)))
+            self.write(step(name, word, quota_day=day, quota_cap=cap, submission=submission(tier=tier)))
 
     def go(self, name: str, word: str, **details: Any) -> None:
         self.write(step(self.ledger.jobs[name], word, **details))
@@ -53,6 +60,16 @@ def test_the_job_that_finds_its_day_full_has_slipped() -> None:
 
     assert days.slipped == ["c"]
     assert days.ledger.days.by_day == {("user-1", TODAY): {"a", "b", "c"}}
+
+
+def test_what_was_decided_by_another_cap_is_not_judged_again_by_the_policy_of_today() -> None:
+    days = Days()
+    days.enter("a", "b", "c", cap=3)
+
+    before = days.slipped
+    days.enter("d", cap=3)
+
+    assert (before, days.slipped) == ([], ["d"])
 
 
 def test_a_place_that_is_given_back_puts_it_right() -> None:

@@ -402,20 +402,22 @@ def test_an_override_of_an_unknown_provider_names_the_nearest() -> None:
 
 
 def test_the_defaults_need_no_report() -> None:
-    assert Policy().report() == ()
+    assert (Policy().changes(), Policy().doubts()) == ((), ())
 
 
-def test_the_report_lists_changes_and_then_doubts(write: Write) -> None:
+def test_what_was_changed_and_what_is_doubtful_is_told_apart(write: Write) -> None:
     path = write("queue.cap = 20\ntiers.bootstrapper = {jobs_per_day = 60, highest_priority = 'urgent'}")
 
-    report = load_policy(path, environ={"LLM_MAX_CONCURRENCY_GLOBAL": "6"}).report()
+    policy = load_policy(path, environ={"LLM_MAX_CONCURRENCY_GLOBAL": "6"})
 
-    assert report == (
+    assert policy.changes() == (
         "tiers.bootstrapper.jobs_per_day = 60 (default 5)",
         'tiers.bootstrapper.highest_priority = "urgent" (default "normal")',
         "queue.cap = 20 (default 100)",
         "queue.user_share = 10 (default 50)",
         "providers.global_limit = 6 (default 12)",
+    )
+    assert policy.doubts() == (
         "providers.global_limit 6 is below openai's 10, which can never be reached",
         "tiers.bootstrapper.jobs_per_day 60 is above partner's 50",
         "tiers.bootstrapper.highest_priority urgent is above partner's high",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -24,23 +23,16 @@ from headgate_contracts.events import Group
 from services.scheduler.domain import SHUT_MAX_MS
 from services.scheduler.handlers import acquire, give_up, redeem, shut
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import World
 
 SECOND = 1000
 DB = "group:shop:db"
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        yield world
-
-
-@pytest_asyncio.fixture
 async def leader(world: World) -> Replica:
     """It leads, and two jobs run on one worker."""
-    replica = world.replica("a")
-    await world.settle(replica)
+    replica = await world.leading()
     await world.pass_ms(60 * SECOND, replica)
     for name in ("job-1", "job-2"):
         await world.submit(name, user=f"u-{name}", project=f"p-{name}")
@@ -207,8 +199,7 @@ async def test_a_lease_that_was_forced_free_is_told_as_lost(world: World, leader
 
 
 async def test_waiting_and_acquiring_are_counted_by_group(world: World) -> None:
-    replica = world.replica("a")
-    await world.settle(replica)
+    replica = await world.leading()
     await world.beat(slots=2)
     await world.submit("job-1", groups=(Group(name=DB),))
     await world.pass_ms(3 * SECOND, replica)
@@ -241,8 +232,7 @@ async def test_waiting_and_acquiring_are_counted_by_group(world: World) -> None:
 
 
 async def test_a_decision_is_a_span_of_the_jobs_own_trace(world: World) -> None:
-    replica = world.replica("a")
-    await world.settle(replica)
+    replica = await world.leading()
     await world.submit("job-1")
     await world.beat(slots=1)
 

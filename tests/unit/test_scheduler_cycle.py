@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from headgate_contracts import Event, Job, Priority, Status, Tier
 from headgate_contracts.events import (
@@ -22,40 +20,9 @@ from libs.policy import Policy
 from services.scheduler import planning
 from services.scheduler.domain import Decision
 from services.scheduler.replica import Replica
-from tests.fixtures.audit import audit
 from tests.fixtures.schedulers import World, a_world
 
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
-
-
-@pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    """Whatever a test does in it, the log proves that no rule was broken."""
-    async with a_world() as world:
-        yield world
-        report = audit(world.records(), policy=world.policy, drained=False)
-        assert not report.violations, report
-
-
-@pytest_asyncio.fixture
-async def leader(world: World) -> Replica:
-    """A replica that leads over an empty, open view."""
-    replica = world.replica("a")
-    await world.settle(replica)
-    return replica
-
-
-def links(world: World) -> list[SchedulerCommitted]:
-    datas = (record.event.data for record in world.records() if isinstance(record.event, Event))
-    return [data for data in datas if isinstance(data, SchedulerCommitted)]
-
-
-async def submit_many(world: World, count: int, **asked: object) -> list[str]:
-    """Jobs of as many users and projects."""
-    names = [f"job-{number:02}" for number in range(count)]
-    for name in names:
-        await world.submit(name, user=f"u-{name}", project=f"p-{name}", **asked)
-    return names
 
 
 # ── order and limits ──────────────────────────────────────────────────────────
@@ -81,7 +48,7 @@ async def test_nothing_starts_without_a_worker_of_its_pool(world: World, leader:
 
 
 async def test_jobs_start_in_the_order_of_the_queue_no_more_than_fit(world: World, leader: Replica) -> None:
-    names = await submit_many(world, 6, tier=Tier.BOOTSTRAPPER)
+    names = await world.submit_many(6, tier=Tier.BOOTSTRAPPER)
     await world.submit("urgent", user="vip", project="vip", tier=Tier.CTO_SCALE, priority=Priority.URGENT)
     await world.beat(slots=4)
 
@@ -102,7 +69,7 @@ async def test_a_full_user_holds_nobody_else_up(world: World, leader: Replica) -
 
 
 async def test_a_slot_that_comes_free_is_taken_by_the_next(world: World, leader: Replica) -> None:
-    first, second = await submit_many(world, 2)
+    first, second = await world.submit_many(2)
     await world.beat(slots=1)
     await world.settle(leader)
 
@@ -113,13 +80,13 @@ async def test_a_slot_that_comes_free_is_taken_by_the_next(world: World, leader:
 
 
 async def test_twenty_jobs_at_most_stand_in_a_batch_and_their_order_is_kept(world: World, leader: Replica) -> None:
-    names = await submit_many(world, 50, tier=Tier.BOOTSTRAPPER)
+    names = await world.submit_many(50, tier=Tier.BOOTSTRAPPER)
     await world.beat(slots=64)
 
     await world.settle(leader)
 
     assert world.dispatched() == names
-    assert [len(link.jobs) for link in links(world)] == [20, 20, 10]
+    assert [len(link.jobs) for link in world.written(SchedulerCommitted)] == [20, 20, 10]
 
 
 async def test_each_link_names_the_limits_and_slots_it_counted_with(world: World, leader: Replica) -> None:
@@ -129,7 +96,7 @@ async def test_each_link_names_the_limits_and_slots_it_counted_with(world: World
 
     await world.settle(leader)
 
-    (link,) = links(world)
+    (link,) = world.written(SchedulerCommitted)
     assert link.limits == {"user:me": 3, "project:shop": 3, "group:shop:db": 7}
     assert link.slots == {"default": 4}
     assert link.leader == "a"
@@ -177,7 +144,7 @@ async def test_a_paused_scope_starts_nothing_until_it_is_resumed(world: World, l
 async def test_a_job_about_which_nothing_can_be_written_holds_nobody_up(
     world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = await submit_many(world, 30)
+    names = await world.submit_many(30)
     broken, start = set(names[:25]), planning.start
 
     def refusing(job: Job, **given: Any) -> Decision:
@@ -198,7 +165,7 @@ async def test_a_job_about_which_nothing_can_be_written_holds_nobody_up(
 
 async def test_a_lost_job_returns_to_its_old_place_and_starts_again(world: World, leader: Replica) -> None:
     await world.pass_ms(60 * SECOND, leader)  # an old process knows that it was there all the time
-    names = await submit_many(world, 3)
+    names = await world.submit_many(3)
     await world.beat("doomed", slots=1)
     await world.settle(leader)
     await world.write(names[0], "started", "scaffold", "code")
@@ -272,8 +239,7 @@ async def test_an_attempt_that_nobody_claims_is_given_back_and_does_not_count(wo
 
 
 async def test_a_new_process_judges_no_lease_before_it_could_hear_the_workers(world: World) -> None:
-    first = world.replica("a")
-    await world.settle(first)
+    first = await world.leading()
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(first)
@@ -394,7 +360,7 @@ async def test_a_reservation_that_nothing_became_of_lapses(world: World, leader:
 
 async def test_a_crowd_of_timers_is_worked_off_at_once(world: World, leader: Replica) -> None:
     await world.pass_ms(20 * SECOND, leader)
-    names = await submit_many(world, 90, queue_ttl_s=30)
+    names = await world.submit_many(90, queue_ttl_s=30)
     await world.beat(slots=30)
     await world.settle(leader)
     for name in names[:30]:
@@ -406,11 +372,11 @@ async def test_a_crowd_of_timers_is_worked_off_at_once(world: World, leader: Rep
     seen = [record.event.data for record in world.records() if isinstance(record.event, Event)]
     ends = [type(data).__name__ for data in seen if isinstance(data, JobGivenBack | JobFailed)]
     assert ends == ["JobGivenBack"] * 30 + ["JobFailed"] * 60
-    assert max(len(link.jobs) for link in links(world)) == 20
+    assert max(len(link.jobs) for link in world.written(SchedulerCommitted)) == 20
 
 
 async def test_a_lost_attempt_is_decided_before_all_that_can_wait(world: World, leader: Replica) -> None:
-    names = await submit_many(world, 41, tier=Tier.BOOTSTRAPPER)
+    names = await world.submit_many(41, tier=Tier.BOOTSTRAPPER)
     await world.beat(slots=1)
     await world.settle(leader)
     due = [
@@ -435,9 +401,8 @@ def small_queue() -> Policy:
 
 async def test_released_jobs_wait_for_room_in_the_order_of_their_time(small_queue: Policy) -> None:
     async with a_world(policy=small_queue) as world:
-        a = world.replica("a")
-        await world.settle(a)
-        waiting = await submit_many(world, 3)
+        a = await world.leading()
+        waiting = await world.submit_many(3)
         for number in (2, 1, 3):
             await world.schedule(f"later-{number}", in_ms=number * SECOND, user=f"l-{number}")
         await world.pass_ms(5 * SECOND, a)
@@ -454,13 +419,12 @@ async def test_released_jobs_wait_for_room_in_the_order_of_their_time(small_queu
 
 async def test_those_who_wait_for_room_do_not_hide_a_lost_worker(small_queue: Policy) -> None:
     async with a_world(policy=small_queue) as world:
-        a = world.replica("a")
-        await world.settle(a)
+        a = await world.leading()
         await world.submit("runs")
         await world.beat(slots=1)
         await world.settle(a)
         await world.write("runs", "started")
-        await submit_many(world, 3)
+        await world.submit_many(3)
         for number in range(300):
             await world.schedule(f"later-{number}", in_ms=number, user=f"l-{number}")
         await world.settle(a)
@@ -475,7 +439,7 @@ async def test_those_who_wait_for_room_do_not_hide_a_lost_worker(small_queue: Po
 
 
 async def test_a_start_goes_on_from_the_newest_snapshot(world: World, leader: Replica) -> None:
-    names = await submit_many(world, 3)
+    names = await world.submit_many(3)
     await world.beat(slots=1)
     await world.settle(leader)
     await leader.keeper.keep()
@@ -492,7 +456,7 @@ async def test_a_start_goes_on_from_the_newest_snapshot(world: World, leader: Re
 
 
 async def test_a_start_joins_the_view_where_it_is(world: World, leader: Replica) -> None:
-    await submit_many(world, 3)
+    await world.submit_many(3)
     await world.settle(leader)
     generation = (await world.view.observe()).mark.generation
 
@@ -517,7 +481,7 @@ async def test_a_leader_that_stops_lets_the_other_lead_at_once(world: World, lea
 
 
 async def test_events_of_one_batch_follow_their_link(world: World, leader: Replica) -> None:
-    await submit_many(world, 3)
+    await world.submit_many(3)
     await world.beat(slots=2)
     await world.settle(leader)
 

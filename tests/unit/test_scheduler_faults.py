@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from headgate_contracts import Event, Priority, Status, Tier
 from headgate_contracts.events import JobGivenBack, SchedulerCommitted
@@ -23,18 +22,9 @@ from libs.eventlog.memory import Fate, MemoryLog
 from libs.eventlog.values import Appended, Conflicted, Entry
 from tests.fixtures.audit import audit
 from tests.fixtures.logs import HastyClock
-from tests.fixtures.schedulers import EPOCH, World, a_world
+from tests.fixtures.schedulers import EPOCH, World
 
 SECOND = 1000
-
-
-@pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    """Whatever a test does in it, the log proves that no rule was broken."""
-    async with a_world() as world:
-        yield world
-        report = audit(world.records(), policy=world.policy, drained=False)
-        assert not report.violations, report
 
 
 class Interrupted(MemoryLog):
@@ -78,15 +68,7 @@ class Once:
 
 
 def leaders(world: World) -> list[str]:
-    datas = (record.event.data for record in world.records() if isinstance(record.event, Event))
-    return [data.leader for data in datas if isinstance(data, SchedulerCommitted)]
-
-
-async def submit_many(world: World, count: int) -> list[str]:
-    names = [f"job-{number:02}" for number in range(count)]
-    for name in names:
-        await world.submit(name, user=f"u-{name}", project=f"p-{name}")
-    return names
+    return [link.leader for link in world.written(SchedulerCommitted)]
 
 
 # ── two at once ───────────────────────────────────────────────────────────────
@@ -95,7 +77,7 @@ async def submit_many(world: World, count: int) -> list[str]:
 async def test_two_schedulers_that_lead_in_turn_start_each_job_once(world: World) -> None:
     a, b = world.replica("a"), world.replica("b")
     await world.settle(a, b)
-    names = await submit_many(world, 12)
+    names = await world.submit_many(12)
     await world.beat(slots=3)
 
     for number in range(12):
@@ -114,7 +96,7 @@ async def test_two_schedulers_that_both_believe_to_lead_do_no_harm(world: World)
     a = world.replica("a", lead=MemoryLead(world.clock.now_ms))
     b = world.replica("b", lead=MemoryLead(world.clock.now_ms))
     await world.settle(a, b)
-    names = await submit_many(world, 60)
+    names = await world.submit_many(60)
     await world.beat(slots=64)
 
     for _ in range(100):
@@ -131,7 +113,7 @@ async def test_a_leader_that_was_stopped_in_mid_commit_is_refused_and_steps_down
     log = Interrupted(world, Once(stopped_for_20_s))
     a, b = world.replica("a", log=log), world.replica("b")
     await world.settle(a, b)
-    names = await submit_many(world, 3)
+    names = await world.submit_many(3)
     await world.beat(slots=2)
 
     await a.leader.renew()
@@ -190,7 +172,7 @@ async def test_a_view_that_a_slower_leader_made_anew_is_not_planned_by(world: Wo
 async def test_a_standby_leads_within_a_lease_and_goes_on_where_the_view_is(world: World) -> None:
     a, b = world.replica("a"), world.replica("b")
     await world.settle(a, b)
-    first, second = await submit_many(world, 2)
+    first, second = await world.submit_many(2)
     await world.beat(slots=1)
     await world.settle(a, b)
     generation = (await world.view.observe()).mark.generation
@@ -213,7 +195,7 @@ async def test_a_job_that_moves_on_in_mid_commit_keeps_the_others_from_nothing(w
     log = Interrupted(world, Once(somebody_cancels))
     a = world.replica("a", log=log)
     await world.settle(a)
-    await submit_many(world, 4)
+    await world.submit_many(4)
     await world.beat(slots=2)
 
     await world.settle(a)
@@ -229,7 +211,7 @@ async def test_a_view_that_is_lost_in_mid_commit_is_folded_again(world: World) -
 
     a = world.replica("a", log=Interrupted(world, Once(flushed)))
     await world.settle(a)
-    names = await submit_many(world, 4)
+    names = await world.submit_many(4)
     await world.beat(slots=2)
 
     await world.settle(a)
@@ -254,7 +236,7 @@ class Fates:
 async def test_an_answer_that_is_lost_is_found_out(world: World, fate: Fate) -> None:
     a = world.replica("a", fate=Fates(fate))
     await world.settle(a)
-    names = await submit_many(world, 3)
+    names = await world.submit_many(3)
     await world.beat(slots=2)
 
     await world.settle(a)
@@ -269,7 +251,7 @@ async def test_an_outcome_that_stays_unknown_is_settled_by_the_log(world: World,
     fates = Fates(*[Fate.LATE] * 1000)
     a = world.replica("a", fate=fates)
     await world.settle(a)
-    names = await submit_many(world, 3)
+    names = await world.submit_many(3)
     await world.beat(slots=2)
     with pytest.raises(OutcomeUnknown):
         await world.settle(a)
@@ -294,7 +276,7 @@ async def test_a_commit_that_was_stored_while_the_connection_broke_is_not_made_a
     log = MemoryLog(world.server, clock=HastyClock(), settle_within_s=2.0, fate=breaks)
     a = world.replica("a", log=log)
     await world.settle(a)
-    names = await submit_many(world, 3)
+    names = await world.submit_many(3)
     await world.beat(slots=2)
     with pytest.raises((OutcomeUnknown, LogUnavailable)):
         await world.settle(a)
@@ -309,9 +291,8 @@ async def test_a_commit_that_was_stored_while_the_connection_broke_is_not_made_a
 
 
 async def test_nothing_is_decided_while_the_log_is_known_to_go_further(world: World) -> None:
-    a = world.replica("a")
-    await world.settle(a)
-    await submit_many(world, 1)
+    a = await world.leading()
+    await world.submit_many(1)
     await world.beat(slots=2)
     await asyncio.sleep(0)
 
@@ -323,9 +304,8 @@ async def test_nothing_is_decided_while_the_log_is_known_to_go_further(world: Wo
 
 
 async def test_a_log_that_went_back_ends_the_process(world: World) -> None:
-    a = world.replica("a")
-    await world.settle(a)
-    await submit_many(world, 3)
+    a = await world.leading()
+    await world.submit_many(3)
     await world.settle(a)
 
     world.server.go_back(1)
@@ -442,8 +422,7 @@ async def test_a_flushed_store_costs_no_running_job_its_worker(world: World) -> 
 
 
 async def test_limits_hold_across_a_flush(world: World) -> None:
-    a = world.replica("a")
-    await world.settle(a)
+    a = await world.leading()
     for number in range(8):
         await world.submit(f"job-{number}", user="me", project=f"p-{number}")
     await world.beat(slots=8)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from headgate_contracts import Status
 from libs.eventlog.buckets import MemoryBucket
@@ -16,19 +14,6 @@ from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World, a_world
 
 HOUR, DAY = 3_600_000, 86_400_000
-
-
-@pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        yield world
-
-
-@pytest_asyncio.fixture
-async def leader(world: World) -> Replica:
-    replica = world.replica("a")
-    await world.settle(replica)
-    return replica
 
 
 @pytest.fixture
@@ -120,8 +105,7 @@ async def test_whoever_begins_to_go_on_from_one_while_others_are_deleted_finds_i
 async def test_what_the_fold_has_forgotten_is_asked_of_the_log(workspaces: MemoryBucket) -> None:
     policy = Policy.model_validate({"retention": {"workspaces_days": 5, "view_days": 1}})
     async with a_world(policy=policy) as world:
-        replica = world.replica("a")
-        await world.settle(replica)
+        replica = await world.leading()
         janitor = Janitor(workspaces, world.log, ledger=replica.ledger, leader=replica.leader, clock=world.clock)
         await failed(world, "job-1")
         await workspaces.put("job-1-1-2", b"work")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
 from headgate_contracts.events import Group
 from services.scheduler.handlers import acquire, give_up
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import World
 
 SECOND = 1000
 DB, OLLAMA = "group:shop:db", "llm:ollama"
@@ -22,16 +21,9 @@ LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        yield world
-
-
-@pytest_asyncio.fixture
 async def leader(world: World) -> Replica:
     """One job runs and holds the group; another waits for it."""
-    replica = world.replica("a")
-    await world.settle(replica)
+    replica = await world.leading()
     wanted = (Group(name=DB, limit=1),)
     for name in ("job-1", "job-2"):
         await world.submit(name, user=f"u-{name}", project=f"p-{name}", tier=Tier.PARTNER, groups=wanted)

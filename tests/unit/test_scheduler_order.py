@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
-from headgate_contracts import Event, Job, Priority, Tier
-from headgate_contracts.events import JobData, JobDispatched, JobMoved
+from headgate_contracts import Job, Priority, Tier
+from headgate_contracts.events import JobDispatched, JobMoved
 from libs.capacity.answers import Reserved
 from libs.eventlog.errors import LogError
 from libs.eventlog.memory import Fate
@@ -18,9 +16,8 @@ from libs.policy import Policy
 from services.scheduler import planning
 from services.scheduler.domain import Decision
 from services.scheduler.replica import Replica
-from tests.fixtures.audit import audit
 from tests.fixtures.lives import step, submission
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import World
 
 SECOND = 1000
 POLICY = Policy.model_validate(
@@ -31,25 +28,9 @@ POLICY = Policy.model_validate(
 )
 
 
-@pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    """Whatever a test does in it, the log proves that no rule was broken."""
-    async with a_world(policy=POLICY) as world:
-        yield world
-        report = audit(world.records(), policy=world.policy, drained=False)
-        assert not report.violations, report
-
-
-@pytest_asyncio.fixture
-async def leader(world: World) -> Replica:
-    replica = world.replica("a")
-    await world.settle(replica)
-    return replica
-
-
-def written(world: World, kind: type[JobData]) -> list[Any]:
-    datas = (record.event.data for record in world.records() if isinstance(record.event, Event))
-    return [data for data in datas if isinstance(data, kind)]
+@pytest.fixture
+def policy() -> Policy:
+    return POLICY
 
 
 # ── turns ─────────────────────────────────────────────────────────────────────
@@ -65,7 +46,7 @@ async def starts_one_by_one(world: World, leader: Replica, count: int) -> list[t
             await world.write(job.id, "started", "failed")
         await world.submit(f"high-{number + 10}", user="v", project="v", priority=Priority.HIGH)
         await world.settle(leader)
-    return [(data.job_id, data.starved) for data in written(world, JobDispatched)]
+    return [(data.job_id, data.starved) for data in world.written(JobDispatched)]
 
 
 async def test_a_starving_class_gets_every_fourth_start(world: World, leader: Replica) -> None:
@@ -94,7 +75,7 @@ async def test_a_class_whose_jobs_cannot_run_gives_its_turn_away_and_keeps_its_c
     await world.settle(leader)
 
     assert [name for name, _ in starts] == ["high-00", *(f"high-{number}" for number in range(10, 16))]
-    last = [(data.job_id, data.starved) for data in written(world, JobDispatched)[-2:]]
+    last = [(data.job_id, data.starved) for data in world.written(JobDispatched)[-2:]]
     assert last == [("low-0", True), ("high-99", False)]
 
 
@@ -159,7 +140,7 @@ async def test_what_comes_free_is_for_the_class_that_is_owed_the_start(world: Wo
 
     await world.settle(leader)
 
-    starts = [(data.job_id, data.starved) for data in written(world, JobDispatched)]
+    starts = [(data.job_id, data.starved) for data in world.written(JobDispatched)]
     assert starts[-2:] == [("low-0", True), ("high-3", False)]
 
 
@@ -170,7 +151,7 @@ async def test_a_start_in_its_turn_is_not_marked(world: World, leader: Replica) 
 
     await world.settle(leader)
 
-    assert [(data.job_id, data.starved) for data in written(world, JobDispatched)] == [("low-0", False)]
+    assert [(data.job_id, data.starved) for data in world.written(JobDispatched)] == [("low-0", False)]
 
 
 # ── spacing ───────────────────────────────────────────────────────────────────
@@ -202,7 +183,7 @@ async def test_neighbours_without_room_are_spread_and_nobody_changes_place(world
     await world.settle(leader)
 
     places = [entry.score for entry in await world.view.queue()]
-    assert written(world, JobMoved)[-1].reason.value == "spaced"
+    assert world.written(JobMoved)[-1].reason.value == "spaced"
     assert await queue_of(world) == expected
     assert min(right - left for left, right in pairwise(places)) >= 2
     assert await world.view_is_the_log()

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+import logging
+from collections.abc import AsyncGenerator
 
 import pytest
-import pytest_asyncio
 
 from libs.capacity.errors import ViewUnavailable
 from libs.capacity.lead import Led, MemoryLead
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.memory import MemoryLog, MemorySnapshots
 from libs.eventlog.values import Entry, Mark, Page
-from libs.policy import Policy
+from libs.policy import Policy, load_policy
 from libs.runtime.clock import ManualClock
 from libs.runtime.errors import SettingsWrong
+from libs.runtime.eventually import eventually
 from libs.runtime.lifecycle import Health, Loop
 from services.scheduler import snapshots
 from services.scheduler.inbox import PAGES_AHEAD, Inbox
 from services.scheduler.outages import Outages
-from services.scheduler.settings import SchedulerSettings, require_patience
+from services.scheduler.settings import SchedulerSettings, report, require_patience
 from tests.fixtures.lives import step
 from tests.fixtures.logs import HastyClock, commit
-from tests.fixtures.schedulers import EPOCH, World, a_world, breathe
+from tests.fixtures.schedulers import EPOCH, World, breathe
 
-SECOND = 1000
-
-
-@pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        yield world
+SECOND, HOUR = 1000, 3_600_000
 
 
 # ── outages ───────────────────────────────────────────────────────────────────
@@ -149,6 +144,7 @@ async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: World) -> None:
     reading.cancel()
 
 
+@pytest.mark.parametrize("policy", [Policy.model_validate({"queue": {"cap": 1000, "user_share": 1000}})])
 async def test_others_have_their_turn_while_a_long_page_is_taken(world: World) -> None:
     for number in range(1, 1001):
         await world.append(None, step(f"job-{number}", "queued", arrival=number, place=number << 16))
@@ -194,8 +190,7 @@ def _entry(number: int) -> Entry:
 
 async def test_the_leader_keeps_its_fold_every_so_many_records(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "EVERY", 10)
-    a = world.replica("a")
-    await world.settle(a)
+    a = await world.leading()
     keeping = Loop("snapshots", a.keeper.run)
     await keeping.start()
 
@@ -203,12 +198,65 @@ async def test_the_leader_keeps_its_fold_every_so_many_records(world: World, mon
         await world.submit(f"job-{number}", user=f"u-{number}")
         await world.settle(a)
         await world.clock.advance_ms(SECOND)
-        await breathe()
+        if number in (9, 19):
+            await eventually(lambda number=number: kept_at(world, number + 1))
 
-    kept = await world.snapshots.newest(EPOCH)
-    assert kept is not None
-    assert kept[0] == Mark(EPOCH, 20)
+    assert await kept_at(world, 20)
     await keeping.stop()
+
+
+async def kept_at(world: World, seq: int) -> bool:
+    """It is written down in a thread."""
+    await breathe()
+    kept = await world.snapshots.newest(EPOCH)
+    return kept is not None and kept[0] == Mark(EPOCH, seq)
+
+
+async def test_the_fold_is_kept_soon_after_a_start_and_each_day_also_where_nothing_happens(world: World) -> None:
+    await world.pause("user:u-1")
+    a = await world.leading()
+    keeping = Loop("snapshots", a.keeper.run)
+    await keeping.start()
+
+    await world.pass_ms(snapshots.FIRST_MS - SECOND, a, every_ms=60 * SECOND)
+    early = await world.snapshots.newest(EPOCH)
+    await world.pass_ms(3 * SECOND, a)
+    await eventually(lambda: kept_at(world, 1))
+    world.snapshots = a.keeper._snapshots = MemorySnapshots()  # age has taken it
+    await world.pass_ms(snapshots.AGAIN_MS, a, every_ms=HOUR)
+    await world.pass_ms(3 * SECOND, a)
+
+    await eventually(lambda: kept_at(world, 1))
+    assert early is None
+    await keeping.stop()
+
+
+async def test_what_was_ordered_outlives_the_logs_own_age(world: World) -> None:
+    await world.pause("all")
+    await world.set_limit("workflows", 9)
+    a = await world.leading()
+    await world.submit("job-1")
+    await world.settle(a)
+    await a.keeper.keep()
+    world.server.expire(world.server.last_seq - 1)
+
+    b = await world.restarted("b")
+    await world.settle(b)
+
+    assert set(b.ledger.orders.pauses) == {"all"}
+    assert b.ledger.orders.limits == {"workflows": 9}
+
+
+async def test_it_is_said_where_age_has_taken_what_no_snapshot_holds(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        await world.pause("all")
+    world.server.expire(2)
+
+    await world.leading()
+
+    assert "records 1 to 2 of the log are gone by age" in caplog.text
 
 
 class Full(MemorySnapshots):
@@ -244,8 +292,7 @@ class Away(MemoryLead):
 
 
 async def test_nobody_leads_for_longer_than_the_store_was_asked(world: World) -> None:
-    a = world.replica("a")
-    await world.settle(a)
+    a = await world.leading()
 
     await world.clock.advance_ms(4 * SECOND)
     before = a.leader.leads
@@ -255,8 +302,7 @@ async def test_nobody_leads_for_longer_than_the_store_was_asked(world: World) ->
 
 
 async def test_decisions_are_dated_by_the_stores_clock(world: World) -> None:
-    a = world.replica("a")
-    await world.settle(a)
+    a = await world.leading()
     before = a.leader.now
 
     world.clock.jump_wall_ms(3_600_000)
@@ -347,3 +393,12 @@ def test_patience_is_longer_than_from_one_renewal_of_the_lead_to_the_next(patien
     else:
         with pytest.raises(SettingsWrong, match=r"leases\.leader_heartbeat_s 1"):
             require_patience(settings, Policy())
+
+
+def test_a_global_limit_below_a_providers_is_reported_at_start(caplog: pytest.LogCaptureFixture) -> None:
+    policy = load_policy(None, environ={"LLM_MAX_CONCURRENCY_GLOBAL": "6"})
+
+    report(policy)
+
+    said = [(record.levelname, record.message) for record in caplog.records if record.levelno >= logging.WARNING]
+    assert said == [("WARNING", "policy: providers.global_limit 6 is below openai's 10, which can never be reached")]

@@ -16,7 +16,7 @@ from libs.forecast.table import NAME, Forecast
 from libs.runtime.lifecycle import Loop
 from services.scheduler.positions import Announcer, position_of
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import EPOCH, World, a_world, breathe
+from tests.fixtures.schedulers import EPOCH, World, breathe
 
 QUARTER_S = 250
 
@@ -65,15 +65,8 @@ class Hearing:
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        yield world
-
-
-@pytest_asyncio.fixture
 async def leader(world: World) -> Replica:
-    replica = world.replica("a")
-    await world.settle(replica)
+    replica = await world.leading()
     for name in ("job-1", "job-2"):
         await world.submit(name, user=f"u-{name}", project=f"p-{name}")
     await world.settle(replica)

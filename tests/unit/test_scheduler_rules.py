@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from headgate_contracts import Event, Job, Priority, Status, Tier
 from headgate_contracts.envelope import utc
-from headgate_contracts.events import JobData, JobScheduled
+from headgate_contracts.events import JobScheduled
 from libs.capacity.answers import Deferred
 from libs.policy import Policy
+from libs.policy.windows import EPOCH_DAY
 from services.scheduler.replica import Replica
-from tests.fixtures.audit import audit
-from tests.fixtures.callers import EPOCH_DAY, today
+from tests.fixtures.callers import today
 from tests.fixtures.lives import step, submission
 from tests.fixtures.schedulers import World, a_world
 
@@ -31,29 +28,13 @@ POLICY = Policy.model_validate(
 )
 
 
-@pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    """Whatever a test does in it, the log proves that no rule was broken."""
-    async with a_world(policy=POLICY) as world:
-        yield world
-        report = audit(world.records(), policy=world.policy, drained=False)
-        assert not report.violations, report
-
-
-@pytest_asyncio.fixture
-async def leader(world: World) -> Replica:
-    replica = world.replica("a")
-    await world.settle(replica)
-    return replica
+@pytest.fixture
+def policy() -> Policy:
+    return POLICY
 
 
 async def statuses(world: World, *names: str) -> list[str]:
     return [(await world.job(name)).status.value for name in names]
-
-
-def written(world: World, kind: type[JobData]) -> list[Any]:
-    datas = (record.event.data for record in world.records() if isinstance(record.event, Event))
-    return [data for data in datas if isinstance(data, kind)]
 
 
 # ── phases ────────────────────────────────────────────────────────────────────
@@ -227,7 +208,8 @@ async def test_a_job_over_the_daily_cap_waits_for_the_first_free_day(world: Worl
     days = [((await world.job(name)).quota_day or EPOCH_DAY) - today(world.clock) for name in names]
     assert await statuses(world, *names) == ["queued"] * 2 + ["scheduled"] * 3
     assert [day.days for day in days] == [0, 0, 1, 1, 2]
-    for data in written(world, JobScheduled):
+    for data in world.written(JobScheduled):
+        assert data.quota_cap == 2
         assert data.scheduled_for - utc(world.clock.now_ms()) > timedelta(hours=1)
     assert await world.view_is_the_log()
 
@@ -286,8 +268,7 @@ async def test_where_no_day_is_left_what_was_accepted_stays(world: World, leader
 async def test_those_who_can_not_be_put_right_hold_nothing_else_up() -> None:
     """More of them than are asked about in one turn. The log is not audited: it is over the cap, and stays so."""
     async with a_world(policy=POLICY) as world:
-        leader = world.replica("a")
-        await world.settle(leader)
+        leader = await world.leading()
         await world.submit("running", user="u-1", project="p-1")
         await world.beat(slots=1)
         await world.settle(leader)

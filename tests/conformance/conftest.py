@@ -1,6 +1,6 @@
 """Every store of the view that the conformance suite holds to the rules, and the world around each."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -9,10 +9,9 @@ from libs.capacity.memory import MemoryStore, MemoryView
 from libs.capacity.ports import View
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
-from tests.conformance.view_log import EPOCH, NOW_MS
-from tests.conformance.view_world import World
-
-Views = Callable[[str], View]  # one for readers of the log with this epoch, over the same storage as all the others
+from tests.conformance.view_log import NOW_MS
+from tests.conformance.view_world import Views, World
+from tests.fixtures.stores import EPOCH
 
 
 @pytest.fixture
