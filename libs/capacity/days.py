@@ -2,7 +2,7 @@
 
 Admission reserves a day before it writes. Where the reservation was lost (the view was, or admission was held up past
 its end), a job may take a place that there is not. That follows from the log alone: when its event was folded, its
-user's day was full by the tier of its own submission. A day that was reserved stays, whatever becomes of the tier.
+user's day was full by the cap that the event names. A day that was reserved stays, whatever becomes of tier and policy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from headgate_contracts import Job, Status
-from libs.policy import Policy
 
 UserDay = tuple[str, date]
 
@@ -25,12 +24,11 @@ class Days:
     by_day: dict[UserDay, set[str]] = field(default_factory=dict[UserDay, set[str]])
     over: dict[str, int] = field(default_factory=dict[str, int])
 
-    def fold(self, before: Job | None, job: Job, policy: Policy) -> None:
-        """The job takes a place of this day now, of another one, or none."""
+    def fold(self, before: Job | None, job: Job, *, cap: int) -> None:
+        """The job takes a place of this day now, of another one, or none. `cap`: how many places a new one had."""
         was, now = before and _day_of(before), _day_of(job)
         if was != now:
             self._leave(job.id, was)
-            cap = policy.tier_limits(job.submission.tier).jobs_per_day
             if now is not None and len(self.by_day.get(now, ())) >= cap:
                 self.over[job.id] = cap
             self._take(job.id, now)

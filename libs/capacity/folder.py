@@ -19,7 +19,7 @@ from itertools import islice
 from libs.capacity.answers import Grant, Stale, ViewMark
 from libs.capacity.errors import ViewLost
 from libs.capacity.ledger import Ledger, LogRecord
-from libs.capacity.ports import View
+from libs.capacity.ports import Life
 from libs.capacity.rows import Change
 
 FOLD_PIPELINE = 500  # changes in one round trip: about 10 ms of the view's time, so that others get their turn
@@ -31,7 +31,7 @@ class Folder:
 
     def __init__(
         self,
-        view: View,
+        view: Life,
         ledger: Ledger,
         *,
         epoch: str,
@@ -40,6 +40,7 @@ class Folder:
         tail_max: int = TAIL_MAX,
     ) -> None:
         self.ledger = ledger
+        self.rebuilt = 0  # times that a generation was begun here
         self._view = view
         self._epoch = epoch
         self._lease_ms = lease_ms
@@ -84,6 +85,7 @@ class Folder:
     async def rebuild(self) -> None:
         """Open a new generation of the view from the ledger. Decisions wait meanwhile, for seconds."""
         generation, ledger = self._new_generation(), self.ledger
+        self.rebuilt += 1
         await self._view.begin(self._epoch, generation=generation, applied=ledger.applied, standing=ledger.standing())
         seeds = ledger.seeds()  # made as they are needed: all at once would keep heartbeats waiting
         while chunk := list(islice(seeds, FOLD_PIPELINE)):

@@ -113,7 +113,7 @@ KEYS: Final = (
     # ── limits and workers ────────────────────────────────────────────────────
     Key("limits", "HASH", "group → limit, of operators and first submissions", "begin, fold", "never"),
     Key("defaults", "HASH", "group, user/<tier>, project/<tier>, group/<name> → limit", "begin, configure", "never"),
-    Key("tiers", "HASH", "user → tier of their newest submission", "begin, fold, seed", "never"),
+    Key("tiers", "HASH", "user → tier of their newest submission", "begin, fold, seed", "their last job"),
     Key("workers", "ZSET", "live workers → when they are given up", "beat, sweep, prolong", "no member"),
     Key("worker:<id>", "HASH", "pool, slots, draining, heard (ms), holders (JSON)", "beat, sweep", "silence"),
     Key("slots", "HASH", "pool → slots of its workers that do not drain", "beat, sweep", "no field"),

@@ -20,6 +20,7 @@ from headgate_contracts.events import (
     JobData,
     JobDispatched,
     JobQueued,
+    JobScheduled,
     LeaseReleased,
     QueuePaused,
     QueueResumed,
@@ -71,6 +72,7 @@ class Ledger:
     def __post_init__(self) -> None:
         self._defaults = defaults_of(self.policy)
         for job in self.jobs.values():
+            self.orders.come(job)
             self.phases.fold(job, self.jobs)
             self.places.fold(None, job)
             self.days.restore(job)
@@ -140,7 +142,7 @@ class Ledger:
         passed = data.passed if isinstance(data, JobQueued) else ()
         if isinstance(data, JobQueued):
             self._count_passed(data, record.at)
-        row = self._keep(before, job)
+        row = self._keep(before, job, cap=data.quota_cap if isinstance(data, JobQueued | JobScheduled) else None)
         if before is not None and isinstance(data, JobDispatched):
             self.turns.start(before.priority.class_number, at_ms=epoch_ms(record.at), starved=data.starved)
         return Change(seq=record.seq, prev=prev, row=row, passed=passed, passed_before=passed_before)
@@ -163,9 +165,11 @@ class Ledger:
             elif not job.status.is_end:
                 self.passed[job_id] = self.passed.get(job_id, 0) + 1
 
-    def _keep(self, before: Job | None, job: Job) -> Row:
+    def _keep(self, before: Job | None, job: Job, *, cap: int | None = None) -> Row:
         self.jobs[job.id] = job
-        self.days.fold(before, job, self.policy)
+        if before is None:
+            self.orders.come(job)
+        self.days.fold(before, job, cap=self._cap_of(job) if cap is None else cap)
         self.places.fold(before, job)
         self.phases.fold(job, self.jobs)
         self.turns.fold(job, paused=self.orders.is_paused(job), at_ms=epoch_ms(job.updated_at))
@@ -176,6 +180,10 @@ class Ledger:
             self._ended.append((job.updated_at, job.id))
         return row_of(job, self.policy)
 
+    def _cap_of(self, job: Job) -> int:
+        """For an event that does not name the cap it was decided by: today's."""
+        return self.policy.tier_limits(job.submission.tier).jobs_per_day
+
     def _forget(self, now: datetime) -> None:
         """By the log's own clock, so that every fold of the same records holds the same jobs."""
         before = now - timedelta(days=self.policy.retention.view_days)
@@ -183,6 +191,7 @@ class Ledger:
             job = self.jobs.get(self._ended.popleft()[1])
             for job_id in self.phases.outlived(job, self.jobs, before=before) if job else ():
                 gone = self.jobs.pop(job_id)
+                self.orders.forget(gone)
                 self.days.forget(gone)
                 self.phases.forget(gone)
         for job_id in [job_id for job_id, (_, at) in self.early.items() if at < now - EARLY_KEPT]:

@@ -1,7 +1,11 @@
-"""What holds for more than one job: set by operators and by first submissions, as the log tells it."""
+"""What holds for more than one job: set by operators and by first submissions, as the log tells it.
+
+A user's tier is known as long as any job of theirs is: their next submission brings it again.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -19,6 +23,7 @@ class Orders:
     tiers: dict[str, str] = field(default_factory=dict[str, str])
     limits: dict[str, int] = field(default_factory=dict[str, int])
     pauses: dict[str, Pause] = field(default_factory=dict[str, Pause])
+    jobs: Counter[str] = field(default_factory=Counter[str])  # user → jobs that the ledger knows
 
     def fold(self, act: object, at: datetime) -> Order | None:
         """An operator's act, as an order to the view; null where it is none."""
@@ -45,6 +50,17 @@ class Orders:
             short = f"group/{group.name.rpartition(':')[2]}"
             if group.limit is not None and group.name not in defaults and short not in defaults:
                 self.limits.setdefault(group.name, group.limit)
+
+    def come(self, job: Job) -> None:
+        """The ledger knows one more."""
+        self.jobs[job.user_id] += 1
+
+    def forget(self, job: Job) -> None:
+        """The job has left the ledger."""
+        self.jobs[job.user_id] -= 1
+        if not self.jobs[job.user_id]:
+            del self.jobs[job.user_id]
+            self.tiers.pop(job.user_id, None)
 
     def is_paused(self, job: Job) -> bool:
         """Whether anything keeps the job from being started that a resume would end."""

@@ -5,13 +5,12 @@ Pure. Owns which groups a job needs and when something is due about it. Refuses 
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 
 from headgate_contracts import Job, Priority, Status, Tier
 from libs.capacity.rows import Row
 from libs.policy import Policy
-
-EPOCH_DAY = date(1970, 1, 1)
+from libs.policy.windows import EPOCH_DAY
 
 
 def row_of(job: Job, policy: Policy) -> Row:

@@ -1,8 +1,11 @@
 """A ledger as bytes: the newest one and the records after it are all that a rebuild has to read.
 
 The shape is JSON lines under zlib: a header with epoch, sequence and all that the jobs themselves do not say, then one
-folded job a line with how often it was passed. A reader refuses another shape or another epoch and reads the log from
-its beginning instead.
+folded job a line with how often it was passed.
+
+What operators ordered may be older than all that the log still holds, so no reader throws it away: an older shape is
+read as far as it goes; of a newer one the orders alone are taken, and the log is folded over them from its beginning.
+So `orders` never changes its shape. A snapshot of another log is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ SHAPE: Final = 2
 
 
 class SnapshotUnusable(ValueError):
-    """A snapshot is of another shape or another log. Fold the log from its beginning instead."""
+    """A snapshot is damaged or of another log. Fold the log from its beginning instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +87,23 @@ def load(snapshot: bytes, *, epoch: str, policy: Policy) -> Ledger:
 
 
 def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Policy) -> Ledger:
-    if (header["shape"], header["epoch"]) != (SHAPE, epoch):
-        raise ValueError(f"shape {header['shape']}, epoch {header['epoch']}: not shape {SHAPE}, epoch {epoch}")
+    if header["epoch"] != epoch:
+        raise ValueError(f"it is of epoch {header['epoch']}, not of {epoch}")
+    if header["shape"] > SHAPE:
+        return Ledger(policy, orders=_orders(header["orders"]))
     jobs, passed = _jobs(lines)
+    orders, users = _orders(header["orders"]), {job.user_id for job in jobs.values()}
+    orders.tiers = {user: tier for user, tier in orders.tiers.items() if user in users}
     return Ledger(
         policy,
         applied=header["applied"],
         jobs=jobs,
         passed=passed,
         early={job_id: (count, datetime.fromisoformat(at)) for job_id, (count, at) in header["early"].items()},
-        orders=_orders(header["orders"]),
-        forced=header["forced"],
-        days=Days(over=header["over"]),
-        turns=Turns({int(number): Turn(**turn) for number, turn in header["turns"].items()}),
+        orders=orders,
+        forced=header.get("forced", {}),
+        days=Days(over=header.get("over", {})),
+        turns=Turns({int(number): Turn(**turn) for number, turn in header.get("turns", {}).items()}),
         learned=_learned(header),
     )
 
@@ -119,9 +126,9 @@ def _orders(raw: dict[str, Any]) -> Orders:
 
 
 def _learned(header: dict[str, Any]) -> Paces:
-    raw: dict[str, dict[str, Any]] = header["paces"]
+    raw: dict[str, dict[str, Any]] = header.get("paces", {})
     paces = {tier: Pace(pace["average_s"], pace["count"], tuple(pace["holds"])) for tier, pace in raw.items()}
-    return Paces(paces, deque(map(_wait_of_json, header["waits"]), maxlen=WAITS_MAX))
+    return Paces(paces, deque(map(_wait_of_json, header.get("waits", ())), maxlen=WAITS_MAX))
 
 
 def _wait_as_json(wait: Wait) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`RedisView`: the view in Valkey, one method for one script.
+"""`RedisView`: the view in Valkey, one method for one script, one class for each part of `ports.View`.
 
 Owns the order of arguments. What a question means is in the script's own header; how rows are written is `store_rows`,
 how answers are read `store_answers`. Refuses to decide anything here.
@@ -49,8 +49,8 @@ PIPELINE: Final = 500  # scripts in one round trip: about 10 ms of the server's 
 OUTLOOKS: Final = 50  # jobs of one script, for the same reason
 
 
-class RedisView:
-    """The view of one shard, for readers of the log `epoch`. The client is `store_client.open_client`'s."""
+class _Asked:
+    """The scripts of one shard, for readers of the log `epoch`."""
 
     def __init__(self, client: Redis, *, shard: str, epoch: str) -> None:
         self._client = client
@@ -60,12 +60,11 @@ class RedisView:
         self._scripts = ScriptRunner(client, view=self._view)
         self.cleaner = GenerationCleaner(client, shard=shard)
 
-    async def close(self) -> None:
-        """Stop what runs in the background. The client is its maker's to close."""
-        await self.cleaner.stop()
+    async def _ask(self, verb: str, *args: Arg, now_ms: int | None = None) -> Reply:
+        return await self._scripts.run(verb, self._epoch, _text(now_ms), *args)
 
-    # ── its life ──────────────────────────────────────────────────────────────
 
+class _Life(_Asked):
     async def mark(self) -> ViewMark | None:
         with translated():
             fields = await cast(Any, self._client).hmget(self._view, "epoch", "generation", "applied", "open")
@@ -102,8 +101,8 @@ class RedisView:
     async def forget(self, job: str) -> None:
         await self._ask("forget_v1", job)
 
-    # ── entering the queue ────────────────────────────────────────────────────
 
+class _Entrance(_Asked):
     async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer:
         return store_answers.reserved(await self._ask("reserve_v1", store_rows.request_text(request), now_ms=now_ms))
 
@@ -120,16 +119,16 @@ class RedisView:
             raise ViewMisused("a move names one other job, either before or after which")
         return store_answers.between(await self._ask("between_v1", job, "before" if before else "after", neighbour))
 
-    # ── planning ──────────────────────────────────────────────────────────────
 
+class _Planning(_Asked):
     async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
         return store_answers.plan(await self._ask("plan_v1", limit, _text(only_class), now_ms=now_ms))
 
     async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
         return store_readings.due(await self._ask("due_v1", limit, now_ms=now_ms), limit)
 
-    # ── leases ────────────────────────────────────────────────────────────────
 
+class _Leases(_Asked):
     async def acquire(self, request: LeaseRequest, *, now_ms: int | None = None) -> LeaseAnswer:
         groups = store_rows.to_json(request.groups)
         args = (request.lease, groups, request.owner or "", request.ttl_ms, request.wait_ms, request.reply)
@@ -148,8 +147,8 @@ class RedisView:
     async def sweep(self, *, now_ms: int | None = None) -> Swept:
         return store_answers.swept(await self._ask("sweep_v1", now_ms=now_ms))
 
-    # ── reading ───────────────────────────────────────────────────────────────
 
+class _Readings(_Asked):
     async def job(self, job: str) -> str | None:
         return await self._ask("job_v1", job)
 
@@ -190,14 +189,16 @@ class RedisView:
     async def observe(self, *, now_ms: int | None = None) -> Observation:
         return store_readings.observation(await self._ask("observe_v1", now_ms=now_ms), self._epoch)
 
-    # ── refusals and tickets ──────────────────────────────────────────────────
 
+class _Refusals(_Asked):
     async def count_refused(self, reason: str, *, now_ms: int | None = None) -> None:
         await self._ask("count_refused_v1", reason, now_ms=now_ms)
 
     async def refused(self, *, now_ms: int | None = None) -> Mapping[tuple[int, str], int]:
         return store_readings.refused(await self._ask("refused_v1", now_ms=now_ms))
 
+
+class _Tickets(_Asked):
     async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None:
         with translated():
             await cast(Any, self._client).set(ticket_key(self._shard, digest), text, px=ttl_ms)
@@ -206,16 +207,21 @@ class RedisView:
         with translated():
             return await cast(Any, self._client).getdel(ticket_key(self._shard, digest))
 
-    # ── what the leader has worked out ────────────────────────────────────────
 
+class _Board(_Asked):
     async def publish(self, name: str, text: str) -> None:
         await self._ask("publish_v1", name, text)
 
     async def published(self, name: str) -> str | None:
         return await self._ask("published_v1", name)
 
-    async def _ask(self, verb: str, *args: Arg, now_ms: int | None = None) -> Reply:
-        return await self._scripts.run(verb, self._epoch, _text(now_ms), *args)
+
+class RedisView(_Life, _Entrance, _Planning, _Leases, _Readings, _Refusals, _Tickets, _Board):
+    """The view of one shard, for readers of the log `epoch`. The client is `store_client.open_client`'s."""
+
+    async def close(self) -> None:
+        """Stop what runs in the background. The client is its maker's to close."""
+        await self.cleaner.stop()
 
 
 def _text(number: int | None) -> str:

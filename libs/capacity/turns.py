@@ -4,17 +4,22 @@
     it is owed         every n-th start while it starves: n - 1 of them went to others since one was its own
 
 A start that was owed is not one in the class's turn: the class starves on until it is reached in order, or is empty.
-Owns the counting and the question who is owed. Refuses to know why a job cannot run: a class whose jobs cannot gives
-its turn to the others and keeps its claim.
+Owns the counting, the question who is owed, and what the scheduler and the forecast start next by it. Refuses to know
+why a job cannot run: a class whose jobs cannot gives its turn to the others and keeps its claim.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from headgate_contracts import Job, Status
+from libs.capacity.answers import Plan
+from libs.policy import Order
+
+NO_PLAN: Final = Plan(0, (), {}, {}, more=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,46 @@ class Turns:
                 self.by_class[other] = Turn(turn.since_ms, turn.others + 1)
             else:
                 self.by_class[other] = Turn(turn.since_ms if starved else at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Who may start now: at most `most` of the plan, `owed` as their class's due. `claimed`: some class is owed one."""
+
+    plan: Plan = NO_PLAN
+    most: int = 0
+    owed: bool = False
+    claimed: bool = False
+
+
+class Picks(Protocol):
+    """Whom the view picks: of all that wait, or of one class alone."""
+
+    def __call__(self, most: int, *, only_class: int | None = None) -> Awaitable[Plan]: ...
+
+
+async def next_starts(
+    turns: Mapping[int, Turn],
+    order: Order,
+    *,
+    now_ms: int,
+    most: int,
+    picks: Picks,
+    first_class: Callable[[Plan], int | None],
+) -> Starts:
+    """In the order of the queue, unless a class that starves is owed the next start and one of its jobs can run."""
+    rule = {"now_ms": now_ms, "after_ms": round(order.starved_after_s * 1000), "every": order.starved_every}
+    claims, next_after = owed(turns, **rule), before_next(turns, **rule)
+    most = most if next_after is None else min(most, next_after)
+    plan = await picks(most)
+    first = first_class(plan)
+    for class_number in claims if plan.picks or plan.more else ():
+        if class_number == first:
+            return Starts(plan, most=1, claimed=True)  # it is its turn anyway
+        own = await picks(1, only_class=class_number)
+        if own.picks or own.more:
+            return Starts(own, most=1, owed=True, claimed=True)
+    return Starts(plan, most=most, claimed=bool(claims))
 
 
 def owed(turns: Mapping[int, Turn], *, now_ms: int, after_ms: int, every: int) -> tuple[int, ...]:

@@ -2,7 +2,9 @@
 
 A past estimate and the real wait are a pair. Their difference, measured against the estimate and one turn of a slot
 together, is comparable between near and far estimates; its quantiles, by how far ahead the estimate was, are the ends
-of the next interval. With few pairs the policy's fixed spread is used.
+of the next interval. Of n errors the k-th smallest is at least the next one with a chance of k / (n + 1): so few pairs
+give wide intervals, and the first ones that can hold so many reach from the least to the greatest error. With fewer
+the policy's fixed spread is used.
 
 Pure. Owns no clock and no pairs: the ledger keeps them.
 """
@@ -16,7 +18,8 @@ from itertools import pairwise
 from typing import Final
 
 COVERED: Final = 0.9  # of the real waits; between 80 and 95 % is aimed at, so that a drift stays inside
-BAND_MIN: Final = 60  # pairs: below this the outer quantiles of a band are guesses
+FIRST: Final = 19  # pairs: from the least to the greatest error of them is nine of ten
+BAND_MIN: Final = 60  # of each band, where there are several
 BANDS_MAX: Final = 6
 
 
@@ -56,9 +59,9 @@ class Spread:
 
 def learn(pairs: Sequence[Pair], *, turn_s: float, fixed: float) -> Spread:
     """The spread of these pairs, in as many bands as they fill."""
-    count = min(BANDS_MAX, len(pairs) // BAND_MIN)
-    if not count:
+    if len(pairs) < FIRST:
         return Spread(fixed=fixed)
+    count = max(1, min(BANDS_MAX, len(pairs) // BAND_MIN))
     ordered = sorted(pairs, key=lambda pair: (pair.shown_s, pair.real_s))
     edges = [len(ordered) * number // count for number in range(count + 1)]
     bands = [_band(ordered[start:end], turn_s) for start, end in pairwise(edges)]
@@ -68,12 +71,21 @@ def learn(pairs: Sequence[Pair], *, turn_s: float, fixed: float) -> Spread:
 def _band(pairs: Sequence[Pair], turn_s: float) -> Band:
     errors = sorted((pair.real_s - pair.shown_s) / (pair.shown_s + turn_s) for pair in pairs)
     missed = (1 - COVERED) / 2
-    return Band(pairs[-1].shown_s, quantile(errors, missed), quantile(errors, 1 - missed))
+    return Band(pairs[-1].shown_s, chance(errors, missed), chance(errors, 1 - missed))
+
+
+def chance(ordered: Sequence[float], share: float) -> float:
+    """What the next one is below with this chance; of too few, the outermost."""
+    return _between(ordered, share * (len(ordered) + 1) - 1)
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
     """Between two neighbours as far as the share says."""
-    at = share * (len(ordered) - 1)
+    return _between(ordered, share * (len(ordered) - 1))
+
+
+def _between(ordered: Sequence[float], at: float) -> float:
+    at = min(max(at, 0.0), len(ordered) - 1.0)
     below = int(at)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (at - below)

@@ -2,6 +2,7 @@
 
     places   the score of each queued job, and when it starts: a job that goes before it starts no later
     ends     when the last one of a class starts; of a group, when it has a slot for good
+    slots    of a pool, and how many of them nobody wants now
 
 Pure. A group that is full at no time has no line: it holds nobody up. Moments are milliseconds since the runs began,
 and means over all of them.
@@ -16,6 +17,7 @@ from statistics import fmean
 from typing import Final
 
 from libs.capacity.rows import CLASS_STEP, Row
+from libs.forecast.machine import Slots
 from libs.forecast.run import Course, Hold, Scene
 
 Starts = Mapping[str, int | None]  # of queued jobs; null: no start
@@ -29,6 +31,15 @@ class Line:
 
     places: tuple[tuple[int, int], ...] = ()
     ends: Mapping[int, int] = field(default_factory=dict[int, int])
+    slots: int = 0
+    idle: int = 0
+
+    def strangers(self, score: int, position: int) -> float:
+        """How many times a slot has to come free first for those ahead whom no run knew, as they came since: a share of
+        one slot's time each."""
+        unknown = max(0, position - 1 - sum(other < score for other, _ in self.places))
+        waits = max(0, unknown - self.idle + 1) if self.idle else unknown
+        return waits / max(1, self.slots)
 
     def offer(self, score: int) -> int | None:
         """When a new job of this score gets a slot here; null: nobody knows."""
@@ -45,7 +56,8 @@ def lines_of(scene: Scene, courses: Sequence[Course], starts: Starts) -> dict[st
     lines: dict[str, Line] = {}
     for pool in scene.pools:
         places = _places((row for row in scene.waiting if row.pool == pool.pool), starts)
-        lines[f"pool:{pool.pool}"] = Line(places, _pool_ends(pool.pool, courses, scene.now_ms))
+        ends = _pool_ends(pool.pool, courses, scene.now_ms)
+        lines[f"pool:{pool.pool}"] = Line(places, ends, pool.slots, _idle(pool, courses, scene.now_ms))
     for group, open_ms in _openings(courses, scene.now_ms).items():
         places = _places((row for row in scene.waiting if group in row.groups), starts)
         lines[group] = Line(places, {ANY: open_ms})
@@ -55,6 +67,12 @@ def lines_of(scene: Scene, courses: Sequence[Course], starts: Starts) -> dict[st
 def _places(rows: Iterable[Row], starts: Starts) -> tuple[tuple[int, int], ...]:
     places = ((row.score, starts.get(row.id)) for row in rows)
     return tuple(sorted((score, start_ms) for score, start_ms in places if score is not None and start_ms is not None))
+
+
+def _idle(pool: Slots, courses: Sequence[Course], now_ms: int) -> int:
+    """Slots that are free when all have started that can now: in each run the same."""
+    taken = (hold.row.pool == pool.pool and hold.start_ms <= now_ms for hold in courses[0].holds)
+    return max(0, pool.slots - sum(taken))
 
 
 def _pool_ends(pool: str, courses: Sequence[Course], now_ms: int) -> dict[int, int]:

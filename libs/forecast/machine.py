@@ -1,7 +1,7 @@
 """The real rules on a virtual clock: jobs enter, start and end in a view in memory, as fast as it can fold.
 
-Who starts is the view's own plan; nothing of it is repeated here. Owns the clock, what is due on it, and the changes
-that a job's start, end and rise make to its row. Deterministic: what is due at the same moment goes in the order in
+Who starts is the view's own plan; nothing of it is repeated here. Owns the clock and the changes that a
+job's start, end and rise make to its row. Deterministic: what is due at the same moment goes in the order in
 which it was set.
 """
 
@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 from typing import Any, Final, TypeVar
 
 from headgate_contracts.vocabulary import CLASS_NUMBERS
-from libs.capacity.answers import Heartbeat, Request, Reserved
+from libs.capacity.answers import Heartbeat, Plan, Request, Reserved
 from libs.capacity.memory import MemoryStore, MemoryView
 from libs.capacity.memory.state import limit_of
 from libs.capacity.rows import Change, Order, Row, Seed, Standing
-from libs.capacity.turns import Turns, before_next, owed
+from libs.capacity.turns import Turns, next_starts
+from libs.forecast.agenda import Agenda, Happening
 from libs.policy import Policy
 
 Answer = TypeVar("Answer")
@@ -28,14 +28,6 @@ FOREVER_MS: Final = 2**52  # no lease ends on this clock: whoever is silent is n
 OVER: Final = "ready"
 UNLIMITED: Final = 2**31
 AT_ONCE: Final = 100  # starts asked for in one plan
-
-
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """Something that comes due about a job: `what` is its user's word."""
-
-    what: str
-    job: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +57,8 @@ class Machine:
     view: MemoryView = field(init=False)
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
     turns: Turns = field(default_factory=Turns)
+    agenda: Agenda = field(default_factory=Agenda)
     _applied: int = 0
-    _due: list[tuple[int, int, Happening]] = field(default_factory=list[tuple[int, int, Happening]])
-    _set: int = 0
 
     def __post_init__(self) -> None:
         self.view = MemoryView(EPOCH, clock=lambda: self.now_ms, store=self.store)
@@ -102,29 +93,16 @@ class Machine:
     def shut(self, group: str, until_ms: int) -> None:
         """Nobody gets a slot of the group until then."""
         answer(self.view.shut(group, until_ms))
-        self.set(until_ms, Happening("open", group))
-
-    # ── the clock ─────────────────────────────────────────────────────────────
-
-    def set(self, at_ms: int, happening: Happening) -> None:
-        """This comes due then."""
-        self._set += 1
-        heappush(self._due, (at_ms, self._set, happening))
+        self.agenda.set(until_ms, Happening("open", group))
 
     def advance(self) -> Iterator[Happening]:
         """Go to the next moment at which something is due; all that is due at it, rises of classes aside."""
-        if self._due:
-            self.now_ms = max(self.now_ms, self._due[0][0])
-        while self._due and self._due[0][0] <= self.now_ms:
-            happening = heappop(self._due)[2]
+        self.now_ms = max(self.now_ms, self.agenda.next_ms or 0)
+        while happening := self.agenda.take(self.now_ms):
             if happening.what == "age":
                 self._rise(happening.job)
             else:
                 yield happening
-
-    @property
-    def is_over(self) -> bool:
-        return not self._due
 
     # ── what happens to jobs ──────────────────────────────────────────────────
 
@@ -185,38 +163,33 @@ class Machine:
         """Everybody who may run now gets their slots; how they stood in the queue before."""
         started: list[Row] = []
         while True:
-            picks, is_last = self._next_starts()
-            for job, starved in picks:
-                row = self.rows[job]
+            starts = answer(
+                next_starts(
+                    self.turns.by_class,
+                    self.policy.order,
+                    now_ms=self.now_ms,
+                    most=AT_ONCE,
+                    picks=self._picks,
+                    first_class=self._first_class,
+                )
+            )
+            picks = starts.plan.picks[: starts.most]
+            for pick in picks:
+                row = self.rows[pick.job]
                 self.put(self._started(row))
-                self.turns.start(row.class_number, at_ms=self.now_ms, starved=starved)
+                self.turns.start(row.class_number, at_ms=self.now_ms, starved=starts.owed)
                 started.append(row)
-            if is_last:
+            if len(picks) < starts.most:
                 return started
 
-    def _next_starts(self) -> tuple[list[tuple[str, bool]], bool]:
-        """In order, as far as the turns of starving classes let them go, and whether it is such a class's own start.
-        The second answer is whether nobody can come after them."""
-        due = {
-            "now_ms": self.now_ms,
-            "after_ms": round(self.policy.order.starved_after_s * 1000),
-            "every": self.policy.order.starved_every,
-        }
-        limit = min(before_next(self.turns.by_class, **due) or AT_ONCE, AT_ONCE)
-        picks = self._plan(limit)
-        for number in owed(self.turns.by_class, **due) if picks else ():
-            if self.rows[picks[0]].class_number == number:
-                return [(picks[0], False)], False
-            own = self._plan(1, only_class=number)
-            if own:
-                return [(own[0], True)], False
-        return [(job, False) for job in picks], len(picks) < limit
-
-    def _plan(self, limit: int, *, only_class: int | None = None) -> list[str]:
+    async def _picks(self, most: int, *, only_class: int | None = None) -> Plan:
         while True:
-            plan = answer(self.view.plan(limit, only_class=only_class))
+            plan = await self.view.plan(most, only_class=only_class)
             if plan.picks or not plan.more:
-                return [pick.job for pick in plan.picks]
+                return plan
+
+    def _first_class(self, plan: Plan) -> int | None:
+        return self.rows[plan.picks[0].job].class_number if plan.picks else None
 
     def end(self, job: str, status: str = OVER) -> None:
         """Its slots come free, or its place in the queue. The view remembers one that is over: its day counts."""
@@ -246,7 +219,7 @@ class Machine:
     def _keep(self, row: Row) -> None:
         self.rows[row.id] = row
         if "age" in row.timers:
-            self.set(row.timers["age"], Happening("age", row.id))
+            self.agenda.set(row.timers["age"], Happening("age", row.id))
 
     def _rise(self, job: str) -> None:
         """One class up, at its own place, unless the job has moved on from what this was set for."""

@@ -21,8 +21,9 @@ from headgate_contracts.vocabulary import Priority, Tier
 from libs.capacity.answers import Deferred, Release, Request, Reserved
 from libs.capacity.projection import defaults_of, epoch_ms
 from libs.capacity.rows import Row, Standing
+from libs.forecast.agenda import Happening
 from libs.forecast.lives import History, Life, Stay
-from libs.forecast.machine import FOREVER_MS, Happening, Machine, answer
+from libs.forecast.machine import FOREVER_MS, Machine, answer
 from libs.forecast.run import Holds
 from libs.policy import Policy
 from libs.policy.windows import release_at
@@ -99,7 +100,7 @@ class Replay:
     def run(self, told: Callable[[int], None] = lambda _: None) -> Replayed:
         """To the end. `told` hears now and then how many jobs have started."""
         machine = self._machine
-        while not machine.is_over:
+        while machine.agenda.next_ms is not None:
             for happening in machine.advance():
                 self._handlers[happening.what](happening.job)
             self._fill()
@@ -120,14 +121,14 @@ class Replay:
         machine = Machine(self._policy, min((life.at_ms for life in history.lives), default=0))
         machine.begin(Standing(defaults=defaults_of(self._policy)))
         for number, staffed in enumerate(history.staffed):
-            machine.set(staffed.at_ms, Happening("staff", str(number)))
+            machine.agenda.set(staffed.at_ms, Happening("staff", str(number)))
         for number, act in enumerate(history.acts):
-            machine.set(act.at_ms, Happening("act", str(number)))
+            machine.agenda.set(act.at_ms, Happening("act", str(number)))
         for life in history.lives:
             if life.after not in self._lives:
-                machine.set(life.at_ms, Happening("come", life.job))
+                machine.agenda.set(life.at_ms, Happening("come", life.job))
             for at_ms, priority in life.ranks:
-                machine.set(at_ms, Happening("rank", f"{life.job} {Priority(priority).class_number}"))
+                machine.agenda.set(at_ms, Happening("rank", f"{life.job} {Priority(priority).class_number}"))
         return machine
 
     # ── into the queue ────────────────────────────────────────────────────────
@@ -141,7 +142,7 @@ class Replay:
             case Deferred(day):
                 self._deferred.append(job)
                 self._machine.put(replace(row, status="scheduled", quota_day=day))
-                self._machine.set(self._release_ms(life, day), Happening("release", job))
+                self._machine.agenda.set(self._release_ms(life, day), Happening("release", job))
             case _:
                 self._refused.append(job)
                 self._next_phase(job)
@@ -153,7 +154,7 @@ class Replay:
         self._places[row.id] = reserved.place
         patience_s = self._lives[row.id].patience_s
         if patience_s is not None:
-            self._machine.set(self._machine.now_ms + round(patience_s * 1000), Happening("leave", row.id))
+            self._machine.agenda.set(self._machine.now_ms + round(patience_s * 1000), Happening("leave", row.id))
 
     def _fill(self) -> None:
         """Whoever waits for room comes in, in order, as far as there is some."""
@@ -187,14 +188,14 @@ class Replay:
             self._observer.started(row, at_ms=machine.now_ms)
             self._stays[row.id] = deque(life.stays or [Stay(self._holds.hold_s(row.id, row.tier))])
         stay = self._stays[row.id][0]
-        machine.set(machine.now_ms + max(1, round(stay.hold_s * 1000)), Happening("end", row.id))
+        machine.agenda.set(machine.now_ms + max(1, round(stay.hold_s * 1000)), Happening("end", row.id))
 
     def _end(self, job: str) -> None:
         stay, row = self._stays[job].popleft(), self._machine.rows[job]
         self._observer.freed(row, stay)
         if self._stays[job]:
             self._machine.end(job, "awaiting_confirmation")
-            self._machine.set(self._machine.now_ms + round((stay.away_s or 0) * 1000), Happening("back", job))
+            self._machine.agenda.set(self._machine.now_ms + round((stay.away_s or 0) * 1000), Happening("back", job))
         else:
             self._over(job)
 
@@ -212,7 +213,7 @@ class Replay:
     def _next_phase(self, job: str) -> None:
         follower = self._next_phases.get(job)
         if follower is not None:
-            self._machine.set(self._machine.now_ms, Happening("come", follower))
+            self._machine.agenda.set(self._machine.now_ms, Happening("come", follower))
 
     # ── what was asked for ────────────────────────────────────────────────────
 

@@ -17,8 +17,9 @@ from typing import Final, Protocol
 from headgate_contracts.vocabulary import CLASS_NUMBERS, Tier
 from libs.capacity.rows import Row, Seed, Standing
 from libs.capacity.turns import Turns
+from libs.forecast.agenda import Happening
 from libs.forecast.arrivals import Guest
-from libs.forecast.machine import Happening, Machine, Slots
+from libs.forecast.machine import Machine, Slots
 from libs.policy import Policy
 
 GUESTS: Final = 40  # that a run invites, and as many again as wait: who comes after them decides little
@@ -99,7 +100,7 @@ class _Run:
         while self.waiting or self.probes:
             while self._start():
                 pass  # a probe has left its slot to the next
-            if self.machine.is_over:
+            if self.machine.agenda.next_ms is None:
                 return
             give_way()
             for happening in self.machine.advance():
@@ -160,13 +161,13 @@ class _Run:
         """The next guest, when it is time."""
         for guest in islice(self.guests, 1):
             name = f"guest-{guest.number} {guest.tier} {guest.pool} {guest.class_number}"
-            self.machine.set(guest.at_ms, Happening("come", name))
+            self.machine.agenda.set(guest.at_ms, Happening("come", name))
 
     def _hold(self, row: Row, *, age_s: float = 0.0) -> None:
         """The job holds its slots from now on, and its end is set."""
         now_ms = self.machine.now_ms
         end_ms = now_ms + max(1, round(self.holds.hold_s(row.id, row.tier, age_s=age_s) * 1000))
-        self.machine.set(end_ms, Happening("end", row.id))
+        self.machine.agenda.set(end_ms, Happening("end", row.id))
         if row.holder is not None or row.id in self.waiting:
             self.course.append(Hold(row, now_ms, end_ms))
 

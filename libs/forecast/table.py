@@ -26,7 +26,7 @@ from libs.forecast.plain import average_over, confidence_at, estimate_between, f
 from libs.policy import Policy
 
 NAME: Final = "forecast"  # under which it is published
-SHAPE: Final = 1
+SHAPE: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,13 @@ class Forecast:
         known = [start_ms for start_ms in offers if start_ms is not None]
         if not known or len(known) < len(offers) or any(scope in self.paused for scope in _scopes(wanted)):
             return None
-        return self._estimate(self.made_ms + max(known), wanted, now_ms=now_ms)
+        return self._estimate(self.made_ms + max(known) + self._strangers_ms(wanted), wanted, now_ms=now_ms)
+
+    def _strangers_ms(self, wanted: Wanted) -> int:
+        """A crowd that came since the runs is not in them: each of those ahead takes an average job's share."""
+        line = self.lines.get(f"pool:{wanted.pool}", Line())
+        share = line.strangers(wanted.score, wanted.position)
+        return round(share * self.average_s(tier=wanted.tier) * 1000)
 
     def _estimate(self, start_ms: int, wanted: Wanted, *, now_ms: int) -> Estimate:
         wait_s = max(0, start_ms - now_ms) / 1000
@@ -112,7 +118,7 @@ class Forecast:
             "averages": {tier: round(average_s, 3) for tier, average_s in self.averages.items()},
             "queued": dict(self.queued),
             "starts": dict(self.starts),
-            "lines": {name: [line.places, line.ends] for name, line in self.lines.items()},
+            "lines": {name: [line.places, line.ends, line.slots, line.idle] for name, line in self.lines.items()},
             "paused": sorted(self.paused),
             "spread": [self.spread.turn_s, [(each.upto_s, each.low, each.high) for each in self.spread.bands]],
         }
@@ -137,11 +143,13 @@ class Forecast:
         )
 
 
-def _line(places: list[list[int]], ends: dict[str, int]) -> Line:
+def _line(places: list[list[int]], ends: dict[str, int], slots: int, idle: int) -> Line:
     """JSON knows no tuples, and no numbers as keys."""
     return Line(
         tuple((score, start_ms) for score, start_ms in places),
         {int(number): end_ms for number, end_ms in ends.items()},
+        slots,
+        idle,
     )
 
 

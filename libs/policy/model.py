@@ -74,11 +74,16 @@ class Policy(Section):
         running = (batches + self.runs.max_lost) * self.runs.max_timeout_s
         return self.queue.horizon_days * DAY_S + running + (batches - 1) * self.confirmation.timeout_s
 
-    def report(self) -> tuple[str, ...]:
-        """What a service says at start: each number that is not the default, then what looks like a mistake."""
+    def changes(self) -> tuple[str, ...]:
+        """Each number that is not the default, as it is said at start."""
         changed = (key for key in keys(self) if key.value != DEFAULTS[key.path])
-        lines = (f"{key.path} = {toml_text(key.value)} (default {toml_text(DEFAULTS[key.path])})" for key in changed)
-        return (*lines, *_doubts(self))
+        return tuple(
+            f"{key.path} = {toml_text(key.value)} (default {toml_text(DEFAULTS[key.path])})" for key in changed
+        )
+
+    def doubts(self) -> tuple[str, ...]:
+        """What is allowed and looks like a mistake, as it is said at start."""
+        return tuple(_doubts(self))
 
     @model_validator(mode="after")
     def _keep_what_belongs_together(self) -> Self:

@@ -15,6 +15,7 @@ from typing import Final
 from libs.capacity.errors import ViewError
 from libs.capacity.keys import lead_key
 from libs.capacity.lead import RedisLead
+from libs.capacity.ports import View
 from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store_client import open_client
 from libs.eventlog import JetStreamSnapshots, LogUnavailable
@@ -33,7 +34,7 @@ from services.scheduler.janitor import Janitor
 from services.scheduler.ports import Adapters
 from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica, assemble
-from services.scheduler.settings import SchedulerSettings, require_patience
+from services.scheduler.settings import SchedulerSettings, report, require_patience
 from services.scheduler.snapshots import newest_fold
 from services.scheduler.subscribers import NatsCommands, Subscribers
 
@@ -44,36 +45,23 @@ LAST_TURN_S: Final = 3.0  # for a commit under way; what becomes of one that tak
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await lay(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
-    settings, clock = ground.settings, ground.clock
-    require_patience(settings, ground.policy)
+    require_patience(ground.settings, ground.policy)
+    report(ground.policy)
     view = await ground.view(service)
-    broker = live_broker(settings.nats_url.get_secret_value(), name="scheduler commands")
-    commands = NatsCommands(broker, shard=settings.shard)
-    adapters = Adapters(
-        log=ground.log,
-        view=view,
-        lead=_lead(service, ground),
-        commands=commands,
-        snapshots=JetStreamSnapshots(ground.nc),
-        telemetry=ground.telemetry,
-        health=ground.health,
-        clock=clock,
-        new_id=ground.new_id,
-    )
-    replica = await _replica(ground, adapters)
-    announcer = Announcer(replica.ledger, view, ground.policy, clock, replica.leader, commands.show)
-    Subscribers(
+    broker = live_broker(ground.settings.nats_url.get_secret_value(), name="scheduler commands")
+    commands = NatsCommands(broker, shard=ground.settings.shard)
+    replica = await _replica(ground, _adapters(service, ground, view=view, commands=commands))
+    announcer = Announcer(replica.ledger, view, ground.policy, ground.clock, replica.leader, commands.show)
+    subscribers = Subscribers(
         broker,
         replica,
         view=view,
-        shard=settings.shard,
+        shard=ground.settings.shard,
         telemetry=ground.telemetry,
-        clock=clock,
+        clock=ground.clock,
         stir=announcer.stir,
-    ).subscribe()
-    forecaster = Forecaster(replica.ledger, view, clock=clock, leader=replica.leader, meter=ground.telemetry.meter)
-    workspaces = JetStreamObjects(ground.nc, WORKSPACES)
-    janitor = Janitor(workspaces, ground.log, ledger=replica.ledger, leader=replica.leader, clock=clock)
+    )
+    subscribers.subscribe()
 
     service.closing("the lead", lambda: _let_go(replica))
     await service.start(Loop("lead", replica.leader.run))
@@ -81,12 +69,36 @@ async def compose(service: Service) -> None:
     await service.start(Loop("cycle", replica.cycle.run, patience_s=LAST_TURN_S))
     await replica.cycle.folded.wait()
     await ground.live(service, broker)
-    await service.start(Loop("snapshots", replica.keeper.run))
-    await service.start(Loop("gauges", replica.gauges.run))
     await service.start(Loop("positions", announcer.run))
-    await service.start(Loop("forecast", forecaster.run))
-    await service.start(Loop("workspaces", janitor.run))
+    for loop in _habits(ground, replica, view):
+        await service.start(loop)
     await service.start(ground.gate)
+
+
+def _habits(ground: Ground[SchedulerSettings], replica: Replica, view: View) -> tuple[Loop, ...]:
+    """What is done now and then, and what nobody waits for."""
+    ledger, leader, clock = replica.ledger, replica.leader, ground.clock
+    workspaces = JetStreamObjects(ground.nc, WORKSPACES)
+    return (
+        Loop("snapshots", replica.keeper.run),
+        Loop("gauges", replica.gauges.run),
+        Loop("forecast", Forecaster(ledger, view, clock=clock, leader=leader, meter=ground.telemetry.meter).run),
+        Loop("workspaces", Janitor(workspaces, ground.log, ledger=ledger, leader=leader, clock=clock).run),
+    )
+
+
+def _adapters(service: Service, ground: Ground[SchedulerSettings], *, view: View, commands: NatsCommands) -> Adapters:
+    return Adapters(
+        log=ground.log,
+        view=view,
+        lead=_lead(service, ground),
+        commands=commands,
+        snapshots=JetStreamSnapshots(ground.nc),
+        telemetry=ground.telemetry,
+        health=ground.health,
+        clock=ground.clock,
+        new_id=ground.new_id,
+    )
 
 
 def _lead(service: Service, ground: Ground[SchedulerSettings]) -> RedisLead:

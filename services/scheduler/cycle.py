@@ -12,35 +12,31 @@
                  │                                                              │
              commit ──► stored, refused or unknown: the log says what is so ───►┘
 
-After a commit the cycle waits until it reads its own records in the log, in their turn. Where a commit was refused, a
-job or the chain has moved on: that is folded, and all is planned anew. Where its outcome is not known, the cycle asks
-the log's leader how far the log goes and folds up to there before it plans again. A copy that lands later than that
-finds the chain's place taken, or takes it and has ours refused: nothing is ever counted twice.
+After a commit the cycle waits until it reads its own records in the log, in their turn. Where its outcome is not known,
+it looks around at once: so the log's leader is asked how far the log goes, and all up to there is folded first.
 
-Owns when things happen. What is decided is `domain`, by which questions is `planning`.
+Owns when things happen. What is decided is `domain`, by which questions is `planning`, how it is written `chain`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
-from headgate_contracts import Event, SchedSubject
-from headgate_contracts.events import JobData, SchedulerCommitted
 from libs.capacity.answers import Due as DueTimer
 from libs.capacity.answers import Grant
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.folder import Folder
 from libs.capacity.projection import defaults_of
 from libs.capacity.rows import Change
-from libs.eventlog.errors import LogError, LogFull, LogUnavailable, OutcomeUnknown, WentBack
-from libs.eventlog.values import Appended, Conflicted, Entry, Record
+from libs.eventlog.errors import LogFull, LogUnavailable, OutcomeUnknown, WentBack
+from libs.eventlog.values import Record
 from libs.foundation.ground import LOG, VIEW
-from libs.runtime.telemetry import job_context, traceparent
-from services.scheduler.batches import Batch, linked, signed
+from services.scheduler.batches import Batch
+from services.scheduler.chain import Chain
 from services.scheduler.domain import Due
 from services.scheduler.handlers import Granting
 from services.scheduler.inbox import Inbox
@@ -59,18 +55,6 @@ TAKE_AT_ONCE: Final = 100  # records: some milliseconds
 PAUSE_MS: Final = 100  # after a fault, however much wakes the cycle
 
 
-class Lives:
-    """Names for the lives of the view, counted as they are needed."""
-
-    def __init__(self, new_id: Callable[[], str]) -> None:
-        self.count = 0
-        self._new_id = new_id
-
-    def __call__(self) -> str:
-        self.count += 1
-        return self._new_id()
-
-
 class Cycle:
     """One replica's turns. Whoever sets `woken` says that there may be something to do."""
 
@@ -82,10 +66,10 @@ class Cycle:
         inbox: Inbox,
         leader: Leader,
         planner: Planner,
+        chain: Chain,
         outages: Outages,
         granting: Granting,
         signals: Signals,
-        lives: Lives,
         woken: asyncio.Event,
     ) -> None:
         self._log = adapters.log
@@ -93,17 +77,15 @@ class Cycle:
         self._commands = adapters.commands
         self._health = adapters.health
         self._clock = adapters.clock
-        self._new_id = adapters.new_id
         self._folder = folder
         self._inbox = inbox
         self._leader = leader
         self._planner = planner
+        self._chain = chain
         self._outages = outages
         self._granting = granting
         self._signals = signals
-        self._lives = lives
         self._woken = woken
-        self._chain_at: int | None = None  # the sequence of the chain's last record; null: not seen yet
         self._look_at_ms = self._clock.monotonic_ms()
         self._look_every_ms = min(LOOK_EVERY_MS, outages.patience_ms // 3)
         self._configured = False
@@ -149,8 +131,7 @@ class Cycle:
                 return False
             await self._bring()
             due = await self._look_around() if self._is_time_to_look else ()
-            if self._chain_at is None:
-                await self._find_chain()
+            await self._chain.find()
             return not self._inbox.caught_up or await self._decide(due)
 
     async def _take(self) -> None:
@@ -165,11 +146,7 @@ class Cycle:
             if change.complaint:
                 logger.error("record %s of the log: %s", change.seq, change.complaint)
         for record in records:
-            match record.event:
-                case Event(data=SchedulerCommitted(shard=shard)) if shard == self._planner.shard:
-                    self._chain_at = record.seq
-                case _:
-                    pass
+            self._chain.note(record)
 
     async def _stand_by(self) -> None:
         self._configured = False
@@ -182,9 +159,9 @@ class Cycle:
 
     async def _bring(self) -> None:
         """The view is a fold of all that was taken, and counts with the limits of today's policy."""
-        lives = self._lives.count
+        rebuilt = self._folder.rebuilt
         await self._tell(await self._folder.bring())
-        if self._lives.count != lives:
+        if self._folder.rebuilt != rebuilt:
             logger.warning("the view was folded anew, up to record %s of the log", self._planner.ledger.applied)
             self._outages.interrupted()
         if not self._configured:
@@ -241,51 +218,9 @@ class Cycle:
         return proposal.more
 
     async def _commit(self, batch: Batch) -> None:
-        spans = [self._signals.decided(decision) for decision in batch.decisions]
-        entries = self._entries(batch, [traceparent(span.get_span_context()) for span in spans])
-        look_at_ms = self._look_at_ms
-        self._look_at_ms = self._clock.monotonic_ms()  # until it is known what became of it
-        try:
-            outcome = await self._log.append_batch(entries)
-        except LogError:
-            self._signals.refused(spans)
-            raise
-        match outcome:
-            case Appended(records):
-                self._look_at_ms = look_at_ms
-                self._inbox.expect(records[-1].seq)
-                self._signals.committed(batch, spans, now=self._leader.now)
-            case Conflicted():
-                self._signals.refused(spans)
-                await self._give_way(outcome)
-
-    async def _give_way(self, conflict: Conflicted) -> None:
-        """Somebody else stood first. What they wrote is folded before anything is planned again."""
-        data, winner = conflict.entry.event.data, conflict.winner
-        with job_context(data.job_id) if isinstance(data, JobData) else nullcontext():
-            logger.info("a commit was refused: %s has moved on", data.about())
-        if winner is not None:
-            self._inbox.expect(winner.seq)
-        if isinstance(data, SchedulerCommitted):
-            await self._leader.renew()  # another one commits: do we lead still?
-
-    def _entries(self, batch: Batch, traceparents: Iterable[str | None]) -> list[Entry]:
-        """The link of the chain first: who stands in its place tells about all of them."""
-        now = self._leader.now
-        link = Entry(linked(batch.link, event_id=self._new_id(), now=now), self._chain_at)
-        events = (
-            Entry(signed(decision, event_id=self._new_id(), now=now), decision.job.seq, parent)
-            for decision, parent in zip(batch.decisions, traceparents, strict=True)
-        )
-        return [link, *events]
-
-    async def _find_chain(self) -> None:
-        """Where the chain ends, for a fold that began after its last link."""
-        last = await self._log.last(str(SchedSubject(self._planner.shard)))
-        if last is not None and last.seq > self._inbox.reached:
-            self._inbox.expect(last.seq)  # it is folded first, like everything
-        else:
-            self._chain_at = last.seq if last else 0
+        look_at_ms, self._look_at_ms = self._look_at_ms, self._clock.monotonic_ms()  # at once, unless all went well
+        if await self._chain.commit(batch):
+            self._look_at_ms = look_at_ms
 
     async def _tell(self, grants: Sequence[Grant]) -> None:
         await self._granting.tell(grants, now=self._leader.now)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -31,10 +31,9 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.vocabulary import ChangeReason, Fault, GivenBackReason, QueuedWhy
 from libs.policy import Policy
-from libs.policy.windows import release_at
+from libs.policy.windows import EPOCH_DAY, release_at
 
 BY: Final = "scheduler"
-EPOCH_DAY: Final = date(1970, 1, 1)
 SHUT_MAX_MS: Final = 86_400_000  # daily quotas of providers begin anew by then
 
 
@@ -193,6 +192,7 @@ def _put_right(job: Job, given: Circumstances) -> JobData | None:
         **_of(job, Status.SCHEDULED),
         scheduled_for=release_at(job.id, given.day, spread_s=spread_s, run_at=job.submission.run_at),
         quota_day=EPOCH_DAY + timedelta(days=given.day),
+        quota_cap=given.policy.tier_limits(job.submission.tier).jobs_per_day,
     )
 
 

@@ -21,9 +21,10 @@ from typing import Final
 from headgate_contracts import Job, Status
 from libs.capacity import answers
 from libs.capacity.ledger import Ledger
-from libs.capacity.ports import View
+from libs.capacity.ports import Entrance
 from libs.policy import Policy
-from services.scheduler.domain import EPOCH_DAY, Due, Placement, urgency
+from libs.policy.windows import EPOCH_DAY
+from services.scheduler.domain import Due, Placement, urgency
 
 ENTERING: Final = frozenset({Status.SCHEDULED, Status.WAITING})
 
@@ -32,7 +33,7 @@ ENTERING: Final = frozenset({Status.SCHEDULED, Status.WAITING})
 class Duties:
     """The leader's list, and its questions. `refused`: who was told that there is no room, or no day, in that order."""
 
-    view: View
+    view: Entrance
     ledger: Ledger
     policy: Policy
     refused: dict[str, int] = field(default_factory=dict[str, int])

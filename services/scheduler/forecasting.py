@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final, Protocol
+from typing import Final
 
 from opentelemetry.metrics import Meter
 
@@ -37,6 +37,7 @@ from libs.forecast.making import Past, make_forecast
 from libs.forecast.run import Scene
 from libs.policy import Policy
 from libs.runtime.clock import Clock
+from services.scheduler.ports import Leads
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +45,6 @@ EVERY_MS: Final = 2000
 REST: Final = 9  # times as long as it took: a tenth of the time at most
 ANYWAY_MS: Final = 30_000  # where nothing has changed: jobs that run longer than expected have
 ERRORS_S: Final = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 3600, 7200]
-
-
-class Leads(Protocol):
-    @property
-    def leads(self) -> bool: ...
 
 
 class Forecaster:

@@ -17,7 +17,7 @@ from headgate_contracts import Status
 from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
-from libs.capacity.ports import View
+from libs.capacity.ports import Readings
 from libs.capacity.projection import defaults_of
 from libs.runtime.clock import Clock
 from services.scheduler.leader import Leader
@@ -30,7 +30,7 @@ GROUPS_MAX: Final = 200  # a look is a question each
 class Gauges:
     """One replica's. Groups are shown by the leader alone, so that they are not counted twice."""
 
-    def __init__(self, meter: Meter, *, ledger: Ledger, view: View, leader: Leader, clock: Clock) -> None:
+    def __init__(self, meter: Meter, *, ledger: Ledger, view: Readings, leader: Leader, clock: Clock) -> None:
         self._ledger = ledger
         self._view = view
         self._leader = leader

@@ -34,7 +34,7 @@ from libs.capacity import answers
 from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequest, NotYours, Waits
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
-from libs.capacity.ports import View
+from libs.capacity.ports import Leases, Tickets
 from libs.capacity.projection import epoch_ms
 from libs.policy import Policy
 from services.scheduler.domain import shut_until_ms
@@ -89,7 +89,7 @@ class Granting:
 
 
 async def hear(
-    command: Beat, *, view: View, ledger: Ledger, granting: Granting, policy: Policy, now: datetime
+    command: Beat, *, view: Leases, ledger: Ledger, granting: Granting, policy: Policy, now: datetime
 ) -> BeatReply:
     """The worker lives: its leases are extended, and it hears what became of each of its attempts."""
     try:
@@ -111,7 +111,7 @@ async def hear(
 
 
 async def acquire(
-    command: AcquireLease, *, view: View, ledger: Ledger, granting: Granting, policy: Policy, now: datetime
+    command: AcquireLease, *, view: Leases, ledger: Ledger, granting: Granting, policy: Policy, now: datetime
 ) -> LeaseReply:
     """Slots of all the groups at once, or none of them and, where it is wanted, a place among those who wait."""
     request = LeaseRequest(
@@ -141,7 +141,7 @@ async def acquire(
             return LeaseReply(lease=command.lease, state="not_yours" if over else "view_lost")
 
 
-async def give_up(command: GiveUpLease, *, view: View, granting: Granting, now: datetime) -> LeaseReply:
+async def give_up(command: GiveUpLease, *, view: Leases, granting: Granting, now: datetime) -> LeaseReply:
     """The lease, or the wait for it, is over: whoever waits behind it goes on."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -152,7 +152,7 @@ async def give_up(command: GiveUpLease, *, view: View, granting: Granting, now: 
     return LeaseReply(lease=command.lease, state="given_up")
 
 
-async def redeem(command: RedeemTicket, *, view: View) -> TicketRedeemed:
+async def redeem(command: RedeemTicket, *, view: Tickets) -> TicketRedeemed:
     """Whose ticket it is, once. Where that cannot be said now it is nobody's: the page asks for another."""
     digest = hashlib.sha256(command.ticket.encode()).hexdigest()
     try:
@@ -163,7 +163,7 @@ async def redeem(command: RedeemTicket, *, view: View) -> TicketRedeemed:
     return TicketRedeemed() if text is None else TicketRedeemed.model_validate_json(text)
 
 
-async def shut(command: ShutProvider, *, view: View, granting: Granting, now: datetime) -> ProviderShut:
+async def shut(command: ShutProvider, *, view: Leases, granting: Granting, now: datetime) -> ProviderShut:
     """Nobody gets a slot of the provider until then, here and in every other worker."""
     until_ms = shut_until_ms(command.for_ms, now=now)
     try:

@@ -2,17 +2,21 @@
 
 Owns the one reader of the log in this process, and the knowledge of how far the log went when it was last looked at. So
 it knows too when the reader no longer brings what is there: a replica like that must not keep the lead from another.
+And it says so where records were gone by age before they were read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from contextlib import aclosing
 
 from libs.eventlog.values import Page
 from libs.runtime.clock import Clock
 from services.scheduler.ports import Log
+
+logger = logging.getLogger(__name__)
 
 PAGES_AHEAD = 8  # a reader that starts from nothing must not hold the whole log in memory
 STALLED_AFTER_MS = 10_000  # a reader finds a restarted server again within four seconds
@@ -55,6 +59,9 @@ class Inbox:
             return None
         page = self._pages.popleft()
         self._room.set()
+        if page.records and page.records[0].seq > self.reached + 1:
+            gone = f"{self.reached + 1} to {page.records[0].seq - 1}"
+            logger.error("records %s of the log are gone by age, and no snapshot reaches up to them", gone)
         self.reached = page.records[-1].seq if page.records else page.last_seq
         self.expect(page.last_seq)
         if self._moved_ms is not None or self.caught_up:

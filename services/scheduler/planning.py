@@ -18,7 +18,7 @@ from libs.capacity import answers
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
 from libs.capacity.projection import epoch_ms, groups_of
-from libs.capacity.turns import before_next, owed
+from libs.capacity.turns import NO_PLAN, Starts, next_starts
 from libs.policy import Policy
 from libs.runtime.telemetry import job_context
 from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
@@ -32,7 +32,6 @@ LOOK: Final = 256  # timers read at first; more where the first ones are jobs th
 LOOK_MAX: Final = 65_536
 ASK_MAX: Final = 50  # places asked for in one turn: while the queue is full each is a question without a gain
 UNSIGNED: Final = "0" * 26  # the id of an event that is only tried out
-NO_PLAN: Final = answers.Plan(0, (), {}, {}, more=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +41,6 @@ class Proposal:
     batch: Batch | None
     more: bool
     overdue: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Starts:
-    """Who may start now: at most `most` of the plan, `owed` as their class's due. `claimed`: some class is owed one."""
-
-    plan: answers.Plan = NO_PLAN
-    most: int = BATCH_MAX
-    owed: bool = False
-    claimed: bool = False
 
 
 @dataclass(slots=True)
@@ -144,20 +133,14 @@ class Planner:
     # ── who may start ─────────────────────────────────────────────────────────
 
     async def _plan(self, now: datetime) -> Starts:
-        """In the order of the queue, unless a class that starves is owed the next start and one of its jobs can run."""
-        order, turns = self.policy.order, self.ledger.turns.by_class
-        rule = {"now_ms": epoch_ms(now), "after_ms": round(order.starved_after_s * 1000), "every": order.starved_every}
-        claims, next_after = owed(turns, **rule), before_next(turns, **rule)
-        most = BATCH_MAX if next_after is None else min(BATCH_MAX, next_after)
-        plan = await self._picks(most)
-        first = self._class_of(plan)
-        for class_number in claims:
-            if class_number == first:
-                return Starts(plan, most=1, claimed=True)  # it is its turn anyway
-            own = await self._picks(1, only_class=class_number)
-            if own.picks or own.more:
-                return Starts(own, most=1, owed=True, claimed=True)
-        return Starts(plan, most=most, claimed=bool(claims))
+        return await next_starts(
+            self.ledger.turns.by_class,
+            self.policy.order,
+            now_ms=epoch_ms(now),
+            most=BATCH_MAX,
+            picks=self._picks,
+            first_class=self._first_class,
+        )
 
     async def _picks(self, most: int, *, only_class: int | None = None) -> answers.Plan:
         plan = await self.view.plan(most + len(self.aside), only_class=only_class)
@@ -165,7 +148,7 @@ class Planner:
             return NO_PLAN  # somebody folds beside us: what the view says is not about the jobs we know
         return plan
 
-    def _class_of(self, plan: answers.Plan) -> int | None:
+    def _first_class(self, plan: answers.Plan) -> int | None:
         """Of the first one that is not aside."""
         jobs = (self.ledger.jobs[pick.job] for pick in plan.picks if pick.job not in self.aside)
         return next((job.priority.class_number for job in jobs), None)

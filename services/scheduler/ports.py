@@ -44,6 +44,13 @@ class Workspaces(Protocol):
     async def delete(self, name: str) -> None: ...
 
 
+class Leads(Protocol):
+    """Whether this replica decides now."""
+
+    @property
+    def leads(self) -> bool: ...
+
+
 class Commands(Protocol):
     """The connection that heartbeats and lease requests come by."""
 

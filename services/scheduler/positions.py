@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from headgate_contracts import Job, Status
 from headgate_contracts.commands import PositionChanged
@@ -26,11 +26,12 @@ from libs.capacity.answers import Outlook
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
-from libs.capacity.projection import EPOCH_DAY
 from libs.forecast.standing import estimate_of, queue_part, waiting_on
 from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
+from libs.policy.windows import EPOCH_DAY
 from libs.runtime.clock import Clock
+from services.scheduler.ports import Leads
 
 AT_ONCE: Final = 100  # outlooks in one round trip: a few milliseconds of the view's time, and of ours to tell them
 REST: Final = 3  # times as long as a round took: where thousands wait, the view has other things to do
@@ -39,11 +40,6 @@ logger = logging.getLogger(__name__)
 
 Tell = Callable[[str, PositionChanged], Awaitable[None]]
 Shown = tuple[int | None, int, tuple[WaitingOn, ...]]  # position, passed by, what it waits for
-
-
-class Leads(Protocol):
-    @property
-    def leads(self) -> bool: ...
 
 
 async def position_of(job: Job, *, view: View, policy: Policy, clock: Clock) -> PositionChanged:

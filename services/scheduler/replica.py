@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from libs.capacity.folder import Folder
 from libs.capacity.ledger import Ledger
 from libs.runtime.telemetry import job_trace
-from services.scheduler.cycle import Cycle, Lives
+from services.scheduler.chain import Chain
+from services.scheduler.cycle import Cycle
 from services.scheduler.gauges import Gauges
 from services.scheduler.handlers import Granting
 from services.scheduler.inbox import Inbox
@@ -44,7 +45,7 @@ def assemble(
     """A replica that goes on from this fold of the log."""
     policy, clock = ledger.policy, adapters.clock
     lease_ms = round(policy.leases.job_s * 1000)
-    signals, lives, woken = Signals(adapters.telemetry), Lives(adapters.new_id), asyncio.Event()
+    signals, woken = Signals(adapters.telemetry), asyncio.Event()
     patience_ms = round(outage_patience_s * 1000)
     outages = Outages("log", "store", "commands", clock=clock, patience_ms=patience_ms, lease_ms=lease_ms)
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
@@ -52,14 +53,14 @@ def assemble(
     granting = Granting(adapters.commands, signals, shard)
     cycle = Cycle(
         adapters,
-        folder=Folder(adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=lives),
+        folder=Folder(adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=adapters.new_id),
         inbox=inbox,
         leader=leader,
         planner=Planner(adapters.view, ledger, policy, shard, debug_id_of=lambda job_id: job_trace(job_id).debug_id),
+        chain=Chain(adapters, shard=shard, inbox=inbox, leader=leader, signals=signals),
         outages=outages,
         granting=granting,
         signals=signals,
-        lives=lives,
         woken=woken,
     )
     return Replica(

@@ -1,10 +1,14 @@
-"""What the scheduler is told from outside, beside what all services are told."""
+"""What the scheduler is told from outside, beside what all services are told, and what it says of that at start."""
 
 from __future__ import annotations
+
+import logging
 
 from libs.policy import Policy
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.settings import ServiceSettings
+
+logger = logging.getLogger(__name__)
 
 
 class SchedulerSettings(ServiceSettings):
@@ -18,3 +22,12 @@ def require_patience(settings: SchedulerSettings, policy: Policy) -> None:
     if patience_s <= renewed_s:
         wrong = f"HEADGATE_OUTAGE_PATIENCE_S {patience_s:g} is no longer than leases.leader_heartbeat_s {renewed_s:g}"
         raise SettingsWrong([f"{wrong}: write more than that, or lower it in the policy"])
+
+
+def report(policy: Policy) -> None:
+    """Which numbers hold that are not the default, and which look like a mistake: by the one service that decides by
+    all of them."""
+    for change in policy.changes():
+        logger.info("policy: %s", change)
+    for doubt in policy.doubts():
+        logger.warning("policy: %s", doubt)

@@ -1,6 +1,7 @@
 """The fold of the log, kept now and then, so that a start reads the newest one and the records after it.
 
-Owns when. A snapshot is a shortcut and never the truth: one that cannot be used, or cannot be kept, costs time only.
+Owns when: every so many records, and each day, so that what operators ordered is kept long before the log's own age
+takes it. A snapshot is a shortcut and never the truth: one that cannot be used, or cannot be kept, costs time only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from services.scheduler.ports import Snapshots
 logger = logging.getLogger(__name__)
 
 EVERY: Final = 10_000  # records: a start reads no more than these, in less than a second
+FIRST_MS: Final = 600_000  # a process that never stops in peace keeps one all the same
+AGAIN_MS: Final = 86_400_000  # also where nothing has changed: what is kept grows old too
 LOOK_EVERY_MS: Final = 1000
 
 
@@ -47,12 +50,13 @@ class SnapshotKeeper:
         self._leader = leader
         self._clock = clock
         self._kept_at = ledger.applied
+        self._again_ms = clock.monotonic_ms() + FIRST_MS
 
     async def keep(self) -> None:
-        """Now, if anything has changed. The ledger is looked at in one go, between two turns of the cycle, and written
-        down in a thread: heartbeats are answered meanwhile."""
+        """Now, if anything has changed or it was long ago. The ledger is looked at in one go, between two turns of the
+        cycle, and written down in a thread: heartbeats are answered meanwhile."""
         applied = self._ledger.applied
-        if applied == self._kept_at:
+        if applied == self._kept_at and not self._is_time:
             return
         picture = picture_of(self._ledger, epoch=self._epoch)
         data = await asyncio.to_thread(picture.encode)
@@ -62,10 +66,15 @@ class SnapshotKeeper:
             logger.warning("no snapshot was kept at %s: %s", applied, fault)
         else:
             self._kept_at = applied
+            self._again_ms = self._clock.monotonic_ms() + AGAIN_MS
+
+    @property
+    def _is_time(self) -> bool:
+        return self._clock.monotonic_ms() >= self._again_ms
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Look each second whether it is time."""
         while not stopping.is_set():
-            if self._leader.leads and self._ledger.applied - self._kept_at >= EVERY:
+            if self._leader.leads and (self._is_time or self._ledger.applied - self._kept_at >= EVERY):
                 await self.keep()
             await self._clock.sleep_ms(LOOK_EVERY_MS)

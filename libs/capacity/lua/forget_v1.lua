@@ -1,4 +1,4 @@
--- A job that has ended leaves the view, with its place of the day.
+-- A job that has ended leaves the view, with its place of the day, and with its user's tier where it was their last one.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 job's id
 --   GIVES    OK
@@ -16,6 +16,9 @@ if job[1] and passing.is_end(job[1]) then
     redis.call('SREM', key('quota', row.user, row.quota_day), id)
   end
   redis.call('ZREM', key('owned', row.user), id)
+  if redis.call('EXISTS', key('owned', row.user)) == 0 then
+    redis.call('HDEL', key('tiers'), row.user)
+  end
   redis.call('ZREM', key('room'), id)
   redis.call('DEL', key('job', id))
 end

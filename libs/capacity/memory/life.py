@@ -138,6 +138,9 @@ def forget(state: State, job: str) -> None:
         return
     _take_back(state, row, None)
     state.jobs[row.user].discard(job)
+    if not state.jobs[row.user]:
+        del state.jobs[row.user]
+        state.tiers.pop(row.user, None)
     del state.rows[job]
 
 

@@ -1,4 +1,4 @@
-"""`MemoryView`: the interface of the view over a state in memory.
+"""`MemoryView`: the interface of the view over a state in memory, one class for each part of `ports.View`.
 
 Owns the check that comes before every question: is there a view, is it open, is it of the log that the caller reads?
 Deterministic: time comes with the question or from the clock it is given.
@@ -54,16 +54,35 @@ class MemoryStore:
         self.tickets.clear()
 
 
-class MemoryView:
-    """The view for readers of the log `epoch`."""
+class _Kept:
+    """A store as readers of the log `epoch` see it."""
 
     def __init__(self, epoch: str, *, clock: Callable[[], int], store: MemoryStore | None = None) -> None:
         self._epoch = epoch
         self._clock = clock
         self._store = store or MemoryStore()
 
-    # ── its life ──────────────────────────────────────────────────────────────
+    def _now(self, now_ms: int | None) -> int:
+        return self._clock() if now_ms is None else now_ms
 
+    def _open(self) -> State:
+        state = self._store.state
+        if state is None:
+            raise ViewLost("there is no view")
+        if state.epoch != self._epoch:
+            raise ViewLost(f"the view is of the log {state.epoch}, not of {self._epoch}")
+        if not state.is_open:
+            raise ViewLost(f"the view is being folded: generation {state.generation}")
+        return state
+
+    def _generation(self, generation: str) -> State:
+        state = self._store.state
+        if state is None or (state.epoch, state.generation) != (self._epoch, generation):
+            raise ViewLost(f"generation {generation} of the log {self._epoch} is not the current one")
+        return state
+
+
+class _Life(_Kept):
     async def mark(self) -> ViewMark | None:
         state = self._store.state
         return None if state is None else reading.mark(state)
@@ -94,8 +113,8 @@ class MemoryView:
     async def forget(self, job: str) -> None:
         life.forget(self._open(), job)
 
-    # ── entering the queue ────────────────────────────────────────────────────
 
+class _Entrance(_Kept):
     async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer:
         return entering.reserve(self._open(), request, now_ms=self._now(now_ms))
 
@@ -108,16 +127,16 @@ class MemoryView:
     async def between(self, job: str, *, before: str | None = None, after: str | None = None) -> BetweenAnswer:
         return places.between(self._open(), job, before=before, after=after)
 
-    # ── planning ──────────────────────────────────────────────────────────────
 
+class _Planning(_Kept):
     async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
         return planning.plan(self._open(), limit, only_class=only_class, now_ms=self._now(now_ms))
 
     async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
         return reading.due(self._open(), limit, now_ms=self._now(now_ms))
 
-    # ── leases ────────────────────────────────────────────────────────────────
 
+class _Leases(_Kept):
     async def acquire(self, request: LeaseRequest, *, now_ms: int | None = None) -> LeaseAnswer:
         return slots.acquire(self._open(), request, now_ms=self._now(now_ms))
 
@@ -133,8 +152,8 @@ class MemoryView:
     async def sweep(self, *, now_ms: int | None = None) -> Swept:
         return workers.sweep(self._open(), now_ms=self._now(now_ms))
 
-    # ── reading ───────────────────────────────────────────────────────────────
 
+class _Readings(_Kept):
     async def job(self, job: str) -> str | None:
         row = self._open().rows.get(job)
         return None if row is None else row.job
@@ -173,14 +192,16 @@ class MemoryView:
     async def observe(self, *, now_ms: int | None = None) -> Observation:
         return reading.observe(self._open(), now_ms=self._now(now_ms))
 
-    # ── refusals and tickets ──────────────────────────────────────────────────
 
+class _Refusals(_Kept):
     async def count_refused(self, reason: str, *, now_ms: int | None = None) -> None:
         entering.count_refused(self._open(), reason, now_ms=self._now(now_ms))
 
     async def refused(self, *, now_ms: int | None = None) -> Mapping[tuple[int, str], int]:
         return entering.refused(self._open(), now_ms=self._now(now_ms))
 
+
+class _Tickets(_Kept):
     async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None:
         now_ms, kept = self._clock(), self._store.tickets
         for old in [name for name, (_, end_ms) in kept.items() if end_ms <= now_ms]:
@@ -191,31 +212,14 @@ class MemoryView:
         text, end_ms = self._store.tickets.pop(ticket_key("memory", digest), (None, 0))
         return text if self._clock() < end_ms else None
 
-    # ── what the leader has worked out ────────────────────────────────────────
 
+class _Board(_Kept):
     async def publish(self, name: str, text: str) -> None:
         self._open().published[name] = text
 
     async def published(self, name: str) -> str | None:
         return self._open().published.get(name)
 
-    # ── what comes before every question ──────────────────────────────────────
 
-    def _now(self, now_ms: int | None) -> int:
-        return self._clock() if now_ms is None else now_ms
-
-    def _open(self) -> State:
-        state = self._store.state
-        if state is None:
-            raise ViewLost("there is no view")
-        if state.epoch != self._epoch:
-            raise ViewLost(f"the view is of the log {state.epoch}, not of {self._epoch}")
-        if not state.is_open:
-            raise ViewLost(f"the view is being folded: generation {state.generation}")
-        return state
-
-    def _generation(self, generation: str) -> State:
-        state = self._store.state
-        if state is None or (state.epoch, state.generation) != (self._epoch, generation):
-            raise ViewLost(f"generation {generation} of the log {self._epoch} is not the current one")
-        return state
+class MemoryView(_Life, _Entrance, _Planning, _Leases, _Readings, _Refusals, _Tickets, _Board):
+    """The view for readers of the log `epoch`."""
