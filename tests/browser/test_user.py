@@ -183,6 +183,7 @@ async def test_a_job_asks_its_user_and_goes_on_when_told_to(there: Installation,
         await expect(hal.page.get_by_role("group", name="The result")).to_contain_text("in 4 iterations")
         await expect(hal.card("Progress").get_by_role("row", name="Iteration 4")).to_contain_text("passed")
         await expect(hal.card("Progress")).to_contain_text("you granted 2 more")
+        await expect(hal.card("About")).to_contain_text("4 used, 2 left")
         await hal.look("job-ready")
 
 

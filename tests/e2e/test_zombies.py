@@ -99,17 +99,20 @@ class Night:
         return not [pid for worker in self.workers for pid in pids_of_attempts(worker) if lives(pid)]
 
     async def _fill(self, door: Door) -> None:
-        """As many jobs as there are slots: some for ever, some until the door is open."""
-        running = await self._running()
-        for number in range(len(running), WORKERS * SLOTS):
-            name = f"job-{next(self._numbers)}"
-            waits_for = self.floor.folder / "never" if number % 2 else door.path
-            content = {"do": "waits", "for": str(waits_for)}
-            await self.floor.submit(name, content, user=f"u-{name}", pipeline="misbehaving")
-        await eventually(self._is_busy)
+        """As many jobs as there are slots: some for ever, some until the door is open. Those of the round before end
+        meanwhile."""
 
-    async def _is_busy(self) -> bool:
-        return len(await self._running()) >= WORKERS * SLOTS * 0.9
+        async def are_busy() -> bool:
+            jobs = [await self.floor.job(name) for name in self.floor.crowd.submitted]
+            for number in range(sum(not job.status.is_end for job in jobs), WORKERS * SLOTS):
+                await self._submit(self.floor.folder / "never" if number % 2 else door.path)
+            return len(await self._running()) >= WORKERS * SLOTS * 0.9
+
+        await eventually(are_busy)
+
+    async def _submit(self, waits_for: Path) -> None:
+        name = f"job-{next(self._numbers)}"
+        await self.floor.submit(name, {"do": "waits", "for": str(waits_for)}, user=f"u-{name}", pipeline="misbehaving")
 
     async def _running(self) -> list[Job]:
         jobs = [await self.floor.job(name) for name in self.floor.crowd.submitted]

@@ -149,7 +149,7 @@ function Facts({ job }) {
       <dt>Project</dt><dd>${job.project_id}</dd>
       <dt>Pipeline</dt><dd>${job.pipeline}, pool ${job.pool}</dd>
       <dt>Submitted</dt><dd>${date(job.created_at)}</dd>
-      <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.usage.iterations_remaining} left</dd>
+      <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.iterations.cap - job.iterations.used} left</dd>
       ${job.attempt > 0 && html`<dt>Attempt</dt><dd>${job.attempt}</dd>`}
       ${job.workflow && html`<dt>Workflow</dt><dd>${job.workflow}</dd>`}
       ${
