@@ -120,6 +120,21 @@ async def test_a_folder_that_is_not_there_is_a_fault_that_is_named(box: Box) -> 
         await box.run("true", cwd="nowhere")
 
 
+async def test_what_could_not_be_started_is_tried_again(box: Box) -> None:
+    """Nothing of it has run. Here a folder is missing, until somebody hears so."""
+
+    def heard(line: str) -> None:
+        box.lines.append(line)
+        (box.workspace / "late").mkdir(exist_ok=True)
+        if box.sandbox._user is not None:
+            os.chown(box.workspace / "late", box.sandbox._user.uid, -1)
+
+    ran = await box.sandbox.run(Command(argv=("pwd",), cwd="late", timeout_s=60), on_line=heard)
+
+    assert (ran.exit_code, ran.output_tail.strip()) == (0, str(box.workspace.resolve() / "late"))
+    assert [line for line in box.lines if line.endswith("It is tried again.")] == box.lines[:-1] != []
+
+
 async def test_what_one_command_made_the_next_one_may_change(box: Box) -> None:
     await box.shell("echo one > file; chmod 600 file; mkdir -m 700 folder")
 

@@ -35,6 +35,7 @@ TAIL_CHARS: Final = 32_000
 LONGEST_LINE_CHARS: Final = 8192  # what is longer is passed on in parts
 READ_BYTES: Final = 65_536
 LINE_BYTES: Final = 64  # that each line costs beside its text: millions of empty ones are work for everybody on the way
+PAUSES_S: Final = (0.2, 1.0)  # before what could not be started is tried again
 _KEEPER: Final = f"import sys; sys.path.insert(0, {ROOT!r}); from services.worker.sandbox.keeper import main; main()"
 
 OnLine = Callable[[str], None]
@@ -82,8 +83,7 @@ class Sandbox:
         try:
             with _a_fault_of_the_machine():
                 await self._begin(scratch)
-            kept = _Kept(self._order(command, scratch, bounds or self._bounds), on_line, drained)
-            ran = await kept.run(cancelled)
+            ran = await _run(self._order(command, scratch, bounds or self._bounds), on_line, drained, cancelled)
             if ran.exit_code != 0 and await asyncio.to_thread(is_full, self._workspace):
                 raise MachineGaveOut(why="the disk is full")
             return ran
@@ -149,6 +149,19 @@ def environment(command: Command, environ: Mapping[str, str], *, scratch: Path) 
     certificates = [os.path.realpath(passed[name]) for name in CERTIFICATES if name in passed]
     own = {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}  # noqa: S108 - its own
     return {"PATH": os.defpath, **passed, **command.environ, **own}, certificates
+
+
+async def _run(order: Order, on_line: OnLine, drained: Drained, cancelled: asyncio.Event | None) -> Ran:
+    """What was refused has not begun: it is tried again, for what a busy machine lacked may be there a moment later."""
+    for pause_s in PAUSES_S:
+        try:
+            return await _Kept(order, on_line, drained).run(cancelled)
+        except MachineGaveOut:
+            raise
+        except CommandNotRun as refused:
+            on_line(f"{refused} It is tried again.")
+            await asyncio.sleep(pause_s)
+    return await _Kept(order, on_line, drained).run(cancelled)
 
 
 class _Kept:
