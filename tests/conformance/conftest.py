@@ -49,8 +49,4 @@ def view(views: Views) -> View:
 
 @pytest_asyncio.fixture
 async def world(view: View) -> World:
-    """An open view over an empty log, with a worker that has room for all."""
-    world = World(view)
-    await world.open()
-    await world.worker()
-    return world
+    return await World.opened(view)

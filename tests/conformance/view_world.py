@@ -14,7 +14,7 @@ interface alone, so that whatever keeps the interface can stand behind it.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from libs.capacity.answers import (
     DeferAnswer,
@@ -69,6 +69,14 @@ class World:
         self.orders = Orders(dict(DEFAULTS))
 
     # ── the view's life ───────────────────────────────────────────────────────
+
+    @classmethod
+    async def opened(cls, view: View) -> Self:
+        """An open view over an empty log, with a worker that has room for all."""
+        world = cls(view)
+        await world.open()
+        await world.worker()
+        return world
 
     async def open(
         self, *, seeds: Iterable[Seed] = (), generation: str = "generation-0", quarantine_ms: int = 0

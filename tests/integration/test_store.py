@@ -26,10 +26,7 @@ from tests.fixtures.stores import EPOCH, SHARD
 
 @pytest_asyncio.fixture
 async def world(view: RedisView) -> World:
-    world = World(view)
-    await world.open()
-    await world.worker()
-    return world
+    return await World.opened(view)
 
 
 async def live(world: World) -> None:

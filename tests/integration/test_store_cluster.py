@@ -42,9 +42,7 @@ async def view(tmp_path: Path) -> AsyncIterator[RedisView]:
 
 
 async def test_a_view_lives_on_a_cluster(view: RedisView) -> None:
-    world = World(view)
-    await world.open()
-    await world.worker()
+    world = await World.opened(view)
 
     await live(world)
     world.later(3_600_000)

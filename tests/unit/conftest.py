@@ -4,6 +4,7 @@ import pytest
 from pytest_socket import disable_socket
 
 from tests.fixtures.desk import Desk
+from tests.fixtures.hall import Hall, patient
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -16,3 +17,9 @@ async def desk() -> Desk:
     desk = Desk()
     await desk.fold()
     return desk
+
+
+@pytest.fixture
+def hall() -> Hall:
+    """A notifier over an empty log, before a client that waits."""
+    return Hall(patient())

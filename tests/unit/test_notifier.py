@@ -14,18 +14,11 @@ from headgate_contracts.shown import QueuePart
 from libs.eventlog import LogUnavailable, Record
 from services.notifier.domain import Begin, Complete, NoJob, Opening, Resume, last_seen, opening
 from services.notifier.rendering import interests_in, told_of
-from tests.fixtures.hall import EPOCH, Hall, id_of, patient, user
+from tests.fixtures.hall import ASKS, EPOCH, WHOLE, Hall, id_of, patient, user
 from tests.fixtures.lives import life_of
 
 OTHER = "01JB00000000000000000000ZZ"
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
-WHOLE = life_of("job-1", "queued dispatched started scaffold code deps checks ready")
-ASKS = "queued dispatched started scaffold code deps checks awaiting_confirmation"
-
-
-@pytest.fixture
-def hall() -> Hall:
-    return Hall(patient())
 
 
 # ── where a stream begins ─────────────────────────────────────────────────────

@@ -12,17 +12,10 @@ from libs.policy import Policy
 from services.notifier.domain import Complete, NoJob
 from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
 from services.notifier.openings import Openings, TooMany
-from tests.fixtures.hall import Hall, id_of, patient, user
-from tests.fixtures.lives import job_after, life_of
+from tests.fixtures.hall import ASKS, WHOLE, Hall, id_of, user
+from tests.fixtures.lives import job_after
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
-WHOLE = life_of("job-1", "queued dispatched started scaffold code deps checks ready")
-ASKS = "queued dispatched started scaffold code deps checks awaiting_confirmation"
-
-
-@pytest.fixture
-def hall() -> Hall:
-    return Hall(patient())
 
 
 async def test_a_silent_stream_says_that_it_lives(hall: Hall) -> None:
