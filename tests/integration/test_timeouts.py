@@ -15,9 +15,16 @@ asyncio_mode = auto
 asyncio_default_fixture_loop_scope = session
 asyncio_default_test_loop_scope = session
 timeout = 240
-addopts = -p tests.fixtures.timeouts -p no:cacheprovider -p no:anyio
+addopts = -p no:cacheprovider -p no:anyio
+filterwarnings = error
 """
-SHORT_GRACE = "from tests.fixtures import timeouts\n\ntimeouts.GRACE_S = 0.2\n"
+PLUGIN = 'pytest_plugins = ["tests.fixtures.timeouts"]'
+SHORT_GRACE = """
+def pytest_configure():
+    from tests.fixtures import timeouts
+
+    timeouts.GRACE_S = 0.2
+"""
 NEXT = """
 import asyncio
 
@@ -57,7 +64,7 @@ async def test_it(kept):
 async def said_of(folder: Path, test: str, *, conftest: str = "") -> str:
     """What pytest says of this test and one more."""
     (folder / "pytest.ini").write_text(SETTINGS.format(root=ROOT))
-    (folder / "conftest.py").write_text(conftest)
+    (folder / "conftest.py").write_text(f"{PLUGIN}\n{conftest}")
     (folder / "test_first.py").write_text(f"import asyncio\nimport pytest\n{test}")
     (folder / "test_second.py").write_text(NEXT)
     words = (sys.executable, "-m", "pytest", "--rootdir", str(folder))
