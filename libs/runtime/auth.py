@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
+from urllib.error import HTTPError
 
 import jwt
 from fastapi import Depends, Request
@@ -207,8 +208,12 @@ async def read_source(source: str) -> bytes:
 
 
 def _fetched(source: str) -> bytes:
-    with urllib.request.urlopen(source, timeout=READ_S) as response:  # noqa: S310 - the settings let http and https through
-        return _bounded(response.read(LARGEST_SET + 1))
+    try:
+        with urllib.request.urlopen(source, timeout=READ_S) as response:  # noqa: S310 - the settings let http and https through
+            return _bounded(response.read(LARGEST_SET + 1))
+    except HTTPError as answered:
+        with answered:  # the connection is still open
+            raise
 
 
 def _from_file(source: str) -> bytes:

@@ -4,10 +4,11 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
-from libs.runtime.auth import LARGEST_SET, Keys
+from libs.runtime.auth import LARGEST_SET, Keys, read_source
 from libs.runtime.clock import ManualClock
 from libs.runtime.errors import KeysAway
 from libs.runtime.keys import KeyPair, jwks
@@ -100,6 +101,15 @@ async def test_an_answer_that_is_no_key_set_counts_as_away(
 
     with pytest.raises(KeysAway):
         await Keys([issuer.url], clock=clock).load()
+
+
+async def test_an_answer_that_is_a_fault_leaves_no_connection_open(issuer: Issuer) -> None:
+    issuer.status = 500
+
+    with pytest.raises(HTTPError) as raised:
+        await read_source(issuer.url)
+
+    assert raised.value.closed
 
 
 async def test_a_file_is_read_again_when_a_key_is_unknown(tmp_path: Path, clock: ManualClock) -> None:
