@@ -7,7 +7,6 @@ import io
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 import threading
 from argparse import Namespace
@@ -30,9 +29,11 @@ from libs.local.provisions import USER_SCOPE, signed
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.local.up_file import UpFile
+from libs.runtime.unpacking import Most, unpack
 
 SLOTS: Final = 2  # fewer than there are jobs, so that some are seen to wait
 STAGES: Final = {"scaffold": 0.6, "code": 2.0, "deps": 0.8, "checks": 0.6}
+OF_A_RESULT: Final = Most(size_bytes=16 * 1024 * 1024, entries=1000, levels=32)  # it has a few KiB in a dozen files
 
 
 class DemoFailed(CliError):
@@ -122,8 +123,7 @@ def _show_result(api: Api, job_id: str, out: Output) -> None:
     for name, size in contents(archive).items():
         out.say(f"  {size:>6}  {name}")
     with tempfile.TemporaryDirectory(prefix="headgate-result-") as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
-            files.extractall(folder, filter="data")
+        unpack(io.BytesIO(archive), Path(folder), most=OF_A_RESULT)
         out.say("\nIts own tests, run here:", style="bold")
         out.say(f"  {_tested(Path(folder))}")
 

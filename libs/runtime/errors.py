@@ -7,7 +7,8 @@ RuntimeFault
 ├── HalfCharacter       422
 ├── Unauthorized        401
 ├── Forbidden           403
-└── KeysAway            503: a token that nobody can judge at the moment
+├── KeysAway            503: a token that nobody can judge at the moment
+└── ArchiveRefused      nothing of it was unpacked
 """
 
 from collections.abc import Sequence
@@ -65,3 +66,10 @@ class KeysAway(RuntimeFault):
     def __init__(self, retry_after_s: int) -> None:
         self.retry_after_s = retry_after_s
         super().__init__(retry_after_s=retry_after_s)
+
+
+class ArchiveRefused(RuntimeFault):
+    """The archive cannot be unpacked: {why}. The same one is refused again."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why=why)

@@ -16,8 +16,10 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from libs.runtime.unpacking import Most, unpack
 from services.worker.child.messages import MAX_FAILURE_CHARS, Begin, cut
-from services.worker.child.packing import MAX_ENTRIES, UNPACKED, pack, unpack
+from services.worker.child.packing import MAX_ENTRIES, UNPACKED, pack
+from services.worker.sandbox.remains import MOST_LEVELS
 
 NEVER_KEPT: Final = frozenset(
     {".venv", "__pycache__", ".cache", ".pytest_cache", ".ruff_cache", ".mypy_cache", "node_modules"}
@@ -58,8 +60,8 @@ class Folder:
 
     def restore(self) -> None:
         """Begin with what is in the store."""
-        max_bytes = UNPACKED * self._max_bytes
-        unpack(self._store, self._folder, max_bytes=max_bytes, max_entries=MAX_ENTRIES)
+        most = Most(size_bytes=UNPACKED * self._max_bytes, entries=MAX_ENTRIES, levels=MOST_LEVELS)
+        unpack(self._store, self._folder, most=most)
         self.workspace.mkdir(exist_ok=True)
         self._kept = _digest_of(self._store)
 

@@ -22,6 +22,7 @@ from typing import Any, Final, Literal
 from pydantic import SecretStr
 
 from headgate_contracts.vocabulary import Fault, Stage
+from libs.runtime.errors import ArchiveRefused
 from services.worker.child.folder import Folder
 from services.worker.child.link import ParentLink
 from services.worker.child.messages import (
@@ -36,7 +37,7 @@ from services.worker.child.messages import (
     RunStage,
     sayable,
 )
-from services.worker.child.packing import ArchiveRefused, ResultTooLarge, pack
+from services.worker.child.packing import ResultTooLarge, pack
 from services.worker.pipeline import ChecksFailed, Context, Endpoint, Pipeline, SlotLost, Slots, StageFailed, Step
 from services.worker.sandbox.errors import USED_UP, CommandNotRun, MachineGaveOut
 from services.worker.sandbox.running import Sandbox
