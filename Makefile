@@ -10,6 +10,8 @@ WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 IN_PARALLEL = -n $(WORKERS) --maxprocesses=8 --dist=loadgroup
 # A file at a time, as its tests share an installation. They wait more than they work: 285 s where one by one took 415.
 TWO_FILES = -n 2 --dist=loadfile
+# Services and commands start by the hundred: what is compiled once is kept, also where the shell asks for nothing kept.
+export PYTHONDONTWRITEBYTECODE :=
 UV = UV_PYTHON_DOWNLOADS=never $(BIN)/uv
 PYTHON = $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c 'import sys; print("$(name)" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)))
 
@@ -26,7 +28,7 @@ setup: .venv/.synced .venv/wheels ## the environment in .venv, as locked; at onc
 	@:
 
 .venv/.synced: pyproject.toml contracts/pyproject.toml uv.lock .bootstrap.txt | $(BIN)/uv
-	@$(UV) sync --locked --quiet
+	@$(UV) sync --locked --quiet --compile-bytecode
 	@touch $@
 
 # Only the installer is fetched by pip, with the hashes of the lock file; it fetches the rest, and itself from then on.
