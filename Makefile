@@ -7,9 +7,9 @@ ARGS ?=
 TOOLCHAIN := services/worker/build/toolchain
 # Two workers a core, each with servers of its own: the tests wait as much as they work. On 2 cores: 2 workers 529 s, 4 340 to 373 s.
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
-IN_PARALLEL = -n $(WORKERS) --maxprocesses=8 --dist=loadgroup
-# A file at a time, as its tests share an installation. They wait more than they work: 285 s where one by one took 415.
-TWO_FILES = -n 2 --dist=loadfile
+IN_PARALLEL = -n $(WORKERS) --maxprocesses=8
+# They wait more than they work: 285 s where one by one took 415.
+TWO_FILES = -n 2
 # Services and commands start by the hundred: what is compiled once is kept, also where the shell asks for nothing kept.
 export PYTHONDONTWRITEBYTECODE :=
 UV = UV_PYTHON_DOWNLOADS=never $(BIN)/uv

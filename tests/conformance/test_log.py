@@ -23,7 +23,7 @@ from tests.fixtures.lives import job_after, life_of, queued, step
 from tests.fixtures.logs import CHAIN, act, caught_up, commit, in_memory, opened
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03"
-ON_THREE = pytest.param(3, id="three", marks=[pytest.mark.cluster, pytest.mark.xdist_group("cluster")])
+ON_THREE = pytest.param(3, id="three", marks=pytest.mark.cluster)
 
 
 @pytest.fixture(params=[pytest.param(0, id="memory"), pytest.param(1, id="one"), ON_THREE])

@@ -35,8 +35,6 @@ from tests.fixtures.installation import Installation, installed
 from tests.fixtures.logs import new_epoch
 from tests.fixtures.sources import running
 
-pytestmark = pytest.mark.xdist_group("bad days")  # one installation for all of them
-
 POLICY = """
 [leases]
 job_s = {lease_s}

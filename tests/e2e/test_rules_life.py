@@ -16,8 +16,6 @@ from libs.runtime.eventually import eventually
 from tests.fixtures.customers import LONG, QUICK, Customer, Customers, problem
 from tests.fixtures.installation import Installation, installed
 
-pytestmark = pytest.mark.xdist_group("rules of life")
-
 POLICY = """
 [confirmation]
 reminders_s = [1.5, 3]

@@ -23,8 +23,6 @@ from libs.runtime.keys import KeyPair, keep_keys, sign_token
 from tests.fixtures.customers import LONG, QUICK, Customers, problem
 from tests.fixtures.installation import Installation, installed
 
-pytestmark = pytest.mark.xdist_group("rules of the queue")
-
 POLICY = """
 [queue]
 cap = 12

@@ -27,7 +27,6 @@ from tests.fixtures.sources import running
 
 CALLER = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")  # a trace and a span of the client's
 TRACEPARENT = f"00-{'-'.join(CALLER)}-01"
-pytestmark = pytest.mark.xdist_group("traces")  # one quartet for all of them
 STAGES = ["scaffold", "code", "deps", "checks"]
 INPUT = {"stages": dict.fromkeys(STAGES, 0.02), "provider": "ollama"}
 DISPATCHED = "headgate.jobs.v1.{job}.{user}.{project}.dispatched.{pool}"

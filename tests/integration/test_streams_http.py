@@ -17,7 +17,6 @@ from tests.fixtures.streams import Notifiers, listening, notifiers
 WHOLE = "queued dispatched started scaffold code deps checks ready"
 FOREIGN = "01JB00000000000000000000ZZ"
 NUMBERS = count(1)
-pytestmark = pytest.mark.xdist_group("streams")  # one notifier for most of them
 
 
 @pytest_asyncio.fixture(scope="module")

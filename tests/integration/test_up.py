@@ -23,8 +23,6 @@ from libs.local.ports import free_ports
 from libs.local.up_file import UpFile, read_up_file
 from libs.runtime.eventually import eventually
 
-pytestmark = pytest.mark.xdist_group("up")  # one machine for all that leave it running
-
 READY_WITHIN_S = 90.0  # a machine under full load; an idle one needs 4
 STOPPED_WITHIN_S = 90.0  # the same; an idle one needs what its slowest service needs, under 10
 PROCESSES = ("admission", "notifier", "scheduler", "worker", "worker-2", "valkey", "nats")

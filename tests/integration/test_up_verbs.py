@@ -20,8 +20,6 @@ from libs.cli.__main__ import main
 from libs.runtime.eventually import eventually
 from tests.fixtures.installation import Installation, installed
 
-pytestmark = pytest.mark.xdist_group("verbs")
-
 POLICY = """
 [queue]
 cap = 8
