@@ -141,7 +141,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.world = World(self.make())
         self.world.orders.defaults = dict(DEFAULTS)
         self.reserved: dict[str, tuple[Reserved | Deferred, Details]] = {}
-        self.released: dict[str, Reserved] = {}
+        self.released: dict[str, tuple[Reserved, int]] = {}  # and what the log knew of the job then
         self.leases: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         self.names = 0
         self.run(self.world.open())
@@ -198,11 +198,12 @@ class ViewMachine(RuleBasedStateMachine):
     def release(self, job: str, detail: int) -> None:
         answer = self.run(self.world.release(job, cap=3 if detail == 0 else BOUNDS["cap"], bound=BOUND))
         if isinstance(answer, Reserved):
-            self.released[job] = answer
+            self.released[job] = (answer, self.world.rows[job].seq)
 
     def enter(self, job: str, detail: int) -> None:
-        answer = self.released.pop(job, None)
-        if answer is not None:
+        """By the place it was given, unless it has changed meanwhile: then the log would refuse the event."""
+        answer, seq = self.released.pop(job, (None, 0))
+        if answer is not None and seq == self.world.rows[job].seq:
             self.run(self.world.enter(job, answer))
 
     def move(self, job: str, detail: int) -> None:
