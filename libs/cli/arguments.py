@@ -13,6 +13,7 @@ from typing import Any, Final
 from headgate_contracts.vocabulary import Priority, Status, Tier
 from libs.cli import jobs, submitting
 from libs.cli.arguments_operators import add_operators, add_workflow
+from libs.cli.calling import called
 from libs.cli.words import Parsers, Verbs, add, command_parser, later, moment, positive, verbs
 
 ABOUT: Final = """Headgate: a capacity queue for long, expensive jobs.
@@ -21,11 +22,11 @@ It decides who may run, in which order and how many at once, shows everybody
 where they stand, and loses nothing."""
 
 EXAMPLES: Final = """examples:
-  headgate demo                                     a tour of a minute
-  headgate up                                       start the system, and stay
-  headgate submit "a URL shortener" --project shop  a job, and where it stands
-  headgate jobs list                                what became of one's jobs
-  headgate token --user u1 --tier partner           sign in as somebody else
+  headgate demo             a tour of a minute
+  headgate up               start the system, and stay
+  headgate jobs list        what became of one's jobs
+  headgate submit "a URL shortener" --project shop --follow
+  headgate token --user u1 --tier partner
 
 settings:
   HEADGATE_URL, HEADGATE_TOKEN   which Headgate, and as whom; without them the
@@ -44,9 +45,9 @@ dies is started again by itself."""
 
 SUBMIT_EXAMPLES: Final = """examples:
   headgate submit "a URL shortener" --project shop --follow
-  headgate submit "a URL shortener" --project shop --priority high --label a=b
+  headgate submit "a URL shortener" --project shop --priority high
   headgate submit --project shop --pipeline rehearsal --input '{"stages": {}}'
-  headgate submit --project p --input @input.json --run-at 2030-01-31T06:00:00Z
+  headgate submit --project p --input @in.json --run-at 2030-01-31T06:00Z
   headgate submit "a URL shortener" --project shop --dry-run"""
 
 JOBS_EXAMPLES: Final = """examples:
@@ -64,8 +65,8 @@ JOBS_EXAMPLES: Final = """examples:
 
 TOKEN_EXAMPLES: Final = """examples:
   headgate token --user u1 --tier partner
-  HEADGATE_TOKEN=$(headgate token --user u2) headgate submit "a game" --project games
-  headgate token --user boss --scope "jobs:read jobs:write ops" --hours 1"""
+  export HEADGATE_TOKEN=$(headgate token --user u2)
+  headgate token --user boss --scope "jobs:read ops" --hours 1"""
 
 MIGRATE_EXAMPLES: Final = """examples:
   HEADGATE_NATS_URL=tls://admin:password@nats:4222 headgate migrate --policy policy.toml --replicas 3"""
@@ -86,7 +87,7 @@ LOG_EXAMPLES: Final = """examples:
 
 def parser() -> ArgumentParser:
     """All commands."""
-    root = command_parser(ArgumentParser, prog="headgate", description=ABOUT, epilog=EXAMPLES)
+    root = command_parser(ArgumentParser, prog=called(), description=ABOUT, epilog=EXAMPLES)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_up(commands)
     add(commands, "demo", later("demo"), "the whole system in a folder of its own, and a word about each thing")

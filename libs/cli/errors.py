@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from libs.cli.calling import called
+
 
 class CliError(Exception):
     """The command failed."""
@@ -26,11 +28,12 @@ class CliError(Exception):
     def __init__(self, **facts: object) -> None:
         self.facts = facts
         text = " ".join((type(self).__doc__ or "").split())
-        super().__init__(text.format(**facts))
+        super().__init__(text.format(headgate=called(), **facts))
 
 
 class NobodyAnswers(CliError):
-    """Nobody answers at {url} ({reason}). Start Headgate with `headgate up`, or set HEADGATE_URL to where it runs."""
+    """Nobody answers at {url} ({reason}). Start Headgate with `{headgate} up`, or set HEADGATE_URL to where it
+    runs."""
 
 
 class NoHeadgate(CliError):
@@ -38,7 +41,7 @@ class NoHeadgate(CliError):
 
 
 class NotUp(CliError):
-    """No Headgate runs on {folder}. Start it with `headgate up`, or set {instead}."""
+    """No Headgate runs on {folder}. Start it with `{headgate} up`, or set {instead}."""
 
 
 class ServerFault(CliError):
@@ -82,6 +85,6 @@ def fault_of(status: int, problem: Mapping[str, Any]) -> CliError:
     if status == 401:
         wrong = detail.partition(". ")[0]  # what comes after it is for whoever writes headers
         return Refused(
-            detail=f"{wrong}. Set HEADGATE_TOKEN to a valid one: `headgate token` signs one on this machine."
+            detail=f"{wrong}. Set HEADGATE_TOKEN to a valid one: `{called()} token` signs one on this machine."
         )
     return Refused(detail=f"{detail}.")

@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from rich.live import Live
 
 from libs.cli.board import JobLine, advanced, drawn
+from libs.cli.calling import called
 from libs.cli.client import Api
 from libs.cli.output import Output
 from libs.cli.streams import StreamEvent, follow
@@ -23,7 +24,7 @@ def watch(api: Api, job_id: str, out: Output) -> int:
     try:
         [line] = watch_all([(JobLine(job_id), follow(api, job_id))], out)
     except KeyboardInterrupt:
-        out.say(f"The job goes on: `headgate jobs follow {job_id}` watches it again.")
+        out.say(f"The job goes on: `{called()} jobs follow {job_id}` watches it again.")
         raise
     return 0 if line.status == "ready" else 1
 

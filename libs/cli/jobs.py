@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from libs.cli.calling import called
 from libs.cli.client import path_of, user_api, with_query
 from libs.cli.errors import NoArchive, Usage
 from libs.cli.following import watch
@@ -34,7 +35,7 @@ def list_jobs(args: Namespace, out: Output) -> int:
     ]
     out.table(("JOB", "STATUS", "PROJECT", "PRIORITY", "CREATED", "MESSAGE"), rows)
     if not rows:
-        out.say("No jobs: submit one with `headgate submit`.")
+        out.say(f"No jobs: submit one with `{called()} submit`.")
     return 0
 
 
@@ -160,7 +161,7 @@ def _shown(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "error", job["error"]["summary"]
         yield "detail", job["error"]["detail"]
     if job.get("result_url"):
-        yield "result", f"headgate jobs result {job['id']}"
+        yield "result", f"{called()} jobs result {job['id']}"
 
 
 def _rest(event: Mapping[str, Any]) -> str:

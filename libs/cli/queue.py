@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from libs.cli.calling import called
 from libs.cli.client import operator_api, path_of
 from libs.cli.output import Output, local_time
 
@@ -64,7 +65,7 @@ def pause(args: Namespace, out: Output) -> int:
 def resume(args: Namespace, out: Output) -> int:
     """The scope may start again."""
     told = _ordered(args, out, "resume")
-    not_done = told["message"] if told["changed"] else "was not paused: `headgate queue show` says what is"
+    not_done = told["message"] if told["changed"] else f"was not paused: `{called()} queue show` says what is"
     out.say(f"{told['scope']}  {'may start again' if _in_force(told) else not_done}.")
     return 0
 

@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
+from libs.cli.calling import called
 from libs.cli.client import Api, path_of, user_api
 from libs.cli.errors import Usage
 from libs.cli.following import watch
@@ -50,7 +51,7 @@ def _taken_in(api: Api, path: str, body: Mapping[str, object], args: Namespace, 
         out.say(f"{job['id']}  {job['message']}")
         return watch(api, job["id"], out)
     told(job, out)
-    out.say(f"Watch it with `headgate jobs follow {job['id']}`.")
+    out.say(f"Watch it with `{called()} jobs follow {job['id']}`.")
     return 0
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 
+from libs.cli.calling import called
 from libs.cli.errors import CliError
 from libs.cli.output import Output
 from libs.cli.reporting import reported
@@ -46,8 +46,7 @@ def up(args: Namespace, out: Output) -> int:
 
 def _again(settings: UpSettings) -> str:
     """How this command was called, so that it can be called again and finds what runs."""
-    command = sys.argv[0] if sys.argv[0].endswith("headgate") else "headgate"
-    return command if settings.state == DEFAULT_STATE else f"HEADGATE_STATE={settings.state} {command}"
+    return called() if settings.state == DEFAULT_STATE else f"HEADGATE_STATE={settings.state} {called()}"
 
 
 def run(settings: UpSettings, *, then: Callable[[UpFile], Awaitable[None]], out: Output, stay: bool = True) -> int:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, Final
 
+from libs.cli.calling import as_called
+
 Parsers = Any  # argparse's own type for these is private
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 
@@ -71,6 +73,7 @@ def add(commands: Parsers, name: str, run: object, about: str, epilog: str | Non
     return command
 
 
-def command_parser(make: Any, *names: str, **options: Any) -> ArgumentParser:
-    parser: ArgumentParser = make(*names, formatter_class=RawDescriptionHelpFormatter, **options)
+def command_parser(make: Any, *names: str, epilog: str | None = None, **options: Any) -> ArgumentParser:
+    told = epilog and as_called(epilog)
+    parser: ArgumentParser = make(*names, formatter_class=RawDescriptionHelpFormatter, epilog=told, **options)
     return parser

@@ -14,6 +14,7 @@ from rich.console import Console
 from libs.cli import submitting
 from libs.cli.arguments import parse, parser
 from libs.cli.board import JobLine, advanced, drawn
+from libs.cli.calling import as_called
 from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage, fault_of
 from libs.cli.following import watch_all
 from libs.cli.output import Output
@@ -309,6 +310,31 @@ def test_a_table_in_a_pipe_is_one_line_a_row(capsys: pytest.CaptureFixture[str])
     Output(as_json=False).table(("JOB", "WAITS FOR"), [("j1", "a " * 90)])
 
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("argv0", "path", "name"),
+    [
+        (".venv/bin/headgate", "/usr/bin", ".venv/bin/headgate"),
+        ("/a folder/bin/headgate", "/usr/bin", "'/a folder/bin/headgate'"),
+        ("{bin}/headgate", "/usr/bin:{bin}", "headgate"),
+        ("{bin}/headgate", "/usr/bin", "{bin}/headgate"),
+        ("/usr/lib/python3/libs/cli/__main__.py", "/usr/bin", "headgate"),
+    ],
+)
+def test_what_is_printed_can_be_pasted(
+    argv0: str, path: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In errors, hints and examples: by the name under which this one was found."""
+    (tmp_path / "headgate").touch(mode=0o755)
+    monkeypatch.setattr("sys.argv", [argv0.format(bin=tmp_path)])
+    monkeypatch.setenv("PATH", path.format(bin=tmp_path))
+
+    wanted = name.format(bin=tmp_path)
+
+    assert f"`{wanted} up`" in str(NotUp(folder=".headgate", instead="HEADGATE_URL"))
+    assert f"  {wanted} up" in parser().format_help()
+    assert as_called("  a/headgate up; headgate-x; headgate up") == f"  a/headgate up; headgate-x; {wanted} up"
 
 
 @pytest.mark.parametrize(

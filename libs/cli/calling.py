@@ -1,0 +1,27 @@
+"""How this command was called, so that whatever it says of itself can be pasted where it was said."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from typing import Final
+
+NAME: Final = "headgate"
+COMMAND: Final = re.compile(rf"(?<![\w/.-]){NAME}(?= [a-z-])")
+
+
+def called() -> str:
+    """`headgate` where the path finds this one by that name; else as it was written, `.venv/bin/headgate`."""
+    word = sys.argv[0]
+    if os.path.basename(word) != NAME:  # noqa: PTH119 - a path would lose the `./` that it may begin with
+        return NAME
+    found = shutil.which(NAME)
+    return NAME if found and os.path.realpath(found) == os.path.realpath(word) else shlex.quote(word)
+
+
+def as_called(text: str) -> str:
+    """Examples, written with the bare name."""
+    return COMMAND.sub(lambda _: called(), text)
