@@ -63,7 +63,7 @@ class Submission(Record):
 
     `project_name` is what the client called its project, where that is no token and `project_id` says another thing.
     `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
-    first cycle that the other one left in its `checkpoint`.
+    first iteration that the other one left in its `checkpoint`.
     """
 
     tier: OpenTier
@@ -194,7 +194,7 @@ class JobStage(JobData):
 
 
 class JobAwaitingConfirmation(JobData):
-    """The cycles granted so far are used up: the job gave its slots back and asks its user."""
+    """The iterations granted so far are used up: the job gave its slots back and asks its user."""
 
     EVENT = EventName.AWAITING_CONFIRMATION
 
@@ -213,7 +213,7 @@ class JobConfirmationReminder(JobData):
 
 
 class JobConfirmed(JobData):
-    """The user granted another batch of cycles: the job is back at its old place."""
+    """The user granted another batch of iterations: the job is back at its old place."""
 
     EVENT = EventName.CONFIRMED
 

@@ -126,7 +126,7 @@ def _of_the_worker() -> Iterator[AnyEvent]:
     asked: _Fields = {"iterations_used": 3, "next_batch": 3, "expires_at": AT + timedelta(days=1)}
     failed = JobFailed(
         **_job(Status.FAILED, 1),
-        summary="The checks failed after 3 cycles.",
+        summary="The checks failed after 3 iterations.",
         detail="2 of 14 tests failed: test_redirects, test_expired_links.",
         debug_id="4bf92f3577b34da6a3ce929d0e0e4736",
         fault=Fault.JOB,

@@ -63,7 +63,7 @@ class WaitingOn(Shown):
 
 
 class Iterations(Shown):
-    """How many cycles a job has used, and how many it may."""
+    """How many iterations a job has used, and how many it may."""
 
     used: int
     batch: int

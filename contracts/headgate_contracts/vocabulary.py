@@ -35,7 +35,7 @@ class Status(StrEnum):
 
 
 class Stage(StrEnum):
-    """The steps of one cycle, in order."""
+    """The steps of one iteration, in order."""
 
     SCAFFOLD = "scaffold"
     CODE = "code"

@@ -99,7 +99,7 @@ export interface ItemOutcome {
   readonly problem?: Refusal | null;
 }
 
-/** How many cycles a job has used, and how many it may. */
+/** How many iterations a job has used, and how many it may. */
 export interface Iterations {
   readonly used: number;
   readonly batch: number;

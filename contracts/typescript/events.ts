@@ -48,7 +48,7 @@ export interface Group {
   readonly limit?: number | null;
 }
 
-/** The cycles granted so far are used up: the job gave its slots back and asks its user. */
+/** The iterations granted so far are used up: the job gave its slots back and asks its user. */
 export interface JobAwaitingConfirmation {
   readonly job_id: string;
   readonly user_id: string;
@@ -61,7 +61,7 @@ export interface JobAwaitingConfirmation {
   readonly checkpoint?: string | null;
 }
 
-/** The cycles granted so far are used up: the job gave its slots back and asks its user. */
+/** The iterations granted so far are used up: the job gave its slots back and asks its user. */
 export interface JobAwaitingConfirmationEvent {
   readonly specversion: "1.0";
   /** A ULID, the event's own for ever, however often it is delivered. */
@@ -181,7 +181,7 @@ export interface JobConfirmationReminderEvent {
   readonly sequence: number;
 }
 
-/** The user granted another batch of cycles: the job is back at its old place. */
+/** The user granted another batch of iterations: the job is back at its old place. */
 export interface JobConfirmed {
   readonly job_id: string;
   readonly user_id: string;
@@ -192,7 +192,7 @@ export interface JobConfirmed {
   readonly batch: number;
 }
 
-/** The user granted another batch of cycles: the job is back at its old place. */
+/** The user granted another batch of iterations: the job is back at its old place. */
 export interface JobConfirmedEvent {
   readonly specversion: "1.0";
   /** A ULID, the event's own for ever, however often it is delivered. */
@@ -781,7 +781,7 @@ export interface SchedulerCommittedEvent {
   readonly data: SchedulerCommitted;
 }
 
-/** The steps of one cycle, in order. */
+/** The steps of one iteration, in order. */
 export type Stage = "scaffold" | "code" | "deps" | "checks";
 
 /** Where a job stands. */
@@ -792,7 +792,7 @@ export type Status = "queued" | "scheduled" | "waiting" | "starting" | "scaffold
  *
  * `project_name` is what the client called its project, where that is no token and `project_id` says another thing.
  * `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
- * first cycle that the other one left in its `checkpoint`.
+ * first iteration that the other one left in its `checkpoint`.
  */
 export interface Submission {
   /** bootstrapper, partner, cto_scale. More may come. */

@@ -153,7 +153,7 @@ def _add_jobs(commands: Parsers) -> None:
 
 def _add_changes(below: Verbs) -> None:
     """What a job's owner may do about it."""
-    confirm = below.add("confirm", jobs.confirm, "let a job that asks go on for another batch of cycles")
+    confirm = below.add("confirm", jobs.confirm, "let a job that asks go on for another batch of iterations")
     confirm.add_argument("job")
     cancel = below.add("cancel", jobs.cancel, "end it, running or not")
     cancel.add_argument("job")

@@ -39,9 +39,9 @@ class JobLine:
     @property
     def words(self) -> str:
         """The status, in a few words."""
-        cycle = f", cycle {self.iteration}" if self.iteration > 1 and self.status in STAGES else ""
+        iteration = f", iteration {self.iteration}" if self.iteration > 1 and self.status in STAGES else ""
         note = f": {self.note}" if self.note else ""
-        return f"{self.status.replace('_', ' ')}{cycle}{note}"
+        return f"{self.status.replace('_', ' ')}{iteration}{note}"
 
     def titled(self, text: str) -> str:
         """What is said of this one, where there are several."""
@@ -59,7 +59,7 @@ def advanced(line: JobLine, event: StreamEvent) -> JobLine:
             return replace(line, note=_part(event.data, "queue").get("position_message", line.note))
         case "confirmation" if "next_batch" in event.data:
             used, more = event.data["iterations_used"], event.data["next_batch"]
-            return replace(line, note=f"{used} cycles used; it asks whether to continue for {more} more")
+            return replace(line, note=f"{used} iterations used; it asks whether to continue for {more} more")
         case _:
             return line
 

@@ -52,7 +52,7 @@ class Act:
 
 ACTS: Final = (
     Act("bootstrapper", Tier.BOOTSTRAPPER, {"prompt": "a to-do list with due dates"}),
-    Act("partner, one failing cycle", Tier.PARTNER, {"stages": STAGES, "failing_cycles": 1}, "rehearsal"),
+    Act("partner, first checks fail", Tier.PARTNER, {"stages": STAGES, "failing_cycles": 1}, "rehearsal"),
     Act("cto_scale", Tier.CTO_SCALE, {"prompt": "a rate limiter"}),
     Act("partner", Tier.PARTNER, {"prompt": "a URL shortener with expiry"}),
 )
@@ -103,7 +103,7 @@ def _show_history(api: Api, job_id: str, out: Output) -> None:
     history = api.get(path_of("jobs", job_id, "events"))
     out.say("\nEverything above was told from a log of events. This is what it holds about the last job:", style="bold")
     out.table(
-        ("SEQ", "EVENT", "STATUS THEN", "CYCLE"),
+        ("SEQ", "EVENT", "STATUS THEN", "ITERATION"),
         [
             (
                 str(each["seq"]),

@@ -102,7 +102,7 @@ def usage(args: Namespace, out: Output) -> int:
 
 
 def confirm(args: Namespace, out: Output) -> int:
-    """Grant a job that asks for it another batch of cycles."""
+    """Grant a job that asks for it another batch of iterations."""
     return told(user_api().post(path_of("jobs", args.job, "confirm"), {}), out)
 
 

@@ -127,7 +127,7 @@ def _conflicts_in_running(policy: Policy) -> Iterator[Problem]:
     for tier in Tier:
         limits = policy.tier_limits(tier)
         if limits.hard_cap < limits.cycles_per_batch:
-            wrong = f"{limits.hard_cap} is less than one batch of cycles"
+            wrong = f"{limits.hard_cap} is less than one batch of iterations"
             instead = f"write {limits.cycles_per_batch} or more, or lower tiers.{tier}.cycles_per_batch"
             yield Problem(f"tiers.{tier}.hard_cap", wrong, instead)
     for beat, lease in (("heartbeat_s", "job_s"), ("leader_heartbeat_s", "leader_s")):

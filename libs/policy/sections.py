@@ -34,7 +34,7 @@ Seconds = Annotated[float, Field(ge=0.001, le=1e9, allow_inf_nan=False), Unit("s
 Days = Annotated[int, Field(ge=1, le=10_000), Unit("days")]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Jobs = Annotated[Count, Unit("jobs")]
-Cycles = Annotated[Count, Unit("cycles")]
+Iterations = Annotated[Count, Unit("iterations")]
 Slots = Annotated[Count, Unit("slots")]
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False), Unit("share")]
 Class = Annotated[Priority, Field(strict=False), Unit("priority")]
@@ -115,9 +115,9 @@ class TierLimits(Section):
     jobs_per_project: Jobs = default(2, "jobs of one project that run at once, by the starting job's tier")
     jobs_per_day: Jobs = default(5, "jobs of one user in a UTC day; more are scheduled for a later day")
     boost: Annotated[int, Field(ge=0, le=1000), Unit("places")] = default(0, "places a new job moves ahead")
-    cycles_per_batch: Cycles = default(2, "build cycles before the user is asked to go on")
-    hard_cap: Cycles = _derived(
-        lambda known: 3 * known["cycles_per_batch"], "cycles after which a job fails; not set: 3 × cycles_per_batch"
+    cycles_per_batch: Iterations = default(2, "iterations before the user is asked to go on")
+    hard_cap: Iterations = _derived(
+        lambda known: 3 * known["cycles_per_batch"], "iterations after which a job fails; not set: 3 × cycles_per_batch"
     )
     first_duration_s: Seconds = default(480, "first guess of a job's duration, until some have been measured")
     highest_priority: Class = default(Priority.NORMAL, "highest priority a user may ask for")

@@ -185,7 +185,7 @@ def after_failed_checks(
     limits = policy.tier_limits(job.tier)
     used = job.iteration
     if used >= limits.hard_cap:
-        summary = f"The checks still fail after {used} of {limits.hard_cap} cycles."
+        summary = f"The checks still fail after {used} of {limits.hard_cap} iterations."
         return fail(job, Failed(summary, failed.summary, Fault.LIMIT), debug_id=debug_id)
     if used < limits.cycles_per_batch + job.granted:
         return next_stage(job)

@@ -63,7 +63,7 @@ async def deps(ctx: Context) -> None:
 async def checks(ctx: Context) -> None:
     await _play(ctx)
     if ctx.iteration <= ctx.input.failing_cycles:
-        raise ChecksFailed(f"Cycle {ctx.iteration} of {ctx.input.failing_cycles} that are to fail.")
+        raise ChecksFailed(f"Iteration {ctx.iteration} is to fail: failing_cycles is {ctx.input.failing_cycles}.")
     ctx.result.mkdir(exist_ok=True)
     told = {"job_id": ctx.job_id, "iterations": ctx.iteration, "input": ctx.input.model_dump(mode="json")}
     (ctx.result / "rehearsal.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
@@ -73,7 +73,7 @@ async def _play(ctx: Context, *, lines: int = 0) -> None:
     asked: RehearsalInput = ctx.input
     duration_s = asked.stages.get(ctx.stage, UNSAID_S)
     for number in range(1, lines + 1):
-        ctx.log(f"line {number} of {lines} of cycle {ctx.iteration}")
+        ctx.log(f"line {number} of {lines} of iteration {ctx.iteration}")
         await asyncio.sleep(duration_s / lines)
     if not lines:
         await asyncio.sleep(duration_s)

@@ -105,7 +105,7 @@ async def test_a_dry_run_tells_what_would_happen_and_submits_nothing(there: Inst
 
 
 async def test_what_somebody_types_is_not_taken_away_by_what_happens(there: Installation, visit: Visit) -> None:
-    typed = {"Seconds of code": "3.5", "Failing cycles": "2", "Project": "half a na"}
+    typed = {"Seconds of code": "3.5", "Failing iterations": "2", "Project": "half a na"}
 
     async with visit(there, partner(there, "dot")) as dot:
         await dot.page.get_by_label("Pipeline").select_option("rehearsal")

@@ -101,7 +101,7 @@ async def test_each_answer_grants_one_batch_up_to_the_hard_cap_where_it_fails_an
     assert "nothing was changed" in problem(early, 409, "not-asked")["detail"]
     assert used == [2, 4]
     assert (failed["iterations"]["used"], failed["usage"]["iterations_remaining"]) == (6, 0)
-    assert failed["error"]["summary"] == "The checks still fail after 6 of 6 cycles."
+    assert failed["error"]["summary"] == "The checks still fail after 6 of 6 iterations."
 
 
 async def test_a_job_that_asks_holds_no_slot(customers: Customers) -> None:

@@ -85,7 +85,7 @@ async def test_a_job_goes_from_submission_to_its_result(machine: Machine, tmp_pa
     statuses = [event["data"]["status"] for event in events if event["event"] == "status"]
     assert statuses[-1] == "ready"
     lines = [event["data"]["line"] for event in events if event["event"] == "log"]
-    assert lines[-1] == "line 20 of 20 of cycle 1"
+    assert lines[-1] == "line 20 of 20 of iteration 1"
     assert [event["event"] for event in json.loads(history)] == [
         "queued",
         "dispatched",
@@ -260,7 +260,7 @@ async def test_the_demo_shows_every_tier_and_a_result_within_a_minute(tmp_path: 
     code, out, err = await asyncio.wait_for(machine.headgate("demo"), 100)
 
     assert code == 0, out + err
-    for title in ("bootstrapper", "partner", "cto_scale", "partner, one failing cycle"):
+    for title in ("bootstrapper", "partner", "cto_scale", "partner, first checks fail"):
         assert f"{title}  ready" in out
     assert "pyproject.toml" in out
     assert " passed in " in out

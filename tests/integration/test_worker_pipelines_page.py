@@ -45,4 +45,4 @@ async def test_the_pipeline_of_the_page_runs(nats_url: str, redis_url: str, tmp_
 
         assert job.status == "ready", job.failure
         assert await floor.result("job-1") == {"greeting.txt": b"Hello, Ann!\n"}
-    assert (job.iteration, said[0].line) == (2, "cycle 1: a greeting for Ann")
+    assert (job.iteration, said[0].line) == (2, "iteration 1: a greeting for Ann")

@@ -91,7 +91,7 @@ async def test_a_job_goes_through_its_stages_to_ready(shop: Shop) -> None:
     await shop.until("job-1", "ready", "failed")
     assert shop.story("job-1") == "queued dispatched started scaffold code deps checks ready"
     assert dispatch.acked
-    assert [line.line for line in shop.lines.lines] == [f"line {n} of 3 of cycle 1" for n in (1, 2, 3)]
+    assert [line.line for line in shop.lines.lines] == [f"line {n} of 3 of iteration 1" for n in (1, 2, 3)]
     assert {(line.stage, line.attempt) for line in shop.lines.lines} == {("code", 1)}
 
 
@@ -153,7 +153,7 @@ async def test_at_the_hard_cap_a_job_fails_and_says_so(spawner: Spawner, tmp_pat
 
         failed = shop.datas("job-1")[-1]
         assert isinstance(failed, JobFailed)
-        assert (failed.fault, failed.summary) == ("limit", "The checks still fail after 2 of 2 cycles.")
+        assert (failed.fault, failed.summary) == ("limit", "The checks still fail after 2 of 2 iterations.")
 
 
 async def test_a_stage_that_breaks_fails_the_job_with_its_trace_as_debug_id(shop: Shop) -> None:

@@ -71,7 +71,7 @@ async def test_what_a_job_made_and_said_can_be_read_by_others(floor: Floor, nats
         await floor.until("job-1", "ready")
         await eventually(lambda: len(heard) >= 20)  # the end of a job waits a second for its lines, and no longer
 
-    assert [line.line for line in heard] == [f"line {number} of 20 of cycle 1" for number in range(1, 21)]
+    assert [line.line for line in heard] == [f"line {number} of 20 of iteration 1" for number in range(1, 21)]
     assert (await floor.crowd._nc.jetstream().stream_info("LOGS")).state.messages == 20
     assert (await floor.result("job-1")).keys() == {"rehearsal.json"}
 

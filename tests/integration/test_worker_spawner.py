@@ -277,4 +277,4 @@ async def test_fifty_attempts_at_once_each_get_their_own_answers(spawner: Spawne
 
     told = await asyncio.gather(*(one(number) for number in range(50)))
 
-    assert told == [[f"line {line} of 3 of cycle {number + 1}" for line in (1, 2, 3)] for number in range(50)]
+    assert told == [[f"line {line} of 3 of iteration {number + 1}" for line in (1, 2, 3)] for number in range(50)]

@@ -78,7 +78,7 @@ def test_a_waiting_job_says_where_it_stands() -> None:
     assert words == ["queued: You are #4 in queue", "queued: You are #2 in queue"]
 
 
-def test_a_running_job_says_its_stage_and_its_cycle() -> None:
+def test_a_running_job_says_its_stage_and_its_iteration() -> None:
     words = told(
         snapshot(),
         status("dispatched", "starting"),
@@ -86,7 +86,7 @@ def test_a_running_job_says_its_stage_and_its_cycle() -> None:
         status("stage", "scaffold", stage="scaffold", iteration=2),
     )
 
-    assert words[1:] == ["starting", "code", "scaffold, cycle 2"]
+    assert words[1:] == ["starting", "code", "scaffold, iteration 2"]
 
 
 def test_a_position_that_comes_late_says_nothing_of_a_running_job() -> None:
@@ -99,7 +99,7 @@ def test_a_question_says_what_is_asked() -> None:
     asked = status("awaiting_confirmation", "awaiting_confirmation")
     words = told(snapshot(), asked, ("confirmation", {"iterations_used": 2, "next_batch": 2, "expires_at": "…"}))
 
-    assert words[-1] == "awaiting confirmation: 2 cycles used; it asks whether to continue for 2 more"
+    assert words[-1] == "awaiting confirmation: 2 iterations used; it asks whether to continue for 2 more"
 
 
 @pytest.mark.parametrize(

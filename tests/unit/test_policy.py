@@ -128,7 +128,7 @@ CONFLICTS = [
     (
         "tiers.partner.hard_cap = 2",
         (
-            "tiers.partner.hard_cap: 2 is less than one batch of cycles; "
+            "tiers.partner.hard_cap: 2 is less than one batch of iterations; "
             "write 3 or more, or lower tiers.partner.cycles_per_batch"
         ),
     ),

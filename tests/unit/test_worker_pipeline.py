@@ -194,7 +194,7 @@ async def test_the_rehearsal_says_as_much_as_it_is_asked_for_while_it_holds_its_
 
     await pipeline.step(Stage.CODE).run(context(link, tmp_path, content=asked))
 
-    assert link.lines == ["line 1 of 2 of cycle 1", "line 2 of 2 of cycle 1"]
+    assert link.lines == ["line 1 of 2 of iteration 1", "line 2 of 2 of iteration 1"]
     assert link.acts == ["acquire ollama", "give up ollama"]
 
 

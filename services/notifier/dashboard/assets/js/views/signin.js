@@ -34,7 +34,7 @@ export function SignIn() {
       </form>
       <div id="token-help" class="stack tight soft">
         <p><strong>Where is it?</strong> <code>make up</code> prints two, a user's and an operator's, each with a link
-          that signs in by itself. For another user: <code>headgate token --user you --tier partner</code></p>
+          that signs in by itself. For another user: <code>.venv/bin/headgate token --user you --tier partner</code></p>
       </div>
     </section>
   </div>`;

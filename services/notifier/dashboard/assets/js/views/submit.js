@@ -40,7 +40,7 @@ const INPUTS = {
       log_lines: Number(told.lines),
       ...(told.fail_at ? { fail_at: told.fail_at } : {}),
     },
-    title: [`Rehearsal of ${told.seconds} s`, Number(told.failing) && plural(Number(told.failing), "failing cycle")]
+    title: [`Rehearsal of ${told.seconds} s`, Number(told.failing) && plural(Number(told.failing), "failing iteration")]
       .filter(Boolean)
       .join(", "),
   }),
@@ -124,7 +124,7 @@ function Rehearsal() {
     <div class="fields">
       <div><label for="seconds">Seconds of code</label>
         <input id="seconds" name="seconds" type="number" min="0" max="600" step="0.1" required value=${seconds} /></div>
-      <div><label for="failing">Failing cycles</label>
+      <div><label for="failing">Failing iterations</label>
         <input id="failing" name="failing" type="number" min="0" max="15" required value=${failing} /></div>
       <div><label for="lines">Log lines</label>
         <input id="lines" name="lines" type="number" min="0" max="5000" required value=${lines} /></div>
