@@ -37,12 +37,14 @@ from libs.eventlog import (
 )
 from libs.foundation.live import AWAY, hang_up
 from libs.policy import Policy, load_policy
-from libs.runtime.auth import Keys, Tokens
+from libs.runtime.auth import Tokens
+from libs.runtime.claims import Audience
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import KeysAway
 from libs.runtime.gate import Gate
 from libs.runtime.http import BODY_LIMIT_BYTES, HttpServer, create_app
+from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health, Service
 from libs.runtime.openapi import DescribedApp
 from libs.runtime.problems import Faults, Problem
@@ -141,7 +143,7 @@ async def _front(
         gate=gate,
         health=health,
         telemetry=telemetry,
-        tokens=Tokens(keys, issuer=settings.jwt_issuer, audience=settings.jwt_audience),
+        tokens=Tokens(keys, Audience(settings.jwt_issuer, settings.jwt_audience), clock=SystemClock()),
         faults=LATER,
         body_limit_bytes=body_limit_bytes,
     )

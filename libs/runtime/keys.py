@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from headgate_contracts.vocabulary import Tier
+from libs.runtime.claims import Algorithm
 
 PRIVATE_FILE: Final = "private-key.pem"
 PUBLIC_FILE: Final = "jwks.json"
 REQUIRED_MEMBERS: Final = frozenset({"crv", "e", "kty", "n", "x", "y"})  # of a thumbprint (RFC 7638)
 
-Algorithm = Literal["RS256", "ES256", "EdDSA"]
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
 GENERATE: Final[Mapping[Algorithm, Callable[[], PrivateKey]]] = {

@@ -15,13 +15,15 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
-from libs.runtime.auth import Keys, Principal, Tokens, principal
+from libs.runtime.auth import Principal, Tokens, principal
+from libs.runtime.claims import Audience
 from libs.runtime.clock import SystemClock
 from libs.runtime.errors import PortTaken
 from libs.runtime.eventually import PATIENCE_S, eventually
 from libs.runtime.gate import Gate
 from libs.runtime.http import HttpServer, create_app
 from libs.runtime.keys import KeyPair, jwks
+from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health
 from libs.runtime.telemetry import Telemetry
 
@@ -46,6 +48,7 @@ class Service:
 
 @pytest_asyncio.fixture
 async def service() -> AsyncIterator[Service]:
+    clock = SystemClock()
     gate = Gate(patience_s=600)  # whoever it waits for in vain holds up the test
     app = create_app(
         "test",
@@ -53,7 +56,7 @@ async def service() -> AsyncIterator[Service]:
         gate=gate,
         health=Health(),
         telemetry=Telemetry("test", instance="t-1", logs=None),
-        tokens=Tokens(Keys(["-"], clock=SystemClock(), read=public_keys), issuer="headgate", audience="headgate"),
+        tokens=Tokens(Keys(["-"], clock=clock, read=public_keys), Audience("headgate", "headgate"), clock=clock),
     )
     made = Service(HttpServer(app, host="127.0.0.1", port=0), gate)
     add_routes(app, made)

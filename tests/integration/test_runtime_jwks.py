@@ -8,10 +8,10 @@ from urllib.error import HTTPError
 
 import pytest
 
-from libs.runtime.auth import LARGEST_SET, Keys, read_source
 from libs.runtime.clock import ManualClock
 from libs.runtime.errors import KeysAway
 from libs.runtime.keys import KeyPair, jwks
+from libs.runtime.keysets import LARGEST_SET, Keys, read_source
 
 FIRST, SECOND = KeyPair.generate(), KeyPair.generate("ES256")
 

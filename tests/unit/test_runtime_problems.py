@@ -11,11 +11,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BaseModel, ConfigDict
 
-from libs.runtime.auth import Keys, Principal, Tokens, principal
+from libs.runtime.auth import Principal, Tokens, principal
+from libs.runtime.claims import Audience
 from libs.runtime.clock import ManualClock
 from libs.runtime.gate import Gate
 from libs.runtime.http import create_app
 from libs.runtime.keys import KeyPair, jwks
+from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health
 from libs.runtime.problems import MEDIA_TYPE, Problem
 from libs.runtime.telemetry import Telemetry
@@ -76,7 +78,7 @@ def app(exporter: InMemorySpanExporter, health: Health, gate: Gate, clock: Manua
         gate=gate,
         health=health,
         telemetry=Telemetry("test", instance="t-1", logs=None, span_processors=(SimpleSpanProcessor(exporter),)),
-        tokens=Tokens(Keys(["file", "away"], clock=clock, read=read), issuer="headgate", audience="headgate"),
+        tokens=Tokens(Keys(["file", "away"], clock=clock, read=read), Audience("headgate", "headgate"), clock=clock),
         faults={StoreAway: lambda _: Problem(status=503, slug="away", title="Away", detail="Later.", retry_after_s=7)},
         body_limit_bytes=1000,
     )
