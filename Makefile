@@ -5,18 +5,14 @@
 BIN := .venv/bin
 ARGS ?=
 TOOLCHAIN := services/worker/build/toolchain
-# Two workers a core, each with servers of its own: the tests wait as much as they work. On 2 cores: 2 workers 529 s, 4 340 to 373 s.
-WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
-IN_PARALLEL = -n $(WORKERS) --maxprocesses=8
-# They wait more than they work: 285 s where one by one took 415.
-TWO_FILES = -n 2
 # Services and commands start by the hundred: what is compiled once is kept, also where the shell asks for nothing kept.
 export PYTHONDONTWRITEBYTECODE :=
 UV = UV_PYTHON_DOWNLOADS=never $(BIN)/uv
 PYTHON = $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c 'import sys; print("$(name)" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)))
 
-.PHONY: test-all help setup demo up check check-format check-lint check-types check-imports check-generated \
-	check-manifests secrets generate test test-hostile test-system test-cluster test-docker test-compose test-contracts test-browser bench fix lock clean
+.PHONY: help setup demo up secrets check check-format check-lint check-types check-imports check-generated check-manifests \
+	generate fix test test-races test-lives test-kills test-up test-builds test-system test-contracts test-browser \
+	test-hostile test-cluster test-docker test-compose test-all bench lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,24 +103,32 @@ fix: setup ## formats, and mends what ruff can mend
 
 # --- test -------------------------------------------------------------------------------------------------------------
 
-# The backend is named, so that it is the same everywhere; `TEST_BACKEND=auto make test` prefers containers.
-test: setup ## all tests that need nothing but the embedded servers
-	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest $(IN_PARALLEL) -m "not (cluster or docker or bench)" $(ARGS)
+# The backend is named, so that it is the same everywhere; `TEST_BACKEND=auto make test` prefers containers. Where a suite
+# needs a processor and waits, several files run at once; where it stops processes and measures limits, one after another.
+PYTEST = TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest
+test: setup ## every rule, by embedded servers: two minutes and a half on two idle cores
+	@$(PYTEST) -n auto -m everyday $(ARGS)
 
-test-hostile: setup ## fork bombs, 10 GB of memory and the like, in every sandbox this machine has; as root and as a user
-	@$(BIN)/pytest tests/hostile $(ARGS)
+test-races: setup ## a thousand races each, with one winner
+	@$(PYTEST) -n auto -m races $(ARGS)
 
-test-system: setup ## the whole system as `headgate up` runs it: kills, outages, traces
-	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest $(TWO_FILES) -m "not docker and not node" tests/e2e $(ARGS)
+test-lives: setup ## random lives of view, queue and log, hundreds each
+	@$(PYTEST) -n auto --dist=load -m lives $(ARGS)
 
-test-cluster: setup ## tests on three nats-servers with three replicas
-	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest -m cluster $(ARGS)
+test-kills: setup ## servers, schedulers and workers killed, frozen and cut off under load
+	@$(PYTEST) -n auto -m kills $(ARGS)
 
-test-docker: setup ## the conformance suites on containers of the official images
-	@TEST_BACKEND=docker $(BIN)/pytest $(IN_PARALLEL) -m "docker or not (cluster or bench)" tests/conformance tests/integration/test_backend.py $(ARGS)
+test-up: setup ## `headgate up`, `headgate demo` and every verb of the command
+	@$(PYTEST) -n auto -m up $(ARGS)
+
+test-builds: setup ## jobs built in real environments, by an author and by a model
+	@$(PYTEST) -n auto -m builds $(ARGS)
+
+test-system: setup ## the whole system for long: kills, outages, traces
+	@$(PYTEST) -n 2 -m system tests/e2e $(ARGS)
 
 test-contracts: setup tests/contracts/consumer/node_modules/.synced ## other teams on a real run: TypeScript, CloudEvents, pacts
-	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest tests/e2e/test_other_teams.py $(ARGS)
+	@$(PYTEST) -m contracts tests/e2e/test_other_teams.py $(ARGS)
 
 # By the Node that the type checker brings, with the hashes of the lock, and without anybody's install scripts.
 tests/contracts/consumer/node_modules/.synced: tests/contracts/consumer/package-lock.json | setup
@@ -132,15 +136,24 @@ tests/contracts/consumer/node_modules/.synced: tests/contracts/consumer/package-
 	@touch $@
 
 test-browser: setup ## the page in a real Chromium (HEADGATE_CHROMIUM, else /usr/bin/chromium); pictures in .screenshots/
-	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest tests/browser $(ARGS)
+	@$(PYTEST) -m browser tests/browser $(ARGS)
+
+test-hostile: setup ## fork bombs, 10 GB of memory and the like, in every sandbox this machine has; as root and as a user
+	@$(PYTEST) -m hostile tests/hostile $(ARGS)
+
+test-cluster: setup ## tests on three nats-servers with three replicas
+	@$(PYTEST) -m cluster $(ARGS)
+
+test-docker: setup ## the conformance suites on containers of the official images
+	@TEST_BACKEND=docker $(BIN)/pytest -n 4 -m "docker or everyday" tests/conformance tests/integration/test_backend.py $(ARGS)
 
 test-compose: setup ## builds the images and restarts every container under a running job
-	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest tests/e2e/test_compose.py $(ARGS)
+	@$(PYTEST) -m compose tests/e2e/test_compose.py $(ARGS)
 
-test-all: check test test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose ## everything; needs Docker and Debian's chromium
+test-all: check test test-races test-lives test-kills test-up test-builds test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose ## everything; needs Docker and Debian's chromium
 
 bench: setup ## figures, each with the floor beside it
-	@TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest --capture=no tests/bench/bench_*.py $(ARGS)
+	@$(PYTEST) --capture=no -m bench tests/bench/bench_*.py $(ARGS)
 
 clean: ## removes the environment and all caches
 	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache

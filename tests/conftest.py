@@ -2,10 +2,10 @@
 
 pytest_plugins = [
     "tests.fixtures.backend",
-    "tests.fixtures.marks",
     "tests.fixtures.properties",
     "tests.fixtures.schedulers",
     "tests.fixtures.servers",
     "tests.fixtures.stores",
+    "tests.fixtures.suites",
     "tests.fixtures.timeouts",
 ]

@@ -25,7 +25,6 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.timeout(300))
 
 

@@ -284,6 +284,7 @@ async def place(request: pytest.FixtureRequest, redis_url: str) -> AsyncIterator
     await place.close()
 
 
+@pytest.mark.lives
 async def test_a_long_history_with_many_losses_is_still_a_fold(place: Place) -> None:
     bench = Bench(Random(1), place)
 

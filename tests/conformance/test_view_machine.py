@@ -21,18 +21,23 @@ from tests.conformance.view_oracle import check_laws, scan
 from tests.conformance.view_pair import Pair
 from tests.fixtures.stores import EPOCH
 
-LIVES = int(os.environ.get("VIEW_LIVES", "500"))  # in all
+EVERY_DAY = 60
+LIVES = int(os.environ.get("VIEW_LIVES", "1000"))
 PARTS = 4  # so that parallel workers share them
 STEPS = 40
 READ_GROUPS = ["user:ann", "project:shop", "pool:default", "workflows", *INNER]
-lives = settings(
-    max_examples=-(-LIVES // PARTS),
-    stateful_step_count=STEPS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-every_part = pytest.mark.parametrize("part", range(PARTS))
+PART_OF_MANY = [pytest.param(LIVES // PARTS, marks=pytest.mark.lives, id=f"part-{part}") for part in range(PARTS)]
+few_or_many_lives = pytest.mark.parametrize("lives", [EVERY_DAY, *PART_OF_MANY])
 pytestmark = pytest.mark.timeout(600)  # a life that differs is shortened, which takes longer than all the others
+
+
+def so_many(lives: int) -> settings:
+    return settings(
+        max_examples=lives,
+        stateful_step_count=STEPS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
 
 class TwinMachine(ViewMachine):
@@ -116,9 +121,9 @@ class PairMachine(ViewMachine):
         yield ("mark", {})
 
 
-@every_part
-def test_the_twin_keeps_the_laws_whatever_happens(part: int) -> None:
-    run_state_machine_as_test(TwinMachine, settings=lives)
+@few_or_many_lives
+def test_the_twin_keeps_the_laws_whatever_happens(lives: int) -> None:
+    run_state_machine_as_test(TwinMachine, settings=so_many(lives))
 
 
 @pytest.fixture
@@ -136,6 +141,6 @@ def pair_machine(redis_url: str) -> Iterator[type[PairMachine]]:
         runner.run(Machine.client.aclose())
 
 
-@every_part
-def test_the_store_is_the_twins_equal_whatever_happens(pair_machine: type[PairMachine], part: int) -> None:
-    run_state_machine_as_test(pair_machine, settings=lives)
+@few_or_many_lives
+def test_the_store_is_the_twins_equal_whatever_happens(pair_machine: type[PairMachine], lives: int) -> None:
+    run_state_machine_as_test(pair_machine, settings=so_many(lives))

@@ -144,7 +144,6 @@ async def test_another_users_job_does_not_exist(there: Installation) -> None:
 # ── servers that are away ─────────────────────────────────────────────────────
 
 
-@pytest.mark.slow
 async def test_services_that_start_before_their_servers_say_so_once_and_wait(tmp_path: Path) -> None:
     nats, valkey = NatsServer(tmp_path / "nats"), ValkeyServer(tmp_path / "valkey")
     async with four_services(tmp_path, nats, valkey) as services:
@@ -167,7 +166,6 @@ async def test_services_that_start_before_their_servers_say_so_once_and_wait(tmp
     assert {name: lines[:2] for name, lines in said.items()} == {name: [NATS, LOG] for name in SERVICES}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nats", "valkey"])
 async def test_a_server_that_is_away_for_longer_than_a_lease_costs_no_attempt(tmp_path: Path, name: str) -> None:
     nats, valkey = NatsServer(tmp_path / "nats"), ValkeyServer(tmp_path / "valkey", fsync="always")
@@ -193,7 +191,6 @@ async def test_a_server_that_is_away_for_longer_than_a_lease_costs_no_attempt(tm
     assert stories == [WAYS, WAYS]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("server", ["nats", "valkey"])
 async def test_a_server_that_is_silent_for_longer_than_a_lease_costs_no_attempt(
     there: Installation, server: str
@@ -223,7 +220,6 @@ async def test_a_server_that_is_silent_for_longer_than_a_lease_costs_no_attempt(
 # ── a leader that sleeps ──────────────────────────────────────────────────────
 
 
-@pytest.mark.slow
 async def test_a_leader_that_sleeps_is_followed_by_another_and_writes_nothing_when_it_wakes(
     there: Installation,
 ) -> None:

@@ -16,7 +16,7 @@ from libs.runtime.eventually import eventually
 from tests.fixtures.compose import IMAGE_OF_COMMANDS, Composition, done, run
 from tests.fixtures.manifests import ROOT
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.compose, pytest.mark.timeout(900)]
 
 SERVICES = ("admission", "scheduler", "worker", "notifier")
 STAYING = ("worker", "scheduler", "admission", "notifier", "gateway", "nats", "valkey")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from headgate_contracts import Tier
 from headgate_contracts.events import JobData
@@ -58,7 +57,6 @@ async def jobs_of(there: Installation, user: int) -> list[str]:
         return jobs
 
 
-@pytest.mark.slow
 async def test_each_job_ends_once_and_no_limit_is_broken_whatever_is_killed(tmp_path: Path) -> None:
     async with installed(tmp_path, policy=QUICK) as there:
         submitting = [asyncio.create_task(jobs_of(there, user)) for user in range(USERS)]
@@ -86,7 +84,6 @@ async def all_ended(there: Installation, promised: list[str]) -> bool:
     return ended >= set(promised)
 
 
-@pytest.mark.slow
 async def test_a_flushed_store_costs_seconds_and_no_job(tmp_path: Path) -> None:
     async with installed(tmp_path, policy=QUICK, slots=16) as there:
         submitting = [asyncio.create_task(jobs_of(there, user)) for user in range(USERS)]

@@ -34,7 +34,7 @@ CONSUMER = Path(__file__).parents[1] / "contracts" / "consumer"
 NODE = Path(executable.__file__).parent / "bin" / "node"
 ASYNCAPI = HERE / "asyncapi.yaml"
 NODE_WITHIN_S = 60  # the slowest takes 3 s on two cores
-pytestmark = pytest.mark.node
+pytestmark = pytest.mark.contracts
 
 
 @dataclass(frozen=True)

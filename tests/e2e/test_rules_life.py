@@ -254,7 +254,6 @@ async def test_an_error_has_a_friendly_word_and_the_id_to_ask_with(customers: Cu
     assert (await user.events(job))[-1]["fault"] == "job"
 
 
-@pytest.mark.slow
 async def test_a_lost_workers_job_goes_on_from_its_work_and_lost_too_often_it_fails_and_costs_no_place(
     customers: Customers, there: Installation
 ) -> None:

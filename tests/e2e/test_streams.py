@@ -16,7 +16,6 @@ COMERS, CUTS, KILLS = 200, 20, 10
 POLICY = "[stream]\nper_user = 1000\n"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_two_hundred_clients_see_each_status_once_and_in_order(nats_url: str, tmp_path: Path) -> None:
     seed = secrets.randbits(32)

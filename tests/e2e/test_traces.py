@@ -153,7 +153,6 @@ async def test_each_service_shows_its_own_metrics(followed: Followed) -> None:
     assert followed.job["id"] not in "".join(pages.values())
 
 
-@pytest.mark.slow
 async def test_four_processes_send_one_trace_to_a_receiver(tmp_path: Path) -> None:
     with Receiver() as receiver:
         async with (

@@ -152,7 +152,6 @@ async def floor(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[
         yield floor
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_two_hundred_of_two_hundred_zombies_are_refused(floor: Floor) -> None:
     await floor.crowd.scheduler("a")

@@ -15,7 +15,6 @@ from libs.runtime.eventually import eventually
 from tests.fixtures.floor import QUICK, Floor, a_floor
 from tests.hostile.conftest import BOUNDS, living
 
-pytestmark = pytest.mark.slow
 SANDBOX = "\n[sandbox]\n" + "".join(f"{name} = {value}\n" for name, value in BOUNDS.items())
 POLICY = "[leases]\njob_s = 5\nheartbeat_s = 0.3\nleader_s = 4\nleader_heartbeat_s = 0.5\n" + SANDBOX
 PIPELINES = "services.worker.rehearsal,tests.hostile.pipeline"

@@ -16,8 +16,9 @@ from services.admission.events import Act
 from services.admission.outcomes import Accepted, Changed, KeyReused, NotAsked
 from tests.fixtures.lives import life_of
 from tests.fixtures.replicas import Replica, replicas
+from tests.fixtures.suites import some_or_many
 
-RACES = 1000
+some_or_many_races = some_or_many("races", 50, 1000, suite="races")
 AT_ONCE = 50
 PLENTY = {
     "queue": {"cap": 10_000, "user_share": 5_000},
@@ -34,7 +35,8 @@ async def pair(nats_url: str, redis_url: str) -> AsyncIterator[Pair]:
         yield pair
 
 
-async def test_of_two_submissions_with_one_key_one_makes_the_job(pair: Pair) -> None:
+@some_or_many_races
+async def test_of_two_submissions_with_one_key_one_makes_the_job(pair: Pair, races: int) -> None:
     one, other = pair
 
     async def race(number: int) -> None:
@@ -49,16 +51,17 @@ async def test_of_two_submissions_with_one_key_one_makes_the_job(pair: Pair) -> 
         assert len({job.seq for job in jobs}) == 1
         assert sorted(outcome.again for outcome in outcomes if isinstance(outcome, Accepted)) == [False, True]
 
-    await _many(race)
+    await _many(race, races=races)
 
-    assert (await one.log.mark()).seq == RACES
+    assert (await one.log.mark()).seq == races
     await other.fold()
-    assert len(await other.view.queue(count=2 * RACES)) == RACES
+    assert len(await other.view.queue(count=2 * races)) == races
     today = (await other.view.observe()).quotas
-    assert sum(map(len, today.values())) == RACES
+    assert sum(map(len, today.values())) == races
 
 
-async def test_of_two_bodies_under_one_key_one_is_told_that_it_is_taken(pair: Pair) -> None:
+@some_or_many_races
+async def test_of_two_bodies_under_one_key_one_is_told_that_it_is_taken(pair: Pair, races: int) -> None:
     async def race(number: int) -> None:
         news = [replica.new("u1", key=f"key-{number}", input={"from": place}) for place, replica in enumerate(pair)]
         outcomes = await asyncio.gather(
@@ -66,12 +69,13 @@ async def test_of_two_bodies_under_one_key_one_is_told_that_it_is_taken(pair: Pa
         )
         assert sorted(type(outcome).__name__ for outcome in outcomes) == [Accepted.__name__, KeyReused.__name__]
 
-    await _many(race, races=RACES // 5)
+    await _many(race, races=races)
 
-    assert (await pair[0].log.mark()).seq == RACES // 5
+    assert (await pair[0].log.mark()).seq == races
 
 
-async def test_of_two_answers_to_a_question_one_is_taken(pair: Pair) -> None:
+@some_or_many_races
+async def test_of_two_answers_to_a_question_one_is_taken(pair: Pair, races: int) -> None:
     async def race(number: int) -> None:
         job = await _brought_to(pair[0].log, f"job-{number}", QUESTION)
         outcomes = await asyncio.gather(*(replica.changing.confirm(job, by="user-1") for replica in pair))
@@ -79,10 +83,11 @@ async def test_of_two_answers_to_a_question_one_is_taken(pair: Pair) -> None:
         assert {outcome.job.status for outcome in outcomes} == {Status.QUEUED}
         assert {outcome.job.confirmations for outcome in outcomes} == {1}
 
-    await _many(race)
+    await _many(race, races=races)
 
 
-async def test_of_two_who_saw_the_same_one_changes_the_priority(pair: Pair) -> None:
+@some_or_many_races
+async def test_of_two_who_saw_the_same_one_changes_the_priority(pair: Pair, races: int) -> None:
     async def race(number: int) -> None:
         job = await _brought_to(pair[0].log, f"job-{number}", "queued")
         seen = frozenset({job.seq})
@@ -95,14 +100,14 @@ async def test_of_two_who_saw_the_same_one_changes_the_priority(pair: Pair) -> N
         assert sorted(type(outcome).__name__ for outcome in outcomes) == [Accepted.__name__, Changed.__name__]
         assert len({(outcome.job.seq, outcome.job.priority) for outcome in outcomes}) == 1
 
-    await _many(race)
+    await _many(race, races=races)
 
-    assert (await pair[0].log.mark()).seq == 2 * RACES
+    assert (await pair[0].log.mark()).seq == 2 * races
 
 
-async def _many(race: Callable[[int], Coroutine[Any, Any, None]], *, races: int = RACES) -> None:
+async def _many(race: Callable[[int], Coroutine[Any, Any, None]], *, races: int) -> None:
     for start in range(0, races, AT_ONCE):
-        await asyncio.gather(*(race(number) for number in range(start, start + AT_ONCE)))
+        await asyncio.gather(*(race(number) for number in range(start, min(start + AT_ONCE, races))))
 
 
 async def _brought_to(log: JetStreamLog, job_id: str, story: str) -> Job:

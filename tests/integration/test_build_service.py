@@ -68,6 +68,7 @@ async def test_a_prompt_becomes_a_package_without_key_or_network(floor: Floor, n
     assert isinstance((await floor.datas("job-1"))[-1], JobReady)
 
 
+@pytest.mark.builds
 async def test_a_model_that_fails_first_is_shown_the_failure_and_the_job_is_ready_after_two_cycles(
     floor: Floor, nats_url: str
 ) -> None:
@@ -85,6 +86,7 @@ async def test_a_model_that_fails_first_is_shown_the_failure_and_the_job_is_read
     assert result["shop/src/shop/cart.py"].decode() == TIDY["src/shop/cart.py"]
 
 
+@pytest.mark.builds
 async def test_a_model_that_never_gets_it_right_ends_in_a_question_and_its_answer_goes_on_with_the_files(
     floor: Floor,
 ) -> None:
@@ -104,6 +106,7 @@ async def test_a_model_that_never_gets_it_right_ends_in_a_question_and_its_answe
     assert "return max(prices)" in provider.asked[3].last
 
 
+@pytest.mark.builds
 async def test_too_many_calls_shut_the_provider_and_are_not_the_jobs_failure(floor: Floor) -> None:
     busy = status(429, headers={"Retry-After": "1"})
     async with a_provider(busy, busy, says(files(TIDY))) as provider:
@@ -116,6 +119,7 @@ async def test_too_many_calls_shut_the_provider_and_are_not_the_jobs_failure(flo
     assert len(provider.asked) == 3
 
 
+@pytest.mark.builds
 async def test_a_refusal_fails_the_job_in_the_models_own_words_and_shows_no_key(floor: Floor, nats_url: str) -> None:
     async with a_provider(says("I will not write that.", refusal=True)) as provider, heard_lines(nats_url) as lines:
         environment = parrot(provider)
@@ -130,6 +134,7 @@ async def test_a_refusal_fails_the_job_in_the_models_own_words_and_shows_no_key(
     assert not [line for line in lines if environment["PARROT_API_KEY"] in line.line]
 
 
+@pytest.mark.builds
 async def test_a_job_whose_worker_is_killed_goes_on_with_another_and_asks_the_model_no_second_time(
     hasty: Floor,
 ) -> None:

@@ -241,8 +241,9 @@ def test_the_words_of_a_prompt_change_what_is_written() -> None:
         assert trees[0] != trees[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", PROMPTS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "key_value" else pytest.param(kind, marks=pytest.mark.builds) for kind in PROMPTS]
+)
 async def test_every_kind_passes_its_own_checks_in_a_real_environment_as_it_is_written(bench: Bench, kind: str) -> None:
     """Untidied: layout and rules are the templates' own. With the longest names and the shortest."""
     await bench.run("scaffold", "code", "deps")
@@ -350,7 +351,7 @@ async def test_what_a_model_asks_for_is_fetched_from_the_index_as_wheels_alone(
     assert [act for act in bench.link.acts if "online" in act] == ["uv lock online"] * 2 + ["uv pip online"]
 
 
-@pytest.mark.slow  # uv tries for eight seconds
+@pytest.mark.builds
 async def test_an_index_that_is_out_of_reach_is_the_systems_fault(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,7 @@ class Traffic:
                 self.followed += page.records
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_killing_the_server_loses_nothing_and_halves_nothing(nats_server: NatsServer) -> None:
     async def kill_it(traffic: Traffic) -> None:
         for _ in range(5):

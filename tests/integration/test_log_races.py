@@ -10,8 +10,9 @@ from libs.eventlog import Appended, Conflicted, Entry, EventLog
 from libs.local.cluster import NatsCluster
 from tests.fixtures.lives import life_of, step
 from tests.fixtures.logs import caught_up, opened
+from tests.fixtures.suites import some_or_many
 
-RACES = 1000
+some_or_many_races = some_or_many("races", 50, 1000, suite="races")
 AT_ONCE = 50
 TO_CHECKS = "queued dispatched started scaffold code deps checks"
 # what a job has behind it, and the two that both follow from there
@@ -32,23 +33,24 @@ TRANSITIONS = [
 ]
 
 
-async def test_of_two_writers_one_wins_on_one_server(nats_url: str) -> None:
+@some_or_many_races
+async def test_of_two_writers_one_wins_on_one_server(nats_url: str, races: int) -> None:
     async with opened(nats_url) as one, opened(nats_url) as other:
-        await _require_one_winner_each(one, other)
+        await _require_one_winner_each(one, other, races=races)
 
 
 @pytest.mark.timeout(600)
 async def test_of_two_writers_one_wins_on_three_servers(nats_cluster: NatsCluster) -> None:
     first, second, _ = nats_cluster.urls
     async with opened(first, replicas=3) as one, opened(second, replicas=3) as other:
-        await _require_one_winner_each(one, other)
+        await _require_one_winner_each(one, other, races=1000)
 
 
-async def _require_one_winner_each(one: EventLog, other: EventLog) -> None:
-    stories = {f"race-{number}": TRANSITIONS[number % len(TRANSITIONS)] for number in range(RACES)}
+async def _require_one_winner_each(one: EventLog, other: EventLog, *, races: int) -> None:
+    stories = {f"race-{number}": TRANSITIONS[number % len(TRANSITIONS)] for number in range(races)}
     jobs = await _brought_there(one, {job_id: story for job_id, (story, _, _) in stories.items()})
 
-    for start in range(0, RACES, AT_ONCE):
+    for start in range(0, races, AT_ONCE):
         raced = list(stories)[start : start + AT_ONCE]
         await asyncio.gather(*(_race(one, other, jobs.get(job_id), job_id, stories[job_id][1:]) for job_id in raced))
 

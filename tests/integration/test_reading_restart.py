@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from headgate_contracts import Tier
 from tests.fixtures.installation import installed
 
 
+@pytest.mark.kills
 async def test_a_limit_and_a_pause_survive_a_restart(tmp_path: Path) -> None:
     async with installed(tmp_path, workers=1) as there, there.client("ops", Tier.PARTNER, scope="ops") as ops:
         await ops.put("/concurrency/group:shop:db", json={"limit": 7})

@@ -88,7 +88,7 @@ async def test_a_user_with_many_jobs_runs_three_and_holds_nobody_up(crowd: Crowd
 # ── replicas ──────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_standby_goes_on_when_the_leader_is_killed(crowd: Crowd) -> None:
     a, _ = await crowd.scheduler("a"), await crowd.scheduler("b")
     assert await crowd.leader() == "a"
@@ -104,7 +104,7 @@ async def test_a_standby_goes_on_when_the_leader_is_killed(crowd: Crowd) -> None
     assert not report.violations, report
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_leader_that_is_frozen_writes_nothing_when_it_wakes(crowd: Crowd) -> None:
     a, _ = await crowd.scheduler("a"), await crowd.scheduler("b")
     crowd.worker("w1", slots=4, run_s=0.2)
@@ -161,6 +161,7 @@ async def test_a_start_reads_the_snapshot_and_what_came_after(crowd: Crowd) -> N
 # ── what workers meet ─────────────────────────────────────────────────────────
 
 
+@pytest.mark.kills
 async def test_a_worker_that_dies_costs_its_jobs_one_attempt(hasty: Crowd) -> None:
     crowd = hasty
     await crowd.scheduler("a")
@@ -199,7 +200,7 @@ async def test_metrics_and_probes_answer(crowd: Crowd) -> None:
 # ── servers that are lost ─────────────────────────────────────────────────────
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_flushed_store_loses_nothing_under_load(crowd: Crowd) -> None:
     random = Random(7)
     await crowd.scheduler("a")
@@ -219,7 +220,7 @@ async def test_a_flushed_store_loses_nothing_under_load(crowd: Crowd) -> None:
     assert report.ends == {"ready": 200}
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_nats_server_that_is_killed_under_load_loses_nothing(mortal: Crowd, nats_server: NatsServer) -> None:
     crowd, random = mortal, Random(8)
     await crowd.scheduler("a")
@@ -241,7 +242,7 @@ async def test_a_nats_server_that_is_killed_under_load_loses_nothing(mortal: Cro
     assert report.ends == {"ready": 150}
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_store_that_is_killed_under_load_loses_nothing(mortal: Crowd, valkey_server: ValkeyServer) -> None:
     crowd, random = mortal, Random(9)
     await crowd.scheduler("a")

@@ -22,14 +22,17 @@ from services.scheduler.batches import Batch, compose, linked, signed
 from services.scheduler.domain import Circumstances, Due, decide, start
 from tests.fixtures.lives import STARTED_AT, event_id, life_of, step
 from tests.fixtures.logs import caught_up, opened
+from tests.fixtures.suites import some_or_many
 
-RACES = 1000
+MANY = 1000
+some_or_many_races = some_or_many("races", 50, MANY, suite="races")
 AT_ONCE = 25  # so many races at a time, each on a chain of its own
 HEAD_START_S = 0.004  # of either
 GROUPS = ("user:user-1", "project:project-1")
 ASKED = "queued dispatched started scaffold code deps checks awaiting_confirmation"
 
 
+@some_or_many_races
 @pytest.mark.parametrize(
     ("story", "word", "then"),
     [
@@ -38,14 +41,16 @@ ASKED = "queued dispatched started scaffold code deps checks awaiting_confirmati
         (ASKED, "confirmed", {"queued", "failed"}),
     ],
 )
-async def test_of_a_batch_and_an_event_one_wins(nats_url: str, story: str, word: str, then: set[str]) -> None:
-    random, names = Random(word), [f"{word.partition(':')[0]}-{number}" for number in range(RACES)]
+async def test_of_a_batch_and_an_event_one_wins(
+    nats_url: str, story: str, word: str, then: set[str], races: int
+) -> None:
+    random, names = Random(word), [f"{word.partition(':')[0]}-{number}" for number in range(races)]
     async with opened(nats_url) as scheduler, opened(nats_url) as admission:
         committed: list[str] = []
-        for first in range(0, RACES, AT_ONCE):
+        for first in range(0, races, AT_ONCE):
             jobs = await _brought_there(admission, names[first : first + AT_ONCE], story)
-            races = (_race(scheduler, admission, job, step(job, word, salt="admission"), random) for job in jobs)
-            committed += [name for name in await asyncio.gather(*races) if name]
+            rivals = (_race(scheduler, admission, job, step(job, word, salt="admission"), random) for job in jobs)
+            committed += [name for name in await asyncio.gather(*rivals) if name]
         records = (await caught_up(scheduler)).records
 
     events = [record.event.data for record in records]
@@ -53,7 +58,9 @@ async def test_of_a_batch_and_an_event_one_wins(nats_url: str, story: str, word:
     written = Counter(data.job_id for data in events if isinstance(data, JobData))
     assert sorted(data.jobs[0] for data in events if isinstance(data, SchedulerCommitted)) == sorted(committed)
     assert set(written.values()) == {len(story.split()) + 1}, "whoever lost has written nothing"
-    assert (len(ends), set(ends.values())) == (RACES, then), "each of the two has won at least once"
+    assert len(ends) == races
+    won = set(ends.values())
+    assert won == then if races == MANY else won <= then, "of many, each of the two has won at least one"
 
 
 async def _race(

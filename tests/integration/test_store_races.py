@@ -16,8 +16,9 @@ from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from tests.conformance.view_world import LEASE_MS, TODAY, World, request, row
 from tests.fixtures.stores import EPOCH
+from tests.fixtures.suites import some_or_many
 
-ROUNDS = 1_000
+some_or_many_rounds = some_or_many("rounds", 50, 1_000, suite="races")
 SEED = 20_241_004
 
 
@@ -50,12 +51,13 @@ async def lapse(world: World) -> None:
     await world.view.sweep(now_ms=world.now_ms)
 
 
+@some_or_many_rounds
 async def test_two_admissions_at_the_last_of_the_hundred_places_are_one(
-    rivals: tuple[RedisView, RedisView], world: World
+    rivals: tuple[RedisView, RedisView], world: World, rounds: int
 ) -> None:
     await world.spread(*(f"j{number}" for number in range(99)))
 
-    for round_ in range(ROUNDS):
+    for round_ in range(rounds):
         asked = [request(f"r{round_}-{number}", user=f"u{number}", cap=100) for number in range(2)]
         answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
 
@@ -65,13 +67,14 @@ async def test_two_admissions_at_the_last_of_the_hundred_places_are_one(
     assert len(await world.names()) == 99
 
 
+@some_or_many_rounds
 async def test_two_admissions_at_the_last_place_of_a_day_are_one_and_the_other_is_tomorrow(
-    rivals: tuple[RedisView, RedisView], world: World
+    rivals: tuple[RedisView, RedisView], world: World, rounds: int
 ) -> None:
     for number in range(4):
         await world.submit(f"j{number}")
 
-    for round_ in range(ROUNDS):
+    for round_ in range(rounds):
         asked = [request(f"r{round_}-{number}", per_day=5, lapse_ms=1) for number in range(2)]
         answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
 
@@ -81,11 +84,12 @@ async def test_two_admissions_at_the_last_place_of_a_day_are_one_and_the_other_i
     assert await world.view.day_used("ann", TODAY) == 4
 
 
+@some_or_many_rounds
 async def test_two_jobs_put_off_to_the_last_place_of_a_day_are_given_two_days(
-    rivals: tuple[RedisView, RedisView], world: World
+    rivals: tuple[RedisView, RedisView], world: World, rounds: int
 ) -> None:
     await world.spread("a", "b", user="ann")
-    for round_ in range(ROUNDS):
+    for round_ in range(rounds):
         answers = await both(
             *(World.defer(_over(world, view), job, per_day=1) for view, job in zip(rivals, "ab", strict=True))
         )
@@ -100,10 +104,11 @@ def _over(world: World, view: RedisView) -> World:
     return other
 
 
+@some_or_many_rounds
 async def test_of_two_requests_for_the_last_of_a_users_minute_one_is_too_fast(
-    rivals: tuple[RedisView, RedisView], world: World
+    rivals: tuple[RedisView, RedisView], world: World, rounds: int
 ) -> None:
-    for round_ in range(ROUNDS):
+    for round_ in range(rounds):
         asked = [request(f"r{round_}-{number}", per_minute=1, per_day=10**6, cap=10**6) for number in range(2)]
         answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
 
@@ -111,8 +116,9 @@ async def test_of_two_requests_for_the_last_of_a_users_minute_one_is_too_fast(
         await lapse(world)
 
 
-async def test_of_many_who_show_one_ticket_one_is_let_in(rivals: tuple[RedisView, RedisView]) -> None:
-    for round_ in range(ROUNDS):
+@some_or_many_rounds
+async def test_of_many_who_show_one_ticket_one_is_let_in(rivals: tuple[RedisView, RedisView], rounds: int) -> None:
+    for round_ in range(rounds):
         digest = f"{round_:064x}"
         await rivals[0].keep_ticket(digest, "{}", ttl_ms=30_000)
 
@@ -121,12 +127,13 @@ async def test_of_many_who_show_one_ticket_one_is_let_in(rivals: tuple[RedisView
         assert sorted(map(str, taken)) == ["None", "None", "None", "{}"]
 
 
+@some_or_many_rounds
 async def test_under_a_limit_lowered_below_what_runs_nothing_starts_until_below_it_and_nothing_is_ended(
-    rivals: tuple[RedisView, RedisView], world: World
+    rivals: tuple[RedisView, RedisView], world: World, rounds: int
 ) -> None:
     """One scheduler plans and dispatches while an operator changes the limit; whoever comes first, the limit holds."""
     random, group, limit = Random(SEED), "group:shop:db", 1
-    for round_ in range(ROUNDS):
+    for round_ in range(rounds):
         await _top_up(world, round_, group)
         lowered = world.write(order=SetLimit(group, random.randint(0, 4)))
         running = {job for job, each in world.rows.items() if each.holder}

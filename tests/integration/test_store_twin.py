@@ -5,6 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
+import pytest
 import pytest_asyncio
 
 from libs.capacity.answers import Full, Granted, HeldLease, NoRoom, Plan, Reserved
@@ -252,6 +253,7 @@ async def test_a_running_job_keeps_its_lease_whatever_else_changes(world: PairWo
     assert (await world.view.observe(now_ms=world.now_ms)).leases == {"a:1": ends_ms}
 
 
+@pytest.mark.lives
 async def test_a_crowd_of_random_jobs_is_planned_alike_to_the_end(world: PairWorld) -> None:
     random = Random(11)
     rows: list[Row] = []
@@ -276,6 +278,7 @@ async def test_a_crowd_of_random_jobs_is_planned_alike_to_the_end(world: PairWor
         await world.alike()
 
 
+@pytest.mark.lives
 async def test_a_crowd_of_all_classes_behind_gates_and_groups_that_shut_is_planned_alike_to_the_end(
     world: PairWorld,
 ) -> None:

@@ -68,7 +68,6 @@ async def test_a_log_that_is_away_is_a_problem_and_no_broken_stream(nats_server:
     assert all("retry-after" in client.headers for client in clients)
 
 
-@pytest.mark.slow
 async def test_a_client_that_takes_nothing_is_cut_off_and_misses_nothing(nats_url: str, tmp_path: Path) -> None:
     """It blocks in its socket, where no queue would notice; what is kept for it meanwhile does not grow."""
     async with notifiers(nats_url, tmp_path, policy=QUICK) as hall:
@@ -93,7 +92,7 @@ async def test_a_client_that_takes_nothing_is_cut_off_and_misses_nothing(nats_ur
     assert not rest.endswith(b"0\r\n\r\n"), "a stream that was cut must not look complete"
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_replica_that_stops_ends_a_thousand_streams_and_waits_for_none_that_takes_nothing(
     nats_url: str, tmp_path: Path
 ) -> None:

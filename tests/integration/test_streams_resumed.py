@@ -16,7 +16,7 @@ from tests.fixtures.streams import notifiers
 POLICY = "[stream]\nper_user = 1000\n"
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_whoever_is_cut_off_and_comes_back_sees_each_status_once_and_in_order(
     nats_url: str, tmp_path: Path
 ) -> None:

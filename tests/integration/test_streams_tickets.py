@@ -24,7 +24,7 @@ from tests.fixtures.streams import a_token, listening
 
 NUMBERS = count(1)
 JOB = {"project_id": "shop", "pipeline": "rehearsal", "input": {"stages": {"code": 30}}}
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.up
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ SHORT_GRACE = """
 def pytest_configure():
     from tests.fixtures import timeouts
 
-    timeouts.GRACE_S = 0.2
+    timeouts.GRACE_S = 2.0
 """
 NEXT = """
 import asyncio

@@ -96,6 +96,7 @@ async def test_a_job_goes_from_submission_to_its_result(machine: Machine, tmp_pa
     assert json.loads(contents)["contents"].keys() == {"rehearsal.json"}
 
 
+@pytest.mark.up
 async def test_a_job_that_fails_says_so_and_ends_with_1(machine: Machine) -> None:
     job = await machine.submitted(fail_at="code")
 
@@ -106,6 +107,7 @@ async def test_a_job_that_fails_says_so_and_ends_with_1(machine: Machine) -> Non
     assert "as its input asked for" in out
 
 
+@pytest.mark.up
 async def test_a_job_that_asks_goes_on_once_it_is_answered(machine: Machine) -> None:
     job = await machine.submitted(failing_cycles=3)  # as many as a partner's first batch
     await eventually(lambda: status_is(machine, job, "awaiting_confirmation"), every_s=0.2)
@@ -119,6 +121,7 @@ async def test_a_job_that_asks_goes_on_once_it_is_answered(machine: Machine) -> 
     assert "asks nothing" in said
 
 
+@pytest.mark.up
 async def test_a_running_job_can_be_cancelled(machine: Machine) -> None:
     job = await machine.submitted(stages={"code": 60})
     await eventually(lambda: status_is(machine, job, "code"), every_s=0.2)
@@ -130,6 +133,7 @@ async def test_a_running_job_can_be_cancelled(machine: Machine) -> None:
     assert await status_is(machine, job, "cancelled")
 
 
+@pytest.mark.up
 async def test_the_log_can_be_read_as_another_team_would(machine: Machine) -> None:
     job = await machine.submitted()
     await machine.headgate("jobs", "follow", job)
@@ -143,6 +147,7 @@ async def test_the_log_can_be_read_as_another_team_would(machine: Machine) -> No
     ] == "dev.headgate.job.ready.v1"
 
 
+@pytest.mark.up
 async def test_a_migration_of_a_running_system_finds_nothing_to_do(machine: Machine) -> None:
     code, out, err = await machine.headgate("migrate", "--json")
 
@@ -150,6 +155,7 @@ async def test_a_migration_of_a_running_system_finds_nothing_to_do(machine: Mach
     assert json.loads(out) == {"made": [], "changed": []}
 
 
+@pytest.mark.up
 async def test_another_user_sees_nothing_of_the_first_ones_jobs(machine: Machine) -> None:
     job = await machine.submitted()
     _, token, _ = await machine.headgate("token", "--user", "somebody-else", "--tier", "partner")
@@ -166,8 +172,8 @@ async def test_the_page_is_there(machine: Machine) -> None:
     assert b"<html" in page
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PROCESSES)
+@pytest.mark.up
 async def test_whoever_is_killed_is_back_and_jobs_go_on(machine: Machine, name: str) -> None:
     before = machine.up
     assert before
@@ -184,7 +190,7 @@ async def test_whoever_is_killed_is_back_and_jobs_go_on(machine: Machine, name: 
     assert {each.name for each in after.services} == {each.name for each in before.services}
 
 
-@pytest.mark.slow
+@pytest.mark.up
 async def test_a_job_is_not_lost_with_its_worker(machine: Machine) -> None:
     job = await machine.submitted(stages={"code": 5})
     await eventually(lambda: status_is(machine, job, "code"), every_s=0.2)
@@ -199,7 +205,7 @@ async def test_a_job_is_not_lost_with_its_worker(machine: Machine) -> None:
     assert "given back (" in out
 
 
-@pytest.mark.slow
+@pytest.mark.up
 async def test_ctrl_c_leaves_nothing_running_and_the_next_start_goes_on(tmp_path: Path) -> None:
     async with running(tmp_path) as (machine, process):
         job = await machine.submitted()
@@ -225,7 +231,7 @@ async def test_ctrl_c_leaves_nothing_running_and_the_next_start_goes_on(tmp_path
         assert await status_is(machine, job, "ready")
 
 
-@pytest.mark.slow
+@pytest.mark.up
 async def test_a_killed_supervisor_leaves_nothing_running_and_the_next_start_goes_on(tmp_path: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells a child of its parent's end")
@@ -245,6 +251,7 @@ async def test_a_killed_supervisor_leaves_nothing_running_and_the_next_start_goe
     assert code == 0, out + err
 
 
+@pytest.mark.up
 async def test_a_second_one_on_the_same_folder_says_so(machine: Machine) -> None:
     code, _, err = await machine.headgate("up", "--port", "0")
 
@@ -253,7 +260,7 @@ async def test_a_second_one_on_the_same_folder_says_so(machine: Machine) -> None
     assert machine.up
 
 
-@pytest.mark.slow
+@pytest.mark.up
 async def test_the_demo_shows_every_tier_and_a_result_within_a_minute(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "unused", 0)
 

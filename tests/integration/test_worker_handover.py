@@ -68,7 +68,7 @@ async def kept(floor: Floor) -> list[str]:
     return await JetStreamObjects(floor.crowd._nc, WORKSPACES).names()
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_killed_workers_job_goes_on_elsewhere_with_its_work(hasty: Floor) -> None:
     floor = hasty
     w1 = await builder(floor, "w1")
@@ -94,7 +94,7 @@ async def _is_empty(floor: Floor) -> bool:
     return not await kept(floor)
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_jobs_that_lose_their_worker_again_and_again_repeat_no_recorded_stage(hasty: Floor) -> None:
     floor = hasty
     for number in range(3):
@@ -118,7 +118,7 @@ async def _all_run(floor: Floor) -> bool:
     return all([(await floor.job(f"job-{number}")).status.is_running for number in range(3)])
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_worker_that_is_told_to_stop_hands_over_with_the_work(floor: Floor) -> None:
     w1 = await builder(floor, "w1", HEADGATE_DRAIN_GRACE_S="0.5")
     await submit(floor, sleep={"deps": 3})
@@ -207,7 +207,7 @@ async def test_a_worker_keeps_work_and_shuts_providers_with_the_rights_of_its_ow
         assert "permissions violation" not in worker.words()
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_workers_that_sleep_through_their_leases_write_no_word_and_go_on_with_new_work(hasty: Floor) -> None:
     floor, door = hasty, Door(hasty.folder / "open")
     workers = [await builder(floor, name) for name in ("w1", "w2")]

@@ -157,7 +157,7 @@ async def test_a_worker_does_with_the_rights_of_its_own_user_what_it_has_to_do(
 # ── workers that go ───────────────────────────────────────────────────────────
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_killed_workers_job_goes_on_elsewhere_from_its_last_finished_stage(
     hasty: Floor, tmp_path: Path
 ) -> None:
@@ -183,7 +183,7 @@ async def test_a_killed_workers_job_goes_on_elsewhere_from_its_last_finished_sta
     await floor.no_violations()
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_worker_that_is_told_to_stop_hands_over_and_no_stage_is_done_twice(floor: Floor) -> None:
     await floor.crowd.scheduler("a")
     w1 = await floor.worker("w1", slots=2, HEADGATE_DRAIN_GRACE_S="2")
@@ -208,7 +208,7 @@ async def test_a_worker_that_is_told_to_stop_hands_over_and_no_stage_is_done_twi
     await floor.no_violations()
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_worker_that_sleeps_through_its_lease_has_lost_it_and_goes_on_with_new_work(
     nats_url: str, redis_url: str, tmp_path: Path
 ) -> None:
@@ -236,6 +236,7 @@ async def test_a_worker_that_sleeps_through_its_lease_has_lost_it_and_goes_on_wi
         await floor.no_violations()
 
 
+@pytest.mark.kills
 async def test_a_job_whose_process_is_killed_for_want_of_memory_goes_on_and_costs_no_cycle(
     nats_url: str, redis_url: str, tmp_path: Path
 ) -> None:
@@ -252,6 +253,7 @@ async def test_a_job_whose_process_is_killed_for_want_of_memory_goes_on_and_cost
         await floor.no_violations()
 
 
+@pytest.mark.kills
 async def test_a_job_that_uses_up_every_machine_fails_in_the_end_and_gets_its_day_back(
     nats_url: str, redis_url: str, tmp_path: Path
 ) -> None:
@@ -268,6 +270,7 @@ async def test_a_job_that_uses_up_every_machine_fails_in_the_end_and_gets_its_da
         await floor.no_violations()
 
 
+@pytest.mark.kills
 async def test_a_worker_that_lost_its_spawner_ends_and_its_job_goes_on_elsewhere(hasty: Floor, tmp_path: Path) -> None:
     floor, door = hasty, Door(tmp_path / "open")
     await floor.crowd.scheduler("a")
@@ -288,7 +291,7 @@ async def test_a_worker_that_lost_its_spawner_ends_and_its_job_goes_on_elsewhere
 # ── servers that go ───────────────────────────────────────────────────────────
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_job_outlives_an_outage_of_nats_that_is_longer_than_its_lease(
     nats_server: NatsServer, valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
@@ -309,7 +312,7 @@ async def test_a_job_outlives_an_outage_of_nats_that_is_longer_than_its_lease(
         await floor.no_violations()
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_job_outlives_the_loss_of_all_schedulers(hasty: Floor) -> None:
     floor = hasty
     a = await floor.crowd.scheduler("a")
@@ -326,7 +329,7 @@ async def test_a_job_outlives_the_loss_of_all_schedulers(hasty: Floor) -> None:
     await floor.no_violations()
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_nats_is_killed_again_and_again_while_jobs_run_and_each_ends_once(
     mortal: Floor, nats_server: NatsServer
 ) -> None:
@@ -347,7 +350,7 @@ async def test_nats_is_killed_again_and_again_while_jobs_run_and_each_ends_once(
     await mortal.no_violations()
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 async def test_a_worker_that_starts_before_nats_waits_says_so_once_and_then_works(
     mortal: Floor, nats_server: NatsServer
 ) -> None:
