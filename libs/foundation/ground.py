@@ -107,11 +107,17 @@ async def lay(
     *,
     needs: tuple[str, ...] = (NATS, LOG, VIEW),
     body_limit_bytes: int = BODY_LIMIT_BYTES,
+    behind_gateway: bool = False,
 ) -> Ground[S]:
-    """The ground for this service: everything started, waited for, and closed in its turn."""
+    """The ground for this service: everything started, waited for, and closed in its turn.
+
+    Behind a gateway it takes no new connection once it leaves; else it can be looked at until its end.
+    """
     policy, clock = load_policy(settings.policy, environ=os.environ), SystemClock()
     keys = Keys(settings.jwks, clock=clock)
     front = await _front(service, settings, keys=keys, health=Health(*needs), body_limit_bytes=body_limit_bytes)
+    leaving = front.gate.draining if behind_gateway else None
+    await service.start(HttpServer(front.app, host=settings.http_host, port=settings.http_port, leaving=leaving))
     waited = partial(wait_for, health=front.health, clock=clock)
     url = settings.nats_url.get_secret_value()
     shape = LogSettings(replicas=settings.log_replicas, retention=policy.retention)
@@ -147,7 +153,6 @@ async def _front(
         faults=LATER,
         body_limit_bytes=body_limit_bytes,
     )
-    await service.start(HttpServer(app, host=settings.http_host, port=settings.http_port))
     return _Front(health=health, gate=gate, telemetry=telemetry, app=app)
 
 

@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
 SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")  # a cheap first look
 DRAIN_S: Final = 5.0
+OPENS_WITHIN_S: Final = 10.0  # as long as a gateway waits for a service that does not listen yet
+MOST_WAITING: Final = 1_000
 CLOSED: Final = Problem(
     status=503,
     slug="unavailable",
@@ -36,7 +38,10 @@ def is_probe(scope: MutableMapping[str, Any]) -> bool:
 
 
 class Gate:
-    """Lets requests through between `start` and `stop`. Streams watch `draining`."""
+    """Lets requests through between `start` and `stop`. Streams watch `draining`.
+
+    What comes before `start` waits for it: nothing of it has been done, so whoever restarts is a pause to its clients.
+    """
 
     name = "gate"
 
@@ -46,21 +51,38 @@ class Gate:
         self._patience_s = patience_s
         self._inside: set[asyncio.Task[Any]] = set()
         self._left = asyncio.Event()  # somebody has
+        self._waiting = 0
+        self._decided = asyncio.Event()  # that it opens, or that it never will
 
     async def start(self) -> None:
         self.draining.clear()
         self.is_open = True
+        self._decided.set()
 
     async def stop(self) -> None:
         """Until every request has ended; those that take longer than the patience are cut off."""
         self.is_open = False
         self.draining.set()
+        self._decided.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience_s):
                 await self._until_empty()
         for late in self._inside:
             logger.warning("a request was cut off: it ran on for %s s", self._patience_s)
             late.cancel()
+
+    async def opens(self) -> bool:
+        """Whether it is open, or will be in a moment. Closed again it stays closed."""
+        if not self._decided.is_set() and self._waiting < MOST_WAITING:
+            self._waiting += 1
+            try:
+                async with asyncio.timeout(OPENS_WITHIN_S):
+                    await self._decided.wait()
+            except TimeoutError:
+                pass
+            finally:
+                self._waiting -= 1
+        return self.is_open
 
     @contextmanager
     def inside(self) -> Generator[None]:
@@ -80,7 +102,7 @@ class Gate:
 
 
 class Gated:
-    """Refuses what comes while the gate is closed, probes aside."""
+    """Refuses what comes while the gate is closed and does not open soon, probes aside."""
 
     def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
         self._app = app
@@ -89,7 +111,7 @@ class Gated:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_probe(scope):
             await self._app(scope, receive, send)
-        elif self._gate.is_open:
+        elif await self._gate.opens():
             with self._gate.inside():
                 await self._app(scope, receive, send)
         else:

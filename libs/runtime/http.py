@@ -1,9 +1,10 @@
 """The HTTP side of a service: one application, one server in the service's own loop, one gate in front of the routes.
 
-    started   1. HttpServer    listens: /livez yes, /readyz no, all else 503
+    started   1. HttpServer    listens: /livez yes, /readyz no, all else waits
               2. clients, loops
               3. Gate          lets requests in
-    stopped   3. Gate          /readyz no, new requests 503, streams see `draining` and end, running requests end
+    stopped   3. Gate          /readyz no, new requests 503, streams see `draining` and end, running requests end;
+                               behind a gateway no new connection
               2. loops, clients
               1. HttpServer    closes what is left
 
@@ -70,20 +71,25 @@ def create_app(
 
 
 class HttpServer:
-    """uvicorn in the running loop. Port 0 takes a free one: `port` says which."""
+    """uvicorn in the running loop. Port 0 takes a free one: `port` says which.
+
+    It takes no new connection once `leaving` is set: whoever asks then is refused before a word was said, and may ask
+    the next process.
+    """
 
     name = "HTTP server"
 
-    def __init__(self, app: ASGIApp, *, host: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, *, host: str, port: int, leaving: asyncio.Event | None = None) -> None:
         self._app = app
         self._host = host
         self._port = port
+        self._leaving = leaving or asyncio.Event()
         self._socket: socket.socket | None = None
         self._loop = Loop("HTTP server", self._serve, patience_s=LAST_RESPONSES_S + 1)
 
     @property
     def port(self) -> int:
-        return self._port if self._socket is None else self._socket.getsockname()[1]
+        return self._port
 
     @property
     def url(self) -> str:
@@ -93,6 +99,7 @@ class HttpServer:
         """From here on connections are taken: the first ones wait in the socket until uvicorn has come up."""
         if self._socket is None:
             self._socket = _listening(self._host, self._port)
+            self._port = self._socket.getsockname()[1]
         await self._loop.start()
 
     async def stop(self) -> None:
@@ -120,7 +127,17 @@ class HttpServer:
             timeout_graceful_shutdown=LAST_RESPONSES_S,
         )
         assert self._socket is not None
-        await _Uvicorn(config, stopping).serve(sockets=[self._socket])
+        server = _Uvicorn(config, stopping)
+        refusing = asyncio.create_task(self._refuse_from_the_end_on(server))
+        try:
+            await server.serve(sockets=[self._socket])
+        finally:
+            refusing.cancel()
+
+    async def _refuse_from_the_end_on(self, server: uvicorn.Server) -> None:
+        await self._leaving.wait()
+        for listening in getattr(server, "servers", ()):  # none where it has not come up yet
+            listening.close()
 
 
 class _Connection(H11Protocol):

@@ -135,7 +135,7 @@ class Service:
           gate          /readyz says no, streams get their last bytes, requests end, new ones are sent elsewhere
           loops         are asked to end, then cancelled
           clients       are closed: nobody uses them any more
-          HTTP server   answers /livez and /readyz until here
+          HTTP server   answers /livez and /readyz until here; behind a gateway on old connections alone
                │
                ▼
         exit code 0, or 1 after a fault

@@ -62,7 +62,8 @@ class Ids:
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     needs = (NATS, LOG, VIEW, OPENED)
-    ground = await lay(service, read_settings(AdmissionSettings), needs=needs, body_limit_bytes=BODY_LIMIT_BYTES)
+    settings = read_settings(AdmissionSettings)
+    ground = await lay(service, settings, needs=needs, body_limit_bytes=BODY_LIMIT_BYTES, behind_gateway=True)
     view = await ground.view(service)
     edge = _edge(ground, view)
     for routes in ROUTES:

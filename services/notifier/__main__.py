@@ -35,7 +35,7 @@ from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks, secret_bytes
 
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
-    ground = await lay(service, read_settings(NotifierSettings), needs=(NATS, LOG))
+    ground = await lay(service, read_settings(NotifierSettings), needs=(NATS, LOG), behind_gateway=True)
     fanout = Fanout()
     broker = live_broker(ground.settings.nats_url.get_secret_value(), name="notifier live")
     subscribe(broker, fanout, shard=ground.settings.shard)

@@ -28,6 +28,7 @@ JOB = {"project_id": "shop", "input": {}}
 async def test_nobody_is_let_in_before_the_log_was_folded(
     nats_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("libs.runtime.gate.OPENS_WITHIN_S", 0.1)
     async with replicas(nats_url, redis_url, policy=Policy(), opened=False, shape=LogSettings()) as (one, _):
         monkeypatch.setenv("HEADGATE_NATS_URL", nats_url)
         monkeypatch.setenv("HEADGATE_REDIS_URL", redis_url)

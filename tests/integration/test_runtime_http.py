@@ -58,7 +58,7 @@ async def service() -> AsyncIterator[Service]:
         telemetry=Telemetry("test", instance="t-1", logs=None),
         tokens=Tokens(Keys(["-"], clock=clock, read=public_keys), Audience("headgate", "headgate"), clock=clock),
     )
-    made = Service(HttpServer(app, host="127.0.0.1", port=0), gate)
+    made = Service(HttpServer(app, host="127.0.0.1", port=0, leaving=gate.draining), gate)
     add_routes(app, made)
     await made.server.start()
     await gate.start()
@@ -132,6 +132,28 @@ async def test_open_streams_get_their_last_bytes_and_end_at_once(service: Servic
         assert LAST in body
         assert body.endswith(b"0\r\n\r\n")  # the end of a chunked body: nothing was cut
     assert service.ended == STREAMS
+
+
+async def test_a_service_that_leaves_refuses_new_connections_while_old_ones_go_on(service: Service) -> None:
+    """So that whoever has not been heard may ask the next process, whatever is asked."""
+    old, writer = await raw(service, "GET /livez HTTP/1.1\nHost: test\n\n")
+    assert (await old.readline()).split()[1] == b"200"
+
+    service.gate.draining.set()
+
+    await eventually(lambda: refuses(service.server.port))
+    writer.write(b"GET /livez HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
+    assert b"HTTP/1.1 200" in await old.read()
+    writer.close()
+
+
+async def refuses(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except ConnectionError:
+        return True
+    writer.close()
+    return False
 
 
 async def test_a_client_that_has_gone_holds_up_nobody(service: Service) -> None:

@@ -57,6 +57,47 @@ async def test_probes_are_answered_while_the_gate_is_closed() -> None:
     assert await get(Gate(), app, "/livez") == 200
 
 
+async def test_what_comes_before_the_gate_opens_waits_for_it() -> None:
+    gate, app = Gate(), Slow()
+    app.answer.set()
+    early = asyncio.create_task(get(gate, app))
+    await eventually(lambda: gate._waiting == 1)
+
+    await gate.start()
+
+    assert await early == 200
+    assert gate._waiting == 0
+
+
+async def test_a_gate_that_does_not_open_refuses_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("libs.runtime.gate.OPENS_WITHIN_S", 0.01)
+
+    assert await get(Gate(), Slow()) == 503
+
+
+async def test_so_many_wait_for_a_gate_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("libs.runtime.gate.MOST_WAITING", 1)
+    gate, app = Gate(), Slow()
+    app.answer.set()
+    first = asyncio.create_task(get(gate, app))
+    await eventually(lambda: gate._waiting == 1)
+
+    assert await get(gate, app) == 503
+
+    await gate.start()
+    assert await first == 200
+
+
+async def test_a_stop_before_the_start_sends_away_whoever_waits() -> None:
+    gate = Gate()
+    early = asyncio.create_task(get(gate, Slow()))
+    await eventually(lambda: gate._waiting == 1)
+
+    await gate.stop()
+
+    assert await early == 503
+
+
 async def test_whoever_takes_longer_than_the_patience_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
     gate, app = Gate(patience_s=0.01), Slow()
     await gate.start()
