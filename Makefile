@@ -1,4 +1,4 @@
-# Everything is reached from here. What a target needs is set up by it: a fresh machine has Python 3.11 and make.
+# Everything is reached from here. What a target needs is set up by it: a fresh machine has a Python (3.11 to 3.14) and make.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -7,8 +7,10 @@ ARGS ?=
 TOOLCHAIN := services/worker/build/toolchain
 # Services and commands start by the hundred: what is compiled once is kept, also where the shell asks for nothing kept.
 export PYTHONDONTWRITEBYTECODE :=
-UV = UV_PYTHON_DOWNLOADS=never $(BIN)/uv
-PYTHON = $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c 'import sys; print("$(name)" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)))
+# Behind a company's proxy uv is to trust what pip trusts: the machine's own certificates, unless something else is said.
+UV = UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-1} $(BIN)/uv
+PYTHONS := 3.14 3.13 3.12 3.11
+PYTHON ?= $(PYTHONS:%=python%) python3
 
 .PHONY: help setup demo up secrets check check-format check-lint check-types check-imports check-generated check-manifests \
 	generate fix test test-races test-lives test-kills test-up test-builds test-system test-contracts test-browser \
@@ -29,9 +31,25 @@ setup: .venv/.synced .venv/wheels ## the environment in .venv, as locked; at onc
 
 # Only the installer is fetched by pip, with the hashes of the lock file; it fetches the rest, and itself from then on.
 $(BIN)/uv:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 is missing: install it so that python3.11 (or python3) is found." >&2; exit 1; }
-	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) cannot make environments: install its venv module (Debian: python3.11-venv)." >&2; exit 1; }
+	@$(MAKE_ENVIRONMENT)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r .bootstrap.txt
+
+# By the newest Python that can. Each is really asked: pyenv has names of Pythons that are not there, and Debian's makes no
+# environments before a package is installed.
+define MAKE_ENVIRONMENT
+for name in $(PYTHON); do \
+	is=$$($$name -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue; \
+	case " $(PYTHONS) " in *" $$is "*) ;; *) other="; $$name is $$is"; continue ;; esac; \
+	said=$$($$name -m venv --clear .venv 2>&1) && exit 0; \
+	[ "$$unable" ] || { unable=$$name; why=$$said; }; \
+done; \
+if [ "$$unable" ]; then \
+	echo "$$why"; \
+	echo "$$unable cannot make environments: install its venv module (Debian: $$unable-venv)."; \
+else \
+	echo "Headgate runs on Python $(lastword $(PYTHONS)) to $(firstword $(PYTHONS)), and none was found$$other: install one, or name it (make PYTHON=...)."; \
+fi >&2; exit 1
+endef
 
 # What every build needs, as its lock has it, so that builds need no network: 12 MB. A worker finds it beside its Python.
 .venv/wheels: $(TOOLCHAIN)/uv.lock | .venv/.synced

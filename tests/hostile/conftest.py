@@ -201,7 +201,7 @@ def _python_for(uid: int | None) -> str:
                 [program, "-I", "-c", check], user=uid, group=uid, extra_groups=(), check=True, cwd="/"
             )
             return program
-    return _missing(f"no Python 3.11 that the user {uid} can reach")
+    return _missing(f"no Python from 3.11 on that the user {uid} can reach")
 
 
 def _missing(why: str) -> Any:

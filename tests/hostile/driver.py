@@ -1,8 +1,8 @@
 """Stands where a worker's attempt stands: runs what it is told in a sandbox, and says how it went.
 
 It is a process of its own, so that a containment that fails takes this one down and not the tests, and so that it can
-be another user. It imports nothing but the sandbox: any Python 3.11 will do. It has a secret in its environment, a file
-that is its own, and an open port; none of them is the command's business.
+be another user. It imports nothing but the sandbox: any Python from 3.11 on will do. It has a secret in its
+environment, a file that is its own, and an open port; none of them is the command's business.
 
     {"wanted", "without", "uid", "folder", "bounds", "ways": [{"script", …}]}  ──►  {"line", "ran": [{…}]}
 """

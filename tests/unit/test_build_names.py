@@ -17,6 +17,7 @@ from jinja2 import UndefinedError
 
 from services.worker.build import pipeline
 from services.worker.build.asked import BuildInput
+from services.worker.build.briefing import RULES
 from services.worker.build.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, Names, name_package
 from services.worker.build.template import (
     HERE,
@@ -168,6 +169,7 @@ def test_a_package_begins_with_the_lock_of_the_toolchain_and_the_same_tools() ->
     assert told["project"]["version"] == toolchain["project"]["version"]
     assert told["project"]["requires-python"] == toolchain["project"]["requires-python"]
     assert told["build-system"] == toolchain["build-system"]
+    assert f"Python {told['project']['requires-python'].removeprefix('>=')} and later" in RULES
     packages = tomllib.loads(frame["uv.lock"])["package"]
     assert [each["name"] for each in packages if each["source"] == {"editable": "."}] == ["shop-cart"]
 

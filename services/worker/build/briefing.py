@@ -21,7 +21,7 @@ class Message(TypedDict):
 
 
 RULES: Final = """\
-You write small, tidy Python packages (Python 3.11, src layout) with tests, and repair them when checks fail.
+You write small, tidy Python packages (Python 3.11 and later, src layout) with tests, and repair them when checks fail.
 
 Answer with files in exactly this form, each marker on a line of its own:
 
