@@ -36,7 +36,7 @@ from services.worker.errors import ChildSpokeNonsense, PipelinesNotLoaded, Spawn
 
 PASSED_ON: Final = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-    *("HEADGATE_WHEELS", "HEADGATE_INDEX"),
+    *("HEADGATE_WHEELS", "HEADGATE_INDEX", "UV_SYSTEM_CERTS"),
 )
 LOADED_WITHIN_S: Final = 60.0
 ENDED_WITHIN_S: Final = 2.0  # from hanging up; it ends what hides from signals in a few looks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import subprocess
 import sys
 import tarfile
 import tomllib
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uv import find_uv_bin
 
 from headgate_contracts import Stage
 from headgate_contracts.vocabulary import STAGES, Fault
@@ -29,6 +31,7 @@ from services.worker.build.offline import KINDS, choose, write_package
 from services.worker.build.template import render_frame
 from services.worker.build.tree import read_tree, write_tree
 from services.worker.child.packing import pack
+from services.worker.children import clean_environment
 from services.worker.pipeline import ChecksFailed, Context, Endpoint, StageFailed
 from tests.fixtures.contexts import RunningLink, a_context
 from tests.fixtures.providers import a_provider, files, says
@@ -349,6 +352,7 @@ async def test_what_a_model_asks_for_is_fetched_from_the_index_as_wheels_alone(
     assert tomllib.loads(result["pyproject.toml"])["project"]["dependencies"] == ["tinydep>=1"]
     assert "tinydep-1.0-py3-none-any.whl" in result["uv.lock"]
     assert [act for act in bench.link.acts if "online" in act] == ["uv lock online"] * 2 + ["uv pip online"]
+    assert [each.environ for each in bench.link.commands if each.network] == [{"UV_SYSTEM_CERTS": "1"}] * 3
 
 
 @pytest.mark.builds
@@ -402,6 +406,14 @@ def test_wheels_are_found_beside_the_workers_python_and_an_empty_index_is_none(t
     assert Sources.of({"HEADGATE_INDEX": ""}, prefix=str(tmp_path)).index is None
     assert Sources.of({"HEADGATE_WHEELS": "/nowhere"}, prefix=str(tmp_path)).wheels is None
     assert Sources.of({"HEADGATE_INDEX": "http://mirror:8081/simple"}, prefix="").ports == (8081,)
+
+
+def test_uv_trusts_what_the_machine_trusts_unless_something_else_is_said() -> None:
+    known = subprocess.run((find_uv_bin(), "pip", "sync", "--help"), capture_output=True, text=True, check=True).stdout  # noqa: S603 - our own uv
+
+    assert Sources.of({}).system_certs == "1"
+    assert Sources.of(clean_environment({"UV_SYSTEM_CERTS": "0"})).system_certs == "0"
+    assert "UV_SYSTEM_CERTS=" in known
 
 
 # ── the checks ────────────────────────────────────────────────────────────────

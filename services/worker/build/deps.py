@@ -28,6 +28,7 @@ ENVIRONMENT: Final = "env"
 REQUIREMENTS: Final = "requirements.txt"
 PYPI: Final = "https://pypi.org/simple"
 UV_TIMEOUT_S: Final = 300.0
+SYSTEM_CERTS: Final = "1"  # uv trusts what the machine trusts: behind a company's proxy its own list is not enough
 CANNOT_BE_MET: Final = 1  # uv's exit code for needs that contradict each other or do not exist; 2 for all else
 # No cache: one that jobs share could be written by one and read by another, and one job needs each wheel once a cycle.
 COMMON: Final = ("--quiet", "--no-progress", "--no-config", "--no-cache", "--no-python-downloads", "--color=never")
@@ -39,13 +40,15 @@ class Sources:
 
     wheels: Path | None
     index: str | None
+    system_certs: str = SYSTEM_CERTS
 
     @classmethod
     def of(cls, environ: Mapping[str, str], *, prefix: str = sys.prefix) -> Self:
         """`HEADGATE_WHEELS`, a folder; not set: `wheels` beside the worker's Python, where set-up and image put it.
-        `HEADGATE_INDEX`, a URL; empty: none, so that nothing is fetched."""
+        `HEADGATE_INDEX`, a URL; empty: none, so that nothing is fetched. `UV_SYSTEM_CERTS` is uv's own."""
         wheels = Path(environ.get("HEADGATE_WHEELS") or Path(prefix) / "wheels")
-        return cls(wheels if wheels.is_dir() else None, environ.get("HEADGATE_INDEX", PYPI) or None)
+        index = environ.get("HEADGATE_INDEX", PYPI) or None
+        return cls(wheels if wheels.is_dir() else None, index, environ.get("UV_SYSTEM_CERTS") or SYSTEM_CERTS)
 
     def options(self, *, online: bool) -> tuple[str, ...]:
         wheels = ("--find-links", str(self.wheels)) if self.wheels else ()
@@ -99,6 +102,7 @@ async def _uv(ctx: Context, *words: str, sources: Sources | None = None, online:
         cwd=PROJECT,
         network=network,
         ports=sources.ports if sources and network else (),
+        environ={"UV_SYSTEM_CERTS": sources.system_certs} if sources and network else {},
         reads=(sources.wheels,) if sources and sources.wheels else (),
         timeout_s=UV_TIMEOUT_S,
     )
