@@ -7,12 +7,12 @@
 # An image holds Python, what its process imports (a dependency group of pyproject.toml, with the hashes of uv.lock) and
 # our code. It needs no builder but Docker's own, keeps no installer and no cache, and runs as nobody in particular on a
 # root that may be read-only: /tmp is all it writes to.
-ARG PYTHON=python:3.11-slim-bookworm
+ARG PYTHON=python:3.14-slim
 
 # --- made of -----------------------------------------------------------------------------------------------------------
 
 FROM ${PYTHON} AS installer
-ENV UV_PYTHON_DOWNLOADS=never UV_NO_PROGRESS=1 UV_LINK_MODE=copy UV_FROZEN=1
+ENV UV_PYTHON_DOWNLOADS=never UV_NO_PROGRESS=1 UV_LINK_MODE=copy UV_FROZEN=1 UV_SYSTEM_CERTS=1
 WORKDIR /src
 COPY .bootstrap.txt ./
 RUN python3 -m venv /installer \
@@ -26,6 +26,8 @@ RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace -
         --only-group admission --only-group scheduler --only-group worker --only-group notifier \
         --only-group gateway --only-group operator
 ENV UV_OFFLINE=1 UV_NO_INSTALL_WORKSPACE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON=python3 UV_PROJECT_ENVIRONMENT=/opt/headgate
+# Our code has a folder of its own, whatever the version of the Python that finds it there.
+RUN uv venv --quiet /opt/headgate && echo /opt/headgate/code | tee /opt/headgate/lib/python3.*/site-packages/headgate.pth
 
 # What all services need is brought and compiled once; each adds what it needs besides, and loses what it does not.
 FROM installer AS service-dependencies
@@ -90,14 +92,14 @@ FROM service AS admission
 LABEL org.opencontainers.image.title="headgate-admission" \
     org.opencontainers.image.description="Headgate: takes jobs in, and tells where they stand"
 COPY --from=admission-dependencies /opt/headgate /opt/headgate
-COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+COPY --from=code /code /opt/headgate/code
 ENTRYPOINT ["python", "-m", "services.admission"]
 
 FROM service AS scheduler
 LABEL org.opencontainers.image.title="headgate-scheduler" \
     org.opencontainers.image.description="Headgate: decides what runs, and when"
 COPY --from=scheduler-dependencies /opt/headgate /opt/headgate
-COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+COPY --from=code /code /opt/headgate/code
 ENTRYPOINT ["python", "-m", "services.scheduler"]
 
 FROM service AS worker
@@ -105,21 +107,21 @@ LABEL org.opencontainers.image.title="headgate-worker" \
     org.opencontainers.image.description="Headgate: runs jobs; start from it for pipelines of your own"
 COPY --from=worker-dependencies /opt/headgate /opt/headgate
 COPY --from=wheels /wheels /opt/headgate/wheels
-COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+COPY --from=code /code /opt/headgate/code
 ENTRYPOINT ["python", "-m", "services.worker"]
 
 FROM service AS notifier
 LABEL org.opencontainers.image.title="headgate-notifier" \
     org.opencontainers.image.description="Headgate: streams, and the dashboard"
 COPY --from=notifier-dependencies /opt/headgate /opt/headgate
-COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+COPY --from=code /code /opt/headgate/code
 ENTRYPOINT ["python", "-m", "services.notifier"]
 
 FROM process AS gateway
 LABEL org.opencontainers.image.title="headgate-gateway" \
     org.opencontainers.image.description="Headgate: one port in front of admission and notifier, where nothing else is"
 COPY --from=gateway-dependencies /opt/headgate /opt/headgate
-COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+COPY --from=code /code /opt/headgate/code
 EXPOSE 8080
 # Any answer is the gateway's: where the services behind are away it says so itself.
 HEALTHCHECK --interval=10s --timeout=6s --start-period=10s --retries=3 CMD ["python3", "-ISc", "\
@@ -134,7 +136,7 @@ FROM process AS operator
 LABEL org.opencontainers.image.title="headgate-operator" \
     org.opencontainers.image.description="Headgate: the command headgate, for migrations and for people"
 COPY --from=operator-dependencies /opt/headgate /opt/headgate
-COPY --from=code /code /opt/headgate/lib/python3.11/site-packages
+COPY --from=code /code /opt/headgate/code
 # A new volume takes its owner from the folder it is first mounted on: how the servers of compose get theirs.
 USER root
 RUN install --directory --owner=10001 --group=10001 /state /volumes/nats /volumes/valkey

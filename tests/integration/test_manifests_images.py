@@ -63,6 +63,13 @@ def test_every_image_can_be_built(image: str) -> None:
     assert re.search(rf"--only-group {image}\b", text)
 
 
+def test_the_version_of_python_is_named_once_so_that_another_needs_one_word() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+
+    assert re.findall(r"3\.\d+", text) == ["3.14"]
+    assert text.count("COPY --from=code /code /opt/headgate/code\n") == len(ROOTS)
+
+
 def test_every_image_starts_the_process_itself_so_that_signals_arrive() -> None:
     started = re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
