@@ -15,13 +15,14 @@ import shutil
 import stat
 import tarfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from libs.runtime.errors import ArchiveRefused
 
-LARGEST_READ: Final = 1024 * 1024  # headers are read as a whole; an honest one is a few hundred bytes
+LARGEST_READ: Final = 1024 * 1024  # headers are held as a whole; an honest one is a few hundred bytes
 HEADERS_BYTES: Final = 4096  # for each entry, at most on average
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -43,10 +44,10 @@ def unpack(source: Path | BinaryIO, folder: Path, *, most: Most) -> None:
         with gzip.open(source) as content:
             bounded = _Bounded(content, most=most.size_bytes + HEADERS_BYTES * (most.entries + 1))
             with tarfile.open(fileobj=bounded, mode="r:") as archive:
-                _unpack(archive, folder, most=most)
-            while bounded.read(LARGEST_READ // 4):  # to its end, where its checksum is
-                pass
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
+                for entry in bounded.entries(archive, most):
+                    _take_out(archive, entry, folder, levels=most.levels)
+            bounded.finish()
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
         _empty(folder)
         raise ArchiveRefused(str(error) or "it is cut off") from error
     except ArchiveRefused:
@@ -63,21 +64,15 @@ def _empty(folder: Path) -> None:
             each.unlink()
 
 
-def _unpack(archive: tarfile.TarFile, folder: Path, *, most: Most) -> None:
-    left_bytes, left_entries = most.size_bytes, most.entries
-    for entry in archive:
-        left_bytes -= entry.size
-        left_entries -= 1
-        if left_bytes < 0 or left_entries < 0:
-            raise ArchiveRefused(f"it has more than {most.size_bytes} bytes, or more than {most.entries} entries")
-        name = _name_of(entry, most.levels)
-        if entry.type == tarfile.DIRTYPE:
-            _make(folder, name)
-        elif entry.type in {tarfile.REGTYPE, tarfile.AREGTYPE}:
-            _make(folder, name.parent)
-            _write(archive, entry, folder / name)
-        else:
-            raise ArchiveRefused(f"{entry.name!r} is neither a file nor a folder")
+def _take_out(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path, *, levels: int) -> None:
+    name = _name_of(entry, levels)
+    if entry.type == tarfile.DIRTYPE:
+        _make(folder, name)
+    elif entry.type in {tarfile.REGTYPE, tarfile.AREGTYPE}:
+        _make(folder, name.parent)
+        _write(archive, entry, folder / name)
+    else:
+        raise ArchiveRefused(f"{entry.name!r} is neither a file nor a folder")
 
 
 def _name_of(entry: tarfile.TarInfo, levels: int) -> PurePosixPath:
@@ -103,21 +98,40 @@ def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, target: Path) -> No
 
 
 class _Bounded(io.RawIOBase):
-    """What is being unpacked, as far as it may go and in parts of a bounded size."""
+    """What is being unpacked, as far as it may go. What `tarfile` reads without a seek, in one part or in many, are the
+    headers of an entry: it holds them in memory."""
 
     def __init__(self, content: gzip.GzipFile, *, most: int) -> None:
         super().__init__()
         self._content = content
         self._most = most
+        self._held = 0
+
+    def entries(self, archive: tarfile.TarFile, most: Most) -> Iterator[tarfile.TarInfo]:
+        left_bytes, left_entries = most.size_bytes, most.entries
+        for entry in archive:
+            self._held = 0
+            left_bytes -= entry.size
+            left_entries -= 1
+            if left_bytes < 0 or left_entries < 0:
+                raise ArchiveRefused(f"it has more than {most.size_bytes} bytes, or more than {most.entries} entries")
+            yield entry
+
+    def finish(self) -> None:
+        """To its end, where its checksum is."""
+        while self.read(LARGEST_READ // 4):
+            self._held = 0
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= LARGEST_READ or self._content.tell() + size > self._most:
+        self._held += max(size, 0)
+        if size < 0 or self._held > LARGEST_READ or self._content.tell() + size > self._most:
             raise ArchiveRefused("a part of it is larger than anything that was packed here")
         return self._content.read(size)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence != os.SEEK_SET or offset > self._most:
             raise ArchiveRefused("it is larger than it may be")
+        self._held = 0
         return self._content.seek(offset)
 
     def tell(self) -> int:
