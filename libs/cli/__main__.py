@@ -1,32 +1,21 @@
-"""The command `headgate`: reads the words, carries the command out, and says with which code it ended."""
+"""The command `headgate`, from its first moment on.
 
-from __future__ import annotations
+Importing what a command needs takes most of a second, so what a signal does is settled before anything is imported.
+"""
 
-import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from importlib import import_module
 
-from libs.cli.arguments import parse
-from libs.cli.errors import CliError
-from libs.cli.output import Output
-
-INTERRUPTED = 130  # as a shell counts it
+from libs.cli import signals
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The exit code. What is expected to go wrong is one message; anything else is a fault of ours and shows itself."""
-    args: Any = parse(words)
-    try:
-        return args.run(args, Output(as_json=args.json))
-    except CliError as error:
-        sys.stderr.write(f"headgate: {error}\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:  # whoever reads our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    """The exit code. Without words they are the process's own, and so are the signals."""
+    if words is None:
+        signals.handle(signals.end_at_once)
+    code: int = import_module("libs.cli.command").carried_out(words)
+    return code
 
 
 if __name__ == "__main__":

@@ -10,14 +10,26 @@ CliError            1  failed
 ├── Usage           2
 ├── Busy            3  try again later
 └── Refused         4  the same again is refused again
+
+Interrupted         130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import Any
 
 from libs.cli.calling import called
+from libs.cli.signals import exit_code
+
+
+class Interrupted(Exception):
+    """Told to end by a signal, and all is cleared up: there is nothing left to say but the exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = exit_code(number)
 
 
 class CliError(Exception):
@@ -72,6 +84,11 @@ class Refused(CliError):
     """{detail}"""
 
     exit_code = 4
+
+
+def reader_is_gone(fault: BaseException) -> bool:
+    """Of our output: a pipe that was closed, or a terminal. No file of ours says either."""
+    return isinstance(fault, OSError) and fault.errno in {errno.EPIPE, errno.EIO}
 
 
 def fault_of(status: int, problem: Mapping[str, Any]) -> CliError:

@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from queue import SimpleQueue
 
 from rich.live import Live
 
+from libs.cli.background import merged
 from libs.cli.board import JobLine, advanced, drawn
 from libs.cli.calling import called
 from libs.cli.client import Api
+from libs.cli.errors import Interrupted
+from libs.cli.interrupts import interruptible
 from libs.cli.output import Output
 from libs.cli.streams import StreamEvent, follow
 
 Watched = tuple[JobLine, Iterable[StreamEvent]]
-_Heard = tuple[int, StreamEvent | Exception | None]
 
 
 def watch(api: Api, job_id: str, out: Output) -> int:
     """Until the end; 0 where the job became ready. Whoever watches one job knows which."""
     try:
-        [line] = watch_all([(JobLine(job_id), follow(api, job_id))], out)
-    except KeyboardInterrupt:
+        [line] = interruptible(watch_all([(JobLine(job_id), follow(api, job_id))], out))
+    except Interrupted:
         out.say(f"The job goes on: `{called()} jobs follow {job_id}` watches it again.")
         raise
     return 0 if line.status == "ready" else 1
 
 
-def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
+async def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
     """All of them at once, each to the end of its stream; how each stood then."""
     lines = [line for line, _ in watched]
     with _screen(out) as live:
-        for number, event in _merged([events for _, events in watched]):
+        async for number, event in merged([events for _, events in watched]):
             before, lines[number] = lines[number], advanced(lines[number], event)
             out.line({"job_id": before.id, "event": event.name, "id": event.id, "data": event.data})
             if event.name == "log":
                 out.say(before.titled(f"{event.data['stage']} │ {event.data['line']}"), style="dim")
+            if lines[number] == before:
+                continue
             if live:
-                live.update(drawn(lines))
-            elif lines[number] != before:
+                live.update(drawn(lines), refresh=True)
+            else:
                 out.say(before.titled(lines[number].words))
     return lines
 
@@ -50,32 +52,5 @@ def _screen(out: Output) -> Generator[Live | None]:
     if not out.is_terminal:
         yield None
         return
-    with Live(console=out.console, refresh_per_second=8) as live:
+    with Live(console=out.console, auto_refresh=False) as live:
         yield live
-
-
-def _merged(streams: Sequence[Iterable[StreamEvent]]) -> Generator[tuple[int, StreamEvent]]:
-    """The events of all streams, each as soon as it is there: a thread reads each of them."""
-    heard = SimpleQueue[_Heard]()
-    for number, events in enumerate(streams):
-        threading.Thread(target=_read, args=(number, events, heard), daemon=True).start()
-    open_streams = len(streams)
-    while open_streams:
-        number, said = heard.get()
-        match said:
-            case None:
-                open_streams -= 1
-            case StreamEvent():
-                yield number, said
-            case fault:
-                raise fault
-
-
-def _read(number: int, events: Iterable[StreamEvent], heard: SimpleQueue[_Heard]) -> None:
-    try:
-        for event in events:
-            heard.put((number, event))
-    except Exception as fault:  # noqa: BLE001 - it is raised where the events are read
-        heard.put((number, fault))
-    else:
-        heard.put((number, None))

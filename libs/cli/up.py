@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 from libs.cli.calling import called
-from libs.cli.errors import CliError
+from libs.cli.errors import Interrupted
+from libs.cli.interrupts import Interrupts
 from libs.cli.output import Output
 from libs.cli.reporting import reported
 from libs.local.settings import UpSettings, read_up_settings
 from libs.local.state import DEFAULT_STATE
-from libs.local.supervisor import Supervisor
+from libs.local.supervisor import Say, Supervisor
 from libs.local.up_file import UpFile
-from libs.runtime.lifecycle import Service
-
-GRACE_S = 40.0  # the slowest service gets 15 s, the servers after it as long
 
 
 def up(args: Namespace, out: Output) -> int:
     """Start, say where, stay."""
     names = ("port", "state", "policy", "workers", "slots")
+    is_ready = asyncio.Event()
     with reported():
         settings = read_up_settings({name: getattr(args, name) for name in names})
 
     async def tell(running: UpFile) -> None:
+        is_ready.set()
         out.data(running.model_dump(mode="json"))
         out.plain(f"user token      {running.user_token}")
         out.plain(f"operator token  {running.operator_token}")
@@ -39,9 +41,15 @@ def up(args: Namespace, out: Output) -> int:
         out.plain(f"ready {running.url}")
 
     out.say(f"Headgate starts on {settings.state.absolute()} …")
-    code = run(settings, then=tell, out=out)
-    out.say("Headgate has stopped. The next start goes on from here.")
-    return code
+    try:
+        with Interrupts() as told:
+            run(settings, told, then=tell, out=out)
+    except Interrupted:
+        with suppress(OSError):
+            out.say("Headgate has stopped. The next start goes on from here.")
+        if not is_ready.is_set():
+            raise
+    return 0
 
 
 def _again(settings: UpSettings) -> str:
@@ -49,23 +57,50 @@ def _again(settings: UpSettings) -> str:
     return called() if settings.state == DEFAULT_STATE else f"HEADGATE_STATE={settings.state} {called()}"
 
 
-def run(settings: UpSettings, *, then: Callable[[UpFile], Awaitable[None]], out: Output, stay: bool = True) -> int:
-    """The system until it is told to stop, or until `then` is done, which begins once it is ready."""
-    service = Service("headgate", grace_s=GRACE_S)
-    supervisor = Supervisor(settings, say=lambda text: out.say(text, style="yellow"))
-    failures: list[CliError] = []
+def run(
+    settings: UpSettings,
+    told: Interrupts,
+    *,
+    then: Callable[[UpFile], Awaitable[None]],
+    out: Output,
+    stay: bool = True,
+) -> None:
+    """The system until `then` is done, which begins once it is ready; where it stays, until it is told to stop."""
 
-    async def compose(service: Service) -> None:
-        try:
-            with reported():
-                await service.start(supervisor)
-                await then(await supervisor.ready())
-        except CliError as failure:
-            failures.append(failure)
-        if failures or not stay:
-            service.stop()
+    def say(text: str) -> None:
+        with suppress(OSError):  # what runs does not end because nobody reads this
+            out.say(text, style="yellow")
 
-    code = asyncio.run(service.run(compose))
-    for failure in failures:
-        raise failure
-    return code
+    supervisor = Supervisor(settings, say=say)
+    with reported():
+        asyncio.run(_run(supervisor, told, _life(supervisor, then=then, stay=stay), say=say))
+
+
+async def _life(supervisor: Supervisor, *, then: Callable[[UpFile], Awaitable[None]], stay: bool) -> None:
+    await supervisor.start()
+    await then(await supervisor.ready())
+    if stay:
+        await supervisor.ended()
+
+
+async def _run(supervisor: Supervisor, told: Interrupts, life: Coroutine[Any, Any, None], *, say: Say) -> None:
+    """However it ends, nothing of it is left."""
+    try:
+        await told.obeyed_by(life)
+    finally:
+        await _stopped(supervisor, told, say)
+
+
+async def _stopped(supervisor: Supervisor, told: Interrupts, say: Say) -> None:
+    """The first signal is answered, each further one hurries it; none of them ends it half-way."""
+    stopping, count = asyncio.ensure_future(supervisor.stop()), 0
+    while not stopping.done():
+        heard = asyncio.ensure_future(told.more_than(count))
+        await asyncio.wait([stopping, heard], return_when=asyncio.FIRST_COMPLETED)
+        if heard.done() and count == 0:
+            say("\nStopping. Ctrl-C again hurries it.")
+        elif heard.done():
+            supervisor.hurry()
+        count += heard.done()
+        heard.cancel()
+    stopping.result()

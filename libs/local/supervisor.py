@@ -120,6 +120,11 @@ class Supervisor:
         await _all(server.stop() for server in self._servers)
         self.state.unlock()
 
+    def hurry(self) -> None:
+        """While it stops: whoever still finishes something is told a second time, and finishes nothing."""
+        for kept in self._every_service():
+            kept.child.hurry()
+
     async def _migrate(self, settings: LogSettings) -> None:
         client = await connect(self._nats.url_for(self._provisions.nats["operator"]), name="migrate")
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -22,6 +24,7 @@ from libs.cli.errors import NobodyAnswers, Refused
 from libs.cli.streams import StreamEvent, follow
 from libs.cli.target import Target
 from libs.runtime.keys import keep_keys
+from tests.fixtures.terminal import HIDDEN, Terminal
 
 Headers = dict[str, str]
 Answer = tuple[int, Headers, bytes]
@@ -321,16 +324,43 @@ def test_a_submission_can_be_followed_to_its_end(far: Far, capsys: pytest.Captur
     assert (code, [line["event"] for line in lines]) == (0, ["snapshot", "status", "end"])
 
 
-def test_whoever_stops_watching_hears_that_the_job_goes_on(
-    far: Far, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("presses", [1, 3])
+def test_whoever_stops_watching_hears_that_the_job_goes_on(far: Far, presses: int) -> None:
+    far.says(as_json(202, JOB), as_stream(("snapshot", JOB, "E-4"), cut=b"id: E-5"))
+    command = (sys.executable, "-m", "libs.cli", "submit", "a", "--project", "shop", "--follow")
 
-    monkeypatch.setattr("libs.cli.following.watch_all", stopped)
+    with Terminal(command, os.environ) as terminal:
+        terminal.until(HIDDEN)
+        for _ in range(presses):
+            terminal.press()
+        code = terminal.ended()
 
-    assert main(["jobs", "follow", "j1"]) == 130
-    assert "The job goes on: `headgate jobs follow j1` watches it again." in capsys.readouterr().out
+    assert code == 130, terminal.said
+    assert terminal.cursor_is_shown
+    assert "The job goes on: `headgate jobs follow j1` watches it again." in terminal.said
+    assert "Traceback" not in terminal.said
+
+
+def test_a_command_can_be_interrupted_from_its_first_moment_on(far: Far) -> None:
+    with Terminal((sys.executable, "-m", "libs.cli", "jobs", "list"), os.environ) as terminal:
+        terminal.until_it(lambda: terminal.hears_signals)
+        terminal.press()
+        code = terminal.ended()
+
+    assert (code, far.asked) == (130, [])
+    assert terminal.said.split()[-2:] == ["headgate:", "interrupted"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_has_made_nothing_ends_where_it_stands(far: Far, number: signal.Signals) -> None:
+    far.says(as_json(503, AWAY, **{"Retry-After": "600"}))
+
+    with Terminal((sys.executable, "-m", "libs.cli", "jobs", "list"), os.environ) as terminal:
+        terminal.until_it(lambda: far.asked)
+        terminal.process.send_signal(number)
+        code = terminal.ended()
+
+    assert (code, terminal.said.split()) == (128 + number, ["\x1b[?25h", "headgate:", "interrupted"])
 
 
 def test_an_event_that_nobody_knows_yet_is_passed_over(far: Far, at_once: list[float]) -> None:

@@ -134,24 +134,24 @@ def test_a_terminal_shows_what_is_done_and_what_is_under_way() -> None:
     assert fourth.split()[1:9:2] == ["·"] * 4
 
 
-def test_one_job_is_watched_without_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_one_job_is_watched_without_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     ready = StreamEvent("status", {"event": "ready", "status": "ready", "duration_s": 1.0, "iterations": 1})
 
-    watch_all([(JobLine("a"), [ready])], Output(as_json=False))
+    await watch_all([(JobLine("a"), [ready])], Output(as_json=False))
 
     assert capsys.readouterr().out == "ready: 1.0 s\n"
 
 
-def test_many_jobs_are_watched_at_once_and_a_fault_of_one_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_many_jobs_are_watched_at_once_and_a_fault_of_one_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     good = [StreamEvent("status", {"event": "ready", "status": "ready", "duration_s": 1.0, "iterations": 1})]
 
     def bad() -> Any:
         yield good[0]
         raise Refused(detail="no")
 
-    ends = watch_all([(JobLine("a", "a"), good), (JobLine("b", "b"), good)], Output(as_json=True))
+    ends = await watch_all([(JobLine("a", "a"), good), (JobLine("b", "b"), good)], Output(as_json=True))
     with pytest.raises(Refused):
-        watch_all([(JobLine("a", "a"), bad())], Output(as_json=True))
+        await watch_all([(JobLine("a", "a"), bad())], Output(as_json=True))
 
     assert [line.status for line in ends] == ["ready", "ready"]
     assert {json.loads(line)["job_id"] for line in capsys.readouterr().out.splitlines()} == {"a", "b"}
