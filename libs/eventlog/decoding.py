@@ -26,6 +26,7 @@ class Delivery:
 
     tries: int  # with this one
     seq: int
+    nth: int  # of all that this consumer has sent
     at: datetime
     pending: int  # how many more the stream held when it was sent
 
@@ -34,8 +35,8 @@ def delivery_of(reply: str) -> Delivery:
     """`$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<tries>.<seq>.<consumer seq>.<ns>.<pending>[.<random>]`."""
     tokens = reply.split(".")
     skipped = 5 if len(tokens) == 9 else 7
-    tries, seq, _, at_ns, pending = tokens[skipped - 1 : skipped + 4]
-    return Delivery(int(tries), int(seq), _EPOCH + timedelta(microseconds=int(at_ns) // 1000), int(pending))
+    tries, seq, nth, at_ns, pending = tokens[skipped - 1 : skipped + 4]
+    return Delivery(int(tries), int(seq), int(nth), _EPOCH + timedelta(microseconds=int(at_ns) // 1000), int(pending))
 
 
 def delivered(subject: str, payload: bytes, *, delivery: Delivery, headers: Mapping[str, str] | None) -> Record:

@@ -26,13 +26,19 @@ PAGE_WITHIN_S = 5.0  # what was pending may have gone by age or by a purge meanw
 
 
 async def scan(
-    nc: Client, stream: str, *, filters: Sequence[str], start: Mapping[str, Any], most: int | None = None
+    nc: Client,
+    stream: str,
+    *,
+    filters: Sequence[str],
+    start: Mapping[str, Any],
+    most: int | None = None,
+    page_size: int = PAGE_SIZE,
 ) -> AsyncGenerator[list[Msg]]:
     """Pages of what these subjects hold, at most so many messages. Close it when leaving it early."""
     async with pulling(nc, stream, start={**start, "filter_subjects": list(filters)}) as pull:
         left = pull.pending if most is None else min(most, pull.pending)
         while left > 0:
-            pull.page_size = min(left, PAGE_SIZE)  # past what is wanted the server would search on, to the stream's end
+            pull.page_size = min(left, page_size)  # past what is wanted the server would search on, to the stream's end
             messages = await _page(pull, stream)
             yield messages
             left = min(left - len(messages), delivery_of(messages[-1].reply).pending)

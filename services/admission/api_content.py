@@ -14,7 +14,7 @@ from headgate_contracts import Job
 from headgate_contracts.shown import Erasure
 from headgate_contracts.tokens import foreign_token
 from libs.eventlog.buckets import Found
-from libs.eventlog.lines import Line
+from libs.eventlog.lines import LinePage
 from libs.runtime.auth import Principal
 from libs.runtime.problems import Refused
 from services.admission import problems
@@ -136,7 +136,7 @@ def log_routes(edge: Edge) -> APIRouter:
         if first is None and (job.attempt == 0 or job.status.is_end):
             raise Refused(problems.no_log(job, days=edge.policy.retention.logs_days))
         json = NDJSON in accept.lower()
-        body = _written(JsonLines() if json else Plain(), first or [], pages)
+        body = _written(JsonLines() if json else Plain(), first, pages)
         headers = {"Cache-Control": "no-store", "Vary": "Accept"}
         return StreamingResponse(body, headers=headers, media_type=NDJSON if json else TEXT)
 
@@ -159,11 +159,12 @@ def erasure_routes(edge: Edge) -> APIRouter:
     return router
 
 
-async def _written(form: Format, first: list[Line], rest: AsyncGenerator[list[Line]]) -> AsyncIterator[str]:
+async def _written(form: Format, first: LinePage | None, rest: AsyncGenerator[LinePage]) -> AsyncIterator[str]:
     async with aclosing(rest):
-        yield form.page(first)
+        if first is not None:
+            yield form.page(first.lines)
         async for page in rest:
-            yield form.page(page)
+            yield form.page(page.lines)
 
 
 def _erasure(user: str, outcome: Erased) -> JSONResponse:

@@ -18,7 +18,7 @@ from libs.capacity.answers import (
 from libs.capacity.rows import Pause
 from libs.eventlog import Appended, Conflicted, Entry, Mark, Record
 from libs.eventlog.buckets import Found
-from libs.eventlog.lines import Line
+from libs.eventlog.lines import LinePage
 
 
 class Log(Protocol):
@@ -69,7 +69,7 @@ class Objects(Protocol):
 
 
 class Lines(Protocol):
-    def of(self, job_id: str, /) -> AsyncGenerator[list[Line]]: ...
+    def of(self, job_id: str, /) -> AsyncGenerator[LinePage]: ...
     async def erase(self, job_id: str, /) -> None: ...
 
 

@@ -164,7 +164,7 @@ async def written(nc: Client, job_id: str, count: int) -> None:
 
 
 async def lines_of(lines: JetStreamLines | MemoryLines, job_id: str) -> list[Line]:
-    return [each async for page in lines.of(job_id) for each in page]
+    return [each async for page in lines.of(job_id) for each in page.lines]
 
 
 @pytest.fixture(params=["memory", "one"])
@@ -193,6 +193,17 @@ async def test_the_lines_of_a_job_are_read_in_order(lines: JetStreamLines | Memo
     assert await lines_of(lines, "nobody") == []
 
 
+async def test_a_job_is_read_on_from_a_line(lines: JetStreamLines | MemoryLines) -> None:
+    first, *rest = await lines_of(lines, "job-2")
+
+    pages = [page async for page in lines.of("job-2", after=first.seq)]
+
+    assert [each for page in pages for each in page.lines] == rest
+    assert pages[-1].seq == await lines.last("job-2") == rest[-1].seq
+    assert [page async for page in lines.of("job-2", after=rest[-1].seq)] == []
+    assert await lines.last("nobody") == 0
+
+
 async def test_the_lines_of_one_job_are_erased(lines: JetStreamLines | MemoryLines) -> None:
     for _ in range(2):
         await lines.erase("job-1")
@@ -205,6 +216,17 @@ async def test_what_is_no_line_is_passed_over(nc: Client) -> None:
     await nc.request(logs_subject("job-1"), b"{}", timeout=30)
     await nc.request(logs_subject("job-1"), line("job-1", "a line").model_dump_json().encode(), timeout=30)
 
-    [found] = await lines_of(JetStreamLines(nc), "job-1")
+    [page] = [page async for page in JetStreamLines(nc).of("job-1")]
 
-    assert (found.number, found.line.line) == (None, "a line")
+    [found] = page.lines
+    assert (found.seq, found.number, found.line.line) == (2, None, "a line")
+
+
+async def test_a_page_reaches_past_what_cannot_be_read(nc: Client) -> None:
+    """Or whoever reads up to the newest line would look for it for ever."""
+    await nc.request(logs_subject("job-1"), b"{}", timeout=30)
+    lines = JetStreamLines(nc)
+
+    [page] = [page async for page in lines.of("job-1")]
+
+    assert (page.lines, page.seq) == ((), await lines.last("job-1"))

@@ -4,16 +4,19 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
+from headgate_contracts.commands import LogLine, logs_subject
 from headgate_contracts.subjects import LOG_SUBJECTS
 from libs.eventlog import EpochDiffers, JetStreamLog, LogMissing, Page, RecordsMissing, Unreadable, WentBack, migrate
 from libs.eventlog.api import ask, state_of
-from libs.eventlog.streams import JOBS
+from libs.eventlog.lines import JetStreamLines, LinePage
+from libs.eventlog.streams import JOBS, LOGS
 from libs.local.servers import NatsServer
 from libs.runtime.eventually import eventually
 from tests.fixtures.lives import queued
@@ -207,8 +210,8 @@ async def _append_some(log: JetStreamLog, count: int) -> None:
         await log.append(queued(f"job-{number}"), after=None)
 
 
-async def _consumers(nc: Client) -> list[str]:
-    return (await ask(nc, "CONSUMER.NAMES", stream=JOBS, question={}))["consumers"] or []
+async def _consumers(nc: Client, stream: str = JOBS) -> list[str]:
+    return (await ask(nc, "CONSUMER.NAMES", stream=stream, question={}))["consumers"] or []
 
 
 @contextlib.asynccontextmanager
@@ -222,3 +225,45 @@ async def _restored(server: NatsServer, folder: Path) -> AsyncGenerator[None]:
     shutil.rmtree(server.folder / "jetstream")
     shutil.copytree(folder / "old", server.folder / "jetstream")
     await server.start()
+
+
+# ── lines of jobs ─────────────────────────────────────────────────────────────
+
+
+async def said(nc: Client, *texts: str, job_id: str = "job-1") -> None:
+    for text in texts:
+        line = LogLine(job_id=job_id, attempt=1, stage="code", line=text, ts=datetime(2026, 1, 1, tzinfo=UTC))
+        await nc.request(logs_subject(job_id), line.model_dump_json().encode(), timeout=30)
+
+
+async def heard(follow: AsyncGenerator[LinePage], count: int) -> list[str]:
+    lines = list[str]()
+    while len(lines) < count:
+        lines += [each.line.line for each in (await anext(follow)).lines]
+    return lines
+
+
+async def test_lines_are_followed_past_a_killed_server_a_lost_consumer_and_an_erased_job(
+    nats_server: NatsServer, nc: Client
+) -> None:
+    """Each once and in order. What was erased leaves a hole in the stream, which is none in what is sent."""
+    lines = JetStreamLines(nc, HastyClock())
+    await said(nc, "before anybody listened")
+    async with contextlib.aclosing(lines.follow(after=await lines.end())) as follow:
+        await said(nc, "a", "b", job_id="job-2")
+        there = await heard(follow, 2)
+        await said(nc, "secret", job_id="erased")
+        await said(nc, "c")
+        await lines.erase("erased")
+        [consumer] = await _consumers(nc, LOGS)
+        await ask(nc, "CONSUMER.DELETE", stream=f"{LOGS}.{consumer}", question={})
+        await said(nc, "d")
+        there += [text for text in await heard(follow, 2) if text != "secret"]
+        await nats_server.kill()
+        await nats_server.start()
+        async with connected(nats_server.url) as other:
+            await said(other, "e")
+        while there[-1] != "e":
+            there += await heard(follow, 1)
+
+    assert there == ["a", "b", "c", "d", "e"]

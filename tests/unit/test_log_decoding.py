@@ -24,7 +24,7 @@ AT = datetime(2026, 11, 18, 14, 29, 16, 578923, tzinfo=UTC)
     ],
 )
 def test_what_a_consumer_delivers_says_where_it_stood(reply: str) -> None:
-    assert delivery_of(reply) == Delivery(tries=1, seq=42, at=AT, pending=58)
+    assert delivery_of(reply) == Delivery(tries=1, seq=42, nth=7, at=AT, pending=58)
 
 
 def test_an_event_is_read_where_it_belongs() -> None:

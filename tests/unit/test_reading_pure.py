@@ -85,7 +85,7 @@ def test_who_has_this_version_is_told_so(said: str | None, *, known: bool) -> No
 
 def line(number: int | None, text: str, *, attempt: int = 1, stage: str = "code") -> Line:
     ts = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    return Line(number, LogLine(job_id="job-1", attempt=attempt, stage=stage, line=text, ts=ts))
+    return Line(1, ts, number, LogLine(job_id="job-1", attempt=attempt, stage=stage, line=text, ts=ts))
 
 
 def test_each_attempt_and_stage_has_a_heading() -> None:
