@@ -91,6 +91,8 @@ def stages_of(line: JobLine) -> Text:
 def _from_snapshot(line: JobLine, job: Mapping[str, Any]) -> JobLine:
     status, iterations = job["status"], _part(job, "iterations")
     note = job.get("message", "") if status in WAITING else _part(job, "error").get("summary", "")
+    if not note and status == line.status:  # all that led here was told before
+        note = line.note
     return _at(replace(line, iteration=iterations.get("used", 0), note=note), status)
 
 

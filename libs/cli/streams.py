@@ -1,7 +1,8 @@
 """A job's stream, read to its end: one sequence of events, however often the connection is lost.
 
-Owns the reading of server-sent events, and the resuming. The last id is sent with each new connection, so what comes
-after it comes once and in order; who reads here does not notice.
+Owns the reading of server-sent events, and the resuming. The first connection asks for all there was. The last id and
+the last line are sent with each later one, so what comes after them comes once and in order; who reads here does not
+notice.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPResponse
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from libs.cli.client import Api, Request, path_of, problem_in
 from libs.cli.errors import NobodyAnswers, fault_of
@@ -28,6 +30,30 @@ class StreamEvent:
     name: str
     data: Any
     id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a stream was heard: its last id, and where the last line of the job's log stands."""
+
+    id: str | None = None
+    line: int = 0
+
+    def after(self, event: StreamEvent) -> Place:
+        match event:
+            case StreamEvent("log", data):
+                return replace(self, line=data.get("seq", self.line))
+            case StreamEvent("resync"):
+                return Place()
+            case _:
+                return replace(self, id=event.id or self.id)
+
+    def asked(self, job_id: str) -> Request:
+        """For what follows; from the beginning where nothing was heard."""
+        query = urlencode({"log_after": self.line} if self.id else {"replay": "true"})
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": self.id} if self.id else {})
+        path = f"{path_of('jobs', job_id, 'stream')}?{query}"
+        return Request(path=path, headers=headers, within_s=SILENT_AFTER_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +78,17 @@ def parsed(lines: Iterable[bytes]) -> Iterator[StreamEvent | Retry]:
 
 
 def follow(api: Api, job_id: str) -> Iterator[StreamEvent]:
-    """Every event of the job's stream until it is complete."""
-    last_id: str | None = None
+    """Every event of the job's stream, from its first to its end."""
+    place = Place()
     retry_ms, failures = RETRY_MS, 0
     while True:
         try:
-            for event in _connection(api, job_id, last_id):
+            for event in _connection(api, place.asked(job_id)):
                 failures = 0
                 if isinstance(event, Retry):
                     retry_ms = event.after_ms
                     continue
-                last_id = event.id or last_id
+                place = place.after(event)
                 yield event
                 if event.name == "end":
                     return
@@ -73,9 +99,7 @@ def follow(api: Api, job_id: str) -> Iterator[StreamEvent]:
         api.sleep(retry_ms / 1000 * random.uniform(0.5, 1.0))
 
 
-def _connection(api: Api, job_id: str, last_id: str | None) -> Iterator[StreamEvent | Retry]:
-    headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id else {})
-    request = Request(path=path_of("jobs", job_id, "stream"), headers=headers, within_s=SILENT_AFTER_S)
+def _connection(api: Api, request: Request) -> Iterator[StreamEvent | Retry]:
     with api.ask(request) as response:
         if response.status == 204:  # nothing follows that id
             yield StreamEvent("end", {})

@@ -153,10 +153,12 @@ def _notifier(shard: str, pools: Sequence[str]) -> Rights:
         publish=(
             *_opens_log(),
             *_scans(JOBS),
+            *_scans(LOGS),
+            f"{API}.STREAM.MSG.GET.{LOGS}",  # how far the lines of a job go
             *_calls_webhooks(),
             *(command_subject(shard, command) for command in ("position", "redeem")),
         ),
-        subscribe=(f"{LOGS_PREFIX}.*", f"{LIVE_PREFIX}.{shard}.position.*.*"),
+        subscribe=(f"{LIVE_PREFIX}.{shard}.position.*.*",),
         refused=(*_disturbs_workers(pools), *_remakes_webhooks()),
     )
 

@@ -12,6 +12,7 @@ from faststream.nats import NatsBroker
 from libs.eventlog import LogUnavailable, Record
 from libs.eventlog.dispatches import EventDispatches
 from libs.eventlog.history import JetStreamScans
+from libs.eventlog.lines import JetStreamLines
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
@@ -29,7 +30,7 @@ from services.notifier.pages import page
 from services.notifier.rendering import interests_in, told_of
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
-from services.notifier.subscribers import AskedPositions, RedeemedTickets, subscribe
+from services.notifier.subscribers import AskedPositions, RedeemedTickets, hear_lines, subscribe
 from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks, secret_bytes
 
 
@@ -40,11 +41,14 @@ async def compose(service: Service) -> None:
     broker = live_broker(ground.settings.nats_url.get_secret_value(), name="notifier live")
     subscribe(broker, fanout, shard=ground.settings.shard)
     await ground.live(service, broker)
+    lines = JetStreamLines(broker.connection, ground.clock)
     seen = await wait_for(LOG, ground.log.mark, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
+    said = await wait_for(LOG, lines.end, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     hear = partial(_spread, fanout, epoch=ground.log.epoch)
     await service.start(Loop("follower", lambda _: fanout.follow(ground.log, after=seen.seq, hear=hear)))
+    await service.start(Loop("lines", lambda _: hear_lines(lines, fanout, after=said)))
     ground.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
-    edge = _edge(ground, fanout, broker)
+    edge = _edge(ground, fanout, broker, lines)
     for router in (streams(edge), page()):
         ground.app.include_router(router)
     await _start_webhooks(service, ground)
@@ -57,11 +61,12 @@ def _spread(fanout: Fanout, record: Record, *, epoch: str) -> None:
     fanout.spread(interests_in(record), lambda: told_of(record, epoch=epoch))
 
 
-def _edge(ground: Ground[NotifierSettings], fanout: Fanout, broker: NatsBroker) -> Edge:
+def _edge(ground: Ground[NotifierSettings], fanout: Fanout, broker: NatsBroker, lines: JetStreamLines) -> Edge:
     shard, rules = ground.settings.shard, ground.policy.stream
     notifier = Notifier(
         ground.log.epoch,
         Histories(ground.log, JetStreamScans(ground.nc), ground.clock),
+        lines,
         fanout,
         AskedPositions(broker, shard=shard),
         ground.policy,

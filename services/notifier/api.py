@@ -16,7 +16,7 @@ from libs.runtime.auth import BEARER, Principal, principal
 from libs.runtime.errors import Forbidden, Unauthorized
 from libs.runtime.problems import Problem, Refused, known_query
 from services.notifier.collecting import Collecting
-from services.notifier.domain import Complete, NoJob
+from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.handlers import Notifier, Opened
 from services.notifier.openings import Openings, TooMany
 from services.notifier.ports import Tickets
@@ -34,6 +34,8 @@ STREAM: Final[dict[int | str, dict[str, Any]]] = {
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=100)]
 AskedEventId = Annotated[str | None, Query(alias="last_event_id", max_length=100)]
+LogAfter = Annotated[int | None, Query(ge=0, description="the `seq` of the last line that the client has")]
+Replay = Annotated[bool, Query(description="first each status and line there was, in their order, then the snapshot")]
 Ticket = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{43}$", description="from POST /v1/stream-tickets")]
 
 
@@ -114,16 +116,22 @@ def streams(edge: Edge) -> APIRouter:
     router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
 
     @router.get("/jobs/{job_id}/stream", response_class=Response, responses=STREAM)
-    async def of_one_job(
-        job_id: JobIdPath, who: Viewer, header: LastEventId = None, asked: AskedEventId = None
-    ) -> Response:
-        return edge.answer(who, edge.notifier.of_job(job_id, header or asked, who))
+    async def of_one_job(job_id: JobIdPath, who: Viewer, known: Annotated[Known, Depends(_known)]) -> Response:
+        """After the snapshot come the lines that are kept. Whoever comes back with an id and no `log_after` is told
+        what is said from then on."""
+        return edge.answer(who, edge.notifier.of_job(job_id, known, who))
 
     @router.get("/stream", response_class=Response, responses=STREAM)
     async def of_all_jobs(who: Viewer, header: LastEventId = None, asked: AskedEventId = None) -> Response:
         return edge.answer(who, edge.notifier.of_user(header or asked, who))
 
     return router
+
+
+def _known(
+    header: LastEventId = None, asked: AskedEventId = None, log_after: LogAfter = None, *, replay: Replay = False
+) -> Known:
+    return Known(header or asked, log_after, replay)
 
 
 def _holder(told: TicketRedeemed) -> Principal | None:

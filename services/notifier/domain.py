@@ -34,6 +34,16 @@ class EventId:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What a client of one job says that it knows: the last id that it got, and where the last line stood. `replay`: it
+    knows nothing, and wants to be told everything as it came."""
+
+    last_event_id: str | None = None
+    line: int | None = None
+    replay: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """From a snapshot on. `resync`: the client's id is of another log."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -17,18 +17,19 @@ from libs.forecast.shown import shown_job
 from libs.policy import Policy
 from libs.runtime.auth import Principal
 from libs.runtime.clock import Clock
-from services.notifier.domain import Begin, Complete, EventId, NoJob, Resume, last_seen, opening, question
+from services.notifier.domain import Begin, Complete, EventId, Known, NoJob, Resume, last_seen, opening, question
 from services.notifier.fanout import Fanout, OfJob, OfUser, Tap
 from services.notifier.frames import frame
 from services.notifier.histories import Histories, History
-from services.notifier.ports import Positions
+from services.notifier.ports import Lines, Positions
 from services.notifier.rendering import told_of
+from services.notifier.said import Said
 from services.notifier.signals import Signals
-from services.notifier.streaming import Opening, Pace, stream
+from services.notifier.streaming import Moment, Opening, Pace, stream
 
 RESYNC: Final = frame("resync", {"reason": "the id is not of this log, or older than what is kept"})
 
-Opened = AsyncIterator[bytes] | Complete | NoJob
+Opened = AsyncGenerator[bytes] | Complete | NoJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Notifier:
 
     epoch: str
     histories: Histories
+    lines: Lines
     fanout: Fanout
     positions: Positions
     policy: Policy
@@ -45,10 +47,10 @@ class Notifier:
     signals: Signals
 
     @asynccontextmanager
-    async def of_job(self, job_id: str, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
+    async def of_job(self, job_id: str, known: Known, who: Principal) -> AsyncGenerator[Opened]:
         """The stream of one job, if the asker may see it; another's does not exist."""
         with self.fanout.attached([OfJob(job_id)]) as tap:
-            yield await self._opened_job(tap, job_id, last_event_id=last_event_id, who=who)
+            yield await self._opened_job(tap, job_id, known=known, who=who)
 
     @asynccontextmanager
     async def of_user(self, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
@@ -80,41 +82,54 @@ class Notifier:
             waiting_on=standing.waiting_on if standing else (),
         )
 
-    async def _opened_job(self, tap: Tap, job_id: str, *, last_event_id: str | None, who: Principal) -> Opened:
+    async def _opened_job(self, tap: Tap, job_id: str, *, known: Known, who: Principal) -> Opened:
         """Apart from `of_job`, whose frame lives as long as the stream: the history is let go here."""
         history = await self.histories.of_job(job_id)
         if history is None or not _may_see(who, history):
             return NoJob(job_id)
-        begin = self.where(last_event_id, history)
+        begin = self.where(known.last_event_id, history)
         if isinstance(begin, Complete):
             return begin
         with self.signals.first_delivery(job_id, history.records[-1]):
-            first = await self._begin_job(begin, history)
-        return stream(tap, first, pace=self._pace(who), ends=True)
+            opened = await self._begin_job(begin, history, replay=known.replay)
+            said = Said(job_id, self.lines, self.clock, await self._heard(job_id, begin, known))
+        return stream(tap, opened, pace=self._pace(who), ends=True, said=said)
 
-    async def _begin_job(self, begin: Begin | Resume, history: History) -> Opening:
+    async def _begin_job(self, begin: Begin | Resume, history: History, *, replay: bool) -> Opening:
         [job] = history.jobs
+        question, over = _open_question(history), job.status.is_end
         if isinstance(begin, Resume):
-            first = self._told([record for record in history.records if record.seq > begin.after])
-        else:
-            [shown] = await self.show([job])
-            snapshot = frame("snapshot", shown, id=str(EventId(self.epoch, job.seq)))
-            first = (RESYNC if begin.resync else b"") + snapshot
-        return Opening(first + _open_question(history), job.seq, complete=job.status.is_end)
+            return Opening(job.seq, past=self._moments(history.records, after=begin.after), now=question, complete=over)
+        [shown] = await self.show([job])
+        first = RESYNC if begin.resync else b""
+        snapshot = frame("snapshot", shown, id=str(EventId(self.epoch, job.seq))) + question
+        if replay:
+            return Opening(job.seq, first, self._moments(history.records), snapshot, complete=over)
+        return Opening(job.seq, first + snapshot, complete=over)
+
+    async def _heard(self, job_id: str, begin: Begin | Resume, known: Known) -> int:
+        """Which line the client had last. One that comes back and does not say so is told what is said from now on."""
+        match begin:
+            case Begin(resync=True):
+                return 0
+            case Begin():
+                return known.line or 0
+            case Resume():
+                return await self.lines.last(job_id) if known.line is None else known.line
 
     async def _begin_user(self, last_event_id: str | None, who: Principal) -> Opening:
         seen = last_seen(last_event_id, epoch=self.epoch)
         later = None if seen is None else await self.histories.of_user_after(who.user, seen)
         if later is not None:
-            return Opening(self._told(later.seen_by(who.may_use).records), later.seq)
+            return Opening(later.seq, past=self._moments(later.seen_by(who.may_use).records))
         history = (await self.histories.of_user(who.user)).seen_by(who.may_use)
         jobs = await self.show(history.jobs)
         snapshot = frame("snapshot", {"jobs": jobs}, id=str(EventId(self.epoch, history.seq)))
-        return Opening((RESYNC if last_event_id else b"") + snapshot, history.seq)
+        return Opening(history.seq, (RESYNC if last_event_id else b"") + snapshot)
 
-    def _told(self, records: Iterable[Record]) -> bytes:
-        told = (told_of(record, epoch=self.epoch) for record in records)
-        return b"".join(each.frames for each in told if each is not None)
+    def _moments(self, records: Iterable[Record], *, after: int = 0) -> list[Moment]:
+        told = ((record.at, told_of(record, epoch=self.epoch)) for record in records if record.seq > after)
+        return [Moment(at, each.frames) for at, each in told if each is not None]
 
     def _pace(self, who: Principal) -> Pace:
         rules, expires_s = self.policy.stream, who.expires_s

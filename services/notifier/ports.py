@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from headgate_contracts.commands import PositionChanged, TicketRedeemed
 from libs.eventlog import Record
+from libs.eventlog.lines import LinePage
 
 
 class Log(Protocol):
@@ -13,6 +15,11 @@ class Log(Protocol):
     def epoch(self) -> str: ...
     async def read(self, job_id: str, *, after: int = 0) -> list[Record]: ...
     async def last(self, subject_filter: str) -> Record | None: ...
+
+
+class Lines(Protocol):
+    async def last(self, job_id: str) -> int: ...
+    def of(self, job_id: str, *, after: int = 0) -> AsyncGenerator[LinePage]: ...
 
 
 class Tickets(Protocol):

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from headgate_contracts import Event, UnknownEvent
-from headgate_contracts.commands import LogLine, PositionChanged
+from headgate_contracts.commands import PositionChanged
 from headgate_contracts.events import JobData
 from libs.eventlog import Record
+from libs.eventlog.lines import Line
 from services.notifier.domain import EventId, is_last, question, shows_status, status_data
 from services.notifier.fanout import Interest, OfJob, OfUser, Told
 from services.notifier.frames import frame
@@ -24,12 +25,15 @@ def told_of(record: Record, *, epoch: str) -> Told | None:
         pieces.append(frame("confirmation", asked))
     if shows_status(record.event):
         pieces.append(frame("status", status_data(record.event), id=str(EventId(epoch, record.seq))))
-    return Told(b"".join(pieces), record.seq, is_last(record.event)) if pieces else None
+    return Told(b"".join(pieces), record.seq, ends=is_last(record.event)) if pieces else None
 
 
-def line_told(line: LogLine) -> Told:
-    said = {"job_id": line.job_id, "stage": line.stage, "line": line.line, "ts": line.ts}
-    return Told(frame("log", said))
+def line_told(line: Line) -> Told:
+    """`seq` tells a client that comes back which one it had last."""
+    said = {"stage": line.line.stage, "line": line.line.line, "ts": line.line.ts}
+    return Told(
+        frame("log", {"job_id": line.line.job_id, "attempt": line.line.attempt, "seq": line.seq, **said}), line=line.seq
+    )
 
 
 def position_told(moved: PositionChanged) -> Told:

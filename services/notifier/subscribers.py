@@ -1,8 +1,10 @@
 """The NATS edge of the notifier: what is told to everybody, and the one question it asks. Handlers are short, so they
-are FastStream's; the log itself is followed by `libs/eventlog`."""
+are FastStream's; the log and the lines of jobs are followed by `libs/eventlog`."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
 from typing import Final, TypeVar
 
 from faststream.nats import NatsBroker, NatsMessage
@@ -10,14 +12,13 @@ from pydantic import BaseModel, ValidationError
 
 from headgate_contracts.commands import (
     LIVE_PREFIX,
-    LOGS_PREFIX,
     AskPosition,
-    LogLine,
     PositionChanged,
     RedeemTicket,
     TicketRedeemed,
     command_subject,
 )
+from libs.eventlog.lines import JetStreamLines
 from libs.foundation.live import AWAY
 from libs.runtime.cancelling import cancellable
 from services.notifier.fanout import Fanout, OfJob
@@ -28,16 +29,21 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
-    """Lines go to whoever listens to their job, positions also to whoever listens to its user."""
-
-    @broker.subscriber(f"{LOGS_PREFIX}.*", no_reply=True)  # who sends a line waits for its stream's answer
-    async def line(said: LogLine) -> None:
-        fanout.spread([OfJob(said.job_id)], lambda: line_told(said))
+    """Positions go to whoever listens to their job, or to its user."""
 
     @broker.subscriber(f"{LIVE_PREFIX}.{shard}.position.*.*", no_reply=True)
     async def position(moved: PositionChanged, message: NatsMessage) -> None:
         user_id = message.raw_message.subject.split(".")[-2]
         fanout.spread(concerned(moved.job_id, user_id, moved.project_id), lambda: position_told(moved))
+
+
+async def hear_lines(lines: JetStreamLines, fanout: Fanout, *, after: int) -> None:
+    """Each goes to whoever listens to its job, for ever."""
+    async with aclosing(lines.follow(after=after)) as pages:
+        async for page in pages:
+            for line in page.lines:
+                fanout.spread([OfJob(line.line.job_id)], lambda line=line: line_told(line))
+            await asyncio.sleep(0)  # a job that says much must not keep the others' readers waiting
 
 
 class AskedPositions:

@@ -139,10 +139,13 @@ async def test_an_answer_older_than_what_was_heard_is_dropped(js: Any) -> None:
     assert (await js("state", "newer", JOB, known))["status"] == "ready"
 
 
-async def test_a_line_that_was_fetched_is_not_shown_again(js: Any) -> None:
-    one, two, three = ({"line": name, "ts": at} for name, at in (("one", T1), ("two", T2), ("three", T2)))
+async def test_lines_are_added_to_those_there_were_and_a_new_log_begins_anew(js: Any) -> None:
+    one, two, three = ({"line": name} for name in ("one", "two", "three"))
+    said = [{"kind": "log", "data": two}, {"kind": "position", "data": {}}, {"kind": "log", "data": three}]
+    another = [said[0], {"kind": "resync", "data": {}}, said[2]]
 
-    assert await js("state", "joined", [one, two], [one, two, three]) == [one, two, three]
+    assert await js("state", "linesAfter", [one], said) == [one, two, three]
+    assert await js("state", "linesAfter", [one], another) == [three]
 
 
 def staged(stage: str, iteration: int, at: str) -> dict[str, Any]:

@@ -169,7 +169,7 @@ async def test_a_job_that_moved_says_why(there: Installation, visit: Visit) -> N
 
 async def test_a_job_asks_its_user_and_goes_on_when_told_to(there: Installation, visit: Visit) -> None:
     async with visit(there, partner(there, "hal")) as hal:
-        await hal.submit_rehearsal(seconds_of_code=0.1, failing_cycles=3)
+        await hal.submit_rehearsal(seconds_of_code=0.1, failing_iterations=3)
         question = hal.page.get_by_role("group", name="The job asks you")
         await expect(question).to_contain_text("2 of 2 iterations used")
         await expect(question.get_by_role("button", name="Cancel job")).to_be_visible()

@@ -78,6 +78,26 @@ async def test_a_job_is_told_from_its_snapshot_to_its_end(hall: Notifiers, user:
     assert (rest[-1].kind, rest[-1].id) == ("end", None)
 
 
+async def test_a_job_is_told_from_its_first_line_however_late_one_comes(hall: Notifiers, user: str, job: str) -> None:
+    """While it runs and when it is over; and on from a line that one has."""
+    life = life_of(job, WHOLE, user_id=user)
+    await hall.write(*life[:5])
+    first, _ = await hall.say(job, "a frame", "written without a model")
+
+    async with hall.listen(f"/v1/jobs/{job}/stream", user=user) as client:
+        begun = [await client.expect() for _ in range(3)]
+        await hall.say(job, "new")
+        new = await client.expect()
+        await hall.write(*life[5:])
+        rest = await client.events()
+    async with hall.listen(f"/v1/jobs/{job}/stream?log_after={first}", user=user) as client:
+        afterwards = await client.events()
+
+    assert [event.data.get("line") for event in (*begun, new)] == [None, "a frame", "written without a model", "new"]
+    assert [event.kind for event in rest] == ["status", "status", "status", "end"]
+    assert [event.data.get("line") for event in afterwards] == [None, "written without a model", "new", None]
+
+
 @pytest.mark.parametrize("way", ["header", "query", "both"])
 async def test_whoever_comes_back_gets_what_followed(hall: Notifiers, user: str, job: str, way: str) -> None:
     """With both, the header counts: a page's own reader keeps its first address, and the newest id."""

@@ -85,7 +85,7 @@ async def test_a_job_goes_from_submission_to_its_result(machine: Machine, tmp_pa
     statuses = [event["data"]["status"] for event in events if event["event"] == "status"]
     assert statuses[-1] == "ready"
     lines = [event["data"]["line"] for event in events if event["event"] == "log"]
-    assert lines[-1] == "line 20 of 20 of iteration 1"
+    assert lines == [f"line {number} of 20 of iteration 1" for number in range(1, 21)]
     assert [event["event"] for event in json.loads(history)] == [
         "queued",
         "dispatched",
@@ -94,6 +94,23 @@ async def test_a_job_goes_from_submission_to_its_result(machine: Machine, tmp_pa
         "ready",
     ]
     assert json.loads(contents)["contents"].keys() == {"rehearsal.json"}
+
+
+@pytest.mark.up
+async def test_whoever_follows_a_job_that_is_over_reads_all_of_it_in_its_order(machine: Machine) -> None:
+    job = await machine.submitted(stages={"code": 0.5}, log_lines=2, failing_cycles=1)
+    _, live, _ = await machine.headgate("jobs", "follow", job)
+
+    code, out, _ = await machine.headgate("jobs", "follow", job)
+
+    said = [f"code │ line {number} of 2 of iteration {iteration}" for iteration in (1, 2) for number in (1, 2)]
+    told = [line for line in out.splitlines() if not line.startswith("queued")]
+    first, second = ["starting", "scaffold", "code", *said[:2], "deps", "checks"], ["scaffold, iteration 2"]
+    assert code == 0
+    assert told[:7] == first
+    assert told[told.index(second[0]) :][:4] == ["scaffold, iteration 2", "code, iteration 2", *said[2:]]
+    assert told[-1].startswith("ready: ")
+    assert [line for line in live.splitlines() if "│" in line] == [line for line in told if "│" in line]
 
 
 @pytest.mark.up

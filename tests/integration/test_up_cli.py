@@ -260,17 +260,19 @@ def test_a_result_is_kept_and_its_contents_are_told(
     assert json.loads(capsys.readouterr().out)["contents"] == {"app.py": 7}
 
 
-def test_a_stream_that_is_cut_goes_on_after_the_last_id(far: Far, at_once: list[float]) -> None:
+def test_a_stream_that_is_cut_goes_on_after_the_last_id_and_the_last_line(far: Far, at_once: list[float]) -> None:
+    said = ("log", {"stage": "code", "line": "…", "seq": 12}, None)
     far.says(
-        as_stream(("snapshot", JOB, "E-4"), status("code", 5), cut=b'id: E-6\nevent: status\ndata: {"sta'),
+        as_stream(("snapshot", JOB, "E-4"), status("code", 5), said, cut=b'id: E-6\nevent: status\ndata: {"sta'),
         as_json(503, AWAY),
         as_stream(status("deps", 6), status("ready", 7), END),
     )
 
     events = list(follow(Api(Target(far.url, "t0")), "j1"))
 
-    assert [event.id for event in events] == ["E-4", "E-5", "E-6", "E-7", None]
+    assert [event.id for event in events] == ["E-4", "E-5", None, "E-6", "E-7", None]
     assert [headers.get("last-event-id") for _, headers, _ in far.asked] == [None, "E-5", "E-5"]
+    assert [path.partition("?")[2] for path, _, _ in far.asked] == ["replay=true", "log_after=12", "log_after=12"]
 
 
 def test_a_stream_whose_end_was_missed_ends_without_a_word(far: Far, at_once: list[float]) -> None:

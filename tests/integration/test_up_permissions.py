@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nats.errors
@@ -17,7 +18,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 from redis.exceptions import AuthenticationError, NoPermissionError
 
 from headgate_contracts import TABLE, EventName, JobSubject
-from headgate_contracts.commands import logs_subject
+from headgate_contracts.commands import LogLine, logs_subject
 from headgate_contracts.vocabulary import ActName
 from libs.capacity.errors import ViewMisused
 from libs.capacity.rows import Standing
@@ -72,7 +73,8 @@ OWNERS = {
     "$JS.API.STREAM.MSG.DELETE.JOBS": set(),
     "$JS.API.CONSUMER.CREATE.JOBS": set(),  # any name may stand in the body
     "$JS.API.CONSUMER.CREATE.JOBS.follow-x": {"admission", "scheduler", "notifier", "consumer"},
-    "$JS.API.CONSUMER.CREATE.LOGS.follow-x": {"admission"},
+    "$JS.API.CONSUMER.CREATE.LOGS.follow-x": {"admission", "notifier"},
+    "$JS.API.STREAM.MSG.GET.LOGS": {"notifier"},
     "$JS.API.CONSUMER.CREATE.LOGS": set(),
     "$JS.API.STREAM.PURGE.LOGS": {"admission"},
     "$JS.API.STREAM.PURGE.KV_INPUTS": set(),
@@ -101,7 +103,7 @@ LISTENERS = {
     "headgate.jobs.v1.*.*.*.queued": set(),
     "headgate.cmd.v1.main.beat": {"scheduler"},
     "headgate.cmd.v1.main.granted.*": {"worker"},
-    "headgate.logs.v1.*": {"notifier"},
+    "headgate.logs.v1.*": set(),
     "headgate.live.v1.main.position.*.*": {"notifier"},
     "$KV.INPUTS.>": set(),
     "$JS.API.>": set(),
@@ -221,6 +223,19 @@ async def test_the_notifier_follows_the_log_as_it_grows(server: Server) -> None:
         await (await open_log(admission, settings())).append(queued("job-followed"), after=None)
 
         assert (await caught_up(await open_log(client, settings()))).records
+
+
+async def test_the_notifier_reads_and_follows_the_lines_of_jobs(server: Server) -> None:
+    line = LogLine(job_id="job-said", attempt=1, stage="code", line="a line", ts=datetime.now(UTC))
+    async with user(server, "notifier") as client, user(server, "worker") as worker:
+        lines = JetStreamLines(client)
+        async with aclosing(lines.follow(after=await lines.end())) as follow:
+            await worker.publish(logs_subject("job-said"), line.model_dump_json().encode())
+            live = await anext(follow)
+        read = [page async for page in lines.of("job-said")]
+
+        assert read == [live]
+        assert await lines.last("job-said") == live.seq
 
 
 async def test_a_worker_is_answered_by_the_scheduler_and_by_nobody_else(server: Server) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contracts import Status, UnknownEvent
-from headgate_contracts.commands import LogLine, PositionChanged
+from headgate_contracts.commands import PositionChanged
 from headgate_contracts.shown import QueuePart
 from libs.eventlog import LogUnavailable, Record
 from services.notifier.domain import Begin, Complete, NoJob, Opening, Resume, last_seen, opening
@@ -132,7 +132,8 @@ async def test_lines_and_positions_have_no_id(hall: Hall) -> None:
     await hall.write(*WHOLE[:1])
     client = hall.of_job("job-1")
     await client.heard()
-    hall.say(LogLine(job_id="job-1", attempt=1, stage="code", line="<b>hello</b>\nworld", ts=T0))
+    hall.say("<b>hello</b>\nworld")
+    hall.tell_lines()
     part = QueuePart(position=4, position_original=4, position_message="You are #4 in queue", passed_by=0)
     hall.move(PositionChanged(job_id="job-1", queue=part))
 

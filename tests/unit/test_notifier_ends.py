@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headgate_contracts.commands import LogLine
 from libs.forecast.shown import shown_job
 from libs.policy import Policy
-from services.notifier.domain import Complete, NoJob
+from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
 from services.notifier.openings import Openings, TooMany
 from tests.fixtures.hall import ASKS, WHOLE, Hall, id_of, user
@@ -20,7 +19,7 @@ T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
 async def test_a_silent_stream_says_that_it_lives(hall: Hall) -> None:
     await hall.write(*WHOLE[:1])
-    async with hall.notifier.of_job("job-1", id_of(1), user()) as pieces:
+    async with hall.notifier.of_job("job-1", Known(id_of(1)), user()) as pieces:
         assert not isinstance(pieces, Complete | NoJob)
 
         assert [await anext(pieces) for _ in range(2)] == [b"retry: 2000\n\n", b": still here\n\n"]
@@ -31,7 +30,8 @@ async def test_a_client_that_cannot_keep_up_is_cut_off_and_told_when_to_come_bac
     client = hall.of_job("job-1")
     await client.heard()
     for number in range(1001):
-        hall.say(LogLine(job_id="job-1", attempt=1, stage="code", line=f"line {number}", ts=T0))
+        hall.say(f"line {number}")
+    hall.tell_lines()
 
     heard = await client.heard()
 

@@ -9,6 +9,7 @@ export const RUNNING = ["starting", ...STAGES];
 export const hasEnded = (job) => ENDS.includes(job.status);
 export const isRunning = (job) => RUNNING.includes(job.status);
 const MOVES_KEPT = 5;
+const LINES_KEPT = 100_000; // as many as one attempt may say
 
 export const jobs = signal(new Map()); // id → job, newest first
 export const usage = signal(null);
@@ -114,9 +115,10 @@ function messageOf(job) {
   return (MESSAGES[job.status] ?? job.message) + cycle;
 }
 
-/** Fetched lines and live ones as one: a live line that was fetched already is not shown twice. */
-export function joined(fetched, live) {
-  const last = fetched.at(-1)?.ts ?? "";
-  const atTheEnd = new Set(fetched.filter((line) => line.ts === last).map((line) => line.line));
-  return [...fetched, ...live.filter((line) => line.ts > last || (line.ts === last && !atTheEnd.has(line.line)))];
+/** The lines of a log after these events. After a `resync` it is told anew. */
+export function linesAfter(lines, batch) {
+  const anew = batch.findLastIndex(({ kind }) => kind === "resync");
+  const came = batch.slice(anew + 1).filter(({ kind }) => kind === "log");
+  if (anew < 0 && came.length === 0) return lines;
+  return [...(anew < 0 ? lines : []), ...came.map(({ data }) => data)].slice(-LINES_KEPT);
 }

@@ -1,5 +1,5 @@
-// One stream over fetch, which can carry the token. A lost one is opened again with the last id that was seen, so
-// nothing is missed and nothing comes twice; how it stands is a signal that the page shows.
+// One stream over fetch, which can carry the token. A lost one is opened again with the last id that was seen and the
+// last line of the log, so nothing is missed and nothing comes twice; how it stands is a signal that the page shows.
 
 import { computed, signal } from "/assets/vendor/preact.js";
 import { ask, Refusal } from "./api.js";
@@ -27,24 +27,28 @@ function note(key, state) {
 }
 
 /** Follow the path until stopped or until the stream has ended; gives the function that stops it. */
-export function follow(path, hear) {
+export function follow(path, hear, { lines = false } = {}) {
   const key = Symbol(path);
   const stopping = new AbortController();
-  run(path, hear, key, stopping.signal).finally(() => note(key, null));
+  run(path, hear, lines, key, stopping.signal).finally(() => note(key, null));
   return () => stopping.abort();
 }
 
-async function run(path, hear, key, stopping) {
+async function run(path, hear, lines, key, stopping) {
   let lastId = "",
+    lastLine = 0,
     failures = 0;
   while (!stopping.aborted) {
     try {
-      const answer = await ask(path, { headers: lastId ? { "Last-Event-ID": lastId } : {}, signal: stopping });
+      const asked = lines ? `${path}?log_after=${lastLine}` : path;
+      const answer = await ask(asked, { headers: lastId ? { "Last-Event-ID": lastId } : {}, signal: stopping });
       if (answer.status === 204) return;
       note(key, "live");
       for await (const { kind, data, id } of events(answer.body)) {
         failures = 0;
         if (id) lastId = id;
+        if (kind === "log") lastLine = data.seq;
+        if (kind === "resync") lastLine = 0;
         hear(kind, data);
         if (kind === "end") return;
       }

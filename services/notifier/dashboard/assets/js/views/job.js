@@ -4,7 +4,7 @@ import { download, get, Refusal, send } from "../api.js";
 import { keep } from "../feed.js";
 import { Ago, At, Badge, Empty, Looking, Mark, Priority, say, sayFault, StatusBadge } from "../parts.js";
 import { jobLink } from "../route.js";
-import { hasEnded, heard, newer } from "../state.js";
+import { hasEnded, heard, linesAfter, newer } from "../state.js";
 import { follow } from "../stream.js";
 import { isOwnTitle, remember, titleOf } from "../titles.js";
 import { date, eventWords, plural, span, statusWord } from "../words.js";
@@ -19,7 +19,7 @@ const TELLS_MORE = new Set(["ready", "failed", "cancelled", "awaiting_confirmati
 
 /** One job: its own stream, its history, and what can be done about it. */
 export function Job({ id }) {
-  const { job, events, live, fault } = useJob(id);
+  const { job, events, lines, fault } = useJob(id);
   if (fault.value)
     return html`<${Empty} title="This job cannot be shown">
     ${fault.value.message}. <a href="#/jobs">Back to your jobs</a></>`;
@@ -30,7 +30,7 @@ export function Job({ id }) {
     <${Done} job=${job.value} events=${events.value} />
     <div class="columns aside">
       <div class="stack"><${Failure} job=${job.value} /><${Place} job=${job.value} />
-        <${Progress} job=${job.value} events=${events.value} /><${Log} id=${id} job=${job.value} live=${live} /></div>
+        <${Progress} job=${job.value} events=${events.value} /><${Log} job=${job.value} lines=${lines.value} /></div>
       <div class="stack"><${Facts} job=${job.value} /><${History} events=${events.value} /><${Usage} /></div>
     </div>
   </article>`;
@@ -40,7 +40,7 @@ export function Job({ id }) {
 function useJob(id) {
   const job = useSignal(null),
     events = useSignal([]),
-    live = useSignal([]),
+    lines = useSignal([]),
     fault = useSignal(null);
   useEffect(() => {
     let waiting = [],
@@ -53,8 +53,7 @@ function useJob(id) {
     const show = () => {
       const batch = waiting;
       [waiting, timer] = [[], 0];
-      const lines = batch.filter(({ kind }) => kind === "log").map(({ data }) => data);
-      if (lines.length) live.value = [...live.value, ...lines].slice(-5000);
+      lines.value = linesAfter(lines.value, batch);
       const before = job.value;
       job.value = batch.reduce((now, { kind, data }) => heard(now, kind, data), before);
       const told = batch.filter(({ kind }) => kind === "status").map(({ data }) => data);
@@ -68,13 +67,14 @@ function useJob(id) {
       (found) => ((job.value ??= newer(null, found)), refresh()),
       (problem) => problem instanceof Refusal && (fault.value = problem), // else the stream tells, once it is there
     );
-    const stop = follow(`/jobs/${id}/stream`, (kind, data) => {
+    const hear = (kind, data) => {
       waiting.push({ kind, data });
       timer ||= setTimeout(show, TOGETHER_MS);
-    });
+    };
+    const stop = follow(`/jobs/${id}/stream`, hear, { lines: true });
     return () => (stop(), clearTimeout(timer));
   }, [id]);
-  return { job, events, live, fault };
+  return { job, events, lines, fault };
 }
 
 const result = (job) => download(`/jobs/${job.id}/result`, `${job.id}.tar.gz`).catch(sayFault);

@@ -1,28 +1,17 @@
-import { html, useEffect, useLayoutEffect, useRef, useSignal } from "/assets/vendor/preact.js";
-import { ask } from "../api.js";
+import { html, useLayoutEffect, useRef, useSignal } from "/assets/vendor/preact.js";
 import { Search } from "../parts.js";
-import { hasEnded, isRunning, joined } from "../state.js";
-import { connection } from "../stream.js";
+import { hasEnded, isRunning } from "../state.js";
 import { clock, plural } from "../words.js";
 
 const SHOWN = 2000; // lines in the page at once; the file has all
 const drawn = new WeakMap(); // line → how it is drawn without a search: thousands of lines, of which few are new
 
 /** The job's log: what was there, what comes, searched and followed. */
-export function Log({ id, job, live }) {
-  const fetched = useSignal([]),
-    wanted = useSignal(""),
+export function Log({ job, lines }) {
+  const wanted = useSignal(""),
     follows = useSignal(true);
   const box = useRef(null);
   const ended = hasEnded(job),
-    connected = connection.value === "live"; // what was said meanwhile is fetched
-  useEffect(() => {
-    if (job.attempt === 0) return undefined; // nothing has begun
-    let stopped = false;
-    linesOf(id).then((lines) => !stopped && (fetched.value = lines));
-    return () => (stopped = true);
-  }, [id, ended, job.attempt > 0, connected]);
-  const lines = joined(fetched.value, live.value),
     text = wanted.value.toLowerCase();
   const found = text ? lines.filter(({ line, stage }) => line.toLowerCase().includes(text) || stage === text) : lines;
   useLayoutEffect(() => {
@@ -71,16 +60,4 @@ function Marked({ line, text }) {
     ? line
     : html`${line.slice(0, at)}<mark>${line.slice(at, at + text.length)}</mark>
     ${line.slice(at + text.length)}`;
-}
-
-async function linesOf(id) {
-  try {
-    const text = await (await ask(`/jobs/${id}/log`, { headers: { Accept: "application/x-ndjson" } })).text();
-    return text
-      .split("\n")
-      .filter(Boolean)
-      .map((line) => JSON.parse(line));
-  } catch {
-    return []; // not begun, or not kept any more: the stream tells what comes
-  }
 }
