@@ -10,19 +10,15 @@ import pytest
 from tests.fixtures.terminal import HIDDEN, Terminal
 from tests.integration.test_up_interrupted import environment
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.up
 
 
 @pytest.mark.parametrize(
     ("part", "presses"),
     [
         ("It is ready on", 2),
-        (HIDDEN, 1),
         (HIDDEN, 3),
         ("● code", 1),
-        ("● code", 3),
-        ("Everything above", 2),
-        ("Its own tests", 1),
         ("Its own tests", 3),
         ("That was it", 3),
     ],
@@ -41,10 +37,9 @@ def test_ctrl_c_in_any_part_of_the_demo_leaves_nothing(tmp_path: Path, part: str
     assert "Traceback" not in terminal.said
 
 
-@pytest.mark.parametrize("part", ["It is ready on", "● code"])
-def test_a_demo_whose_terminal_is_closed_leaves_nothing(tmp_path: Path, part: str) -> None:
+def test_a_demo_whose_terminal_is_closed_leaves_nothing(tmp_path: Path) -> None:
     with Terminal((sys.executable, "-m", "libs.cli", "demo"), environment(tmp_path)) as terminal:
-        terminal.until(part)
+        terminal.until("● code")
         terminal.hang_up()
         code = terminal.ended()
         left = terminal.left()
