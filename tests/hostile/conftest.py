@@ -4,9 +4,7 @@ import contextlib
 import json
 import os
 import resource
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -18,6 +16,7 @@ from typing import Any
 import pytest
 
 from services.worker.sandbox.remains import clear
+from tests.fixtures.pythons import missing, python_for
 
 MIB = 1024 * 1024
 STRANGER = 57_999  # a user that nobody is
@@ -76,7 +75,7 @@ class Hostile:
         assert driver.returncode == 0, complaints
         answer = json.loads(said)
         if "missing" in answer:
-            _missing(answer["missing"])
+            missing(answer["missing"])
         return answer["ran"][0] | {"line": answer["line"], "left": living(nonce), "shared": _taken_away(nonce)}
 
     def python(self, script: str, **how: Any) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class Hostile:
             "ways": ways,
         }
         driver = subprocess.Popen(  # noqa: S603 - ours
-            [_python_for(STRANGER if "spaces" in self.place.without and os.getuid() == 0 else uid), "-I", str(DRIVER)],
+            [python_for(STRANGER if "spaces" in self.place.without and os.getuid() == 0 else uid), "-I", str(DRIVER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -188,23 +187,3 @@ def hostile(place: Place, outer_groups: list[Path]) -> Hostile:
     if place.as_root and os.getuid() != 0:
         pytest.skip("a worker that is root needs tests that are root")
     return Hostile(place, outer_groups)
-
-
-def _python_for(uid: int | None) -> str:
-    """One that this user reaches too."""
-    if uid is None:
-        return sys.executable
-    for program in filter(None, (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin"))):
-        check = "import sys; sys.exit(sys.version_info < (3, 11))"
-        with contextlib.suppress(PermissionError):
-            subprocess.run(  # noqa: S603 - found on the path
-                [program, "-I", "-c", check], user=uid, group=uid, extra_groups=(), check=True, cwd="/"
-            )
-            return program
-    return _missing(f"no Python from 3.11 on that the user {uid} can reach")
-
-
-def _missing(why: str) -> Any:
-    if os.environ.get("CI"):
-        pytest.fail(why)
-    pytest.skip(why)
