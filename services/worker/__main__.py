@@ -36,10 +36,11 @@ from services.worker.attempts import LAST_WORDS_S, Attempts
 from services.worker.child.messages import Endpoint
 from services.worker.children import Spawner
 from services.worker.commands import NatsLines, NatsScheduler
+from services.worker.equipment import installer, wheels
 from services.worker.errors import PremisesUnusable
 from services.worker.heartbeat import Heartbeat, Watchdog
 from services.worker.intake import Intake
-from services.worker.premises import Premises, take
+from services.worker.premises import Premises, settle
 from services.worker.providers import endpoints
 from services.worker.sandbox import kernel
 from services.worker.sandbox.command import Level
@@ -69,6 +70,8 @@ async def compose(
     """Everything that runs in this process, in the order in which it starts."""
     ground = await lay(service, settings, needs=(NATS, LOG))
     logger.info("%s", level.line)
+    if premises.is_borrowed:
+        logger.info("workspaces: in %s, as commands do not get to %s", premises.folder, settings.workspaces)
     spawner = await service.start(Spawner(settings.pipelines, environ=os.environ))
     broker = live_broker(settings.nats_url.get_secret_value(), name="worker commands")
     pump = LinePump(NatsLines(broker), ground.clock)
@@ -174,20 +177,26 @@ def _main() -> int:
     try:
         settings = read_settings(WorkerSettings)
         providers = endpoints(settings.providers, os.environ)
-        premises = take(settings.workspaces, settings.instance)
-        level = asyncio.run(_level(settings, premises.folder))
+        settling = partial(_level, settings)
+        premises, level = asyncio.run(settle(settings.workspaces, settings.instance, find=settling))
     except (SettingsWrong, PremisesUnusable, SandboxMissing) as wrong:
         sys.stderr.write(f"worker: {wrong}\n")
         return 2
     grace_s = settings.drain_grace_s + settings.end_grace_s + LAST_WORDS_S + REST_S
     composed = partial(compose, settings=settings, premises=premises, level=level, providers=providers)
-    return asyncio.run(Service("worker", grace_s=grace_s).run(composed))
+    code = asyncio.run(Service("worker", grace_s=grace_s).run(composed))
+    premises.leave()
+    return code
 
 
 async def _level(settings: WorkerSettings, workspaces: Path) -> Level:
     """What contains commands here: found out by running one."""
     return await find_level(
-        settings.sandbox, uids=settings.sandbox_uids, cgroup=settings.sandbox_cgroup, workspaces=workspaces
+        settings.sandbox,
+        uids=settings.sandbox_uids,
+        cgroup=settings.sandbox_cgroup,
+        workspaces=workspaces,
+        needs=(Path(installer()), wheels(os.environ)),
     )
 
 

@@ -12,24 +12,27 @@ folder alone: a setting that names a folder with other things in it costs nobody
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import fcntl
 import logging
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from services.worker.errors import PremisesUnusable
+from services.worker.sandbox.command import Level
+from services.worker.sandbox.errors import OutOfReach, SandboxMissing
+from services.worker.sandbox.reach import PASSAGE, elsewhere
 from services.worker.sandbox.remains import clear
 from services.worker.sandbox.room import free_bytes
 
 logger = logging.getLogger(__name__)
 
-PASSAGE: Final = 0o711  # the users of commands go through to their own folder, and see nothing on the way
 MARK: Final = ".worker"
 FREE_WITHIN_S: Final = 10.0  # somebody may be clearing it right now
 LOOK_AGAIN_S: Final = 0.05
@@ -46,6 +49,7 @@ class Premises:
     remains: tuple[Path, ...]
     others: tuple[Path, ...]
     lock: int
+    is_borrowed: bool = False  # they are where everybody has something
 
     async def room(self) -> None:
         """Until there is some on the disk: a worker that has none would fail one job after the other."""
@@ -64,11 +68,35 @@ class Premises:
             if not await asyncio.to_thread(clear, path):
                 logger.warning("something that a dead worker has left in %s could not be removed", path)
 
+    def leave(self) -> None:
+        """Nothing of ours stays where everybody has something."""
+        if self.is_borrowed:
+            clear(self.folder)
+            with suppress(OSError):  # another worker has its own there
+                self.folder.parent.rmdir()
+
     def _removable(self) -> Iterator[Path]:
         yield from self.remains
         for folder in self.others:
             with _locked_now(folder) as is_locked:
                 yield from _beside_the_mark(folder) if is_locked else ()
+
+
+async def settle(
+    workspaces: Path, instance: str, *, find: Callable[[Path], Awaitable[Level]]
+) -> tuple[Premises, Level]:
+    """In these workspaces, or in others where the users of commands do not get to them; with the level that is found
+    there. Raises PremisesUnusable and SandboxMissing, which say what to do."""
+    premises = take(workspaces, instance)
+    try:
+        return premises, await find(premises.folder)
+    except OutOfReach:
+        premises = dataclasses.replace(take(elsewhere(workspaces), instance), is_borrowed=True)
+    try:
+        return premises, await find(premises.folder)
+    except SandboxMissing:
+        premises.leave()
+        raise
 
 
 def take(workspaces: Path, instance: str) -> Premises:

@@ -51,9 +51,9 @@ from services.worker.child.messages import (
 from services.worker.children import Child, Spawner
 from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, StageOutcome
 from services.worker.errors import ChildSpokeNonsense
-from services.worker.premises import PASSAGE
 from services.worker.sandbox.command import Bounds, Level
 from services.worker.sandbox.errors import USED_UP
+from services.worker.sandbox.reach import make_passage
 from services.worker.sandbox.remains import clear
 
 logger = logging.getLogger(__name__)
@@ -111,9 +111,9 @@ class AttemptProcess:
     async def begin(self, job: Job, *, content: bytes, until_ms: int, slots: StageSlots) -> None:
         """A process with a workspace of its own, that lives until then at the longest."""
         folder = self._home / "kept"
-        self._limits.workspaces.mkdir(mode=PASSAGE, parents=True, exist_ok=True)
-        for path, mode in ((self._home, PASSAGE), (folder, PASSAGE), (folder / "workspace", 0o700)):
-            path.mkdir(mode=mode, exist_ok=True)
+        for path in (self._home, folder):
+            make_passage(path)
+        (folder / "workspace").mkdir(mode=0o700, exist_ok=True)
         self._slots = slots
         self._child = await self._spawner.spawn(self._holder, until_ms=until_ms)
         begin = Begin(

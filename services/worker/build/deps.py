@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from uv import find_uv_bin
-
 from headgate_contracts.vocabulary import Fault
+from services.worker.equipment import installer, wheels
 from services.worker.pipeline import Context, StageFailed
 from services.worker.sandbox.command import Ran
 from services.worker.sandbox.remains import clear
@@ -44,11 +43,10 @@ class Sources:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], *, prefix: str = sys.prefix) -> Self:
-        """`HEADGATE_WHEELS`, a folder; not set: `wheels` beside the worker's Python, where set-up and image put it.
-        `HEADGATE_INDEX`, a URL; empty: none, so that nothing is fetched. `UV_SYSTEM_CERTS` is uv's own."""
-        wheels = Path(environ.get("HEADGATE_WHEELS") or Path(prefix) / "wheels")
-        index = environ.get("HEADGATE_INDEX", PYPI) or None
-        return cls(wheels if wheels.is_dir() else None, index, environ.get("UV_SYSTEM_CERTS") or SYSTEM_CERTS)
+        """What came with the worker, and `HEADGATE_INDEX`, a URL; empty: none, so that nothing is fetched.
+        `UV_SYSTEM_CERTS` is uv's own."""
+        folder, index = wheels(environ, prefix=prefix), environ.get("HEADGATE_INDEX", PYPI) or None
+        return cls(folder if folder.is_dir() else None, index, environ.get("UV_SYSTEM_CERTS") or SYSTEM_CERTS)
 
     def options(self, *, online: bool) -> tuple[str, ...]:
         wheels = ("--find-links", str(self.wheels)) if self.wheels else ()
@@ -96,7 +94,7 @@ async def _uv(ctx: Context, *words: str, sources: Sources | None = None, online:
     """One call of uv in the project. With sources it may read the wheels, and ask the index unless told otherwise."""
     network = sources is not None and sources.index is not None and online is not False
     ran = await ctx.run(
-        find_uv_bin(),
+        installer(),
         *words,
         *COMMON,
         cwd=PROJECT,

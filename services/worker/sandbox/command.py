@@ -85,12 +85,18 @@ class Level:
     cgroup: str | None = None
     counts: bool = False  # whether the cgroup bounds memory and processes; else it is there to end them
     reads: tuple[str, ...] = ()
+    found: dict[str, str] = field(default_factory=dict[str, str])  # where commands find what is closed to their users
     why: str = ""  # not the better one
 
     @property
     def own_processes(self) -> bool:
         """Whether a command sees no process and no files but its own, and dies as a whole with one."""
         return self.name == "bubblewrap" or self.spaces != "none"
+
+    @property
+    def as_another_user(self) -> bool:
+        """Whether a command goes through the machine's own folders as another user."""
+        return self.uids is not None and not self.own_processes
 
     @property
     def line(self) -> str:

@@ -2,6 +2,7 @@
 
 SandboxError
 ├── SandboxMissing        at start: do what its text says, then start again
+│   └── OutOfReach        the same; or have it where other users get to
 └── CommandNotRun         not the command's fault
     └── MachineGaveOut    no room, no memory, no process: another attempt may succeed, here or elsewhere
 """
@@ -19,11 +20,16 @@ class SandboxError(Exception):
     """The sandbox cannot do this."""
 
     def __init__(self, **facts: object) -> None:
-        super().__init__((type(self).__doc__ or "").format(**facts))
+        super().__init__(" ".join((type(self).__doc__ or "").split()).format(**facts))
 
 
 class SandboxMissing(SandboxError):
     """Commands cannot be contained as HEADGATE_SANDBOX={wanted} asks: {why}"""
+
+
+class OutOfReach(SandboxMissing):
+    """The users that commands run as do not get to {what}: {closed} is closed to them. Let them pass (chmod o+x), have
+    it elsewhere, or run the worker as a user that is not root."""
 
 
 class CommandNotRun(SandboxError):

@@ -24,6 +24,7 @@ from services.worker.sandbox.bubblewrap import ROOT
 from services.worker.sandbox.command import Bounds, Command, Level
 from services.worker.sandbox.errors import CommandNotRun, SandboxError, SandboxMissing
 from services.worker.sandbox.ownership import read_range
+from services.worker.sandbox.reach import bring, make_passage
 from services.worker.sandbox.remains import clear
 from services.worker.sandbox.running import Sandbox
 
@@ -40,9 +41,15 @@ _PROBE: Final = f"import sys; sys.path.insert(0, {ROOT!r}); from services.worker
 
 
 async def find_level(
-    wanted: Wanted, *, uids: str = USERS, cgroup: Path | None = None, workspaces: Path | None = None
+    wanted: Wanted,
+    *,
+    uids: str = USERS,
+    cgroup: Path | None = None,
+    workspaces: Path | None = None,
+    needs: tuple[Path, ...] = (),
 ) -> Level:
-    """The level for this worker. Raises SandboxMissing, which says what to do."""
+    """The level for this worker, in which commands can read what they need. Raises SandboxMissing, which says what to
+    do; OutOfReach where these workspaces would have to be elsewhere."""
     if sys.platform != "linux":
         raise SandboxMissing(wanted=wanted, why=f"{sys.platform} cannot; run the worker on Linux, also in a container.")
     plain = await _plain(wanted, uids=uids, cgroup=cgroup)
@@ -57,7 +64,7 @@ async def find_level(
         raise SandboxMissing(
             wanted=wanted, why=f"{why_not}. With HEADGATE_SANDBOX=auto the worker takes what there is."
         )
-    return await _that_works(dataclasses.replace(plain, why=why_not), wanted, workspaces)
+    return await _that_works(dataclasses.replace(plain, why=why_not), wanted, workspaces, needs)
 
 
 async def _plain(wanted: Wanted, *, uids: str, cgroup: Path | None) -> Level:
@@ -83,16 +90,22 @@ async def _plain(wanted: Wanted, *, uids: str, cgroup: Path | None) -> Level:
     )
 
 
-async def _that_works(plain: Level, wanted: Wanted, workspaces: Path | None) -> Level:
+async def _that_works(plain: Level, wanted: Wanted, workspaces: Path | None, needs: tuple[Path, ...]) -> Level:
     """Where namespaces can be made and still do not serve, without them."""
-    fault = await _fault(plain, workspaces)
-    if fault and plain.spaces != "none":
-        plain = dataclasses.replace(plain, spaces="none")
-        fault = await _fault(plain, workspaces)
-    if fault:
+    if plain.spaces != "none" and not await _fault(plain, workspaces):
+        return plain
+    plain = dataclasses.replace(plain, spaces="none")
+    if plain.as_another_user and workspaces is not None:
+        plain = await asyncio.to_thread(_within_reach, plain, workspaces, needs)
+    if fault := await _fault(plain, workspaces):
         root = " The worker's Python must be one that other users can read; or run it as a user that is not root."
         raise SandboxMissing(wanted=wanted, why=f"{fault}.{root if plain.uids else ''}")
     return plain
+
+
+def _within_reach(plain: Level, workspaces: Path, needs: tuple[Path, ...]) -> Level:
+    found = bring(needs, workspaces)
+    return dataclasses.replace(plain, found=found, reads=(*plain.reads, *found.values()))
 
 
 def _users(uids: str) -> tuple[int, int] | None:
@@ -142,8 +155,8 @@ async def _fault(level: Level, workspaces: Path | None) -> str:
 
 def _folder(workspaces: Path | None) -> Path:
     if workspaces is not None:
-        workspaces.mkdir(mode=0o711, parents=True, exist_ok=True)
+        workspaces.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="headgate-trial-", dir=workspaces))
-    folder.chmod(0o711)
+    make_passage(folder)
     (folder / "workspace").mkdir(mode=0o700)
     return folder

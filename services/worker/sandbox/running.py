@@ -26,6 +26,7 @@ from services.worker.sandbox.command import Bounds, Command, EndedBy, Level, Ord
 from services.worker.sandbox.errors import CommandNotRun, MachineGaveOut
 from services.worker.sandbox.keeper import Told
 from services.worker.sandbox.ownership import User, hand_over, take_back, take_user
+from services.worker.sandbox.reach import make_passage
 from services.worker.sandbox.remains import clear
 from services.worker.sandbox.room import is_full
 
@@ -97,7 +98,7 @@ class Sandbox:
             self._user = None
 
     def _new_scratch(self) -> Path:
-        self._area.mkdir(mode=0o711, parents=True, exist_ok=True)
+        make_passage(self._area)
         scratch = Path(tempfile.mkdtemp(prefix="command-", dir=self._area))
         try:
             for name in ("home", "tmp", "shm"):
@@ -125,13 +126,14 @@ class Sandbox:
 
     def _order(self, command: Command, scratch: Path, bounds: Bounds) -> Order:
         environ, certificates = environment(command, os.environ, scratch=scratch)
+        found, reads = self._level.found, (os.path.realpath(path) for path in command.reads)
         return Order(
-            argv=command.argv,
+            argv=tuple(found.get(word, word) for word in command.argv),
             cwd=str(self._workspace / command.cwd),
             workspace=str(self._workspace),
             scratch=str(scratch),
             environ=environ,
-            reads=tuple(dict.fromkeys((*self._level.reads, *map(os.path.realpath, command.reads), *certificates))),
+            reads=tuple(dict.fromkeys((*self._level.reads, *reads, *certificates))),
             network=command.network,
             ports=command.ports,
             timeout_s=command.timeout_s,
