@@ -17,7 +17,7 @@ ForeignScope = Annotated[
     str,
     StringConstraints(
         pattern=r"^(all|priority:(urgent|high|normal|low|background)"
-        r"|(pool|workflow):[A-Za-z0-9_-]{1,64}|(user|project):.{1,256})$"
+        r"|(pool|workflow):[A-Za-z0-9_-]{1,64}|user:.{1,256}|project:.{1,513})$"
     ),
 ]
 Seconds = Annotated[int, Field(ge=1, lt=2**31)]
@@ -109,7 +109,8 @@ class ChangePriority(Asked):
 
 
 class ChangeScope(Asked):
-    """What is to be paused or resumed, and why. Users and projects may be named by any id that they sign in with."""
+    """What is to be paused or resumed, and why. Users and projects may be named by any id that they sign in with.
+    `project:shop` is the shared project of that name, `project:ann:shop` is ann's own."""
 
     scope: ForeignScope
     reason: Note = ""

@@ -119,7 +119,6 @@ class TicketRedeemed(Record):
     user_id: Token | None = None
     tier: OpenTier | None = None
     scopes: Annotated[tuple[str, ...], Field(max_length=16)] = ()
-    projects: Annotated[tuple[Token, ...], Field(max_length=1000)] | None = None
     expires_at: AwareDatetime | None = None
 
 
@@ -143,7 +142,6 @@ class PositionChanged(Record):
     """Where a job stands now: the `queue` and `waiting_on` parts of the job as the API shows it, and its user's day."""
 
     job_id: JobId
-    project_id: Token | None = None
     queue: QueuePart | None
     waiting_on: tuple[WaitingOn, ...] = ()
     used_today: Annotated[int, Field(ge=0)] | None = None

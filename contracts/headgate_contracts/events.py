@@ -62,6 +62,7 @@ class Submission(Record):
     """What was asked for. It stands in the first event of a job and never changes.
 
     `project_name` is what the client called its project, where that is no token and `project_id` says another thing.
+    `shared`: the project is that of all who share the name, and not its user's own.
     `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
     first iteration that the other one left in its `checkpoint`.
     """
@@ -69,6 +70,7 @@ class Submission(Record):
     tier: OpenTier
     priority: Priority = Priority.NORMAL
     project_name: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
+    shared: bool = False
     pool: Token = "default"
     pipeline: Token = "build"
     groups: Annotated[tuple[Group, ...], Field(max_length=16)] = ()

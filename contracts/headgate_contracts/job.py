@@ -11,7 +11,7 @@ from pydantic import AwareDatetime
 
 from headgate_contracts.events import Estimate, Submission
 from headgate_contracts.records import OpenTier, Record
-from headgate_contracts.tokens import JobId, Token
+from headgate_contracts.tokens import JobId, Token, project_scope
 from headgate_contracts.vocabulary import Fault, Priority, Stage, Status, Tier
 
 
@@ -87,6 +87,11 @@ class Job(Record):
     def tier(self) -> Tier:
         """Whose cycles and cap the job has: that of its user's newest submission when it was last started."""
         return self.users_tier or self.submission.tier
+
+    @property
+    def project_scope(self) -> str:
+        """The project whose slots it counts for: everybody's of that name, or its user's own."""
+        return project_scope(self.user_id, self.project_id, shared=self.submission.shared)
 
     @property
     def holder(self) -> str | None:

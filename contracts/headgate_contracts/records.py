@@ -37,12 +37,13 @@ Rank = Annotated[int, Field(ge=0, le=2**53 - 1)]  # exact for every reader of JS
 Who = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Note = Annotated[str, StringConstraints(max_length=500)]
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=2048)]
-GroupName = Annotated[str, StringConstraints(pattern=r"^[a-z]+(:[A-Za-z0-9_-]{1,64}){0,2}$", max_length=160)]
+GroupName = Annotated[str, StringConstraints(pattern=r"^[a-z]+(:[A-Za-z0-9_-]{1,64}){0,3}$", max_length=224)]
 HeldGroups = Annotated[tuple[GroupName, ...], Field(max_length=32)]
 LabelKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,64}$")]
 LabelValue = Annotated[str, StringConstraints(max_length=128)]
 # The kinds of today are priority, pool, user, project and workflow. Readers take any: the door is where one is refused.
-Scope = Annotated[str, StringConstraints(pattern=r"^(all|[a-z_]{1,32}:[A-Za-z0-9_-]{1,64})$")]
+# A project has two parts where it is a user's own: `project:ann:shop`.
+Scope = Annotated[str, StringConstraints(pattern=r"^(all|[a-z_]{1,32}(:[A-Za-z0-9_-]{1,64}){1,2})$")]
 
 
 def _known(tier: str) -> str:

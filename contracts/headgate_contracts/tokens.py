@@ -41,6 +41,11 @@ def foreign_token(value: str) -> str:
     return f"x-{_digest(_bytes(value))}"
 
 
+def project_scope(user_id: str, project_id: str, *, shared: bool) -> str:
+    """Which project is meant: one name is one project for all who share it, and for everybody else one of their own."""
+    return project_id if shared else f"{user_id}:{project_id}"
+
+
 def job_id_for_key(user_id: str, idempotency_key: str) -> str:
     """The id of the job that this user's key stands for: the same key is the same job, so the log refuses a second.
 

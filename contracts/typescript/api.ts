@@ -41,7 +41,10 @@ export interface ChangePriority {
   readonly reason?: string;
 }
 
-/** What is to be paused or resumed, and why. Users and projects may be named by any id that they sign in with. */
+/**
+ * What is to be paused or resumed, and why. Users and projects may be named by any id that they sign in with.
+ * `project:shop` is the shared project of that name, `project:ann:shop` is ann's own.
+ */
 export interface ChangeScope {
   readonly scope: string;
   readonly reason?: string;

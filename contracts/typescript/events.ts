@@ -791,6 +791,7 @@ export type Status = "queued" | "scheduled" | "waiting" | "starting" | "scaffold
  * What was asked for. It stands in the first event of a job and never changes.
  *
  * `project_name` is what the client called its project, where that is no token and `project_id` says another thing.
+ * `shared`: the project is that of all who share the name, and not its user's own.
  * `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
  * first iteration that the other one left in its `checkpoint`.
  */
@@ -799,6 +800,7 @@ export interface Submission {
   readonly tier: string;
   readonly priority?: Priority;
   readonly project_name?: string | null;
+  readonly shared?: boolean;
   readonly pool?: string;
   readonly pipeline?: string;
   readonly groups?: ReadonlyArray<Group>;

@@ -68,5 +68,5 @@ class Orders:
             return False
         asked = job.submission
         scopes = ("all", f"pool:{asked.pool}", f"priority:{job.priority.value}", f"user:{job.user_id}")
-        more = (f"project:{job.project_id}", f"workflow:{asked.workflow}")
+        more = (f"project:{job.project_scope}", f"workflow:{asked.workflow}")
         return any(scope in self.pauses for scope in (*scopes, *more))

@@ -23,7 +23,7 @@ def row_of(job: Job, policy: Policy) -> Row:
         first_seq=job.first_seq,
         attempt=job.attempt,
         user=job.user_id,
-        project=job.project_id,
+        project=job.project_scope,
         workflow=asked.workflow,
         pool=asked.pool,
         tier=asked.tier.value,
@@ -49,7 +49,7 @@ def groups_of(job: Job) -> tuple[str, ...]:
     """Every group the job needs a slot of. A running one holds what its dispatch named, whatever it needs today."""
     if job.status.is_running and job.groups:
         return job.groups
-    own = (f"user:{job.user_id}", f"project:{job.project_id}")
+    own = (f"user:{job.user_id}", f"project:{job.project_scope}")
     workflows = ("workflows",) if job.submission.workflow else ()
     asked = (group.name for group in job.submission.groups)
     return tuple(dict.fromkeys((*own, *workflows, *asked)))

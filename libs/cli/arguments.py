@@ -180,7 +180,12 @@ def _add_token(commands: Parsers) -> None:
     token.add_argument("--user", required=True)
     token.add_argument("--tier", choices=[tier.value for tier in Tier], default=Tier.BOOTSTRAPPER.value)
     token.add_argument("--scope", help="(jobs:read jobs:write); add ops for an operator")
-    token.add_argument("--project", action="append", default=[], help="only these projects; may be given many times")
+    token.add_argument(
+        "--project",
+        action="append",
+        default=[],
+        help="a project to share with all whose token names it; may be given many times",
+    )
     token.add_argument("--hours", type=positive, default=24, help="how long it is good for (24)")
 
 

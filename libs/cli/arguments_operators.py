@@ -52,7 +52,8 @@ QUEUE_EXAMPLES: Final = """examples:
   headgate queue move JOB --before OTHER --reason "blocks the release"
   headgate queue analytics --json
 
-scopes: all, priority:NAME, pool:NAME, user:ID, project:ID, workflow:ID"""
+scopes: all, priority:NAME, pool:NAME, user:ID, project:ID, workflow:ID
+  project:shop is the project that all share whose tokens name it, project:ann:shop is ann's own"""
 
 CONCURRENCY_EXAMPLES: Final = """examples:
   headgate concurrency status

@@ -38,8 +38,9 @@ def token(args: Namespace, out: Output) -> int:
     if not (state.keys / PRIVATE_FILE).exists():
         raise NotUp(folder=state.root, instead="HEADGATE_STATE to the folder of one that did")
     scope = args.scope or USER_SCOPE
-    projects = {"projects": list(args.project)} if args.project else {}
-    encoded = signed(state.keys, user=args.user, tier=Tier(args.tier), scope=scope, ttl_s=args.hours * 3600, **projects)
+    encoded = signed(
+        state.keys, user=args.user, tier=Tier(args.tier), scope=scope, ttl_s=args.hours * 3600, projects=args.project
+    )
     out.data({"token": encoded, "user": args.user, "tier": args.tier, "scope": scope})
     out.plain(encoded)
     return 0

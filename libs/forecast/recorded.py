@@ -128,7 +128,7 @@ class Recorder:
         return Life(
             job=job.id,
             user=job.user_id,
-            project=job.project_id,
+            project=job.project_scope,
             tier=asked.tier.value,
             priority=asked.priority.value,
             at_ms=epoch_ms(job.created_at),

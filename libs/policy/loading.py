@@ -24,6 +24,7 @@ ENVIRONMENT_PREFIX: Final = "LLM_MAX_CONCURRENCY_"
 
 # What was expected, by pydantic's name of the error and with its context.
 EXPECTED: Final = {
+    "bool_type": "true or false",
     "int_type": "a whole number",
     "float_type": "a number",
     "finite_number": "a finite number",

@@ -20,6 +20,7 @@ from libs.policy.sections import (
     Forecast,
     Leases,
     Order,
+    Projects,
     Providers,
     Queue,
     Retention,
@@ -57,6 +58,7 @@ class Policy(Section):
     sandbox: Sandbox = Sandbox()
     leases: Leases = Leases()
     concurrency: Concurrency = Concurrency()
+    projects: Projects = Projects()
     providers: Providers = Providers()
     confirmation: Confirmation = Confirmation()
     forecast: Forecast = Forecast()

@@ -40,7 +40,7 @@ Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False), Unit("share")]
 Class = Annotated[Priority, Field(strict=False), Unit("priority")]
 Text = Annotated[str, Unit("text")]
 
-GROUP: Final = r"^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,64}){0,2}$"
+GROUP: Final = r"^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,64}){0,3}$"
 PROVIDER: Final = r"^[a-z0-9_]{1,64}$"
 HOST: Final = r"^[a-z0-9.-]{1,253}(:[0-9]{1,5})?$"
 IN_WORDS: Final = {
@@ -252,6 +252,14 @@ class Concurrency(Section):
     default_lease_duration_secs: Seconds = default(300, "lease asked for outside a job")
     default_limit: Slots = default(1, "slots of a named group for which nobody has set or asked a limit")
     limits: Annotated[Mapping[GroupKey, Slots], Unit("slots")] = default({"workflows": 5}, "slots by group")
+
+
+class Projects(Section):
+    """Whose a project is. One is shared by the users whose tokens claim it; any other name is each user's own."""
+
+    shared: Annotated[bool, Unit("yes or no")] = default(
+        False, "all names are shared by all users, claimed or not: for one company"
+    )
 
 
 class Providers(Section):

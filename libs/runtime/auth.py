@@ -24,19 +24,16 @@ SIGNATURES: Final = jwt.PyJWS(options={"enforce_minimum_key_length": True})
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking, and what they may do. `projects` is null where they may use any."""
+    """Who is asking, and what they may do. `projects` are those that they share with others."""
 
     user: str
     tier: Tier
     scopes: frozenset[str]
-    projects: frozenset[str] | None = None
+    projects: frozenset[str] = frozenset()
     expires_s: float | None = field(default=None, compare=False)  # since 1970; null: nobody said
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
-
-    def may_use(self, project: str) -> bool:
-        return self.projects is None or project in self.projects
 
 
 class Tokens:
@@ -65,7 +62,7 @@ def _verified(token: str, key: jwt.PyJWK) -> bytes:
 
 
 def _principal_of(claims: Claims) -> Principal:
-    projects = None if claims.projects is None else frozenset(map(foreign_token, claims.projects))
+    projects = frozenset(map(foreign_token, claims.projects or ()))
     return Principal(foreign_token(claims.sub), claims.tier, claims.scopes, projects, expires_s=claims.exp)
 
 

@@ -89,7 +89,7 @@ def sign_token(
     audience: str,
     now_ms: int,
     ttl_s: int,
-    projects: Iterable[str] | None = None,
+    projects: Iterable[str] = (),
 ) -> str:
     """A token as the issuer of a real installation would give it to this user."""
     claims: dict[str, object] = {
@@ -101,7 +101,7 @@ def sign_token(
         "iat": now_ms // 1000,
         "exp": now_ms // 1000 + ttl_s,
     }
-    return pair.sign(claims if projects is None else {**claims, "projects": list(projects)})
+    return pair.sign({**claims, "projects": list(projects)} if projects else claims)
 
 
 def _write_private(path: Path, pair: KeyPair) -> None:

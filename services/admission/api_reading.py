@@ -26,7 +26,6 @@ def wanted_jobs(
     """The filters, and that they are about one's own jobs."""
     return Wanted(
         user=who.user,
-        projects=who.projects,
         statuses=frozenset(status or ()),
         project=None if project is None else foreign_token(project),
         workflow=workflow,

@@ -47,7 +47,6 @@ def told_of(who: Principal) -> TicketRedeemed:
         user_id=who.user,
         tier=who.tier,
         scopes=tuple(sorted(who.scopes)),
-        projects=None if who.projects is None else tuple(sorted(who.projects)),
         expires_at=None if who.expires_s is None else _moment(who.expires_s),
     )
 

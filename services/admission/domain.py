@@ -16,7 +16,7 @@ from typing import Any, Final
 from headgate_contracts import Job, Priority, Status, Tier
 from headgate_contracts.asked import JobOrder, SubmitJob, SubmitWorkflow
 from headgate_contracts.events import Group, Submission
-from headgate_contracts.tokens import foreign_token
+from headgate_contracts.tokens import foreign_token, project_scope
 from headgate_contracts.vocabulary import UNSTARTED
 from libs.policy import Policy, windows
 
@@ -45,12 +45,17 @@ class NotAllowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Whose jobs they will be, and what that user may ask for."""
+    """Whose jobs they will be, and what that user may ask for. `projects` are those that they share with others."""
 
     user_id: str
     tier: Tier
+    projects: frozenset[str] = frozenset()
     policy: Policy
     now: datetime
+
+    def shares(self, project_id: str) -> bool:
+        """Whether the name is one project for all who share it; else it is this user's own."""
+        return self.policy.projects.shared or project_id in self.projects
 
 
 def new_job(body: SubmitJob, *, job_id: str, asker: Asker) -> NewJob | NotAllowed:
@@ -64,14 +69,15 @@ def new_job(body: SubmitJob, *, job_id: str, asker: Asker) -> NewJob | NotAllowe
 def job_of(frame: SubmitJob | SubmitWorkflow, order: JobOrder, *, job_id: str, asker: Asker, **more: Any) -> NewJob:
     """One job of an order and of what stands around it."""
     project_id = foreign_token(frame.project_id)
-    content = canonical(order.input)
+    content, shared = canonical(order.input), asker.shares(project_id)
     submission = Submission(
         tier=asker.tier,
         priority=frame.priority,
         project_name=frame.project_id if frame.project_id != project_id else None,
+        shared=shared,
         pool=order.pool,
         pipeline=order.pipeline,
-        groups=_groups(order, project_id),
+        groups=_groups(order, project_scope(asker.user_id, project_id, shared=shared)),
         submitted_at=asker.now,
         run_timeout_s=order.run_timeout_s,
         notify_url=frame.notify_url,
@@ -84,7 +90,8 @@ def job_of(frame: SubmitJob | SubmitWorkflow, order: JobOrder, *, job_id: str, a
 
 def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_work: bool, **more: Any) -> NewJob:
     """The same submission once more. `with_work`: what the finished stages of the first one left is still there."""
-    asked, goes_on = job.submission, with_work and bool(job.finished_stages)
+    goes_on = with_work and bool(job.finished_stages)
+    asked = _as_shared(job.submission, job, shared=asker.shares(job.project_id))
     submission = asked.model_copy(
         update={
             "tier": asker.tier,
@@ -101,13 +108,14 @@ def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_wor
 
 
 def same_request(new: NewJob, first: Job) -> bool:
-    """Whether a repeated key asks for what the first request asked for. Time, tier and what is left of a retried job's
-    work may have changed meanwhile."""
+    """Whether a repeated key asks for what the first request asked for. Time, tier, with whom the project is shared and
+    what is left of a retried job's work may have changed meanwhile."""
     then = first.submission
     meanwhile = ("submitted_at", "tier", "finished_stages", "checkpoint")
     if new.submission.retry_of is not None:
         meanwhile = (*meanwhile, "priority")
-    now = new.submission.model_copy(update={name: getattr(then, name) for name in meanwhile})
+    now = _as_shared(new.submission, new, shared=then.shared)
+    now = now.model_copy(update={name: getattr(then, name) for name in meanwhile})
     return now == then and new.project_id == first.project_id
 
 
@@ -198,8 +206,17 @@ def _hosts_allowed(policy: Policy) -> str:
     return f"only these hosts may be called, with the same port or with none: {', '.join(policy.webhooks.hosts)}"
 
 
-def _groups(order: JobOrder, project_id: str) -> tuple[Group, ...]:
+def _groups(order: JobOrder, scope: str) -> tuple[Group, ...]:
     if order.concurrency_group is None:
         return ()
-    name = f"group:{project_id}:{order.concurrency_group}"
-    return (Group(name=name, limit=order.concurrency_limit),)
+    return (Group(name=f"group:{scope}:{order.concurrency_group}", limit=order.concurrency_limit),)
+
+
+def _as_shared(submission: Submission, whose: Job | NewJob, *, shared: bool) -> Submission:
+    """The same for the project of all who share it, or for the user's own: its groups go with it."""
+    scope = project_scope(whose.user_id, whose.project_id, shared=shared)
+    groups = tuple(
+        group.model_copy(update={"name": f"group:{scope}:{group.name.rpartition(':')[2]}"})
+        for group in submission.groups
+    )
+    return submission.model_copy(update={"shared": shared, "groups": groups})

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from headgate_contracts import Job
+from headgate_contracts import Job, Tier
 from headgate_contracts.asked import SubmitJob, SubmitWorkflow
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownJob
@@ -50,27 +50,26 @@ class Intake:
 
     async def job(self, body: SubmitJob, who: Principal, key: str | None) -> Job:
         """The job that was taken in."""
-        accepted = await self._submit(self._new_job(body, who, key), who, body.project_id)
+        accepted = await self._submit(self._new_job(body, who, key))
         return accepted.job
 
     async def job_preview(self, body: SubmitJob, who: Principal, key: str | None) -> ShownJob:
-        [shown] = await self._preview(self._new_job(body, who, key), who, body.project_id)
+        [shown] = await self._preview(self._new_job(body, who, key))
         return shown
 
     async def workflow(self, body: SubmitWorkflow, who: Principal, key: str | None) -> tuple[Job, ...]:
         """The phases that were taken in."""
-        accepted = await self._submit(self._new_workflow(body, who, key), who, body.project_id)
+        accepted = await self._submit(self._new_workflow(body, who, key))
         return accepted.jobs
 
     async def workflow_preview(self, body: SubmitWorkflow, who: Principal, key: str | None) -> tuple[ShownJob, ...]:
-        return await self._preview(self._new_workflow(body, who, key), who, body.project_id)
+        return await self._preview(self._new_workflow(body, who, key))
 
     async def retry(self, job: Job, who: Principal, key: str | None) -> Job:
         """The new job, or the first phase of the new workflow. It is its owner's, whoever asked for it."""
         started_ns = time.time_ns()
         new_id = self._workflow_id(who, key) if job.submission.workflow else self._job_id(who, key)
-        tier = who.tier if who.user == job.user_id else job.submission.tier
-        asker = Asker(user_id=job.user_id, tier=tier, policy=self.edge.policy, now=utc(self.edge.clock.now_ms()))
+        asker = self._asker(who) if who.user == job.user_id else self._owner(job)
         outcome = await self.edge.retrying.retry(job, new_id=new_id, asker=asker)
         match outcome:
             case Accepted():
@@ -87,15 +86,15 @@ class Intake:
     def _new_workflow(self, body: SubmitWorkflow, who: Principal, key: str | None) -> Phases | NotAllowed:
         return new_workflow(body, workflow_id=self._workflow_id(who, key), asker=self._asker(who))
 
-    async def _submit(self, phases: Phases | NotAllowed, who: Principal, project: str) -> Accepted:
+    async def _submit(self, phases: Phases | NotAllowed) -> Accepted:
         started_ns = time.time_ns()
-        outcome = await self.edge.submitting.submit(*_allowed(phases, who, project))
+        outcome = await self.edge.submitting.submit(*_allowed(phases))
         if not isinstance(outcome, Accepted):
             raise Refused(problems.not_taken(outcome))
         return self._accepted(outcome, started_ns)
 
-    async def _preview(self, phases: Phases | NotAllowed, who: Principal, project: str) -> tuple[ShownJob, ...]:
-        outcome = await self.edge.submitting.preview(*_allowed(phases, who, project))
+    async def _preview(self, phases: Phases | NotAllowed) -> tuple[ShownJob, ...]:
+        outcome = await self.edge.submitting.preview(*_allowed(phases))
         match outcome:
             case Previewed(jobs):
                 return tuple(self._previewed(job, outcome) for job in jobs)
@@ -124,7 +123,16 @@ class Intake:
         return outcome
 
     def _asker(self, who: Principal) -> Asker:
-        return Asker(user_id=who.user, tier=who.tier, policy=self.edge.policy, now=utc(self.edge.clock.now_ms()))
+        return self._asks(who.user, who.tier, who.projects)
+
+    def _owner(self, job: Job) -> Asker:
+        """Whose job it is, as they were when they asked for it."""
+        projects = frozenset([job.project_id] if job.submission.shared else ())
+        return self._asks(job.user_id, job.submission.tier, projects)
+
+    def _asks(self, user: str, tier: Tier, projects: frozenset[str]) -> Asker:
+        now = utc(self.edge.clock.now_ms())
+        return Asker(user_id=user, tier=tier, projects=projects, policy=self.edge.policy, now=now)
 
     def _job_id(self, who: Principal, key: str | None) -> str:
         return self.edge.ids.job_id() if key is None else job_id_for_key(who.user, key)
@@ -133,9 +141,7 @@ class Intake:
         return self.edge.ids.workflow_id() if key is None else workflow_id_for_key(who.user, key)
 
 
-def _allowed(phases: Phases | NotAllowed, who: Principal, project: str) -> Phases:
+def _allowed(phases: Phases | NotAllowed) -> Phases:
     if isinstance(phases, NotAllowed):
         raise Refused(problems.invalid(phases))
-    if not who.may_use(phases[0].project_id):
-        raise Refused(problems.other_project(project))
     return phases

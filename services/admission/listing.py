@@ -49,26 +49,23 @@ class Past(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which jobs of whom. `projects`: those that the asker may use; null where they may use any."""
+    """Which jobs of whom."""
 
     user: str
-    projects: frozenset[str] | None = None
     statuses: frozenset[Status] = frozenset()
     project: str | None = None
     workflow: str | None = None
 
     def takes(self, job: Job) -> bool:
         return (
-            (self.projects is None or job.project_id in self.projects)
-            and (not self.statuses or job.status in self.statuses)
+            (not self.statuses or job.status in self.statuses)
             and self.project in (None, job.project_id)
             and self.workflow in (None, job.submission.workflow)
         )
 
     def name(self, epoch: str) -> str:
         """The same for the same list, and for no other: a sequence means something in one log alone."""
-        projects = None if self.projects is None else sorted(self.projects)
-        parts = [epoch, self.user, projects, sorted(self.statuses), self.project, self.workflow]
+        parts = [epoch, self.user, sorted(self.statuses), self.project, self.workflow]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 

@@ -1,6 +1,10 @@
 """Names that operators give: scopes and groups, with users and projects as they sign in. Pure.
 
-Owns the mapping of foreign ids inside such names. Everywhere else a user or project stands by itself.
+    project:shop       the project that all who claim `shop` share        group:shop:db       its group `db`
+    project:ann:shop   what ann calls shop, and is her own                group:ann:shop:db   its group `db`
+
+Owns the mapping of foreign ids inside such names. Everywhere else a user or project stands by itself. A shared project
+whose id has a colon is named by its token, as lists show it.
 """
 
 from __future__ import annotations
@@ -10,22 +14,32 @@ from typing import Final
 
 from headgate_contracts.tokens import foreign_token
 
-GROUP: Final = re.compile(r"[a-z]+(:[A-Za-z0-9_-]{1,64}){0,2}")
-OWNED: Final = ("user", "project")
+GROUP: Final = re.compile(r"[a-z]+(:[A-Za-z0-9_-]{1,64}){0,3}")
 
 
 def scope_named(text: str) -> str:
     """The scope as events carry it. The body's own check has seen that it is one."""
-    kind, _, name = text.partition(":")
-    return f"{kind}:{foreign_token(name)}" if kind in OWNED else text
+    match text.partition(":"):
+        case "user", _, user:
+            return f"user:{foreign_token(user)}"
+        case "project", _, project:
+            return f"project:{_project(project)}"
+        case _:
+            return text
 
 
 def group_named(text: str) -> str | None:
     """The group as events carry it; null where nothing can have that name."""
     kind, _, name = text.partition(":")
-    if kind in OWNED and name:
-        return f"{kind}:{foreign_token(name)}"
-    if kind == "group" and ":" in name:
+    if kind in ("user", "project") and name:
+        text = scope_named(text)
+    elif kind == "group" and ":" in name:
         project, _, last = name.rpartition(":")
-        text = f"{kind}:{foreign_token(project)}:{last}" if project else text
+        text = f"group:{_project(project)}:{last}" if project else text
     return text if GROUP.fullmatch(text) else None
+
+
+def _project(name: str) -> str:
+    """A shared one by its id, a user's own by both."""
+    user, colon, own = name.partition(":")
+    return f"{foreign_token(user)}:{foreign_token(own)}" if colon and user and own else foreign_token(name)

@@ -95,11 +95,6 @@ def invalid(refusal: NotAllowed) -> Problem:
     return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": [error]})
 
 
-def other_project(project_id: str) -> Problem:
-    detail = f"your token is not for project {project_id!r}: use one of the projects that it names"
-    return Problem(status=403, slug="other-project", title="Not allowed", detail=detail)
-
-
 def not_found(job_id: str) -> Problem:
     return Problem(status=404, slug="not-found", title="No such job", detail=f"you have no job {job_id}")
 

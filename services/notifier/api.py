@@ -137,9 +137,8 @@ def _known(
 def _holder(told: TicketRedeemed) -> Principal | None:
     if told.user_id is None or told.tier is None:
         return None
-    projects = None if told.projects is None else frozenset(told.projects)
     expires_s = None if told.expires_at is None else told.expires_at.timestamp()
-    return Principal(told.user_id, told.tier, frozenset(told.scopes), projects, expires_s=expires_s)
+    return Principal(told.user_id, told.tier, frozenset(told.scopes), expires_s=expires_s)
 
 
 def _not_found(job_id: str) -> Problem:

@@ -44,10 +44,9 @@ class OfJob:
 
 @dataclass(frozen=True, slots=True)
 class OfUser:
-    """Everything about all jobs of one user, log lines aside; of one project alone where that is named."""
+    """Everything about all jobs of one user, log lines aside."""
 
     user_id: str
-    project_id: str | None = None
 
 
 Interest = OfJob | OfUser

@@ -55,8 +55,7 @@ class Notifier:
     @asynccontextmanager
     async def of_user(self, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
         """The stream of all of one's jobs."""
-        projects = [None] if who.projects is None else sorted(who.projects)
-        with self.fanout.attached([OfUser(who.user, project) for project in projects]) as tap:
+        with self.fanout.attached([OfUser(who.user)]) as tap:
             yield stream(tap, await self._begin_user(last_event_id, who), pace=self._pace(who), ends=False)
 
     def where(self, last_event_id: str | None, history: History) -> Begin | Resume | Complete:
@@ -121,8 +120,8 @@ class Notifier:
         seen = last_seen(last_event_id, epoch=self.epoch)
         later = None if seen is None else await self.histories.of_user_after(who.user, seen)
         if later is not None:
-            return Opening(later.seq, past=self._moments(later.seen_by(who.may_use).records))
-        history = (await self.histories.of_user(who.user)).seen_by(who.may_use)
+            return Opening(later.seq, past=self._moments(later.records))
+        history = await self.histories.of_user(who.user)
         jobs = await self.show(history.jobs)
         snapshot = frame("snapshot", {"jobs": jobs}, id=str(EventId(self.epoch, history.seq)))
         return Opening(history.seq, (RESYNC if last_event_id else b"") + snapshot)
@@ -142,7 +141,7 @@ class Notifier:
 
 def _may_see(who: Principal, history: History) -> bool:
     [job] = history.jobs
-    return (job.user_id == who.user and who.may_use(job.project_id)) or who.may("ops")
+    return job.user_id == who.user or who.may("ops")
 
 
 def _open_question(history: History) -> bytes:

@@ -7,7 +7,7 @@ and a scan that does not reach it is made again: everything up to there is in, e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -34,11 +34,6 @@ class History:
     records: tuple[Record, ...]
     jobs: tuple[Job, ...]
     seq: int
-
-    def seen_by(self, may_use: Callable[[str], bool]) -> History:
-        """Without what belongs to projects that the reader may not use."""
-        records = tuple(record for record in self.records if may_use(_project_of(record)))
-        return History(records, tuple(job for job in self.jobs if may_use(job.project_id)), self.seq)
 
     @property
     def last_status_seq(self) -> int:
@@ -101,14 +96,6 @@ class Histories:
 
 def _end(records: Sequence[Record], *, default: int) -> int:
     return max((record.seq for record in records), default=default)
-
-
-def _project_of(record: Record) -> str:
-    match record.event:
-        case Event(data=JobData(project_id=project_id)) | UnknownEvent(project_id=str(project_id)):
-            return project_id
-        case _:
-            return ""  # shown to those alone who may see any project
 
 
 def _folded(records: Sequence[Record]) -> list[Job]:

@@ -41,19 +41,18 @@ def position_told(moved: PositionChanged) -> Told:
     return Told(frame("position", where))
 
 
-def concerned(job_id: str, user_id: str, project_id: str | None) -> tuple[Interest, ...]:
-    """Whoever listens to the job, to its user, or to its user's project."""
-    of_project = (OfUser(user_id, project_id),) if project_id else ()
-    return (OfJob(job_id), OfUser(user_id), *of_project)
+def concerned(job_id: str, user_id: str) -> tuple[Interest, ...]:
+    """Whoever listens to the job or to its user."""
+    return (OfJob(job_id), OfUser(user_id))
 
 
 def interests_in(record: Record) -> Iterable[Interest]:
     """Whom a record concerns."""
     match record.event:
         case Event(data=JobData() as data):
-            return concerned(data.job_id, data.user_id, data.project_id)
-        case UnknownEvent(job_id=str(job_id), user_id=str(user_id), project_id=project_id):
-            return concerned(job_id, user_id, project_id)
+            return concerned(data.job_id, data.user_id)
+        case UnknownEvent(job_id=str(job_id), user_id=str(user_id)):
+            return concerned(job_id, user_id)
         case UnknownEvent(job_id=str(job_id)):
             return (OfJob(job_id),)
         case _:

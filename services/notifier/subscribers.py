@@ -34,7 +34,7 @@ def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
     @broker.subscriber(f"{LIVE_PREFIX}.{shard}.position.*.*", no_reply=True)
     async def position(moved: PositionChanged, message: NatsMessage) -> None:
         user_id = message.raw_message.subject.split(".")[-2]
-        fanout.spread(concerned(moved.job_id, user_id, moved.project_id), lambda: position_told(moved))
+        fanout.spread(concerned(moved.job_id, user_id), lambda: position_told(moved))
 
 
 async def hear_lines(lines: JetStreamLines, fanout: Fanout, *, after: int) -> None:

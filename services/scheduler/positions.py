@@ -135,7 +135,6 @@ def _position(job: Job, outlook: Outlook | None, *, forecast: Forecast, now_ms: 
     estimate = estimate_of(job, outlook, forecast=forecast, now_ms=now_ms)
     return PositionChanged(
         job_id=job.id,
-        project_id=job.project_id,
         queue=queue_part(job, outlook, estimate),
         waiting_on=waiting_on(job, outlook),
     )

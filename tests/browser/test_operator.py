@@ -188,11 +188,11 @@ async def test_a_limit_is_changed_and_counts_at_once(
 
     async with visit(there, operator(there)) as olga:
         await olga.go("groups")
-        group = olga.page.get_by_role("article", name="group:yard:db")
+        group = olga.page.get_by_role("article", name="group:una:yard:db")
         await expect(group).to_contain_text("1 of 1 slot taken")
         await expect(group).to_contain_text("1 waiting")
         await olga.look("groups")
-        await olga.page.get_by_role("button", name="Change the limit of group:yard:db").click()
+        await olga.page.get_by_role("button", name="Change the limit of group:una:yard:db").click()
         await olga.answer("Set the limit", slots="2", reason="a second one stands")
 
         await expect(group).to_contain_text("2 of 2 slots taken")
@@ -206,7 +206,7 @@ async def test_a_slot_is_freed_by_force(
 
     async with visit(there, operator(there)) as olga:
         await olga.go("groups")
-        group = olga.page.get_by_role("article", name="project:yard")
+        group = olga.page.get_by_role("article", name="project:una:yard")
         await group.get_by_role("button", name=f"Free the slot of {running}").click()
         dialog = olga.page.get_by_role("dialog")
         await expect(dialog).to_contain_text("its attempt is given back")

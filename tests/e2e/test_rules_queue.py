@@ -267,7 +267,7 @@ async def test_a_users_tier_is_that_of_their_newest_submission_for_all_their_job
 
 async def test_a_projects_limit_is_that_of_the_tier_that_wants_to_start(customers: Customers) -> None:
     one, two, cto = [
-        await customers(name, tier=tier)
+        await customers(name, tier=tier, projects=["shared"])
         for name, tier in (
             ("project-1", Tier.BOOTSTRAPPER),
             ("project-2", Tier.BOOTSTRAPPER),
@@ -311,7 +311,7 @@ async def test_order_limits_and_pauses_survive_the_loss_of_the_view(customers: C
     first, second, third = [await user.submitted() for _ in range(3)]
     await customers.ordered(first, second, third)
     await customers.ops.client.post("/queue/move", json={"job_id": third, "before": first})
-    await customers.ops.client.put("/concurrency/group:shop:kept", json={"limit": 7})
+    await customers.ops.client.put("/concurrency/group:u1:shop:kept", json={"limit": 7})
     await customers.ordered(third, first, second)
 
     await there.kill("valkey")
@@ -322,7 +322,7 @@ async def test_order_limits_and_pauses_survive_the_loss_of_the_view(customers: C
 
     await eventually(back, every_s=0.2)
     assert await customers.order() == [third, first, second]
-    assert (await customers.ops.client.get("/concurrency/group:shop:kept")).json()["limit"] == 7
+    assert (await customers.ops.client.get("/concurrency/group:u1:shop:kept")).json()["limit"] == 7
     assert [each["scope"] for each in (await customers.ops.client.get("/queue")).json()["paused"]] == ["all"]
 
 
@@ -339,8 +339,29 @@ async def test_a_named_group_is_its_projects_own_and_the_first_submission_sets_i
 
     await two.until(elsewhere, "code")
     await one.waits_for(waits, "group_limit")
-    status = (await customers.ops.client.get("/concurrency/group:g1:db")).json()
+    status = (await customers.ops.client.get("/concurrency/group:group-1:g1:db")).json()
     assert (status["limit"], status["active"], [each["job_id"] for each in status["holders"]]) == (1, 1, [running])
+
+
+async def test_a_project_that_a_token_does_not_claim_is_its_users_own(customers: Customers) -> None:
+    ann, amy = [await customers(name, projects=["common"]) for name in ("own-1", "own-2")]
+    bob = await customers("own-3")
+    asked: dict[str, Any] = {"project_id": "common", "concurrency_group": "db", "concurrency_limit": 1}
+    theirs = await ann.submitted(**asked)
+    await ann.until(theirs, "code")
+
+    waits, own = await amy.submitted(**asked), await bob.submitted(**asked)
+
+    await bob.until(own, "code")
+    await amy.waits_for(waits, "group_limit")
+    await customers.paused("project:common")
+    await bob.client.post(f"/jobs/{own}/cancel")
+    again = await bob.submitted(**asked)
+    await bob.until(again, "code")
+    await amy.waits_for(waits, "paused")
+    await customers.paused("project:own-3:common")
+    last = await bob.submitted(**asked)
+    await bob.waits_for(last, "paused")
 
 
 async def test_a_limit_below_what_runs_ends_nothing_and_starts_nothing(customers: Customers) -> None:
@@ -349,7 +370,7 @@ async def test_a_limit_below_what_runs_ends_nothing_and_starts_nothing(customers
     for job in running:
         await user.until(job, "code")
 
-    lowered = await customers.ops.client.put("/concurrency/group:shop:low", json={"limit": 1})
+    lowered = await customers.ops.client.put("/concurrency/group:lower-1:shop:low", json={"limit": 1})
     waits = await user.submitted(concurrency_group="low")
     await user.waits_for(waits, "group_limit")
     await user.client.post(f"/jobs/{running[0]}/cancel")

@@ -344,7 +344,7 @@ async def test_a_bad_request_of_an_operator_changes_nothing_and_says_what_to_do(
 
 
 async def test_a_raised_limit_starts_the_backlog(ann: httpx.AsyncClient, ops: httpx.AsyncClient) -> None:
-    group = "group:shop:raised"
+    group = "group:ann:shop:raised"
     jobs = [await submitted(ann, LONG, concurrency_group="raised", concurrency_limit=1) for _ in range(2)]
     await until(ann, jobs[0], "code")
     waits = (await ann.get(f"/jobs/{jobs[1]}")).json()["status"]
@@ -361,7 +361,7 @@ async def test_a_forced_release_gives_the_attempt_back(ann: httpx.AsyncClient, o
     job_id = await submitted(ann, LONG, project_id="forced")
     await until(ann, job_id, "code")
 
-    answer = await ops.delete(f"/concurrency/project:forced/leases/{job_id}:1", params={"reason": "stuck"})
+    answer = await ops.delete(f"/concurrency/project:ann:forced/leases/{job_id}:1", params={"reason": "stuck"})
 
     async def given_back() -> bool:
         events = (await ann.get(f"/jobs/{job_id}/events")).json()
@@ -369,7 +369,7 @@ async def test_a_forced_release_gives_the_attempt_back(ann: httpx.AsyncClient, o
 
     assert (answer.status_code, answer.json()["job_id"], answer.json()["attempt"]) == (202, job_id, 1)
     await eventually(given_back)
-    assert problem(await ops.delete(f"/concurrency/project:forced/leases/{job_id}:1"), 404)
+    assert problem(await ops.delete(f"/concurrency/project:ann:forced/leases/{job_id}:1"), 404)
 
 
 async def test_workers_are_told_with_what_they_run(ann: httpx.AsyncClient, ops: httpx.AsyncClient) -> None:

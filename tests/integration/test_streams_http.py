@@ -142,26 +142,6 @@ async def test_each_user_hears_of_their_own_jobs_alone(hall: Notifiers, user: st
     assert heard == [f"a-{user}", f"b-{user}"]
 
 
-async def test_a_token_that_names_projects_opens_those_alone(hall: Notifiers, user: str) -> None:
-    async def queue(number: int, project: str) -> None:
-        await hall.write(*life_of(f"{user}-{number}", "queued", user_id=user, project_id=project))
-
-    await queue(1, "shop")
-    await queue(2, "blog")
-    token = hall.token(user, projects=["shop"])
-    async with listening(hall.url, "/v1/stream", token=token) as client:
-        snapshot = await client.expect()
-        await queue(3, "blog")
-        await queue(4, "shop")
-        heard = await client.expect()
-    async with listening(hall.url, f"/v1/jobs/{user}-2/stream", token=token) as others:
-        status = others.status
-
-    assert [job["id"] for job in snapshot.data["jobs"]] == [f"{user}-1"]
-    assert heard.data["job_id"] == f"{user}-4"
-    assert status == 404
-
-
 async def test_an_open_question_is_asked_of_everybody_who_comes(hall: Notifiers, user: str, job: str) -> None:
     """It has no id: nobody can say that they have seen it, however they come back."""
     asks = "queued dispatched started scaffold code deps checks awaiting_confirmation confirmation_reminder"

@@ -116,7 +116,7 @@ async def test_a_paused_queue_is_shown_explained_and_goes_on() -> None:
 
 
 async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
-    group = "group:shop:db"
+    group = "group:user:shop:db"
     running = await submitted(LONG, "--group", "db", "--group-limit", "1")
     await until(running, "code")
     waits = await submitted(LONG, "--group", "db")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,8 +30,9 @@ from tests.fixtures.lives import job_after, submission
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 
 
-def asker(*, tier: Tier = Tier.PARTNER, **policy: Any) -> Asker:
-    return Asker(user_id="u1", tier=tier, policy=Policy.model_validate(policy), now=NOW)
+def asker(*, tier: Tier = Tier.PARTNER, projects: Iterable[str] = (), **policy: Any) -> Asker:
+    shared = frozenset(projects)
+    return Asker(user_id="u1", tier=tier, projects=shared, policy=Policy.model_validate(policy), now=NOW)
 
 
 def asked(**body: Any) -> SubmitJob:
@@ -260,15 +262,44 @@ def test_what_a_user_may_not_ask_for_names_the_field(body: dict[str, Any], tier:
     assert refusal.field == field
 
 
-def test_a_group_is_named_after_its_project_so_that_nobody_reaches_into_anothers() -> None:
-    asked = SubmitJob.model_validate(
-        {"project_id": "shop", "input": {}, "concurrency_group": "db", "concurrency_limit": 3}
-    )
+ANYBODYS = Asker(user_id="u1", tier=Tier.PARTNER, policy=Policy.model_validate({"projects": {"shared": True}}), now=NOW)
+IN_A_GROUP: dict[str, Any] = {"concurrency_group": "db", "concurrency_limit": 3}
 
-    new = new_job(asked, job_id="j1", asker=asker())
 
-    assert isinstance(new, NewJob)
-    assert [(group.name, group.limit) for group in new.submission.groups] == [("group:shop:db", 3)]
+@pytest.mark.parametrize(
+    ("who", "group"),
+    [
+        (asker(), "group:u1:shop:db"),
+        (asker(projects=["blog"]), "group:u1:shop:db"),
+        (asker(projects=["shop"]), "group:shop:db"),
+        (ANYBODYS, "group:shop:db"),
+    ],
+)
+def test_a_project_is_shared_by_those_who_claim_it_and_any_other_name_is_the_users_own(who: Asker, group: str) -> None:
+    new = new_of(who, **IN_A_GROUP)
+
+    assert [(each.name, each.limit) for each in new.submission.groups] == [(group, 3)]
+    assert new.project_id == "shop"
+
+
+@pytest.mark.parametrize(
+    ("then", "today", "group"), [([], ["shop"], "group:shop:db"), (["shop"], [], "group:u1:shop:db")]
+)
+def test_a_retry_is_for_the_project_that_its_user_has_today(then: list[str], today: list[str], group: str) -> None:
+    new = new_of(asker(projects=then), **IN_A_GROUP)
+    first = job_after("queued cancelled", "j1", user_id="u1", project_id="shop", submission=new.submission)
+
+    again = retried_job(first, b"{}", job_id="j2", asker=asker(projects=today), with_work=False)
+
+    assert again.submission.shared is bool(today)
+    assert [each.name for each in again.submission.groups] == [group]
+
+
+def test_a_repeated_key_is_the_same_request_though_the_token_shares_other_projects() -> None:
+    new = new_of(asker(projects=["shop"]), **IN_A_GROUP)
+    first = job_after("queued", "j1", user_id="u1", project_id="shop", submission=new.submission)
+
+    assert same_request(new_of(asker(), **IN_A_GROUP), first)
 
 
 def test_a_job_with_a_time_of_its_own_is_released_then() -> None:

@@ -86,12 +86,10 @@ async def test_a_dry_run_is_answered_like_a_submission_and_is_none(front: Front,
 
 
 async def test_a_dry_run_is_refused_like_a_submission(front: Front) -> None:
-    async with front.client(tier=Tier.BOOTSTRAPPER, projects=["shop"]) as ann:
+    async with front.client(tier=Tier.BOOTSTRAPPER) as ann:
         priority = await ann.post("/v1/jobs?dry_run=true", json=JOB | {"priority": "high"})
-        project = await ann.post("/v1/jobs?dry_run=true", json=JOB | {"project_id": "blog"})
 
     assert refused(priority, 422, "invalid")["errors"][0]["field"] == "priority"
-    refused(project, 403, "other-project")
 
 
 async def test_whoever_is_too_fast_hears_when_to_come_back() -> None:
@@ -179,14 +177,14 @@ async def test_anothers_job_does_not_exist(front: Front, desk: Desk, method: str
 
 
 async def test_a_bad_one_of_many_spoils_no_other(front: Front) -> None:
-    jobs = [JOB, JOB | {"pool": "a.b"}, {"input": {}}, JOB | {"priority": "urgent"}, JOB | {"project_id": "blog"}, JOB]
-    async with front.client(projects=["shop"]) as ann:
+    jobs = [JOB, JOB | {"pool": "a.b"}, {"input": {}}, JOB | {"priority": "urgent"}, JOB]
+    async with front.client() as ann:
         answer = await ann.post("/v1/jobs/batch", json={"jobs": jobs})
 
     results = answer.json()["results"]
     assert answer.status_code == 207
-    assert [each["status"] for each in results] == [202, 422, 422, 422, 403, 202]
-    assert [each["job"] and each["job"]["queue"]["position"] for each in results] == [1, None, None, None, None, 2]
+    assert [each["status"] for each in results] == [202, 422, 422, 422, 202]
+    assert [each["job"] and each["job"]["queue"]["position"] for each in results] == [1, None, None, None, 2]
     assert results[1]["problem"]["errors"][0]["field"] == "pool"
     assert results[2]["problem"]["errors"][0]["field"] == "project_id"
     assert all(each["problem"]["debug_id"] for each in results if each["problem"])
@@ -319,18 +317,18 @@ async def test_a_lost_view_is_said_with_a_time(front: Front, desk: Desk) -> None
 
 async def test_refused_submissions_are_counted_by_reason(desk: Desk) -> None:
     front = Front(desk)
-    async with front.client(tier=Tier.BOOTSTRAPPER, projects=["shop"]) as ann:
+    async with front.client(tier=Tier.BOOTSTRAPPER, scope="jobs:write") as ann:
         await ann.post("/v1/jobs", json=JOB | {"priority": "urgent"})
         await ann.post("/v1/jobs", json={})
-        await ann.post("/v1/workflows", json=WORKFLOW | {"project_id": "blog"})
-        await ann.post("/v1/jobs/batch", json={"jobs": [JOB, JOB | {"project_id": "blog"}, {}]})
+        await ann.post("/v1/workflows", json=WORKFLOW | {"priority": "urgent"})
+        await ann.post("/v1/jobs/batch", json={"jobs": [JOB, JOB | {"priority": "urgent"}, {}]})
         await ann.post("/v1/jobs?dry_run=true", json={})
     async with front.anonymous() as nobody:
         await nobody.post("/v1/jobs", json=JOB)
 
     counted = {reason: count for (_, reason), count in (await desk.view.refused()).items()}
-    assert counted == {"invalid": 3, "other-project": 2}
-    assert 'headgate_admission_refused_total{reason="invalid"} 3.0' in front.telemetry.metrics_text().decode()
+    assert counted == {"invalid": 5}
+    assert 'headgate_admission_refused_total{reason="invalid"} 5.0' in front.telemetry.metrics_text().decode()
 
 
 def test_the_document_says_of_what_kind_every_answer_is() -> None:

@@ -117,8 +117,6 @@ async def test_a_list_is_filtered_by_status_project_and_workflow(desk: Desk) -> 
     assert await listed(statuses=frozenset({Status.CANCELLED})) == [ended.id]
     assert await listed(workflow="flow") == ["flow-2", "flow-1"]
     assert await listed(statuses=frozenset({Status.WAITING, Status.CANCELLED})) == ["flow-2", ended.id]
-    assert await listed(projects=frozenset({"blog"})) == [blog.id]
-    assert await listed(project="blog", projects=frozenset({"shop"})) == []
 
 
 async def test_a_filter_that_finds_little_ends_its_page_early_and_goes_on(

@@ -248,10 +248,10 @@ async def test_a_dry_run_says_what_would_hold_the_job_back(desk: Desk) -> None:
 
 
 async def test_a_dry_run_counts_with_the_limits_of_its_own_tier(desk: Desk) -> None:
-    for number in range(2):
-        running = await desk.submit(user=f"u{number}", tier=Tier.CTO_SCALE)
+    for _ in range(2):
+        running = await desk.submit(user="u9", tier=Tier.CTO_SCALE)
         assert isinstance(running, Accepted)
-        dispatched = step(running.job, "dispatched", groups=(f"user:u{number}", "project:shop"))
+        dispatched = step(running.job, "dispatched", groups=("project:u9:shop",))
         await desk.log.append(dispatched, after=running.job)
     await desk.fold()
 
@@ -260,7 +260,7 @@ async def test_a_dry_run_counts_with_the_limits_of_its_own_tier(desk: Desk) -> N
 
     assert isinstance(small, Previewed)
     assert isinstance(large, Previewed)
-    assert [(each.group, each.limit, each.active) for each in small.outlook.obstacles] == [("project:shop", 2, 2)]
+    assert [(each.group, each.limit, each.active) for each in small.outlook.obstacles] == [("project:u9:shop", 2, 2)]
     assert large.outlook.obstacles == ()
 
 

@@ -148,7 +148,6 @@ async def test_of_anothers_job_nothing_is_said(hall: Hall) -> None:
     await hall.write(*WHOLE[:1])
 
     assert await hall.of_job("job-1", who=user("somebody-else")).opened() == NoJob("job-1")
-    assert await hall.of_job("job-1", who=user(projects=["another"])).opened() == NoJob("job-1")
     assert await hall.of_job("job-2").opened() == NoJob("job-2")
     assert len(await hall.of_job("job-1", who=user("operator", scopes="ops")).heard()) == 1
 
@@ -236,20 +235,6 @@ async def test_two_users_never_see_each_other(hall: Hall) -> None:
 
     assert [[job["id"] for job in each[0][2]["jobs"]] for each in seen] == [["job-1"], ["job-2"]]
     assert [[data["job_id"] for _, _, data in each[1:]] for each in seen] == [[], ["job-3"]]
-
-
-async def test_a_token_for_one_project_hears_of_that_project_alone(hall: Hall) -> None:
-    await hall.write(*life_of("job-1", "queued", project_id="shop"), *life_of("job-2", "queued", project_id="blog"))
-    client = hall.of_user(who=user(projects=["shop"]))
-    begun = await client.heard()
-    await hall.write(*life_of("job-3", "queued", project_id="blog"), *life_of("job-4", "queued", project_id="shop"))
-    hall.tell()
-
-    later = await client.heard()
-    again = await hall.of_user(id_of(2), who=user(projects=["shop"])).heard()
-
-    assert [job["id"] for job in begun[0][2]["jobs"]] == ["job-1"]
-    assert [data["job_id"] for _, _, data in later] == [data["job_id"] for _, _, data in again] == ["job-4"]
 
 
 @settings(deadline=None)

@@ -202,14 +202,12 @@ async def test_names_that_cannot_stand_in_a_subject_are_mapped(tokens: Tokens) -
 
     assert found.user == foreign_token("auth0|7.*")
     assert found.projects == {"shop", foreign_token("a.b")}
-    assert found.may_use("shop")
-    assert not found.may_use("other")
 
 
-async def test_without_a_scope_one_may_do_nothing_and_without_projects_use_any(tokens: Tokens) -> None:
+async def test_without_a_scope_one_may_do_nothing_and_without_projects_shares_none(tokens: Tokens) -> None:
     found = await tokens.check(ED.sign(claims(scope=None)))
 
-    assert (found.may("jobs:read"), found.may_use("any")) == (False, True)
+    assert (found.may("jobs:read"), found.projects) == (False, frozenset())
 
 
 async def test_a_token_made_for_development_is_believed(tokens: Tokens) -> None:

@@ -91,10 +91,7 @@ def announcer(world: World, leader: Replica, hearing: Hearing, view: Counting) -
 async def test_everybody_in_the_queue_is_told(announcer: Announcer, hearing: Hearing) -> None:
     await announcer.round()
 
-    assert [(user, moved.project_id) for user, moved in hearing.told] == [
-        ("u-job-1", "p-job-1"),
-        ("u-job-2", "p-job-2"),
-    ]
+    assert [(user, moved.job_id) for user, moved in hearing.told] == [("u-job-1", "job-1"), ("u-job-2", "job-2")]
     assert hearing.heard() == [("job-1", 1), ("job-2", 2)]
 
 

@@ -199,7 +199,7 @@ class StageSlots:
         room = () if limit is None else (f"stage:{pipeline}-{stage.value}:{limit}",)
         providers = tuple(f"llm:{name}" for name in wanted.providers)
         total = ("llm:global",) if providers else ()
-        named = tuple(f"group:{self._job.project_id}:{name}" for name in wanted.groups)
+        named = tuple(f"group:{self._job.project_scope}:{name}" for name in wanted.groups)
         return tuple(dict.fromkeys((*room, *providers, *total, *named)))
 
 

@@ -10,7 +10,7 @@ const KINDS = {
   priority: "one priority",
   pool: "one pool",
   user: "one user",
-  project: "one project",
+  project: "one project (shop: the shared one; ann:shop: ann's own)",
   workflow: "one workflow",
 };
 
