@@ -14,7 +14,7 @@ PYTHON ?= $(PYTHONS:%=python%) python3
 
 .PHONY: help setup demo up secrets check check-format check-lint check-types check-imports check-generated check-manifests \
 	generate fix test test-races test-lives test-kills test-up test-builds test-system test-contracts test-browser \
-	test-hostile test-cluster test-docker test-compose test-all bench lock clean
+	test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all bench lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -124,6 +124,8 @@ fix: setup ## formats, and mends what ruff can mend
 # The backend is named, so that it is the same everywhere; `TEST_BACKEND=auto make test` prefers containers. Where a suite
 # needs a processor and waits, several files run at once; where it stops processes and measures limits, one after another.
 PYTEST = TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest
+# A row waits for its machine as much as the machine works.
+TWO_ROWS = -n 2 --dist=load --maxschedchunk=1
 test: setup ## every rule, by embedded servers: two minutes and a half on two idle cores
 	@$(PYTEST) -n auto -m everyday $(ARGS)
 
@@ -168,7 +170,13 @@ test-docker: setup ## the conformance suites on containers of the official image
 test-compose: setup ## builds the images and restarts every container under a running job
 	@$(PYTEST) -m compose tests/e2e/test_compose.py $(ARGS)
 
-test-all: check test test-races test-lives test-kills test-up test-builds test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose ## everything; needs Docker and Debian's chromium
+test-fresh: setup ## the first commands of the README on machines that nobody has prepared; each a row with its exit code
+	@$(PYTEST) $(TWO_ROWS) -m fresh tests/fresh $(ARGS)
+
+test-pythons: setup ## make check and make test on the oldest and the newest Python, in containers, as a user and as root
+	@$(PYTEST) $(TWO_ROWS) -m pythons tests/fresh $(ARGS)
+
+test-all: check test test-races test-lives test-kills test-up test-builds test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
 
 bench: setup ## figures, each with the floor beside it
 	@$(PYTEST) --capture=no -m bench tests/bench/bench_*.py $(ARGS)

@@ -1,0 +1,20 @@
+"""`make check` and `make test` on the oldest and the newest Python that are supported, as a user and as root."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fresh.conftest import Verdict
+from tests.fresh.machines import HARD, NEWEST, OLDEST, Container
+
+pytestmark = [pytest.mark.pythons, pytest.mark.timeout(1500)]
+
+
+def test_all_passes_on_the_oldest_python_for_a_user(engine: None, source: Path, ends: Verdict) -> None:
+    ends(Container(OLDEST, source, ("--user=1000:1000", "--env=CI=true")).runs("make check test", before=HARD), 0)
+
+
+def test_all_passes_on_the_newest_python_as_root(engine: None, source: Path, ends: Verdict) -> None:
+    ends(Container(NEWEST, source, ("--env=CI=true",)).runs("make check test"), 0)
