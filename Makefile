@@ -7,6 +7,10 @@ ARGS ?=
 TOOLCHAIN := services/worker/build/toolchain
 # Services and commands start by the hundred: what is compiled once is kept, also where the shell asks for nothing kept.
 export PYTHONDONTWRITEBYTECODE :=
+# A user whom a container knows by number only has no home: what is fetched is kept beside what it is for.
+ifneq ($(shell test -w "$$HOME" && echo home),home)
+export XDG_CACHE_HOME ?= $(CURDIR)/.venv/cache
+endif
 # Behind a company's proxy uv is to trust what pip trusts: the machine's own certificates, unless something else is said.
 UV = UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-1} $(BIN)/uv
 PYTHONS := 3.14 3.13 3.12 3.11

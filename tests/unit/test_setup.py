@@ -15,6 +15,7 @@ WITHOUT_VENV: Final = "echo 'ensurepip is not available'; exit 1"
 MAKES_ONE: Final = """
 mkdir -p .venv/bin
 echo $0 > .venv/by
+echo "$XDG_CACHE_HOME" > .venv/keeps
 printf '#!/bin/sh\\necho "$@" > .venv/asked; touch .venv/bin/uv\\n' > .venv/bin/python
 chmod +x .venv/bin/python
 """
@@ -37,14 +38,19 @@ class Machine:
         program.write_text(f"#!/bin/sh\n{says}\n")
         program.chmod(0o755)
 
-    def set_up(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def set_up(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
         command = ("make", "-f", str(ROOT / "Makefile"), ".venv/bin/uv", *words)
-        environ = {"PATH": str(self._programs)}
+        environ = {"PATH": str(self._programs)} | ({"HOME": str(home)} if home else {})
         return subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
 
     @property
     def taken(self) -> str:
         return Path((self.folder / ".venv" / "by").read_text().strip()).name
+
+    @property
+    def keeps(self) -> str:
+        """Where it is told to keep what it fetches; empty: where it does by itself."""
+        return (self.folder / ".venv" / "keeps").read_text().strip()
 
 
 def _found(tool: str) -> Path:
@@ -122,3 +128,19 @@ def test_one_may_be_named(machine: Machine) -> None:
     assert machine.set_up("PYTHON=mine").returncode == 0
 
     assert machine.taken == "mine"
+
+
+def test_what_is_fetched_is_kept_beside_the_environment_where_there_is_no_home(machine: Machine) -> None:
+    machine.has("python3", "3.13")
+
+    assert machine.set_up().returncode == 0
+
+    assert machine.keeps == str(machine.folder / ".venv" / "cache")
+
+
+def test_what_is_fetched_is_kept_at_home_where_there_is_one(machine: Machine, tmp_path: Path) -> None:
+    machine.has("python3", "3.13")
+
+    assert machine.set_up(home=tmp_path).returncode == 0
+
+    assert machine.keeps == ""
