@@ -14,6 +14,8 @@ from headgate_contracts import Tier
 from libs.runtime.eventually import eventually
 from tests.fixtures.installation import Installation, installed
 
+pytestmark = pytest.mark.up
+
 QUICK: dict[str, Any] = {"stages": {"scaffold": 0.02, "code": 0.02, "deps": 0.02, "checks": 0.02}}
 SLOW: dict[str, Any] = {"stages": {"code": 60}}
 FAILS: dict[str, Any] = QUICK | {"fail_at": "deps"}

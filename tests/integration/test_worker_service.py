@@ -30,6 +30,17 @@ async def floor(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[
         yield floor
 
 
+@pytest_asyncio.fixture(scope="module")
+async def at_work(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Floor]:
+    """With a scheduler and a worker of one slot, for the tests that leave them running."""
+    folder = tmp_path_factory.mktemp("floor")
+    async with NatsServer(folder / "nats") as nats, ValkeyServer(folder / "valkey") as valkey:
+        async with a_floor(nats.url, valkey.url, folder) as floor:
+            await floor.crowd.scheduler("a")
+            await floor.worker("w1", slots=1)
+            yield floor
+
+
 @pytest_asyncio.fixture
 async def hasty(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
     """With leases whose end can be waited for."""
@@ -63,40 +74,34 @@ async def test_jobs_go_through_two_workers_and_each_ends_once(floor: Floor) -> N
     assert workers == {"w1", "w2"}
 
 
-async def test_what_a_job_made_and_said_can_be_read_by_others(floor: Floor, nats_url: str) -> None:
-    await floor.crowd.scheduler("a")
-    await floor.worker("w1")
-    async with heard_lines(nats_url) as heard:
-        await floor.submit("job-1", {"stages": QUICK, "log_lines": 20})
-        await floor.until("job-1", "ready")
+async def test_what_a_job_made_and_said_can_be_read_by_others(at_work: Floor) -> None:
+    async with heard_lines(at_work.nats_url) as heard:
+        await at_work.submit("says", {"stages": QUICK, "log_lines": 20})
+        await at_work.until("says", "ready")
         await eventually(lambda: len(heard) >= 20)  # the end of a job waits a second for its lines, and no longer
 
     assert [line.line for line in heard] == [f"line {number} of 20 of iteration 1" for number in range(1, 21)]
-    assert (await floor.crowd._nc.jetstream().stream_info("LOGS")).state.messages == 20
-    assert (await floor.result("job-1")).keys() == {"rehearsal.json"}
+    assert (await at_work.crowd._nc.jetstream().stream_info("LOGS")).state.messages == 20
+    assert (await at_work.result("says")).keys() == {"rehearsal.json"}
 
 
-async def test_failed_checks_end_in_a_question_and_its_answer_goes_on(floor: Floor) -> None:
-    await floor.crowd.scheduler("a")
-    await floor.worker("w1")
-    await floor.submit("job-1", {"stages": QUICK, "failing_cycles": 3})
-    asked = await floor.until("job-1", "awaiting_confirmation")
+async def test_failed_checks_end_in_a_question_and_its_answer_goes_on(at_work: Floor) -> None:
+    await at_work.submit("asks", {"stages": QUICK, "failing_cycles": 3})
+    asked = await at_work.until("asks", "awaiting_confirmation")
 
-    await floor.write("job-1", "confirmed", batch=3)
+    await at_work.write("asks", "confirmed", batch=3)
 
-    job = await floor.until("job-1", "ready")
+    job = await at_work.until("asks", "ready")
     assert (asked.iteration, job.iteration, job.attempt) == (3, 4, 2)
 
 
-async def test_a_job_that_breaks_fails_and_the_worker_goes_on(floor: Floor) -> None:
-    await floor.crowd.scheduler("a")
-    await floor.worker("w1", slots=1)
-    await floor.submit("job-1", {"stages": QUICK, "fail_at": "code"}, user="u1")
-    await floor.submit("job-2", {"stages": QUICK}, user="u2")
+async def test_a_job_that_breaks_fails_and_the_worker_goes_on(at_work: Floor) -> None:
+    await at_work.submit("breaks", {"stages": QUICK, "fail_at": "code"}, user="u1")
+    await at_work.submit("follows", {"stages": QUICK}, user="u2")
 
-    await floor.until("job-2", "ready")
+    await at_work.until("follows", "ready")
 
-    failed = (await floor.datas("job-1"))[-1]
+    failed = (await at_work.datas("breaks"))[-1]
     assert isinstance(failed, JobFailed)
     assert failed.fault == "job"
 
@@ -395,14 +400,12 @@ async def test_a_worker_whose_pipelines_cannot_be_loaded_says_which_and_ends(flo
     assert "HEADGATE_PIPELINES" in worker.words()
 
 
-async def test_stages_and_results_are_told_with_what_they_took(floor: Floor) -> None:
-    await floor.crowd.scheduler("a")
-    await floor.worker("w1")
-    await floor.submit("job-1", {"stages": {**QUICK, "code": 0.5}})
+async def test_stages_and_results_are_told_with_what_they_took(at_work: Floor) -> None:
+    await at_work.submit("takes", {"stages": {**QUICK, "code": 0.5}})
 
-    await floor.until("job-1", "ready")
+    await at_work.until("takes", "ready")
 
-    datas = await floor.datas("job-1")
+    datas = await at_work.datas("takes")
     ready = datas[-1]
     assert isinstance(ready, JobReady)
     assert 0.5 <= ready.duration_s < 5

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from libs.policy import Policy
 from tests.fixtures.forecast_world import Workload, history_of, tell, worth_of
 
 WORKLOAD = Workload(seed=3, jobs=500, load=0.9, slots=8)
 
 
+@pytest.mark.lives
 def test_waits_fall_inside_the_interval_and_the_plain_formula_is_beaten() -> None:
     told = tell(WORKLOAD, Policy(), runs=2)
 
