@@ -1,6 +1,7 @@
 """A test that waits for ever fails alone: those after it run as if it had not been."""
 
 import asyncio
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ def pytest_configure():
 """
 NEXT = """
 import asyncio
+import shlex
 
 async def test_the_next():
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -63,7 +65,7 @@ async def test_it(kept):
 
 async def said_of(folder: Path, test: str, *, conftest: str = "") -> str:
     """What pytest says of this test and one more."""
-    (folder / "pytest.ini").write_text(SETTINGS.format(root=ROOT))
+    (folder / "pytest.ini").write_text(SETTINGS.format(root=shlex.quote(str(ROOT))))
     (folder / "conftest.py").write_text(f"{PLUGIN}\n{conftest}")
     (folder / "test_first.py").write_text(f"import asyncio\nimport pytest\n{test}")
     (folder / "test_second.py").write_text(NEXT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -396,7 +397,7 @@ def test_a_token_is_signed_with_the_keys_of_this_machine(
 def test_a_reader_who_has_seen_enough_is_no_fault(far: Far) -> None:
     far.says(as_json(200, [JOB | {"id": f"j{number}"} for number in range(2000)]))
 
-    command = f"set -o pipefail; {sys.executable} -m libs.cli jobs list | head -1"
+    command = f"set -o pipefail; {shlex.quote(sys.executable)} -m libs.cli jobs list | head -1"
     run = subprocess.run(["bash", "-c", command], capture_output=True, timeout=30, check=False)  # noqa: S603, S607 - a fixed line
 
     assert run.stdout.startswith(b"JOB")

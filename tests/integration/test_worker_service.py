@@ -34,11 +34,14 @@ async def floor(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[
 async def at_work(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Floor]:
     """With a scheduler and a worker of one slot, for the tests that leave them running."""
     folder = tmp_path_factory.mktemp("floor")
-    async with NatsServer(folder / "nats") as nats, ValkeyServer(folder / "valkey") as valkey:
-        async with a_floor(nats.url, valkey.url, folder) as floor:
-            await floor.crowd.scheduler("a")
-            await floor.worker("w1", slots=1)
-            yield floor
+    async with (
+        NatsServer(folder / "nats") as nats,
+        ValkeyServer(folder / "valkey") as valkey,
+        a_floor(nats.url, valkey.url, folder) as floor,
+    ):
+        await floor.crowd.scheduler("a")
+        await floor.worker("w1", slots=1)
+        yield floor
 
 
 @pytest_asyncio.fixture
