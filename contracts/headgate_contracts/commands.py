@@ -122,6 +122,9 @@ class TicketRedeemed(Record):
     expires_at: AwareDatetime | None = None
 
 
+CHECKS_FAILED: Final = "✘ "  # begins the line of a log that says why the checks of an iteration failed
+
+
 class LogLine(Record):
     """One line of a job's build log."""
 

@@ -5,17 +5,23 @@ Pure: events in, lines out. Owns the words. Rich draws them where there is a ter
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from headgate_contracts import Stage, Status
+from headgate_contracts.commands import CHECKS_FAILED
 from libs.cli.streams import StreamEvent
 
 STAGES: Final = tuple(stage.value for stage in Stage)
+CHECKS: Final = Stage.CHECKS.value
+GAP: Final = 2  # between columns
+WORDS_WIDTH: Final = len("queued: You are #10 in queue")  # at least, where the stages are named beside them
+STAGES_WIDTH: Final = sum(len(f"✔ {stage}  ") for stage in STAGES) - GAP
 ENDS: Final = frozenset(status.value for status in Status if status.is_end)
 WAITING: Final = frozenset({"queued", "scheduled", "waiting", "awaiting_confirmation"})
 STYLES: Final = {"ready": "green", "failed": "red", "cancelled": "yellow", "awaiting_confirmation": "magenta"}
@@ -31,6 +37,7 @@ class JobLine:
     iteration: int = 0
     note: str = ""  # the position, the question, the failure
     stage: str = ""  # the last one that was begun
+    why: str = ""  # the checks of the iteration before failed
 
     @property
     def ended(self) -> bool:
@@ -40,12 +47,23 @@ class JobLine:
     def words(self) -> str:
         """The status, in a few words."""
         iteration = f", iteration {self.iteration}" if self.iteration > 1 and self.status in STAGES else ""
-        note = f": {self.note}" if self.note else ""
+        note = f": {one_line(self.note)}" if self.note else ""
         return f"{self.status.replace('_', ' ')}{iteration}{note}"
+
+    @property
+    def words_in_full(self) -> str:
+        """With what failed before, where nothing else stands beside them."""
+        why = f": {one_line(self.why)}" if self.why and self.status in STAGES and not self.note else ""
+        return f"{self.words}{why}"
 
     def titled(self, text: str) -> str:
         """What is said of this one, where there are several."""
         return f"{self.title}  {text}" if self.title else text
+
+
+def one_line(text: str) -> str:
+    """Words of others, as a row may hold them."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 def advanced(line: JobLine, event: StreamEvent) -> JobLine:
@@ -57,6 +75,8 @@ def advanced(line: JobLine, event: StreamEvent) -> JobLine:
             return _from_status(line, event.data)
         case "position" if line.status == "queued":
             return replace(line, note=_part(event.data, "queue").get("position_message", line.note))
+        case "log":
+            return replace(line, why=failed_checks(event.data) or line.why)
         case "confirmation" if "next_batch" in event.data:
             used, more = event.data["iterations_used"], event.data["next_batch"]
             return replace(line, note=f"{used} iterations used; it asks whether to continue for {more} more")
@@ -64,28 +84,54 @@ def advanced(line: JobLine, event: StreamEvent) -> JobLine:
             return line
 
 
-def drawn(lines: Iterable[JobLine]) -> Table:
-    """All lines, for a terminal."""
-    table = Table.grid(padding=(0, 2))
-    for line in lines:
-        title = (Text(line.title, style="bold"),) if line.title else ()
-        table.add_row(*title, stages_of(line), Text(line.words, STYLES.get(line.status, "")))
-    return table
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All lines, for a terminal: each job on one row, however narrow that is."""
+
+    lines: Sequence[JobLine]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        longest = max((cell_len(line.title) for line in self.lines), default=0)
+        title = min(longest, options.max_width // 4)
+        used = title + GAP + STAGES_WIDTH + GAP
+        for line in self.lines:
+            row = Text(no_wrap=True, overflow="ellipsis")
+            if title:
+                row.append(_cut(Text(one_line(line.title), "bold"), title, pad=True).append(" " * GAP))
+            row.append(stages_of(line, named=options.max_width - used >= WORDS_WIDTH)).append(" " * GAP)
+            row.append(line.words_in_full, STYLES.get(line.status, ""))
+            yield _cut(row, options.max_width)
 
 
-def stages_of(line: JobLine) -> Text:
-    """`✔ scaffold  ● code  · deps  · checks`; where a job has ended in a stage, `✘ code`."""
-    under_way = line.status in STAGES
-    reached = STAGES.index(line.stage) if line.stage and (under_way or line.ended) else -1
+def stages_of(line: JobLine, *, named: bool = True) -> Text:
+    """`✔ scaffold  ● code  · deps  ✘ checks`, or `✔●·✘`. Failed is the stage that a job has ended in, and what failed
+    before is until it runs again."""
     text = Text()
     for number, stage in enumerate(STAGES):
-        if line.status == "ready" or number < reached:
-            text.append(f"✔ {stage}  ", "green")
-        elif number == reached:
-            text.append(f"{'●' if under_way else '✘'} {stage}  ", "bold cyan" if under_way else "red")
-        else:
-            text.append(f"· {stage}  ", "dim")
+        mark, style = _mark(line, number)
+        text.append(f"{mark} {stage}{'  ' if number + 1 < len(STAGES) else ''}" if named else mark, style)
     return text
+
+
+def _mark(line: JobLine, number: int) -> tuple[str, str]:
+    under_way = line.status in STAGES
+    reached = STAGES.index(line.stage) if line.stage and (under_way or line.ended) else -1
+    if line.status == "ready" or number < reached:
+        return "✔", "green"
+    if number == reached:
+        return ("●", "bold cyan") if under_way else ("✘", "red")
+    return ("✘", "red") if line.why and under_way and number == STAGES.index(CHECKS) else ("·", "dim")
+
+
+def _cut(text: Text, width: int, *, pad: bool = False) -> Text:
+    text.truncate(width, overflow="ellipsis", pad=pad)
+    return text
+
+
+def failed_checks(said: Mapping[str, Any]) -> str:
+    """What failed, where this line of a job's log says that its checks did; else empty."""
+    line: str = said["line"] if said["stage"] == CHECKS else ""
+    return line.removeprefix(CHECKS_FAILED) if line.startswith(CHECKS_FAILED) else ""
 
 
 def _from_snapshot(line: JobLine, job: Mapping[str, Any]) -> JobLine:
@@ -105,7 +151,8 @@ def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
         "ready": f"{data['duration_s']:.1f} s" if "duration_s" in data else "",
     }.get(data["event"], "")
     iteration = data.get("iteration") or data.get("iterations") or line.iteration
-    return _at(replace(line, iteration=iteration, note=note), data["status"])
+    why = "" if data["status"] == CHECKS else line.why
+    return _at(replace(line, iteration=iteration, note=note, why=why), data["status"])
 
 
 def _at(line: JobLine, status: str) -> JobLine:

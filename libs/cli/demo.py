@@ -18,6 +18,7 @@ from typing import Any, Final
 from headgate_contracts.vocabulary import Tier
 from libs.cli.background import in_background
 from libs.cli.board import JobLine
+from libs.cli.calling import called
 from libs.cli.client import Api, path_of
 from libs.cli.errors import Failed
 from libs.cli.following import watch_all
@@ -50,8 +51,8 @@ class Act:
 
 
 ACTS: Final = (
-    Act("bootstrapper", Tier.BOOTSTRAPPER, {"prompt": "a to-do list with due dates"}),
-    Act("partner, first checks fail", Tier.PARTNER, {"stages": STAGES, "failing_cycles": 1}, "rehearsal"),
+    Act("bootstrapper", Tier.BOOTSTRAPPER, {"prompt": "a task list with due dates"}),
+    Act("rehearsal", Tier.PARTNER, {"stages": STAGES, "failing_cycles": 1}, "rehearsal"),
     Act("cto_scale", Tier.CTO_SCALE, {"prompt": "a rate limiter"}),
     Act("partner", Tier.PARTNER, {"prompt": "a URL shortener with expiry"}),
 )
@@ -61,7 +62,7 @@ def demo(args: Namespace, out: Output) -> int:
     """The tour, from start to stop."""
     with Interrupts() as told, run_folder("headgate-demo-") as folder:
         settings = UpSettings(port=0, state=folder, policy=None, workers=1, slots=SLOTS)
-        out.say("Headgate starts: nats-server for the log, Valkey for the view, four services, one port.", style="bold")
+        out.say("Headgate starts: its four services, and the servers NATS and Valkey.", style="bold")
         run(settings, told, then=lambda up: _tour(up, settings, out), out=out, stay=False)
     return 0
 
@@ -69,9 +70,9 @@ def demo(args: Namespace, out: Output) -> int:
 async def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
     out.say(f"It is ready on {up.url}.\n")
     out.say(
-        f"Four jobs for {SLOTS} slots: two run at once, the others wait and are told where\n"
-        "they stand. Three are builds, one of each tier: a package is written, its\n"
-        "environment made, its tests run. One is a rehearsal whose first checks fail.",
+        f"Four users submit a job each, and there is room for {SLOTS}: the others wait and are told\n"
+        "where they stand. Three are builds, one for each tier: a package is written,\n"
+        "its environment made, its tests run. One only rehearses, and fails at first.",
         style="bold",
     )
     apis = [Api(Target(up.url, _token(settings, act))) for act in ACTS]
@@ -90,7 +91,9 @@ async def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
     api, job_id = apis[-1], jobs[-1]["id"]
     _show_history(await in_background(lambda: api.get(path_of("jobs", job_id, "events"))), out)
     await _show_result(await in_background(lambda: api.fetch(path_of("jobs", job_id, "result"))), settings.state, out)
-    out.say("\nThat was it. `make up` starts a Headgate that stays; `headgate --help` tells what to do with it.")
+    if not os.environ.get("HEADGATE_PROVIDERS"):
+        out.say("\nThe packages were written without a language model; docs/run.md tells how to have one write them.")
+    out.say(f"\nThat was it. `make up` starts a Headgate that stays; `{called()} --help` tells what to do with it.")
 
 
 def _how_it_ended(api: Api, line: JobLine) -> str:
@@ -101,7 +104,7 @@ def _how_it_ended(api: Api, line: JobLine) -> str:
 
 def _submitted(api: Api, act: Act) -> dict[str, Any]:
     body = {"project_id": "demo", "pipeline": act.pipeline, "input": act.input}
-    return api.post("/v1/jobs", body, key=f"demo {act.title}".replace(" ", "-").replace(",", ""))
+    return api.post("/v1/jobs", body, key=f"demo-{act.title}")
 
 
 def _show_history(history: Sequence[Mapping[str, Any]], out: Output) -> None:
@@ -157,5 +160,5 @@ async def _tested(project: Path) -> str:
 
 
 def _token(settings: UpSettings, act: Act) -> str:
-    user = act.title.partition(",")[0].replace("_", "-")
+    user = act.title.replace("_", "-")
     return signed(StateFolder(settings.state).keys, user=user, tier=act.tier, scope=USER_SCOPE)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.live import Live
 
 from libs.cli.background import merged
-from libs.cli.board import JobLine, advanced, drawn
+from libs.cli.board import Board, JobLine, advanced, failed_checks
 from libs.cli.calling import called
 from libs.cli.client import Api
 from libs.cli.errors import Interrupted
@@ -37,12 +37,11 @@ async def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
             before, lines[number] = lines[number], advanced(lines[number], event)
             out.line({"job_id": before.id, "event": event.name, "id": event.id, "data": event.data})
             if event.name == "log":
-                out.say(before.titled(f"{event.data['stage']} │ {event.data['line']}"), style="dim")
-            if lines[number] == before:
-                continue
-            if live:
-                live.update(drawn(lines), refresh=True)
-            else:
+                style = "red" if failed_checks(event.data) else "dim"
+                out.say(before.titled(f"{event.data['stage']} │ {event.data['line']}"), style=style)
+            if live and lines[number] != before:
+                live.update(Board(tuple(lines)), refresh=True)
+            elif not live and lines[number].words != before.words:
                 out.say(before.titled(lines[number].words))
     return lines
 

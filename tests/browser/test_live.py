@@ -75,11 +75,10 @@ async def test_a_lost_connection_heals_by_itself_and_nothing_is_missed_or_double
             await expect(ann.page.get_by_text("Connection lost.")).to_have_count(0)
             await expect(ann.page.locator("#connection")).to_have_text("Live")
             await expect(ann.page.locator(".job-head")).to_contain_text("Ready")
-            await expect(ann.page.locator(".log p")).to_have_count(2 * lines)
+            await expect(ann.page.locator(".log p")).to_have_count(2 * lines + 1)
             said = [await line.inner_text() for line in await ann.page.locator(".log p span:last-child").all()]
-            assert said == [
-                f"line {n} of {lines} of iteration {number}" for number in (1, 2) for n in range(1, lines + 1)
-            ]
+            each = [[f"line {n} of {lines} of iteration {number}" for n in range(1, lines + 1)] for number in (1, 2)]
+            assert said == [*each[0], "✘ Iteration 1 is to fail: failing_cycles is 1.", *each[1]]
             history = await client.get(f"/jobs/{job}/events")
             await expect(ann.page.locator(".history li")).to_have_count(len(history.json()))
 

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from headgate_contracts import Job
+from headgate_contracts.commands import CHECKS_FAILED
 from headgate_contracts.events import JobAwaitingConfirmation, JobCancelled, JobFailed, JobGivenBack, JobReady
 from headgate_contracts.tokens import input_name
 from libs.policy import Policy
@@ -126,6 +127,8 @@ async def test_failed_checks_go_to_the_next_cycle_and_then_it_passes(shop: Shop)
 
     cycle = "scaffold code deps checks"
     assert shop.story("job-1") == f"queued dispatched started {cycle} {cycle} ready"
+    [said] = shop.lines.lines
+    assert (said.stage, said.line) == ("checks", f"{CHECKS_FAILED}Iteration 1 is to fail: failing_cycles is 1.")
     assert job.iteration == 2
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from libs.cli import submitting
 from libs.cli.arguments import parse, parser
-from libs.cli.board import JobLine, advanced, drawn
+from libs.cli.board import Board, JobLine, advanced
 from libs.cli.calling import as_called
 from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage, fault_of
 from libs.cli.following import watch_all
@@ -117,21 +118,96 @@ def test_each_end_says_how(event: tuple[str, dict[str, Any]], words: str) -> Non
     assert told(event) == [words]
 
 
-def test_a_terminal_shows_what_is_done_and_what_is_under_way() -> None:
-    console = Console(file=io.StringIO(), width=120, record=True)
+def rows_of(*lines: JobLine, width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, record=True, soft_wrap=True)
+    console.print(Board(lines))
+    return console.export_text().splitlines()
 
+
+def test_a_terminal_shows_what_is_done_and_what_is_under_way() -> None:
     runs, is_ready = JobLine("j1", "mine"), JobLine("j2", "other", status="ready")
     runs = advanced(runs, StreamEvent(*status("stage", "deps", stage="deps")))
     broke = advanced(runs, StreamEvent(*status("failed", "failed", summary="no")))
     waits = advanced(runs, StreamEvent(*status("given_back", "queued", reason="lost")))
 
-    console.print(drawn([runs, is_ready, broke, waits]))
+    first, second, third, fourth = rows_of(runs, is_ready, broke, waits, width=120)
 
-    first, second, third, fourth = console.export_text().splitlines()
     assert first.split() == ["mine", "✔", "scaffold", "✔", "code", "●", "deps", "·", "checks", "deps"]
     assert second.split()[1:9:2] == ["✔"] * 4
     assert third.split()[1:9:2] == ["✔", "✔", "✘", "·"]
     assert fourth.split()[1:9:2] == ["·"] * 4
+
+
+def test_failed_checks_are_seen_to_fail_and_why_until_they_run_again() -> None:
+    line, rows = JobLine("j1"), list[str]()
+    for event in (
+        status("stage", "checks", stage="checks", iteration=1),
+        ("log", {"stage": "code", "line": "✘ not of the checks"}),
+        ("log", {"stage": "checks", "line": "✘ pytest failed: 1 failed, 3 passed"}),
+        status("stage", "scaffold", stage="scaffold", iteration=2),
+        status("stage", "checks", stage="checks", iteration=2),
+        status("ready", "ready", duration_s=1.0, iterations=2),
+    ):
+        line = advanced(line, StreamEvent(*event))
+        rows += rows_of(line, width=120)
+
+    why = ": pytest failed: 1 failed, 3 passed"
+    assert rows[1:] == [
+        "✔ scaffold  ✔ code  ✔ deps  ● checks  checks",
+        f"✔ scaffold  ✔ code  ✔ deps  ● checks  checks{why}",
+        f"● scaffold  · code  · deps  ✘ checks  scaffold, iteration 2{why}",
+        "✔ scaffold  ✔ code  ✔ deps  ● checks  checks, iteration 2",
+        "✔ scaffold  ✔ code  ✔ deps  ✔ checks  ready: 1.0 s",
+    ]
+
+
+@pytest.mark.parametrize("width", [*range(40, 81), 100, 132, 200])
+def test_a_job_is_one_row_however_long_its_words_are(width: int) -> None:
+    """Wide letters, ends of lines and what moves a cursor included."""
+    words = "The résumé 履歴書\nfailed\x1b[2J " * 9
+    lines = [
+        JobLine("j1", "k" * 27, status="failed", note=words, stage="code"),
+        JobLine("j2", "the 店 of " * 9, status="code", iteration=2, why=words, stage="code"),
+        JobLine("j3", "\n", status="queued"),
+    ]
+
+    rows = rows_of(*lines, width=width)
+
+    assert len(rows) == 3
+    assert max(map(cell_len, rows)) <= width
+    assert "\x1b" not in "".join(rows)
+    assert [row.count("…") > 0 for row in rows] == [True, True, False]
+
+
+def test_at_80_columns_the_stages_are_named_and_at_40_they_are_marks() -> None:
+    line = JobLine("j1", "bootstrapper", status="code", stage="code", iteration=2)
+
+    waits = JobLine("j2", status="queued", note="You are #10 in queue")
+
+    assert rows_of(line, waits, width=80)[1].endswith("  queued: You are #10 in queue")
+    assert rows_of(line, width=80) == ["bootstrapper  ✔ scaffold  ● code  · deps  · checks  code, iteration 2"]
+    assert rows_of(line, width=40) == ["bootstrap…  ✔●··  code, iteration 2"]
+
+
+async def test_without_a_terminal_a_job_is_a_line_a_change_and_failed_checks_are_told_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    events = [
+        StreamEvent(*status("stage", "checks", stage="checks", iteration=1)),
+        StreamEvent("log", {"stage": "checks", "line": "✘ pytest failed: 1 failed"}),
+        StreamEvent(*status("stage", "scaffold", stage="scaffold", iteration=2)),
+        StreamEvent(*status("failed", "failed", summary="It broke\nin two. " * 20)),
+    ]
+
+    await watch_all([(JobLine("a", "a"), events)], Output(as_json=False))
+
+    broke = " ".join(["It broke in two."] * 20)
+    assert capsys.readouterr().out.splitlines() == [
+        "a  checks",
+        "a  checks │ ✘ pytest failed: 1 failed",
+        "a  scaffold, iteration 2",
+        f"a  failed: {broke}",
+    ]
 
 
 async def test_one_job_is_watched_without_its_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from headgate_contracts import Job, Stage
+from headgate_contracts.commands import CHECKS_FAILED
 from headgate_contracts.events import JobData, JobStage
 from headgate_contracts.tokens import input_name
 from headgate_contracts.vocabulary import Fault
@@ -95,7 +96,8 @@ class Course:
                 return self._failed(outcome)
             case GaveOut(why):
                 return self._left(begun.stage, why)
-            case ChecksFailed():
+            case ChecksFailed(summary):
+                self._process.say(begun.stage, f"{CHECKS_FAILED}{summary}")
                 policy, now = self._tools.policy, self._log_time()
                 return after_failed_checks(self._job, outcome, policy=policy, now=now, debug_id=self._debug_id)
             case Finished():

@@ -18,6 +18,7 @@ MAX_OUTPUT_CHARS: Final = 7_000  # of one check, for the next cycle: its beginni
 _COUNTED: Final = re.compile(r"\d+ (?:failed|passed|error).{0,80}|Found \d+ errors?|\d+ files? would be reformatted")
 _BIN: Final = f"../{ENVIRONMENT}/bin"
 _RUFF: Final = (f"{_BIN}/ruff",)
+_NARROW: Final = ("-o", "console_output_style=classic")  # no percentage at the 80th column of a log's line
 _PYTEST: Final = (f"{_BIN}/python", "-IB", "-m", "pytest")
 
 
@@ -38,7 +39,7 @@ CHECKS: Final = (
     Check("ruff format", (*_RUFF, "format", "--check", "--no-cache", ".")),
     Check(
         "pytest",
-        (*_PYTEST, "-q", "-p", "no:cacheprovider", "--color=no", "--tb=short", "--maxfail=20"),
+        (*_PYTEST, "-q", "-p", "no:cacheprovider", "--color=no", "--tb=short", "--maxfail=20", *_NARROW),
         timeout_s=300.0,
         says=" passed",
     ),
