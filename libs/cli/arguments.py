@@ -56,7 +56,9 @@ JOBS_EXAMPLES: Final = """examples:
   headgate jobs follow JOB
   headgate jobs events JOB
   headgate jobs log JOB
+  headgate jobs result JOB
   headgate jobs result JOB -o site.tar.gz
+  headgate jobs result JOB -o - | tar -xz
   headgate jobs confirm JOB
   headgate jobs priority JOB high --reason "a demo at noon"
   headgate jobs cancel JOB --reason "not needed"
@@ -146,7 +148,10 @@ def _add_jobs(commands: Parsers) -> None:
     below.add("log", jobs.log, "what it said").add_argument("job")
     result = below.add("result", jobs.result, "fetch what it made, and list what is in it")
     result.add_argument("job")
-    result.add_argument("-o", "--output", metavar="FILE", help="(JOB.tar.gz), or - for stdout")
+    result.add_argument(
+        "-o", "--output", metavar="FILE", help="where to: a file, a folder, or - for stdout (JOB.tar.gz, here)"
+    )
+    result.add_argument("--force", action="store_true", help="replace the file where it is there already")
     below.add("follow", jobs.follow, "watch it until it ends; 0 if it becomes ready, else 1").add_argument("job")
     _add_changes(below)
 

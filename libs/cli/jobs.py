@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import sys
 import tarfile
 from argparse import Namespace
@@ -67,21 +68,25 @@ def log(args: Namespace, out: Output) -> int:
 
 
 def result(args: Namespace, out: Output) -> int:
-    """Fetch what the job made, and say what is in it."""
+    """Fetch what the job made, and say where it was put and what is in it."""
+    to_stdout = args.output == "-"
+    if to_stdout and (args.json or sys.stdout.isatty()):
+        wrong = "--json says where a file was put" if args.json else "a terminal cannot show a .tar.gz"
+        raise Usage(what=f"{wrong}: name a file with -o, or send what `-o -` gives elsewhere.")
+    path = _place(args.output, args.job)
+    if not (to_stdout or args.force) and path.exists():
+        raise _there_already(path)
     content = user_api().fetch(path_of("jobs", args.job, "result"))
-    if args.output == "-":
+    if to_stdout:
         sys.stdout.buffer.write(content)
         return 0
-    path = Path(args.output or f"{args.job}.tar.gz")
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise Usage(what=f"{path} cannot be written ({error.strerror}): name another file with -o.") from error
     files = contents(content)
-    out.data({"file": str(path), "bytes": len(content), "contents": files})
-    out.say(f"{path} ({len(content)} bytes)")
+    _write(path, content, over=args.force)
+    out.data({"file": str(path.absolute()), "bytes": len(content), "contents": files})
+    out.say(f"The result is in {path.absolute()} ({len(content)} bytes). It holds:")
     for name, size in files.items():
         out.say(f"  {size:>8}  {name}")
+    out.say(f"`tar -xzf {shlex.quote(str(path))}` unpacks it.")
     return 0
 
 
@@ -147,6 +152,26 @@ def contents(archive: bytes) -> dict[str, int]:
             return {entry.name: entry.size for entry in files if entry.isfile()}
     except (tarfile.TarError, EOFError) as error:
         raise NoArchive from error
+
+
+def _place(asked: str | None, job_id: str) -> Path:
+    """The file that was asked for, or one named after the job: here, or in the folder that was asked for."""
+    place, usual = Path(asked or "."), f"{job_id}.tar.gz"
+    return place / usual if place.is_dir() else place
+
+
+def _write(path: Path, content: bytes, *, over: bool) -> None:
+    try:
+        with path.open("wb" if over else "xb") as file:
+            file.write(content)
+    except FileExistsError:
+        raise _there_already(path) from None
+    except OSError as error:
+        raise Usage(what=f"{path} cannot be written ({error.strerror}): name another file with -o.") from error
+
+
+def _there_already(path: Path) -> Usage:
+    return Usage(what=f"{path} is there already: name another file with -o, or replace it with --force.")
 
 
 def _shown(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -94,6 +94,17 @@ def status(word: str, seq: int, **data: Any) -> tuple[str, dict[str, Any], str]:
     return "status", {"event": word, "status": word, **data}, f"E-{seq}"
 
 
+def packed(files: dict[str, bytes]) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()
+
+
+ARCHIVE = packed({"app.py": b"print()"})
 END = ("end", dict[str, Any](), None)
 
 
@@ -108,6 +119,13 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[Far]:
     there.server.shutdown()
     thread.join()
     there.server.server_close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where one is: an empty one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture
@@ -248,17 +266,60 @@ def test_a_history_says_what_each_event_adds(far: Far, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["stage", "code", "iteration=2"]
 
 
-def test_a_result_is_kept_and_its_contents_are_told(
-    far: Far, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("asked", "name"), [(None, "j1.tar.gz"), ("r.tar.gz", "r.tar.gz"), (".", "j1.tar.gz")])
+def test_a_result_is_kept_and_it_is_told_where_and_what_is_in_it(
+    far: Far, asked: str | None, name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    archive = packed({"app.py": b"print()"})
-    far.says((200, {}, archive))
+    far.says((200, {}, ARCHIVE), (200, {}, ARCHIVE))
+    words = ["jobs", "result", "j1", *(["-o", asked] if asked else [])]
 
-    code = main(["jobs", "result", "j1", "-o", str(tmp_path / "r.tar.gz"), "--json"])
+    code = main([*words, "--json"])
+    as_json = json.loads(capsys.readouterr().out)
+    again = main([*words, "--force"])
+    told = capsys.readouterr().out
 
-    assert code == 0
-    assert (tmp_path / "r.tar.gz").read_bytes() == archive
-    assert json.loads(capsys.readouterr().out)["contents"] == {"app.py": 7}
+    assert (code, again, (folder / name).read_bytes()) == (0, 0, ARCHIVE)
+    assert as_json == {"file": str(folder / name), "bytes": len(ARCHIVE), "contents": {"app.py": 7}}
+    assert f"The result is in {folder / name} ({len(ARCHIVE)} bytes)" in told
+    assert f"tar -xzf {name}" in told
+
+
+def test_a_file_that_is_there_is_not_written_over_unless_that_is_asked_for(
+    far: Far, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "j1.tar.gz").write_bytes(b"mine")
+
+    code = main(["jobs", "result", "j1"])
+
+    assert (code, (folder / "j1.tar.gz").read_bytes(), far.asked) == (2, b"mine", [])
+    assert (
+        "j1.tar.gz is there already: name another file with -o, or replace it with --force" in capsys.readouterr().err
+    )
+
+
+def test_what_is_no_archive_is_not_kept(far: Far, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    far.says((200, {}, b"<html>"))
+
+    code = main(["jobs", "result", "j1"])
+
+    assert (code, list(folder.iterdir())) == (1, [])
+    assert "no .tar.gz" in capsys.readouterr().err
+
+
+def test_a_result_goes_to_stdout_but_not_to_a_terminal(
+    far: Far, folder: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    far.says((200, {}, ARCHIVE))
+
+    piped = main(["jobs", "result", "j1", "-o", "-"])
+    sys.stdout.flush()
+    out = capfdbinary.readouterr().out
+    as_json = main(["jobs", "result", "j1", "-o", "-", "--json"])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown = main(["jobs", "result", "j1", "-o", "-"])
+
+    assert (piped, as_json, shown) == (0, 2, 2)
+    assert (out, len(far.asked), list(folder.iterdir())) == (ARCHIVE, 1, [])
 
 
 def test_a_stream_that_is_cut_goes_on_after_the_last_id_and_the_last_line(far: Far, at_once: list[float]) -> None:
@@ -402,13 +463,3 @@ def test_a_reader_who_has_seen_enough_is_no_fault(far: Far) -> None:
 
     assert run.stdout.startswith(b"JOB")
     assert (run.returncode, run.stderr) == (0, b"")
-
-
-def packed(files: dict[str, bytes]) -> bytes:
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return archive.getvalue()
