@@ -30,12 +30,14 @@ setup: .venv/.synced .venv/wheels ## the environment in .venv, as locked; at onc
 	@:
 
 .venv/.synced: pyproject.toml contracts/pyproject.toml uv.lock .bootstrap.txt | $(BIN)/uv
-	@$(UV) sync --locked --quiet --compile-bytecode
-	@touch $@
+	@echo 'set-up: the libraries as locked, 235 MB where none is kept yet, into .venv'
+	@rm -f $@
+	@{ $(UV) sync --locked --compile-bytecode 2>&1 && touch $@; } | awk '!/^ [-+~] / {print; fflush()}'; test -f $@
 
 # Only the installer is fetched by pip, with the hashes of the lock file; it fetches the rest, and itself from then on.
 $(BIN)/uv:
 	@$(MAKE_ENVIRONMENT)
+	@echo 'set-up: the installer, 17 MB'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r .bootstrap.txt
 
 # By the newest Python that can. Each is really asked: pyenv has names of Pythons that are not there, and Debian's makes no
@@ -57,6 +59,7 @@ endef
 
 # What every build needs, as its lock has it, so that builds need no network: 12 MB. A worker finds it beside its Python.
 .venv/wheels: $(TOOLCHAIN)/uv.lock | .venv/.synced
+	@echo 'set-up: what builds need without a network, 12 MB'
 	@rm -rf $@ $@.new
 	@$(TOOLCHAIN_HASHES) > .venv/wheels.txt
 	@$(BIN)/python -m pip download -qq --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r .venv/wheels.txt -d $@.new

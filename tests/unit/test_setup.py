@@ -28,7 +28,7 @@ class Machine:
         self.folder = folder
         self._programs = folder / "programs"
         self._programs.mkdir()
-        for tool in ("sh", "mkdir", "touch", "chmod", "make"):
+        for tool in ("sh", "mkdir", "touch", "chmod", "make", "awk", "echo", "rm"):
             self._programs.joinpath(tool).symlink_to(_found(tool))
 
     def has(self, name: str, version: str = "", *, venv: str = MAKES_ONE) -> None:
@@ -38,8 +38,10 @@ class Machine:
         program.write_text(f"#!/bin/sh\n{says}\n")
         program.chmod(0o755)
 
-    def set_up(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
-        command = ("make", "-f", str(ROOT / "Makefile"), ".venv/bin/uv", *words)
+    def set_up(
+        self, *words: str, home: Path | None = None, made: str = ".venv/bin/uv"
+    ) -> subprocess.CompletedProcess[str]:
+        command = ("make", "-f", str(ROOT / "Makefile"), made, *words)
         environ = {"PATH": str(self._programs)} | ({"HOME": str(home)} if home else {})
         return subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
 
@@ -144,3 +146,27 @@ def test_what_is_fetched_is_kept_at_home_where_there_is_one(machine: Machine, tm
     assert machine.set_up(home=tmp_path).returncode == 0
 
     assert machine.keeps == ""
+
+
+@pytest.mark.parametrize("ends", [0, 2])
+def test_while_one_waits_for_the_libraries_it_is_said_what_comes(machine: Machine, ends: int) -> None:
+    for name in ("pyproject.toml", "contracts/pyproject.toml", "uv.lock", ".bootstrap.txt", ".venv/bin/uv"):
+        (machine.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (machine.folder / name).touch()
+    says = "echo 'Downloading ruff (10.1MiB)' >&2; echo ' + ruff==0.17.5' >&2"
+    (machine.folder / ".venv/bin/uv").write_text(f"#!/bin/sh\n{says}\nexit {ends}\n")
+    (machine.folder / ".venv/bin/uv").chmod(0o755)
+
+    made = machine.set_up(made=".venv/.synced")
+
+    said = made.stdout.splitlines()
+    assert said[0].startswith("set-up: the libraries as locked")
+    assert said[1:2] == ["Downloading ruff (10.1MiB)"]
+    assert "+ ruff" not in made.stdout
+    assert (made.returncode == 0) is (machine.folder / ".venv/.synced").exists() is (ends == 0)
+
+
+def test_of_the_installer_it_is_said_how_much_comes(machine: Machine) -> None:
+    machine.has("python3", "3.13")
+
+    assert "set-up: the installer, 17 MB" in machine.set_up().stdout
