@@ -43,7 +43,7 @@ from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import KeysAway
 from libs.runtime.gate import Gate
-from libs.runtime.http import BODY_LIMIT_BYTES, HttpServer, create_app
+from libs.runtime.http import HttpServer, create_app
 from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health, Service
 from libs.runtime.openapi import DescribedApp
@@ -106,7 +106,6 @@ async def lay(
     settings: S,
     *,
     needs: tuple[str, ...] = (NATS, LOG, VIEW),
-    body_limit_bytes: int = BODY_LIMIT_BYTES,
     behind_gateway: bool = False,
 ) -> Ground[S]:
     """The ground for this service: everything started, waited for, and closed in its turn.
@@ -115,7 +114,7 @@ async def lay(
     """
     policy, clock = load_policy(settings.policy, environ=os.environ), SystemClock()
     keys = Keys(settings.jwks, clock=clock)
-    front = await _front(service, settings, keys=keys, health=Health(*needs), body_limit_bytes=body_limit_bytes)
+    front = await _front(service, settings, keys=keys, health=Health(*needs))
     leaving = front.gate.draining if behind_gateway else None
     await service.start(HttpServer(front.app, host=settings.http_host, port=settings.http_port, leaving=leaving))
     waited = partial(wait_for, health=front.health, clock=clock)
@@ -138,9 +137,7 @@ async def lay(
     )
 
 
-async def _front(
-    service: Service, settings: ServiceSettings, *, keys: Keys, health: Health, body_limit_bytes: int
-) -> _Front:
+async def _front(service: Service, settings: ServiceSettings, *, keys: Keys, health: Health) -> _Front:
     gate = Gate()
     telemetry = await service.start(telemetry_of(service.name, settings))
     app = create_app(
@@ -151,7 +148,6 @@ async def _front(
         telemetry=telemetry,
         tokens=Tokens(keys, Audience(settings.jwt_issuer, settings.jwt_audience), clock=SystemClock()),
         faults=LATER,
-        body_limit_bytes=body_limit_bytes,
     )
     return _Front(health=health, gate=gate, telemetry=telemetry, app=app)
 

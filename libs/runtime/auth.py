@@ -4,7 +4,6 @@ Owns the check of tokens. A token never chooses how it is checked: its key does 
 only afterwards (`claims`).
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Final, cast
 
@@ -20,6 +19,8 @@ from libs.runtime.errors import Forbidden, Unauthorized
 from libs.runtime.keysets import Keys
 
 SIGNATURES: Final = jwt.PyJWS(options={"enforce_minimum_key_length": True})
+BEARER: Final = HTTPBearer(bearerFormat="JWT", auto_error=False)  # the refusal is ours
+BearerToken = Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +67,25 @@ def _principal_of(claims: Claims) -> Principal:
     return Principal(foreign_token(claims.sub), claims.tier, claims.scopes, projects, expires_s=claims.exp)
 
 
-def principal(*, scope: str | None = None) -> Callable[..., Awaitable[Principal]]:
-    """A dependency for routes: whoever asks, if their token is good and has the scope."""
+class Identity:
+    """How a route learns who asks. The guard finds it before a byte of the body is read; the route is given what was
+    found. One of the scopes is enough; where none is named, any good token is."""
 
-    async def authenticated(
-        request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
-    ) -> Principal:
+    def __init__(self, *scopes: str) -> None:
+        self._scopes = scopes
+
+    async def find(self, request: Request) -> Principal:
+        """By the token that came with the request. Raises Unauthorized, Forbidden, or KeysAway."""
+        credentials = await BEARER(request)
         if credentials is None:
             raise Unauthorized("No token was sent", missing=True)
-        found = await cast("Tokens", request.app.state.tokens).check(credentials.credentials)
-        if scope is not None and not found.may(scope):
-            raise Forbidden(scope)
+        return self.entitled(await cast("Tokens", request.app.state.tokens).check(credentials.credentials))
+
+    def entitled(self, found: Principal) -> Principal:
+        if self._scopes and not any(map(found.may, self._scopes)):
+            raise Forbidden(self._scopes[0])
         return found
 
-    return authenticated
-
-
-BEARER: Final = HTTPBearer(bearerFormat="JWT", auto_error=False)  # the refusal is ours
+    async def __call__(self, request: Request, _said: BearerToken) -> Principal:
+        """As a dependency. What it says of itself is for the API's document alone."""
+        return request.state.principal

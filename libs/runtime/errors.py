@@ -3,7 +3,11 @@
 RuntimeFault
 ├── SettingsWrong       before anything was started
 ├── PortTaken           nobody can be served here
+├── HeaderTwice         400
+├── BodyCut             400
+├── BodyTooSlow         408
 ├── BodyTooLarge        413
+├── BodyTooDeep         422
 ├── HalfCharacter       422
 ├── Unauthorized        401
 ├── Forbidden           403
@@ -35,8 +39,24 @@ class PortTaken(RuntimeFault):
     """{host}:{port} is in use or not this machine's. Set HEADGATE_HTTP_PORT to a free port, or to 0 for any."""
 
 
+class HeaderTwice(RuntimeFault):
+    """The header {name} was sent twice. Send it once; the same again is refused again."""
+
+
+class BodyCut(RuntimeFault):
+    """The connection ended before the body did."""  # nobody is left to read it
+
+
+class BodyTooSlow(RuntimeFault):
+    """The body was not there within {within_s} s. Send it again, and all of it at once."""
+
+
 class BodyTooLarge(RuntimeFault):
     """The body is larger than {limit_bytes} bytes. Send less; the same again is refused again."""
+
+
+class BodyTooDeep(RuntimeFault):
+    """The body nests objects and lists more than {levels} deep. Send it flatter; the same again is refused again."""
 
 
 class HalfCharacter(RuntimeFault):

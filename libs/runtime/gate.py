@@ -1,25 +1,21 @@
-"""What a request passes before any route sees it: an open gate, and a body of a size that can be read.
+"""What a request passes before any route sees it: a gate that is open while the service can serve.
 
-Owns both layers. Refuses to look into a request: who asks and for what is for the routes.
+Refuses to look into a request: who asks and for what is for the routes.
 """
 
 import asyncio
-import json
 import logging
-import re
 from collections.abc import Generator, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from libs.runtime.errors import BodyTooLarge, HalfCharacter
-from libs.runtime.problems import Problem, problem_of_body
+from libs.runtime.problems import Problem
 
 logger = logging.getLogger(__name__)
 
 PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
-SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")  # a cheap first look
 DRAIN_S: Final = 5.0
 OPENS_WITHIN_S: Final = 10.0  # as long as a gateway waits for a service that does not listen yet
 MOST_WAITING: Final = 1_000
@@ -116,64 +112,3 @@ class Gated:
                 await self._app(scope, receive, send)
         else:
             await CLOSED.response()(scope, receive, send)
-
-
-class WholeBody:
-    """Reads the body before anything else runs: no further than the limit, and only text that can be written again."""
-
-    def __init__(self, app: ASGIApp, *, limit_bytes: int) -> None:
-        self._app = app
-        self._limit_bytes = limit_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope["headers"])
-        if b"content-length" not in headers and b"transfer-encoding" not in headers:
-            await self._app(scope, receive, send)
-            return
-        try:
-            self._check_length(int(headers.get(b"content-length", b"0")))
-            body = await self._body(receive)
-        except (BodyTooLarge, HalfCharacter) as fault:
-            await problem_of_body(fault).response()(scope, receive, send)
-            return
-        if body is not None:
-            await self._app(scope, _replayed(body, receive), send)
-
-    async def _body(self, receive: Receive) -> bytes | None:
-        """Null where the client has gone before its end."""
-        body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            self._check_length(len(body))
-            if not message.get("more_body", False):
-                _check_text(bytes(body))
-                return bytes(body)
-
-    def _check_length(self, length: int) -> None:
-        if length > self._limit_bytes:
-            raise BodyTooLarge(limit_bytes=self._limit_bytes)
-
-
-def _check_text(body: bytes) -> None:
-    """JSON may spell half a character (`\\ud800`). Python reads it, and nothing can write it again."""
-    if not SURROGATE.search(body):
-        return
-    try:
-        json.dumps(json.loads(body), ensure_ascii=False).encode()
-    except UnicodeEncodeError as fault:
-        raise HalfCharacter from fault
-    except (ValueError, RecursionError):  # no JSON: the route says so, if it wants JSON at all
-        return
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body at once, then what the client does next."""
-    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Message:
-        return whole.pop() if whole else await receive()
-
-    return receive_again

@@ -24,19 +24,19 @@ import uvicorn
 from fastapi import FastAPI, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from libs.runtime.auth import Tokens
 from libs.runtime.errors import PortTaken
-from libs.runtime.gate import Gate, Gated, WholeBody, is_probe
+from libs.runtime.gate import Gate, Gated, is_probe
 from libs.runtime.lifecycle import Health, Loop
 from libs.runtime.openapi import DescribedApp
 from libs.runtime.problems import Faults, Problem, answer_with_problems
 from libs.runtime.telemetry import Telemetry
 
-BODY_LIMIT_BYTES: Final = 256 * 1024  # a submission may bring 64 KiB of input; a batch asks for more
 KEEP_ALIVE_S: Final = 65  # longer than a gateway keeps an idle connection, so that it is the one to close it
 BACKLOG: Final = 2048
+UNWANTED_S: Final = 10.0
 LAST_RESPONSES_S: Final = 1  # behind the closed gate only probes can be left
 
 
@@ -49,11 +49,10 @@ def create_app(
     telemetry: Telemetry,
     tokens: Tokens | None = None,
     faults: Faults | None = None,
-    body_limit_bytes: int = BODY_LIMIT_BYTES,
 ) -> DescribedApp:
     """The application every service begins with. Routes are added when their clients are there, before the gate opens.
 
-    `faults` says which problem an exception becomes; `tokens` is what `principal()` asks.
+    `faults` says which problem an exception becomes; `tokens` is what `Identity` asks.
     """
     app = DescribedApp(
         title=f"Headgate {service}",
@@ -63,7 +62,6 @@ def create_app(
         telemetry=_recorded_by(telemetry),
     )
     app.state.tokens = tokens
-    app.add_middleware(WholeBody, limit_bytes=body_limit_bytes)
     app.add_middleware(Gated, gate=gate)
     answer_with_problems(app, faults or {})
     _add_probes(app, gate=gate, health=health, telemetry=telemetry)
@@ -141,11 +139,28 @@ class HttpServer:
 
 
 class _Connection(H11Protocol):
-    """Shows a request the connection it came by, as `scope["state"]["connection"]`: ASGI has no word to cut one off."""
+    """Shows a request the connection it came by, as `scope["state"]["connection"]`: ASGI has no word to cut one off.
+
+    What is left of a body that nobody wanted is thrown away for a while, so that a client that still sends gets the
+    whole refusal; by itself uvicorn does so for ever.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self.app_state = {**self.app_state, "connection": transport}
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._still_sends(self.cycle):
+            self.loop.call_later(UNWANTED_S, self._cut_off, self.cycle)
+
+    def _cut_off(self, refused: RequestResponseCycle) -> None:
+        if self._still_sends(refused):
+            self.transport.abort()
+
+    def _still_sends(self, refused: RequestResponseCycle) -> bool:
+        """Both sides are in one state as soon as all was heard, and in the next request there is another cycle."""
+        return self.cycle is refused and self.conn.their_state is not self.conn.our_state
 
 
 class _Uvicorn(uvicorn.Server):

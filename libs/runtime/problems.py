@@ -19,7 +19,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate_contracts import ContractError
-from libs.runtime.errors import BodyTooLarge, Forbidden, HalfCharacter, KeysAway, Unauthorized
+from libs.runtime.errors import (
+    BodyCut,
+    BodyTooDeep,
+    BodyTooLarge,
+    BodyTooSlow,
+    Forbidden,
+    HalfCharacter,
+    HeaderTwice,
+    KeysAway,
+    Unauthorized,
+)
 from libs.runtime.telemetry import current_debug_id
 from libs.runtime.wording import worded
 
@@ -98,14 +108,22 @@ def _too_large(fault: BodyTooLarge) -> Problem:
     return Problem(status=413, slug="too-large", title="Body too large", detail=str(fault))
 
 
-def _half(fault: HalfCharacter) -> Problem:
+def _too_slow(fault: BodyTooSlow) -> Problem:
+    closed = {"Connection": "close"}  # the rest of it would be taken for the next request
+    return Problem(status=408, slug="too-slow", title="Body too slow", detail=str(fault), headers=closed)
+
+
+def _cut(fault: BodyCut) -> Problem:
+    return Problem(status=400, slug="cut", title="Body cut short", detail=str(fault))
+
+
+def _unreadable(fault: BodyTooDeep | HalfCharacter) -> Problem:
     errors = [{"in": "body", "field": "", "message": str(fault)}]
     return Problem(status=422, slug="invalid", title="Invalid request", detail=str(fault), more={"errors": errors})
 
 
-def problem_of_body(fault: BodyTooLarge | HalfCharacter) -> Problem:
-    """For the layer that reads the body: it answers before any handler could."""
-    return _too_large(fault) if isinstance(fault, BodyTooLarge) else _half(fault)
+def _twice(fault: HeaderTwice) -> Problem:
+    return Problem(status=400, slug="header-twice", title="Header sent twice", detail=str(fault))
 
 
 async def known_query(request: Request) -> None:
@@ -177,9 +195,15 @@ DEFAULTS: Final[Faults] = {
     ContractError: _breaks_contract,
     RequestValidationError: _invalid,
     HTTPException: _http,
+    HeaderTwice: _twice,
     Unauthorized: _unauthorized,
     Forbidden: _forbidden,
     KeysAway: _keys_away,
+    BodyCut: _cut,
+    BodyTooSlow: _too_slow,
+    BodyTooLarge: _too_large,
+    BodyTooDeep: _unreadable,
+    HalfCharacter: _unreadable,
 }
 
 

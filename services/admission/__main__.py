@@ -40,7 +40,6 @@ from services.admission.submitting import Submitting
 
 OPENED: Final = "the view"
 TOLD_WITHIN_MS: Final = 500  # a change is answered by then, though no scheduler has folded it
-BODY_LIMIT_BYTES: Final = 7 * 1024 * 1024  # a batch of 100 submissions, each with an input of 64 KiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     needs = (NATS, LOG, VIEW, OPENED)
     settings = read_settings(AdmissionSettings)
-    ground = await lay(service, settings, needs=needs, body_limit_bytes=BODY_LIMIT_BYTES, behind_gateway=True)
+    ground = await lay(service, settings, needs=needs, behind_gateway=True)
     view = await ground.view(service)
     edge = _edge(ground, view)
     for routes in ROUTES:

@@ -11,17 +11,16 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 
 from headgate_contracts import Job
 from headgate_contracts.shown import ShownJob
 from libs.policy import Policy
-from libs.runtime.auth import Principal, principal
+from libs.runtime.auth import Identity, Principal
 from libs.runtime.clock import Clock
-from libs.runtime.errors import Forbidden
 from libs.runtime.problems import Refused, known_query
 from libs.runtime.telemetry import Telemetry
 from services.admission import problems
+from services.admission.bodies import AdmissionRoute
 from services.admission.changing import Changing
 from services.admission.erasing import Erasing
 from services.admission.listing import Listing
@@ -39,19 +38,10 @@ WRITE: Final = "jobs:write"
 OPS: Final = "ops"
 Reason = Annotated[str, Query(max_length=500, description="why, for the audit")]
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
-Reader = Annotated[Principal, Depends(principal(scope=READ))]
-Writer = Annotated[Principal, Depends(principal(scope=WRITE))]
-Operator = Annotated[Principal, Depends(principal(scope=OPS))]
-
-
-async def writer_or_operator(who: Annotated[Principal, Depends(principal())]) -> Principal:
-    """Who may change a job: its owner, or an operator, who needs no right to submit for that."""
-    if not (who.may(WRITE) or who.may(OPS)):
-        raise Forbidden(WRITE)
-    return who
-
-
-Changer = Annotated[Principal, Depends(writer_or_operator)]
+Reader = Annotated[Principal, Depends(Identity(READ))]
+Writer = Annotated[Principal, Depends(Identity(WRITE))]
+Operator = Annotated[Principal, Depends(Identity(OPS))]
+Changer = Annotated[Principal, Depends(Identity(WRITE, OPS))]  # an operator needs no right to submit to change a job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +102,7 @@ class Edge:
         return _answer(job, await self.taken(job, who), 202, {"Location": f"/v1/jobs/{job.id}"})
 
 
-def route_group(route_class: type[APIRoute] = APIRoute) -> APIRouter:
+def route_group(route_class: type[AdmissionRoute] = AdmissionRoute) -> APIRouter:
     """Routes below /v1 that refuse a parameter which they do not know. Each group has one subject, and is made by a
     function of the edge; `routes` lists them."""
     return APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=route_class)

@@ -11,13 +11,13 @@ from typing import Any, Final, Protocol
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from opentelemetry.metrics import Meter
 
 from headgate_contracts import ContractError
 from libs.capacity.errors import ViewError
 from libs.foundation.ground import LATER
 from libs.runtime.problems import Problem, Refused, problem_for
+from services.admission.bodies import AdmissionRoute
 
 AWAY: Final = tuple(LATER)
 REFUSALS: Final = (Refused, ContractError, RequestValidationError, *AWAY)  # of those who may submit at all
@@ -42,11 +42,11 @@ class Refusals:
             with suppress(ViewError):
                 await self._view.count_refused(problem.slug)
 
-    def route(self) -> type[APIRoute]:
+    def route(self) -> type[AdmissionRoute]:
         """Routes whose refusals are counted, those of dry runs aside."""
         count = self.count
 
-        class Counted(APIRoute):
+        class Counted(AdmissionRoute):
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handle = super().get_route_handler()
 

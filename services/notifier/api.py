@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
-from fastapi.security import HTTPAuthorizationCredentials
 
 from headgate_contracts.commands import TicketRedeemed
-from libs.runtime.auth import BEARER, Principal, principal
-from libs.runtime.errors import Forbidden, Unauthorized
+from libs.runtime.auth import BearerToken, Identity, Principal
+from libs.runtime.errors import Unauthorized
+from libs.runtime.guard import GuardedRoute
 from libs.runtime.problems import Problem, Refused, known_query
 from services.notifier.collecting import Collecting
 from services.notifier.domain import Complete, Known, NoJob
@@ -22,7 +22,7 @@ from services.notifier.openings import Openings, TooMany
 from services.notifier.ports import Tickets
 from services.notifier.sending import EventStream
 
-READ: Final = "jobs:read"
+READER: Final = Identity("jobs:read")
 LAST_BYTES_S: Final = 0.5  # for what a stream is sent when this replica stops
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -89,23 +89,18 @@ class Edge:
             self.collecting.closed()
 
 
-async def viewer(
-    request: Request,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
-    ticket: Ticket = None,
-) -> Principal:
-    """Whoever asks: by a token, or by a ticket, as a page's own reader of streams sends no headers."""
-    if credentials is not None or ticket is None:
-        return await principal(scope=READ)(request, credentials)
+async def viewer(request: Request, token: BearerToken, ticket: Ticket = None) -> Principal:
+    """Whoever asks: by a token, or by a ticket, as a page's own reader of streams sends no headers. A request that is
+    wrong in another way spends no ticket, so this is asked after the guard, and not by it."""
+    if token is not None or ticket is None:
+        return await READER.find(request)
     told = await cast("Tickets", request.app.state.tickets).redeem(ticket)
     if told is None:
         raise Refused(_nobody_redeems())
     found = _holder(told)
     if found is None:
         raise Unauthorized("The ticket is spent, expired or unknown: get another at POST /v1/stream-tickets")
-    if not found.may(READ):
-        raise Forbidden(READ)
-    return found
+    return READER.entitled(found)
 
 
 Viewer = Annotated[Principal, Depends(viewer)]
@@ -113,7 +108,7 @@ Viewer = Annotated[Principal, Depends(viewer)]
 
 def streams(edge: Edge) -> APIRouter:
     """Everything is decided before the first byte: a stream that has begun can only be cut."""
-    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
+    router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=GuardedRoute)
 
     @router.get("/jobs/{job_id}/stream", response_class=Response, responses=STREAM)
     async def of_one_job(job_id: JobIdPath, who: Viewer, known: Annotated[Known, Depends(_known)]) -> Response:

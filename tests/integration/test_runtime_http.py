@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,12 +15,14 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
-from libs.runtime.auth import Principal, Tokens, principal
+from libs.runtime.auth import Identity, Principal, Tokens
+from libs.runtime.bodies import BodyLimit
 from libs.runtime.claims import Audience
 from libs.runtime.clock import SystemClock
 from libs.runtime.errors import PortTaken
 from libs.runtime.eventually import PATIENCE_S, eventually
 from libs.runtime.gate import Gate
+from libs.runtime.guard import GuardedRoute
 from libs.runtime.http import HttpServer, create_app
 from libs.runtime.keys import KeyPair, jwks
 from libs.runtime.keysets import Keys
@@ -28,6 +30,8 @@ from libs.runtime.lifecycle import Health
 from libs.runtime.telemetry import Telemetry
 
 PAIR = KeyPair.generate()
+LIMITS = {"POST /jobs": BodyLimit(256 * 1024)}
+NEVER_S = 86_399.0  # as no other timer has
 STREAMS = 300
 LAST = b"retry: 2000\n\n"
 
@@ -71,9 +75,15 @@ async def public_keys(source: str) -> bytes:
     return jwks(PAIR)
 
 
+class Route(GuardedRoute):
+    limits = LIMITS
+
+
 def add_routes(app: FastAPI, service: Service) -> None:
+    app.router.route_class = Route
+
     @app.post("/jobs")
-    async def submit(submission: Submission, who: Annotated[Principal, Depends(principal(scope="jobs:write"))]) -> str:
+    async def submit(submission: Submission, who: Annotated[Principal, Depends(Identity("jobs:write"))]) -> str:
         return who.user
 
     @app.get("/held-back")
@@ -99,6 +109,22 @@ async def client(service: Service) -> AsyncIterator[httpx.AsyncClient]:
         yield made
 
 
+@pytest_asyncio.fixture
+async def cuts(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What a server would do to a connection later on: the test says when."""
+    monkeypatch.setattr("libs.runtime.http.UNWANTED_S", NEVER_S)
+    loop, planned = asyncio.get_running_loop(), list[Callable[[], None]]()
+    call_later = loop.call_later
+
+    def planning(delay: float, do: Callable[..., None], *args: object, **more: Any) -> asyncio.TimerHandle:
+        if delay == NEVER_S:
+            planned.append(lambda: do(*args))
+        return call_later(delay, do, *args, **more)
+
+    monkeypatch.setattr(loop, "call_later", planning)
+    return planned
+
+
 def token(**changed: object) -> dict[str, str]:
     claims = {"sub": "u1", "tier": "partner", "scope": "jobs:write", "iss": "headgate", "aud": "headgate"}
     return {"Authorization": f"Bearer {PAIR.sign({**claims, 'exp': int(time.time()) + 3600, **changed})}"}
@@ -108,6 +134,20 @@ async def raw(service: Service, request: str) -> tuple[asyncio.StreamReader, asy
     reader, writer = await asyncio.open_connection("127.0.0.1", service.server.port)
     writer.write(request.replace("\n", "\r\n").encode())
     return reader, writer
+
+
+def begun(*, signed_in: bool) -> str:
+    """A request that announces ten megabytes and has sent none of them."""
+    who = f"Authorization: {token()['Authorization']}\n" if signed_in else ""
+    return f"POST /jobs HTTP/1.1\nHost: test\n{who}Content-Length: 10000000\n\n"
+
+
+async def answered(reader: asyncio.StreamReader) -> bytes:
+    """The status of one answer, once all of it was read."""
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+    length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    await reader.readexactly(length)
+    return head[:12]
 
 
 async def all_of_a_stream(service: Service) -> bytes:
@@ -165,13 +205,43 @@ async def test_a_client_that_has_gone_holds_up_nobody(service: Service) -> None:
         await service.gate.stop()
 
 
-async def test_ten_megabytes_are_refused_before_they_are_sent(service: Service) -> None:
-    reader, writer = await raw(service, "POST /jobs HTTP/1.1\nHost: test\nContent-Length: 10000000\n\n")
+@pytest.mark.parametrize("signed_in", [False, True])
+async def test_ten_megabytes_are_refused_before_they_are_sent(
+    service: Service,
+    signed_in: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    reader, writer = await raw(service, begun(signed_in=signed_in))
 
     head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
 
-    assert head.startswith(b"HTTP/1.1 413")
+    assert head.startswith(b"HTTP/1.1 413" if signed_in else b"HTTP/1.1 401")
     assert b"application/problem+json" in head
+    writer.close()
+
+
+async def test_a_body_that_nobody_wants_is_not_taken_for_ever(service: Service, cuts: list[Callable[[], None]]) -> None:
+    reader, writer = await raw(service, begun(signed_in=False))
+    assert await answered(reader) == b"HTTP/1.1 401"
+
+    [cut] = cuts
+    cut()
+
+    assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+    writer.close()
+
+
+async def test_a_connection_whose_refused_body_came_is_kept(service: Service, cuts: list[Callable[[], None]]) -> None:
+    reader, writer = await raw(service, "POST /jobs HTTP/1.1\nHost: test\nContent-Length: 3\n\n")
+    answers = [await answered(reader)]
+    writer.write(b"{ }")
+
+    for _ in range(3):
+        writer.write(b"GET /held-back HTTP/1.1\r\nHost: test\r\n\r\n")
+        answers.append(await answered(reader))
+        [cut] = cuts
+        cut()
+
+    assert answers == [b"HTTP/1.1 401", *[b"HTTP/1.1 200"] * 3]
     writer.close()
 
 
@@ -184,7 +254,7 @@ async def test_a_client_that_sends_all_of_ten_megabytes_gets_the_whole_refusal(
         for _ in range(100):
             yield b"x" * 100_000
 
-    response = await client.post("/jobs", content=chunks() if in_chunks else b"x" * 10_000_000)
+    response = await client.post("/jobs", content=chunks() if in_chunks else b"x" * 10_000_000, headers=token())
 
     assert (response.status_code, response.json()["type"]) == (413, "/problems/too-large")
     assert (await client.post("/jobs", json={"project_id": "shop"}, headers=token())).json() == "u1"

@@ -1,0 +1,98 @@
+"""Every route of admission asks who before what, takes as much as its table says, and answers for its asker alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from libs.runtime.bodies import MAX_DEPTH
+from services.admission.bodies import BODIES, AdmissionRoute
+from services.admission.openapi import routers
+from tests.fixtures.desk import Desk
+from tests.fixtures.front import JOB, Front, refused
+
+DEEP = 952  # as deep as Python 3.11 reads and no longer writes
+
+
+@pytest.fixture
+def front(desk: Desk) -> Front:
+    return Front(desk)
+
+
+def routes() -> Iterator[AdmissionRoute]:
+    for router in routers():
+        for route in router.routes:
+            assert isinstance(route, AdmissionRoute)
+            yield route
+
+
+OPERATIONS = [(method, route.path) for route in routes() for method in route.methods or ()]
+
+
+def url_of(path: str) -> str:
+    return re.sub(r"\{.*?\}", "x", path)
+
+
+class Untouched:
+    """A body that nobody may ask for."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        raise AssertionError("a byte of the body was asked for")
+        yield b""
+
+
+def test_the_table_names_the_routes_with_bodies_and_no_other() -> None:
+    taking = {f"{method} {route.path}" for route in routes() if route.body_field for method in route.methods or ()}
+
+    assert BODIES.keys() == taking
+
+
+async def test_no_byte_of_a_body_is_asked_for_before_its_sender_is_known(front: Front) -> None:
+    async with front.anonymous() as nobody, front.client(ttl_s=-60) as late, front.client(scope="none") as powerless:
+        answers = {
+            f"{method} {path}": [
+                (await client.request(method, url_of(path), content=Untouched())).status_code
+                for client in (nobody, late, powerless)
+            ]
+            for method, path in OPERATIONS
+        }
+
+    assert len(answers) > 25
+    assert answers == {key: [401, 401, 403] for key in answers}
+
+
+async def test_one_byte_more_than_the_table_says_is_too_much(front: Front) -> None:
+    async with front.client("olga", scope="jobs:read jobs:write ops") as olga:
+        for operation, limit in BODIES.items():
+            method, path = operation.split(" ")
+            more = await olga.request(method, url_of(path), content=b" " * (limit.limit_bytes + 1))
+            as_much = await olga.request(method, url_of(path), content=b" " * limit.limit_bytes)
+
+            assert f"{limit.limit_bytes} bytes" in refused(more, 413, "too-large")["detail"]
+            assert as_much.status_code != 413
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs/batch", "/v1/workflows"])
+async def test_what_is_nested_too_deep_is_refused_wherever_work_comes_in(front: Front, path: str) -> None:
+    deep = '{"a":' * DEEP + "1" + "}" * DEEP
+    orders = {
+        "/v1/jobs": f'{{"project_id": "shop", "input": {deep}}}',
+        "/v1/jobs/batch": f'{{"jobs": [{{"project_id": "shop", "input": {deep}}}]}}',
+        "/v1/workflows": f'{{"project_id": "shop", "phases": [{{"input": {deep}}}]}}',
+    }
+    async with front.client() as ann:
+        answer = await ann.post(path, content=orders[path], headers={"Content-Type": "application/json"})
+
+    assert f"{MAX_DEPTH} deep" in refused(answer, 422, "invalid")["detail"]
+
+
+async def test_two_keys_of_one_request_are_refused(front: Front, desk: Desk) -> None:
+    twice = [("Idempotency-Key", "abc"), ("Idempotency-Key", "def")]
+    async with front.client() as ann:
+        answers = [await ann.post(path, json=JOB, headers=twice) for path in ("/v1/jobs", "/v1/jobs/x/retry")]
+
+    for answer in answers:
+        refused(answer, 400, "header-twice")
+    assert (await desk.log.mark()).seq == 0
