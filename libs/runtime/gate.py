@@ -69,7 +69,7 @@ class Gate:
 
     async def opens(self) -> bool:
         """Whether it is open, or will be in a moment. Closed again it stays closed."""
-        if not self._decided.is_set() and self._waiting < MOST_WAITING:
+        if not (self.is_open or self._decided.is_set()) and self._waiting < MOST_WAITING:
             self._waiting += 1
             try:
                 async with asyncio.timeout(OPENS_WITHIN_S):

@@ -38,7 +38,8 @@ class DescribedApp(FastAPI):
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options, responses={"default": PROBLEM_RESPONSE})
+        # A path with one slash too many is another path: a redirect would send its client to whatever host it named.
+        super().__init__(**options, redirect_slashes=False, responses={"default": PROBLEM_RESPONSE})
         self.speaks_for: dict[str, Any] | None = None
 
     def openapi(self) -> dict[str, Any]:

@@ -39,6 +39,10 @@ MEDIA_TYPE: Final = "application/problem+json"
 MOST_FIELDS: Final = 20  # a body can be wrong in thousands of places; nobody reads them
 LONGEST_FIELD: Final = 200  # characters; the name of an unknown field is the client's own
 
+ANSWERS_SAY: Final = (  # where they say nothing else: what is somebody's own is kept nowhere, and is what it says it is
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+)
 NOWHERE: Final = {  # the framework has a title for these and no sentence
     404: "there is nothing at this path: /openapi.json lists all paths",
     405: "this path does not take the method: the header Allow names those that it takes",
@@ -218,7 +222,7 @@ def answer_with_problems(app: FastAPI, faults: Faults) -> None:
     """Every exception that a request can end with becomes a problem: by the table, else 500."""
     for kind, problem in _everywhere(faults).items():
         app.add_exception_handler(kind, _handler(problem))
-    app.add_middleware(_Unexpected)
+    app.add_middleware(_Outermost)
 
 
 def _everywhere(faults: Faults) -> Faults:
@@ -232,8 +236,9 @@ def _handler(problem: Fault) -> Callable[[Request, Exception], Awaitable[Respons
     return respond
 
 
-class _Unexpected:
-    """The outermost layer. What arrives here is a bug: it is logged in full, and the client gets the id to ask with."""
+class _Outermost:
+    """What every answer passes. A fault that arrives here is a bug: it is logged in full, and the client gets the id to
+    ask with."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -244,7 +249,7 @@ class _Unexpected:
         async def watched(message: Message) -> None:
             nonlocal begun
             begun = True
-            await send(message)
+            await send(_with_defaults(message) if message["type"] == "http.response.start" else message)
 
         try:
             await self._app(scope, receive, watched)
@@ -253,7 +258,12 @@ class _Unexpected:
                 raise
             problem = _internal()
             logger.exception("a request ended in a fault", extra={"debug_id": problem.debug_id, "path": scope["path"]})
-            await problem.response()(scope, receive, send)
+            await problem.response()(scope, receive, watched)
+
+
+def _with_defaults(start: Message) -> Message:
+    said = {name for name, _ in start["headers"]}
+    return {**start, "headers": [*start["headers"], *(each for each in ANSWERS_SAY if each[0] not in said)]}
 
 
 def _internal() -> Problem:

@@ -137,7 +137,7 @@ def log_routes(edge: Edge) -> APIRouter:
             raise Refused(problems.no_log(job, days=edge.policy.retention.logs_days))
         json = NDJSON in accept.lower()
         body = _written(JsonLines() if json else Plain(), first, pages)
-        headers = {"Cache-Control": "no-store", "Vary": "Accept"}
+        headers = {"Vary": "Accept"}
         return StreamingResponse(body, headers=headers, media_type=NDJSON if json else TEXT)
 
     return router

@@ -12,7 +12,7 @@ import secrets
 from datetime import datetime
 from typing import Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from headgate_contracts.commands import TicketRedeemed
 from headgate_contracts.envelope import utc
@@ -27,11 +27,10 @@ def ticket_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.post("/stream-tickets", status_code=201)
-    async def give(who: Reader, response: Response) -> StreamTicket:
+    async def give(who: Reader) -> StreamTicket:
         now_ms = edge.clock.now_ms()
         ticket = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         await edge.tickets.keep_ticket(digest_of(ticket), told_of(who).model_dump_json(), ttl_ms=GOOD_FOR_MS)
-        response.headers["Cache-Control"] = "no-store"
         return StreamTicket(ticket=ticket, expires_at=utc(now_ms + GOOD_FOR_MS))
 
     return router

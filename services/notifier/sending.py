@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from libs.runtime.unread import limit_unread
 
-HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+HEADERS: Final = {"X-Accel-Buffering": "no"}
 logger = logging.getLogger(__name__)
 
 

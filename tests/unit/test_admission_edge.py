@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from libs.runtime.bodies import MAX_DEPTH
 from services.admission.bodies import BODIES, AdmissionRoute
 from services.admission.openapi import routers
 from tests.fixtures.desk import Desk
-from tests.fixtures.front import JOB, Front, refused
+from tests.fixtures.front import JOB, Front, refused, submitted
 
 DEEP = 952  # as deep as Python 3.11 reads and no longer writes
 
@@ -96,3 +97,40 @@ async def test_two_keys_of_one_request_are_refused(front: Front, desk: Desk) -> 
     for answer in answers:
         refused(answer, 400, "header-twice")
     assert (await desk.log.mark()).seq == 0
+
+
+async def test_no_answer_is_kept_by_others_or_taken_for_what_it_is_not(front: Front) -> None:
+    async with front.client() as ann, front.anonymous() as nobody:
+        job = await submitted(ann)
+        answers = [
+            await ann.get(f"/v1/jobs/{job['id']}"),
+            await ann.get(f"/v1/jobs/{job['id']}/result"),
+            await ann.post("/v1/stream-tickets"),
+            await nobody.get("/v1/jobs"),
+            await nobody.get("/nowhere"),
+            await nobody.get("/openapi.json"),
+        ]
+
+    assert [answer.status_code for answer in answers] == [200, 409, 201, 401, 404, 200]
+    for answer in answers:
+        assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
+        assert answer.headers.get_list("cache-control") == ["no-store"]
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs/", "/v1/queue/", "/openapi.json/", "/livez/"])
+async def test_no_answer_sends_its_client_to_the_host_it_named(front: Front, path: str) -> None:
+    async with front.client() as ann:
+        answer = await ann.get(path, headers={"Host": "evil.example"})
+
+    refused(answer, 404, "not-found")
+    assert "evil" not in f"{answer.headers} {answer.text}"
+
+
+async def test_where_something_is_found_follows_no_host(front: Front) -> None:
+    async with front.client() as ann:
+        told: list[Any] = [await ann.post("/v1/jobs", json=JOB, headers={"Host": "evil.example"}) for _ in range(2)]
+        told.append(await ann.get("/v1/jobs", params={"limit": 1}, headers={"Host": "evil.example"}))
+
+    assert told[0].headers["location"].startswith("/v1/jobs/")
+    assert told[-1].headers["link"].startswith("</v1/jobs?")
+    assert not any("evil" in f"{answer.headers} {answer.text}" for answer in told)
