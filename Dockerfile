@@ -27,7 +27,9 @@ RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace -
         --only-group gateway --only-group operator
 ENV UV_OFFLINE=1 UV_NO_INSTALL_WORKSPACE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON=python3 UV_PROJECT_ENVIRONMENT=/opt/headgate
 # Our code has a folder of its own, whatever the version of the Python that finds it there.
-RUN uv venv --quiet /opt/headgate && echo /opt/headgate/code | tee /opt/headgate/lib/python3.*/site-packages/headgate.pth
+RUN uv venv --quiet /opt/headgate \
+    && cd /opt/headgate/lib/python3.*/site-packages \
+    && echo /opt/headgate/code > headgate.pth
 
 # What all services need is brought and compiled once; each adds what it needs besides, and loses what it does not.
 FROM installer AS service-dependencies
