@@ -23,7 +23,7 @@ class Group:
     values: Mapping[str, float]
 
 
-def bar(value: float, greatest: float, *, width: int = 24) -> str:
+def bar(value: float, greatest: float, *, width: int) -> str:
     """At most `width` characters, in eighths."""
     eighths = round(8 * width * value / greatest) if greatest > 0 else 0
     return ("█" * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()

@@ -68,6 +68,11 @@ class Output:
         for line in (head, *lines):
             self._print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
+    def room_beside(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
+        """How wide one more column may be beside this table; without a terminal as wide as it likes."""
+        used = sum(max(map(len, column)) + GAP for column in zip(head, *rows, strict=True))
+        return max(0, self.console.width - used) if self.is_terminal else sys.maxsize
+
     def _print(self, text: str, *, style: str | None = None, broken: bool = False) -> None:
         self.console.print(text, style=style, markup=False, soft_wrap=not broken)
 

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from libs.cli.bars import Group, bar, svg
 from libs.cli.errors import Failed
-from libs.cli.output import Output
+from libs.cli.output import Output, counted
 from libs.cli.reporting import reported
 from libs.cli.target import running_here
 from libs.eventlog import JetStreamLog, connect
@@ -30,6 +30,8 @@ from libs.policy import load_policy
 
 NATS_URL: Final = "HEADGATE_NATS_URL"
 POLICY: Final = "HEADGATE_POLICY"
+HEAD: Final = ("PRIORITY", "TIER", "", "JOBS", "MEAN", "P50", "P90", "P99")
+WIDEST_BAR: Final = 24
 WORDS: Final = {RECORDED: "recorded", TODAY: "today's policy", OTHER: "the other"}
 
 Tell = Callable[[int, int], None]
@@ -100,27 +102,29 @@ def _progress(out: Output, what: str) -> Generator[Tell]:
 
 def _show(found: Comparison, out: Output) -> None:
     out.data(_as_json(found))
-    out.say(f"{found.jobs} jobs. Waits from the queue to the first start, in seconds.")
+    out.say(f"{counted(found.jobs, 'job')}. Waits from the queue to the first start, in seconds.")
     out.say()
-    head = ("PRIORITY", "TIER", "", "JOBS", "MEAN", "P50", "P90", "P99", "")
-    greatest = max(waits.mean for kind in found.kinds for waits in kind.waits.values())
-    out.table(head, [line for kind in found.kinds for line in _lines(kind, greatest)])
+    lines = [line for kind in found.kinds for line in _lines(kind)]
+    room = out.room_beside(HEAD, [cells for cells, _ in lines])
+    width, greatest = min(room, WIDEST_BAR), max(mean for _, mean in lines)
+    out.table((*HEAD, ""), [(*cells, bar(mean, greatest, width=width)) for cells, mean in lines])
     out.say()
     for source in (TODAY, OTHER):
         refused, deferred = found.refused[source], found.deferred[source]
         out.say(f"{WORDS[source]}: {deferred} scheduled for a later day, {refused} refused because the queue was full")
 
 
-def _lines(kind: Kind, greatest: float) -> list[tuple[str, ...]]:
-    lines: list[tuple[str, ...]] = []
+def _lines(kind: Kind) -> list[tuple[tuple[str, ...], float]]:
+    """The cells of each, and the mean that is drawn beside them."""
+    lines: list[tuple[tuple[str, ...], float]] = []
     for source in SOURCES:
         waits = kind.waits.get(source)
         names = (kind.priority.value, kind.tier.value) if source == RECORDED else ("", "")
         if waits is None:
-            lines.append((*names, WORDS[source], "0", "", "", "", "", ""))
+            lines.append(((*names, WORDS[source], "0", "", "", "", ""), 0.0))
             continue
         numbers = (f"{value:,.1f}" for value in (waits.mean, waits.p50, waits.p90, waits.p99))
-        lines.append((*names, WORDS[source], str(waits.count), *numbers, bar(waits.mean, greatest)))
+        lines.append(((*names, WORDS[source], str(waits.count), *numbers), waits.mean))
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -31,12 +32,13 @@ def up(args: Namespace, out: Output) -> int:
         out.data(running.model_dump(mode="json"))
         out.plain(f"user token      {running.user_token}")
         out.plain(f"operator token  {running.operator_token}")
-        out.say(f"\nThe dashboard, signed in as a user     {running.url}/#token={running.user_token}")
-        out.say(f"The dashboard, signed in as operator   {running.url}/#token={running.operator_token}\n")
-        out.say(f"The API is on {running.url}; all of this is in {settings.state / 'up.json'}.")
-        out.say(
-            f'In another terminal, in this folder: {_again(settings)} submit "a URL shortener" --project shop --follow'
-        )
+        out.say(f"\nThe dashboard, as a user:\n{running.url}/#token={running.user_token}")
+        out.say(f"\nThe dashboard, as an operator:\n{running.url}/#token={running.operator_token}")
+        out.say(f"\nThe API is on {running.url}; all of this is in {settings.state / 'up.json'}.")
+        out.say("A first job, from another terminal in this folder:\n", style="bold")
+        out.say(f'{_again(settings)} submit "a URL shortener" --project shop --follow\n')
+        if not os.environ.get("HEADGATE_PROVIDERS"):
+            out.say("Builds are written without a language model; README.md says how to name one.")
         out.say("Ctrl-C stops it and loses nothing.", style="dim")
         out.plain(f"ready {running.url}")
 

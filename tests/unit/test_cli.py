@@ -382,6 +382,13 @@ def test_in_a_terminal_that_is_too_narrow_nothing_is_cut() -> None:
     assert f"{lease}  {job}" in console.export_text()
 
 
+@pytest.mark.parametrize(("width", "room"), [(80, 68), (20, 8), (8, 0)])
+def test_a_drawing_beside_a_table_has_the_room_that_is_left(width: int, room: int) -> None:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True)
+
+    assert Output(as_json=False, console=console).room_beside(("JOB", "MEAN"), [("j1", "1,0.0")]) == room
+
+
 def test_a_table_in_a_pipe_is_one_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     Output(as_json=False).table(("JOB", "WAITS FOR"), [("j1", "a " * 90)])
 

@@ -371,7 +371,7 @@ def test_wrong_usage_ends_with_2(words: list[str], capsys: pytest.CaptureFixture
 
 def test_a_bar_is_as_long_as_its_number() -> None:
     assert [bar(value, 4, width=4) for value in (0, 0.5, 2, 4)] == ["", "▌", "██", "████"]
-    assert bar(1, 0) == ""
+    assert bar(1, 0, width=4) == ""
 
 
 def test_a_picture_escapes_what_it_is_told() -> None:
