@@ -2,7 +2,6 @@
 
 pytest_plugins = [
     "tests.fixtures.backend",
-    "tests.fixtures.collecting",
     "tests.fixtures.properties",
     "tests.fixtures.schedulers",
     "tests.fixtures.servers",

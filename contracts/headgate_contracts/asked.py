@@ -12,19 +12,22 @@ from headgate_contracts.tokens import JobId, Token
 from headgate_contracts.vocabulary import Priority
 
 MAX_INPUT_BYTES: Final = 64 * 1024
-ForeignId = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+# What others will read on a terminal or in a page: one line, and no control (C0, C1) in it.
+ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
+ForeignId = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=ONE_LINE)]
+Reason = Annotated[Note, StringConstraints(pattern=ONE_LINE)]
 ForeignScope = Annotated[
     str,
     StringConstraints(
         pattern=r"^(all|priority:(urgent|high|normal|low|background)"
-        r"|(pool|workflow):[A-Za-z0-9_-]{1,64}|user:.{1,256}|project:.{1,513})$"
+        r"|(pool|workflow):[A-Za-z0-9_-]{1,64}|user:[^\x00-\x1f\x7f-\x9f]{1,256}|project:[^\x00-\x1f\x7f-\x9f]{1,513})$"
     ),
 ]
 Seconds = Annotated[int, Field(ge=1, lt=2**31)]
 NotifyUrl = Annotated[
     Url, Field(description="called for questions, reminders and ends, signed. It stands in events: put no secret in it")
 ]
-Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
+Labels = Annotated[dict[LabelKey, Annotated[LabelValue, StringConstraints(pattern=ONE_LINE)]], Field(max_length=16)]
 
 
 class Asked(BaseModel):
@@ -83,7 +86,7 @@ class SubmitBatch(Asked):
 class CancelJob(Asked):
     """Why a job should end."""
 
-    reason: Note = ""
+    reason: Reason = ""
 
 
 class CancelJobs(Asked):
@@ -91,8 +94,10 @@ class CancelJobs(Asked):
 
     project: ForeignId | None = None
     workflow: Token | None = None
-    label: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,64}=.{0,128}$")] | None = None
-    reason: Note = ""
+    label: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,64}=[^\x00-\x1f\x7f-\x9f]{0,128}$")] | None = (
+        None
+    )
+    reason: Reason = ""
 
     @model_validator(mode="after")
     def _names_one(self) -> Self:
@@ -105,7 +110,7 @@ class ChangePriority(Asked):
     """Another class for a job that has not started."""
 
     priority: Priority
-    reason: Note = ""
+    reason: Reason = ""
 
 
 class ChangeScope(Asked):
@@ -113,7 +118,7 @@ class ChangeScope(Asked):
     `project:shop` is the shared project of that name, `project:ann:shop` is ann's own."""
 
     scope: ForeignScope
-    reason: Note = ""
+    reason: Reason = ""
 
 
 class MoveJob(Asked):
@@ -122,7 +127,7 @@ class MoveJob(Asked):
     job_id: JobId
     before: JobId | None = None
     after: JobId | None = None
-    reason: Note = ""
+    reason: Reason = ""
 
     @model_validator(mode="after")
     def _names_one(self) -> Self:
@@ -135,4 +140,4 @@ class SetGroupLimit(Asked):
     """How many slots a group has from now on."""
 
     limit: Annotated[int, Field(ge=1, le=10_000)]
-    reason: Note = ""
+    reason: Reason = ""

@@ -16,6 +16,7 @@ from rich.text import Text
 from headgate_contracts import Stage, Status
 from headgate_contracts.commands import CHECKS_FAILED
 from libs.cli.streams import StreamEvent
+from libs.runtime.terminal import plain
 
 STAGES: Final = tuple(stage.value for stage in Stage)
 CHECKS: Final = Stage.CHECKS.value
@@ -52,10 +53,9 @@ class JobLine:
 
     @property
     def words_in_full(self) -> str:
-        """Beside its stages: what failed before in the place of the one that they show."""
-        if self.why and self.status in STAGES and self.iteration > 1:
-            return f"iteration {self.iteration}: {one_line(self.why)}"
-        return self.words
+        """With what failed before, where nothing else stands beside them."""
+        why = f": {one_line(self.why)}" if self.why and self.status in STAGES and not self.note else ""
+        return f"{self.words}{why}"
 
     def titled(self, text: str) -> str:
         """What is said of this one, where there are several."""
@@ -64,7 +64,7 @@ class JobLine:
 
 def one_line(text: str) -> str:
     """Words of others, as a row may hold them."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return " ".join(plain(text).split())
 
 
 def advanced(line: JobLine, event: StreamEvent) -> JobLine:

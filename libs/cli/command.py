@@ -13,6 +13,7 @@ from libs.cli import signals
 from libs.cli.arguments import parse
 from libs.cli.errors import CliError, Interrupted, reader_is_gone
 from libs.cli.output import Output
+from libs.runtime.terminal import plain
 
 
 def carried_out(words: Sequence[str] | None) -> int:
@@ -21,7 +22,7 @@ def carried_out(words: Sequence[str] | None) -> int:
     try:
         return args.run(args, Output(as_json=args.json))
     except CliError as error:
-        sys.stderr.write(f"headgate: {error}\n")
+        sys.stderr.write(f"headgate: {plain(str(error))}\n")
         return error.exit_code
     except Interrupted as told:
         if words is None:

@@ -37,8 +37,8 @@ async def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
             before, lines[number] = lines[number], advanced(lines[number], event)
             out.line({"job_id": before.id, "event": event.name, "id": event.id, "data": event.data})
             if event.name == "log":
-                style = "red" if failed_checks(event.data) else "dim"
-                out.say(before.titled(f"{event.data['stage']} │ {event.data['line']}"), style=style)
+                style = "red" if failed_checks(event.data) else None
+                out.log(event.data["line"], before=before.titled(f"{event.data['stage']} │ "), style=style)
             if live and lines[number] != before:
                 live.update(Board(tuple(lines)), refresh=True)
             elif not live and lines[number].words != before.words:

@@ -62,8 +62,8 @@ def log(args: Namespace, out: Output) -> int:
     """What it said, as long as that is kept."""
     text = user_api().fetch(path_of("jobs", args.job, "log")).decode(errors="replace")
     out.data({"job_id": args.job, "log": text})
-    if text:
-        out.plain(text.rstrip("\n"))
+    for line in text.splitlines():
+        out.log(line)
     return 0
 
 

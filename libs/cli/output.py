@@ -1,6 +1,7 @@
 """What a command prints: words for people, or JSON for programs, never both.
 
-Owns stdout. What is said for people alone (progress, hints) goes there too, unless JSON was asked for.
+Owns stdout. What is said for people alone (progress, hints) goes there too, unless JSON was asked for. Whatever is
+printed may come from elsewhere, so none of it reaches a terminal as an order (`libs.runtime.terminal`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from libs.runtime import terminal
 
 GAP, FOLDED = 2, 8  # characters between columns, and of a column at least
 WHOLE: Final = frozenset({"#", "JOB", "LEASE", "GROUP", "AT", "CREATED", "SINCE", "HEARD", "EXPIRES"})  # never folded
@@ -35,28 +38,39 @@ class Output:
     def data(self, value: Any) -> None:
         """The command's answer, where JSON was asked for."""
         if self.as_json:
-            _write(json.dumps(value, indent=2, ensure_ascii=False))
+            _write(_json(value, indent=2))
 
     def line(self, value: Any) -> None:
         """One of many answers: JSON on one line."""
         if self.as_json:
-            _write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+            _write(_json(value, separators=(",", ":")))
 
     def say(self, text: str = "", *, style: str | None = None) -> None:
         """For people. A terminal is told line by line as wide as it is, but for what must be copied in one piece."""
         if not self.as_json:
+            text = terminal.plain(text)
             broken = self.is_terminal and all(len(word) < self.console.width for word in text.split())
             self._print(text, style=style, broken=broken)
 
     def plain(self, text: str) -> None:
         """For people and for whoever waits for exactly this line."""
         if not self.as_json:
-            _write(text)
+            _write(terminal.plain(text))
+
+    def log(self, line: str, *, before: str = "", style: str | None = None) -> None:
+        """A line of a build's log, in its own colours where there is a terminal, and as it is in a pipe."""
+        if self.as_json:
+            return
+        if not self.is_terminal:
+            _write(terminal.plain(before + line))
+            return
+        shown = Text.from_ansi(terminal.coloured(line), style=style or "")
+        self.console.print(Text.assemble((terminal.plain(before), "dim"), shown), soft_wrap=True)
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """In a terminal as wide as that, with long cells folded and without columns that say nothing. Elsewhere as wide
         as it needs to be, a line a row, so that a program in a pipe finds its columns."""
-        lines = [tuple(row) for row in rows]
+        lines = [tuple(" ".join(terminal.plain(cell).splitlines()) for cell in row) for row in rows]
         if self.as_json or not lines:
             return
         if self.is_terminal:
@@ -117,6 +131,12 @@ def clock_time(moment: str | None) -> str:
 
 def counted(count: int, unit: str) -> str:
     return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+
+def _json(value: Any, **form: Any) -> str:
+    """What no terminal takes for an order stands there as the escape that JSON has for it."""
+    text = json.dumps(value, ensure_ascii=False, **form)
+    return terminal.MARKS.sub(lambda mark: f"\\u{ord(mark[0]):04x}", text)
 
 
 def _write(text: str) -> None:

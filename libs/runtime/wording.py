@@ -13,6 +13,7 @@ from typing import Any, Final
 NAME: Final = re.compile(r"\^\[A-Za-z0-9_-]\{1,(\d+)}\$")
 FORMS: Final = {
     "^(all|priority:": "write all, priority:NAME, pool:NAME, user:ID, project:ID or workflow:ID",
+    "^[^\\x00-": "write one line, without control characters",
     "^https?://": "write a URL that begins with http:// or https://",
     "^[A-Za-z0-9_./-]{1,64}=": "write NAME=VALUE",
     "^[A-Za-z0-9_./-]{1,64}$": "use 1 to 64 letters, digits, dots, slashes, - and _",

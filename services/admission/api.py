@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
 
 from headgate_contracts import Job
+from headgate_contracts.asked import ONE_LINE
 from headgate_contracts.shown import ShownJob
 from libs.policy import Policy
 from libs.runtime.auth import Identity, Principal
@@ -36,7 +37,7 @@ from services.admission.submitting import Submitting
 READ: Final = "jobs:read"
 WRITE: Final = "jobs:write"
 OPS: Final = "ops"
-Reason = Annotated[str, Query(max_length=500, description="why, for the audit")]
+Reason = Annotated[str, Query(max_length=500, pattern=ONE_LINE, description="why, for the audit")]
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 Reader = Annotated[Principal, Depends(Identity(READ))]
 Writer = Annotated[Principal, Depends(Identity(WRITE))]

@@ -1,4 +1,4 @@
-"""The page's pure functions, by tables: words, what is heard of a job, its cycles, the queue's order."""
+"""The page's pure functions, by tables: words, colours, what is heard of a job, its cycles, the queue's order."""
 
 from __future__ import annotations
 
@@ -220,3 +220,22 @@ async def test_comments_and_pauses_of_a_stream_are_no_events(js: Any) -> None:
         "id": "E-7",
         "data": {"line": "a: b"},
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("plain", [("plain", "")]),
+        ("\x1b[32mgreen\x1b[0m not", [("green", "ansi-green"), (" not", "")]),
+        ("\x1b[1;91mbad\x1b[22m still red", [("bad", "ansi-bold ansi-red"), (" still red", "ansi-red")]),
+        ("\x1b[38;5;31mx\x1b[38;2;31;32;33my", [("x", ""), ("y", "")]),
+        ("a\x1b]52;c;ZXZpbA==\x07b\x1b]8;;http://x\x1b\\c\x1b[2Jd\x1b", [("a", ""), ("b", ""), ("c", ""), ("d", "")]),
+    ],
+)
+async def test_colours_of_a_log_become_classes_and_nothing_else_comes_through(
+    page: Page, line: str, shown: list[tuple[str, str]]
+) -> None:
+    found = await page.evaluate(CALL, ["ansi", "pieces", [line]])
+
+    assert [(piece["text"], piece["kind"]) for piece in found] == shown
+    assert await page.evaluate(CALL, ["ansi", "bare", [line]]) == "".join(text for text, _ in shown)

@@ -74,7 +74,21 @@ async def test_a_link_with_a_token_signs_in_and_leaves_none_in_the_address(there
         assert "token" not in bea.page.url
         await bea.page.reload()
         await expect(bea.page.get_by_role("heading", name="Your jobs")).to_be_visible()
-        await bea.page.goto(f"{bea.url}/#token={partner(there, 'bob')}")
+
+
+async def test_a_link_with_anothers_token_asks_whoever_is_signed_in(there: Installation, visit: Visit) -> None:
+    async with visit(there, partner(there, "bea")) as bea:
+        link = f"{bea.url}/#token={partner(there, 'bob')}"
+        await bea.page.goto(link)
+        dialog = bea.page.get_by_role("dialog")
+        await expect(dialog).to_contain_text("You are signed in as bea")
+        assert "token" not in bea.page.url
+        await dialog.get_by_role("button", name="Stay bea").click()
+        await expect(bea.page.locator(".menu summary")).to_have_text("bea")
+
+        await bea.page.goto(link)
+        await dialog.get_by_role("button", name="Sign in as bob").click()
+
         await expect(bea.page.locator(".menu summary")).to_have_text("bob")
 
 

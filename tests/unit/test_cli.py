@@ -151,10 +151,11 @@ def test_failed_checks_are_seen_to_fail_and_why_until_they_run_again() -> None:
         line = advanced(line, StreamEvent(*event))
         rows += rows_of(line, width=120)
 
+    why = ": pytest failed: 1 failed, 3 passed"
     assert rows[1:] == [
         "✔ scaffold  ✔ code  ✔ deps  ● checks  checks",
-        "✔ scaffold  ✔ code  ✔ deps  ● checks  checks",
-        "● scaffold  · code  · deps  ✘ checks  iteration 2: pytest failed: 1 failed, 3 passed",
+        f"✔ scaffold  ✔ code  ✔ deps  ● checks  checks{why}",
+        f"● scaffold  · code  · deps  ✘ checks  scaffold, iteration 2{why}",
         "✔ scaffold  ✔ code  ✔ deps  ● checks  checks, iteration 2",
         "✔ scaffold  ✔ code  ✔ deps  ✔ checks  ready: 1.0 s",
     ]
@@ -450,3 +451,34 @@ def test_a_submission_that_cannot_be_meant_says_how_to_write_it(words: list[str]
         submitting.submit(args, Output(as_json=True))
 
     assert error.value.exit_code == 2
+
+
+HOSTILE = "\x1b]52;c;cm0=\x07shop\x1b[2J\u202e"
+
+
+def test_nothing_that_is_printed_is_an_order_to_the_terminal() -> None:
+    said = io.StringIO()
+    out = Output(as_json=False, console=Console(file=said, force_terminal=True, width=80, legacy_windows=False))
+    board = Console(file=said, force_terminal=True, color_system=None, width=80)
+
+    out.say(HOSTILE)
+    out.table(("JOB", "PROJECT"), [(HOSTILE, f"{HOSTILE}\nsecond")])
+    out.log(f"\x1b[32mok{HOSTILE}", before="code │ ")
+    board.print(Board([JobLine("job-1", HOSTILE, status="queued", note=HOSTILE)]))
+
+    printed = said.getvalue()
+    assert "52;" not in printed
+    assert "\x1b[2J" not in printed
+    assert "\u202e" not in printed
+    assert "\x1b[32mok" in printed
+
+
+def test_in_a_pipe_and_as_json_it_is_none_either(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).plain(HOSTILE)
+    Output(as_json=False).log(f"\x1b[32mok\x1b[0m {HOSTILE}")
+    Output(as_json=True).data({"name": HOSTILE + "\x9b"})
+
+    lines = capsys.readouterr().out
+    assert lines.splitlines()[:2] == ["shop\ufffd", "ok shop\ufffd"]
+    assert "\\u202e\\u009b" in lines
+    assert json.loads(lines.split("\n", 2)[2]) == {"name": HOSTILE + "\x9b"}

@@ -233,3 +233,23 @@ def test_a_detail_tells_no_path_address_or_token(text: str, told: str) -> None:
 )
 def test_a_detail_keeps_what_helps(text: str) -> None:
     assert for_users(text) == text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\x1b[32msk-proj-Ab3dEf6hIj9kLm2nOp5qRs8t\x1b[0m",
+        "key \x1b[1msk-proj-Ab3dEf\x1b[0m6hIj9kLm2nOp5qRs8t",
+        "\x1b]0;x\x07sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8t",
+        "sk-proj-Ab3d\x1b[KEf6hIj9kLm2nOp5qRs8t",
+    ],
+)
+def test_no_escape_sequence_hides_a_secret(line: str) -> None:
+    masked = Mask().line(line)
+
+    assert MASKED in masked
+    assert "Ab3d" not in masked
+
+
+def test_a_line_without_a_secret_keeps_its_colours_and_nothing_else() -> None:
+    assert Mask().line("\x1b[32m3 passed\x1b[0m\x1b]52;c;eA==\x07") == "\x1b[32m3 passed\x1b[0m"

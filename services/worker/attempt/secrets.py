@@ -1,6 +1,7 @@
 """What looks like a secret, taken out of what others read.
 
-    Mask        a job's log, line by line: keys, tokens, passwords, private keys over many lines
+    Mask        a job's log, line by line: keys, tokens, passwords, private keys over many lines. Escape sequences are
+                taken out before it is looked; a line that holds no secret keeps its colours
     for_users   summaries and details: the same, and no path, address or name of a machine either
 
 Owns what a secret looks like: the shapes that issuers give their keys, what stands behind a name such as `API_KEY=`,
@@ -18,6 +19,8 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
+
+from libs.runtime.terminal import coloured, plain
 
 MASKED: Final = "[masked]"
 PATH: Final = "[path]"
@@ -85,6 +88,11 @@ class Mask:
         self._pem_lines = 0
 
     def line(self, line: str) -> str:
+        bare = plain(line)
+        masked = self._line(bare)
+        return coloured(line) if masked == bare else masked
+
+    def _line(self, line: str) -> str:
         if self._pem_lines:
             return self._inside_a_key(line)
         begun = _PEM_BEGIN.search(line)
@@ -94,15 +102,16 @@ class Mask:
         if ended is None:
             self._pem_lines = 1
             return self._masked(line[: begun.start()]) + MASKED
-        return self._masked(line[: begun.start()]) + MASKED + self.line(line[ended.end() :])
+        return self._masked(line[: begun.start()]) + MASKED + self._line(line[ended.end() :])
 
     def text(self, text: str) -> str:
-        return "\n".join(map(self.line, text.split("\n")))
+        """Many lines, without colours."""
+        return "\n".join(self._line(plain(line)) for line in text.split("\n"))
 
     def _inside_a_key(self, line: str) -> str:
         ended = _PEM_END.search(line)
         self._pem_lines = 0 if ended or self._pem_lines >= LONGEST_PEM_LINES else self._pem_lines + 1
-        return MASKED + self.line(line[ended.end() :]) if ended else MASKED
+        return MASKED + self._line(line[ended.end() :]) if ended else MASKED
 
     def _masked(self, line: str) -> str:
         for word in self._known:

@@ -12,7 +12,6 @@ import asyncio
 import os
 import signal
 import socket
-import traceback
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pydantic import SecretStr
 
 from headgate_contracts.vocabulary import Fault, Stage
 from libs.runtime.errors import ArchiveRefused
+from services.worker.child.blame import told
 from services.worker.child.folder import Folder
 from services.worker.child.link import ParentLink
 from services.worker.child.messages import (
@@ -214,7 +214,7 @@ def _broken(error: Exception, ctx: Context) -> Ended:
         case CommandNotRun():
             return _failed(f"The stage {name} could not run a command.", str(error), Fault.SYSTEM)
         case _:
-            ctx.log("".join(traceback.format_exception(error)))
+            ctx.log(told(error, workspace=ctx.workspace))
             return _failed(f"The stage {name} ended with {type(error).__name__}.", "The job's log has the details.")
 
 

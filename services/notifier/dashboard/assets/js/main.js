@@ -13,7 +13,7 @@ import { Insight } from "./views/insight.js";
 import { Job } from "./views/job.js";
 import { Jobs } from "./views/jobs.js";
 import { Queue } from "./views/queue.js";
-import { SignIn } from "./views/signin.js";
+import { Offer, SignIn } from "./views/signin.js";
 import { Workers } from "./views/workers.js";
 
 const OPERATORS = { queue: Queue, groups: Groups, workers: Workers, insight: Insight };
@@ -27,7 +27,7 @@ function View() {
 
 function App() {
   return html`<${Bar} /><main id="main" tabindex="-1">${token.value ? html`<${View} />` : html`<${SignIn} />`}</main>
-    <${Toast} /><${Announcer} /><${Dialog} />`;
+    <${Toast} /><${Announcer} /><${Dialog} /><${Offer} />`;
 }
 
 let stop = () => {};

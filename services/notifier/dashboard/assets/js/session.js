@@ -33,13 +33,22 @@ export function signOut(reason = "") {
   sessionStorage.removeItem(KEPT);
 }
 
-/** A link that brings a token signs in, also where somebody else is; the token does not stay in the address. */
+export const offered = signal(""); // a token that a link has brought where somebody is signed in: they are asked first
+export const offeredTo = computed(() => claimsOf(offered.value)?.sub ?? "somebody else");
+
+/** A link that brings a token signs in where nobody is; the token does not stay in the address. */
 function takeFromAddress() {
   const found = /^#token=([\w.-]+)$/.exec(location.hash);
   if (found === null) return;
   history.replaceState(null, "", `${location.pathname}#/jobs`);
-  signIn(found[1]);
+  if (token.value && token.value !== found[1]) offered.value = found[1];
+  else signIn(found[1]);
   dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+export function takeOffered() {
+  signIn(offered.value);
+  offered.value = "";
 }
 
 takeFromAddress();

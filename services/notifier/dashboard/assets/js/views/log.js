@@ -1,4 +1,5 @@
 import { html, useLayoutEffect, useRef, useSignal } from "/assets/vendor/preact.js";
+import { bare, pieces } from "../ansi.js";
 import { Search } from "../parts.js";
 import { hasEnded, isRunning } from "../state.js";
 import { clock, plural } from "../words.js";
@@ -13,7 +14,7 @@ export function Log({ job, lines }) {
   const box = useRef(null);
   const ended = hasEnded(job),
     text = wanted.value.toLowerCase();
-  const found = text ? lines.filter(({ line, stage }) => line.toLowerCase().includes(text) || stage === text) : lines;
+  const found = text ? lines.filter(({ line, stage }) => bare(line).toLowerCase().includes(text) || stage === text) : lines;
   useLayoutEffect(() => {
     if (follows.value && box.current) box.current.scrollTop = box.current.scrollHeight;
   });
@@ -55,9 +56,11 @@ function Line({ line, text, first = false }) {
 }
 
 function Marked({ line, text }) {
-  const at = text ? line.toLowerCase().indexOf(text) : -1;
+  if (!text) return pieces(line).map((piece) => (piece.kind ? html`<span class=${piece.kind}>${piece.text}</span>` : piece.text));
+  const shown = bare(line),
+    at = shown.toLowerCase().indexOf(text);
   return at < 0
-    ? line
-    : html`${line.slice(0, at)}<mark>${line.slice(at, at + text.length)}</mark>
-    ${line.slice(at + text.length)}`;
+    ? shown
+    : html`${shown.slice(0, at)}<mark>${shown.slice(at, at + text.length)}</mark>
+    ${shown.slice(at + text.length)}`;
 }

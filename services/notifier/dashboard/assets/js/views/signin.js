@@ -1,6 +1,6 @@
-import { html, useSignal } from "/assets/vendor/preact.js";
+import { html, useEffect, useRef, useSignal } from "/assets/vendor/preact.js";
 import { Drawing } from "../drawing.js";
-import { signedOutBecause, signIn } from "../session.js";
+import { claims, offered, offeredTo, signedOutBecause, signIn, takeOffered } from "../session.js";
 
 const NO_TOKEN =
   "That is no token: one has three parts with dots between them. Copy the whole line that headgate token prints.";
@@ -38,4 +38,21 @@ export function SignIn() {
       </div>
     </section>
   </div>`;
+}
+
+/** A link wants to sign somebody in where another one is: nobody is made another without a word. */
+export function Offer() {
+  const box = useRef(null);
+  useEffect(() => {
+    if (offered.value) box.current?.showModal();
+  }, [offered.value]);
+  if (!offered.value) return "";
+  const stay = () => (offered.value = "");
+  return html`<dialog ref=${box} aria-labelledby="offer-title" aria-describedby="offer-text" onClose=${stay}>
+    <h2 id="offer-title">Sign in as ${offeredTo.value}?</h2>
+    <p id="offer-text">A link wants to sign you in as ${offeredTo.value}. You are signed in as ${claims.value?.sub}: what you
+      submit then is theirs.</p>
+    <div class="row"><button onClick=${takeOffered}>Sign in as ${offeredTo.value}</button>
+      <button class="quiet" onClick=${stay}>Stay ${claims.value?.sub}</button></div>
+  </dialog>`;
 }
