@@ -2,6 +2,7 @@
 
 pytest_plugins = [
     "tests.fixtures.backend",
+    "tests.fixtures.collecting",
     "tests.fixtures.properties",
     "tests.fixtures.schedulers",
     "tests.fixtures.servers",

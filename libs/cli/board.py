@@ -53,9 +53,10 @@ class JobLine:
 
     @property
     def words_in_full(self) -> str:
-        """With what failed before, where nothing else stands beside them."""
-        why = f": {one_line(self.why)}" if self.why and self.status in STAGES and not self.note else ""
-        return f"{self.words}{why}"
+        """Beside its stages: what failed before in the place of the one that they show."""
+        if self.why and self.status in STAGES and self.iteration > 1:
+            return f"iteration {self.iteration}: {one_line(self.why)}"
+        return self.words
 
     def titled(self, text: str) -> str:
         """What is said of this one, where there are several."""

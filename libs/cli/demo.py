@@ -70,9 +70,9 @@ def demo(args: Namespace, out: Output) -> int:
 async def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
     out.say(f"It is ready on {up.url}.\n")
     out.say(
-        f"Four users submit a job each, and there is room for {SLOTS}: the others wait and are told\n"
-        "where they stand. Three are builds, one for each tier: a package is written,\n"
-        "its environment made, its tests run. One only rehearses, and fails at first.",
+        f"Four users submit a job each, and there is room for {SLOTS}: the others wait and are told where they stand. "
+        "Three are builds, one for each tier: a package is written, its environment made, its tests run. One only "
+        "rehearses, and fails at first.",
         style="bold",
     )
     apis = [Api(Target(up.url, _token(settings, act))) for act in ACTS]

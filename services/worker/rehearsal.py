@@ -63,7 +63,7 @@ async def deps(ctx: Context) -> None:
 async def checks(ctx: Context) -> None:
     await _play(ctx)
     if ctx.iteration <= ctx.input.failing_cycles:
-        raise ChecksFailed(f"Iteration {ctx.iteration} is to fail: failing_cycles is {ctx.input.failing_cycles}.")
+        raise ChecksFailed(f"Told to fail by its input: failing_cycles is {ctx.input.failing_cycles}.")
     ctx.result.mkdir(exist_ok=True)
     told = {"job_id": ctx.job_id, "iterations": ctx.iteration, "input": ctx.input.model_dump(mode="json")}
     (ctx.result / "rehearsal.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

@@ -78,7 +78,7 @@ async def test_a_lost_connection_heals_by_itself_and_nothing_is_missed_or_double
             await expect(ann.page.locator(".log p")).to_have_count(2 * lines + 1)
             said = [await line.inner_text() for line in await ann.page.locator(".log p span:last-child").all()]
             each = [[f"line {n} of {lines} of iteration {number}" for n in range(1, lines + 1)] for number in (1, 2)]
-            assert said == [*each[0], "✘ Iteration 1 is to fail: failing_cycles is 1.", *each[1]]
+            assert said == [*each[0], "✘ Told to fail by its input: failing_cycles is 1.", *each[1]]
             history = await client.get(f"/jobs/{job}/events")
             await expect(ann.page.locator(".history li")).to_have_count(len(history.json()))
 

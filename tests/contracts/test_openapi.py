@@ -2,6 +2,7 @@
 
 import io
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ from services.admission.openapi import routers as of_admission
 from services.notifier.openapi import routers as of_the_notifier
 
 FILES = ("openapi.yaml", "headgate_contracts/openapi.json")
-ADMISSION, NOTIFIER = part(of_admission()), part(of_the_notifier())
+
+
+@cache
+def said() -> tuple[str, str]:
+    """What admission and the notifier say of their routes."""
+    return part(of_admission()), part(of_the_notifier())
 
 
 def test_it_is_what_the_services_routes_say() -> None:
-    parts = [json.loads(each) for each in (ADMISSION, NOTIFIER)]
+    parts = [json.loads(each) for each in said()]
 
     assert whole(parts) == openapi_document()
     assert openapi_document()["paths"].keys() == parts[0]["paths"].keys() | parts[1]["paths"].keys()
@@ -35,11 +41,11 @@ def test_who_speaks_for_others_shows_the_whole_though_it_has_routes_of_its_own()
 
 
 def test_two_services_may_not_mean_different_things_by_one_name() -> None:
-    other: dict[str, Any] = json.loads(NOTIFIER)
+    other: dict[str, Any] = json.loads(said()[1])
     other["components"]["schemas"]["Problem"] = {"type": "string"}
 
     with pytest.raises(ValueError, match="different things of Problem"):
-        whole([json.loads(ADMISSION), other])
+        whole([json.loads(said()[0]), other])
 
 
 def test_a_document_that_is_out_of_date_is_named_and_brought_up_to_date(
@@ -59,5 +65,5 @@ def test_a_document_that_is_out_of_date_is_named_and_brought_up_to_date(
 
 
 def _generated(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr("sys.stdin", io.StringIO(ADMISSION + NOTIFIER))
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(said())))
     return main(["--api", *words])

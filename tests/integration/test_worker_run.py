@@ -128,7 +128,7 @@ async def test_failed_checks_go_to_the_next_cycle_and_then_it_passes(shop: Shop)
     cycle = "scaffold code deps checks"
     assert shop.story("job-1") == f"queued dispatched started {cycle} {cycle} ready"
     [said] = shop.lines.lines
-    assert (said.stage, said.line) == ("checks", f"{CHECKS_FAILED}Iteration 1 is to fail: failing_cycles is 1.")
+    assert (said.stage, said.line) == ("checks", f"{CHECKS_FAILED}Told to fail by its input: failing_cycles is 1.")
     assert job.iteration == 2
 
 
