@@ -23,6 +23,7 @@ from libs.runtime.telemetry import Telemetry
 from services.admission import problems
 from services.admission.bodies import AdmissionRoute
 from services.admission.changing import Changing
+from services.admission.domain import etag_of
 from services.admission.erasing import Erasing
 from services.admission.listing import Listing
 from services.admission.operating import Operating
@@ -115,7 +116,7 @@ def may_see(job: Job, who: Principal) -> bool:
 
 
 def _answer(job: Job, shown: ShownJob, status: int, headers: Mapping[str, str]) -> JSONResponse:
-    return JSONResponse(shown.model_dump(mode="json"), status, headers={"ETag": f'"{job.seq}"', **headers})
+    return JSONResponse(shown.model_dump(mode="json"), status, headers={"ETag": etag_of(job), **headers})
 
 
 def next_link(request: Request, cursor: str) -> dict[str, str]:

@@ -16,12 +16,13 @@ from headgate_contracts.tokens import foreign_token
 from libs.eventlog.buckets import Found
 from libs.eventlog.lines import LinePage
 from libs.runtime.auth import Principal
+from libs.runtime.etags import has_it
 from libs.runtime.problems import Refused
 from services.admission import problems
 from services.admission.api import Edge, JobIdPath, Operator, Reader, Reason, route_group
 from services.admission.erasing import Erased, NobodysJobs
 from services.admission.ports import Objects
-from services.admission.ranges import OutOfRange, Part, Whole, has_it, wanted_part
+from services.admission.ranges import OutOfRange, Part, Whole, wanted_part
 from services.admission.transcript import Format, JsonLines, Plain
 
 GZIP = "application/gzip"

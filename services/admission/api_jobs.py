@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Final
+from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
 
 from headgate_contracts.asked import CancelJob, ChangePriority, MoveJob, SubmitJob
 from headgate_contracts.shown import ShownJob
 from libs.runtime.auth import Principal
+from libs.runtime.etags import tags_in
 from libs.runtime.problems import Refused
 from services.admission import problems
 from services.admission.api import OPS, Changer, Edge, JobIdPath, Operator, Writer, route_group
@@ -19,9 +19,22 @@ from services.admission.events import Act
 from services.admission.intake import Intake, key_of
 
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
-IfMatch = Annotated[str | None, Header(alias="If-Match")]
 DryRun = Annotated[bool, Query(description="what would come of it; nothing is submitted")]
-TAG: Final = re.compile(r'"([0-9]{1,16})"')  # a strong one: a weak one never matches (RFC 9110, 13.1.1)
+
+
+async def seen_tags(
+    request: Request, _said: Annotated[str | None, Header(alias="If-Match")] = None
+) -> frozenset[str] | None:
+    """The tags of which the job has to have one; null where it may stand anywhere. The header may come in several
+    lines, which the framework does not join."""
+    lines = request.headers.getlist("if-match")
+    tags = tags_in(", ".join(lines))
+    if lines and tags is None:
+        raise Refused(problems.bad_condition())
+    return tags
+
+
+SeenTags = Annotated[frozenset[str] | None, Depends(seen_tags)]
 
 
 def submit_routes(edge: Edge) -> APIRouter:
@@ -71,14 +84,12 @@ def place_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.patch("/jobs/{job_id}", response_model=ShownJob)
-    async def prioritize(
-        job_id: JobIdPath, who: Changer, body: ChangePriority, if_match: IfMatch = None
-    ) -> JSONResponse:
+    async def prioritize(job_id: JobIdPath, who: Changer, body: ChangePriority, expected: SeenTags) -> JSONResponse:
         job = await edge.own(job_id, who)
         refusal = None if who.may(OPS) else priority_refusal(body.priority, who.tier, edge.policy)
         if refusal is not None:
             raise Refused(problems.invalid(refusal))
-        act, expected = act_of(who, body.reason), _sequences(if_match)
+        act = act_of(who, body.reason)
         outcome = await edge.changing.prioritize(job, body.priority, act=act, expected=expected)
         return await edge.answer_change(outcome, who)
 
@@ -98,11 +109,3 @@ def place_routes(edge: Edge) -> APIRouter:
 def act_of(who: Principal, reason: str) -> Act:
     """Who does it, as what, and why."""
     return Act(who.user, reason, operator=who.may(OPS))
-
-
-def _sequences(header: str | None) -> frozenset[int] | None:
-    """Where the job has to stand by `If-Match`: an ETag is a sequence. Null where it may stand anywhere."""
-    if header is None or header.strip() == "*":
-        return None
-    tags = (TAG.fullmatch(tag.strip()) for tag in header.split(","))
-    return frozenset(int(tag[1]) for tag in tags if tag)

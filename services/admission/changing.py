@@ -23,7 +23,8 @@ from libs.capacity.errors import ViewLost
 from libs.eventlog import Appended, Entry
 from libs.policy import Policy
 from libs.runtime.clock import Clock
-from services.admission.domain import may_be_placed
+from libs.runtime.etags import names_strongly
+from services.admission.domain import etag_of, may_be_placed
 from services.admission.events import (
     Act,
     Stamp,
@@ -88,15 +89,15 @@ class Changing:
         return await self._settle((job,), decide)
 
     async def prioritize(
-        self, job: Job, to: Priority, *, act: Act, expected: frozenset[int] | None = None
+        self, job: Job, to: Priority, *, act: Act, expected: frozenset[str] | None = None
     ) -> Accepted | Underway | Changed:
         """Another class for the job and for the phases of its workflow that have not started.
 
-        `expected`: the sequences at one of which the job has to stand (`If-Match`); null: wherever it stands.
+        `expected`: the tags of which the job has to have one (`If-Match`); null: wherever it stands.
         """
 
         async def decide(seen: Jobs) -> Steps | Underway | Changed:
-            if expected is not None and seen[0].seq not in expected:
+            if expected is not None and not names_strongly(expected, etag_of(seen[0])):
                 return Changed(seen[0])
             if not may_be_placed(seen[0]):
                 return Underway(seen[0])

@@ -24,6 +24,11 @@ EPOCH_DAY: Final = date(1970, 1, 1)
 RETRIABLE: Final = frozenset({Status.FAILED, Status.CANCELLED})
 
 
+def etag_of(job: Job) -> str:
+    """The version of a job that a client has seen: its last sequence, as an entity tag."""
+    return f'"{job.seq}"'
+
+
 @dataclass(frozen=True, slots=True)
 class NewJob:
     """A submission that is sound in itself: what it will be called, whose it is, what was asked for."""

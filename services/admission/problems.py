@@ -6,7 +6,7 @@ import math
 
 from headgate_contracts import Job
 from libs.runtime.problems import Problem
-from services.admission.domain import NotAllowed, day_of
+from services.admission.domain import NotAllowed, day_of, etag_of
 from services.admission.outcomes import (
     Changed,
     Ended,
@@ -73,8 +73,8 @@ def not_changed(outcome: NotChanged) -> Problem:
             detail = f"the job is {job.status.value}: only one that waits to start has a place that can be changed"
             return Problem(status=409, slug="underway", title="Not in the queue", detail=detail)
         case Changed(job):
-            detail = f'the job has changed, its ETag is "{job.seq}" now: read it again, then decide again'
-            headers = {"ETag": f'"{job.seq}"'}
+            detail = f"the job has changed, its ETag is {etag_of(job)} now: read it again, then decide again"
+            headers = {"ETag": etag_of(job)}
             return Problem(status=412, slug="changed", title="Changed meanwhile", detail=detail, headers=headers)
         case NeighbourGone(job_id):
             detail = f"job {job_id} is not in the queue: name one that is"
@@ -87,6 +87,11 @@ def not_changed(outcome: NotChanged) -> Problem:
 def bad_key() -> Problem:
     detail = "Idempotency-Key: use 1 to 255 visible ASCII characters, all of them in quotes or none"
     return Problem(status=422, slug="invalid", title="Invalid request", detail=detail)
+
+
+def bad_condition() -> Problem:
+    detail = 'If-Match: write ETags as they were answered, in quotes and with commas between them, or *: "12", "15"'
+    return Problem(status=400, slug="bad-condition", title="Condition not understood", detail=detail)
 
 
 def invalid(refusal: NotAllowed) -> Problem:

@@ -1,6 +1,6 @@
-"""Which part of a content a client wants, and whether it has it already (RFC 9110, 13 and 14). Pure.
+"""Which part of a content a client wants (RFC 9110, 14). Pure.
 
-Owns the reading of `Range`, `If-Range` and `If-None-Match`. Of what it cannot read, and of several ranges at once, it
+Owns the reading of `Range` and `If-Range`. Of what it cannot read, and of several ranges at once, it
 takes no notice: then the whole content is the answer, as the RFC has it.
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 ONE_RANGE: Final = re.compile(r"bytes=\s*(\d{0,15})-(\d{0,15})\s*", re.IGNORECASE | re.ASCII)
-TAG: Final = re.compile(r'(?:W/)?("[!#-~\x80-\xff]*")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +42,3 @@ def wanted_part(asked: str | None, *, size: int, etag: str, if_range: str | None
     start = int(first) if first else max(0, size - int(last))
     end = min(size, int(last) + 1) if first and last else size
     return Part(start, end) if start < end else OutOfRange()
-
-
-def has_it(if_none_match: str | None, *, etag: str) -> bool:
-    """Whether the client has this version already."""
-    if if_none_match is None:
-        return False
-    return if_none_match.strip() == "*" or etag in TAG.findall(if_none_match)

@@ -14,6 +14,8 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, HTTPException, Response
 
+from libs.runtime.etags import has_it
+
 DASHBOARD: Final = Path(__file__).parent / "dashboard"
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -48,7 +50,7 @@ class File:
 
     def answer(self, known: str | None) -> Response:
         headers = {**HEADERS, "ETag": self.etag}
-        if self.etag in (known or ""):
+        if has_it(known, etag=self.etag):
             return Response(status_code=304, headers=headers)
         return Response(self.body, media_type=self.kind, headers=headers)
 

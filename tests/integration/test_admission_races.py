@@ -12,6 +12,7 @@ from headgate_contracts import Job, Status, advance
 from headgate_contracts.vocabulary import Priority
 from libs.eventlog import Appended, JetStreamLog
 from libs.policy import Policy
+from services.admission.domain import etag_of
 from services.admission.events import Act
 from services.admission.outcomes import Accepted, Changed, KeyReused, NotAsked
 from tests.fixtures.lives import life_of
@@ -90,7 +91,7 @@ async def test_of_two_answers_to_a_question_one_is_taken(pair: Pair, races: int)
 async def test_of_two_who_saw_the_same_one_changes_the_priority(pair: Pair, races: int) -> None:
     async def race(number: int) -> None:
         job = await _brought_to(pair[0].log, f"job-{number}", "queued")
-        seen = frozenset({job.seq})
+        seen = frozenset({etag_of(job)})
         outcomes = await asyncio.gather(
             *(
                 replica.changing.prioritize(job, to, act=Act("user-1"), expected=seen)

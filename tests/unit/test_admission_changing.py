@@ -10,6 +10,7 @@ from headgate_contracts import Event, Job, Status, Tier, Writer, advance
 from headgate_contracts.events import JobReprioritized
 from headgate_contracts.vocabulary import ChangeReason, Priority
 from libs.eventlog import Appended, Conflicted
+from services.admission.domain import etag_of
 from services.admission.events import Act
 from services.admission.outcomes import (
     Accepted,
@@ -178,8 +179,8 @@ async def test_what_has_started_or_ended_has_no_place(desk: Desk, story: str) ->
 async def test_of_two_who_saw_the_same_one_changes_it(desk: Desk) -> None:
     [job] = await queued_jobs(desk, 1)
 
-    first = await desk.changing.prioritize(job, Priority.LOW, act=Act("u0"), expected=frozenset({job.seq}))
-    second = await desk.changing.prioritize(job, Priority.BACKGROUND, act=Act("u0"), expected=frozenset({job.seq}))
+    first = await desk.changing.prioritize(job, Priority.LOW, act=Act("u0"), expected=frozenset({etag_of(job)}))
+    second = await desk.changing.prioritize(job, Priority.BACKGROUND, act=Act("u0"), expected=frozenset({etag_of(job)}))
 
     assert isinstance(first, Accepted)
     assert second == Changed(first.job)
@@ -191,7 +192,7 @@ async def test_a_client_may_have_seen_more_than_the_view(desk: Desk) -> None:
     assert isinstance(first, Accepted)
 
     outcome = await desk.changing.prioritize(
-        stale, Priority.BACKGROUND, act=Act("u0"), expected=frozenset({first.job.seq})
+        stale, Priority.BACKGROUND, act=Act("u0"), expected=frozenset({etag_of(first.job)})
     )
 
     assert isinstance(outcome, Accepted)

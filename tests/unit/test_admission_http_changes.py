@@ -62,11 +62,19 @@ async def test_a_priority_is_changed_once_by_those_who_saw_the_same(front: Front
         weak = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": f"W/{low.headers['etag']}"})
         fresh = await ann.patch(path, json={"priority": "background"}, headers={"If-Match": low.headers["etag"]})
         any_one = await ann.patch(path, json={"priority": "normal"}, headers={"If-Match": "*"})
+        stands = any_one.headers["etag"]
+        odd = await ann.patch(path, json={"priority": "low"}, headers={"If-Match": stands.replace('"', '"0', 1)})
+        bare = await ann.patch(path, json={"priority": "low"}, headers={"If-Match": stands.strip('"')})
+        lines = [("If-Match", seen), ("If-Match", stands)]
+        of_several = await ann.patch(path, json={"priority": "low"}, headers=lines)
 
     assert (low.status_code, low.json()["priority"]) == (200, "low")
     assert refused(late, 412, "changed")["detail"].count(low.headers["etag"]) == 1
     refused(weak, 412, "changed")
     assert (fresh.json()["priority"], any_one.json()["priority"]) == ("background", "normal")
+    refused(odd, 412, "changed")  # a number is no tag
+    refused(bare, 400, "bad-condition")
+    assert of_several.json()["priority"] == "low"
 
 
 async def test_only_an_operator_goes_above_the_tier(front: Front, desk: Desk) -> None:

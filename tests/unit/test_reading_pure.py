@@ -15,7 +15,7 @@ from headgate_contracts.tokens import foreign_token
 from libs.eventlog.lines import Line
 from services.admission.listing import Wanted, cursor_of, read_cursor
 from services.admission.naming import group_named, scope_named
-from services.admission.ranges import OutOfRange, Part, Whole, has_it, wanted_part
+from services.admission.ranges import OutOfRange, Part, Whole, wanted_part
 from services.admission.transcript import JsonLines, Plain
 from tests.fixtures.lives import job_after
 
@@ -61,23 +61,6 @@ def test_a_part_of_another_version_is_not_given() -> None:
     assert wanted_part("bytes=0-3", size=10, etag=TAG, if_range='"other"') == Whole()
     assert wanted_part("bytes=0-3", size=10, etag=TAG, if_range=f"W/{TAG}") == Whole()
     assert wanted_part("bytes=0-3", size=10, etag=TAG, if_range=TAG) == Part(0, 4)
-
-
-@pytest.mark.parametrize(
-    ("said", "known"),
-    [
-        (None, False),
-        ("*", True),
-        (TAG, True),
-        (f"W/{TAG}", True),
-        (f'"x", {TAG}', True),
-        ('"x"', False),
-        ("abc", False),
-        ('"abcd"', False),
-    ],
-)
-def test_who_has_this_version_is_told_so(said: str | None, *, known: bool) -> None:
-    assert has_it(said, etag=TAG) is known
 
 
 # ── the log as text ───────────────────────────────────────────────────────────
