@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from libs.eventlog.servers import SERVERS_SUBJECT
 from libs.local.errors import UnsafeCredential
@@ -66,6 +67,11 @@ class ClusterSeat:
         }
 
 
+# Without it the server takes 75 % of what the disk has left, and a small disk, or a /tmp in memory, has no room for the
+# 4 GiB that the streams set aside: they could not even be made.
+MOST_STORED_BYTES: Final = 64 * 1024**3
+
+
 @dataclass(frozen=True, slots=True)
 class NatsConfig:
     name: str
@@ -83,7 +89,11 @@ class NatsConfig:
         config: dict[str, object] = {
             "server_name": self.name,
             "listen": f"{self.host}:{self.port}",
-            "jetstream": {"store_dir": str(self.store), "sync_interval": self.sync_interval},
+            "jetstream": {
+                "store_dir": str(self.store),
+                "sync_interval": self.sync_interval,
+                "max_file_store": MOST_STORED_BYTES,
+            },
             "accounts": self._accounts(),
             "system_account": "SYS",
         }

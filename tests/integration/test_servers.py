@@ -14,8 +14,9 @@ from nats.js.api import StreamConfig
 from redis.exceptions import AuthenticationError, NoPermissionError
 
 from libs.eventlog.servers import SERVERS_SUBJECT
+from libs.eventlog.streams import LogSettings, streams
 from libs.local.errors import PortTaken, ServerDidNotStart, ServerNotRunning, UnsafeCredential
-from libs.local.nats_config import NatsUser
+from libs.local.nats_config import MOST_STORED_BYTES, NatsUser
 from libs.local.process import ServerProcess
 from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser, nats_server_binary
 from libs.runtime.eventually import eventually
@@ -188,6 +189,14 @@ async def test_a_server_that_syncs_now_and_then_says_so(tmp_path: Path) -> None:
 
     settings = answer["data"]["jetstream"]["config"]
     assert (settings.get("sync_always", False), settings["sync_interval"]) == (False, 120 * 10**9)
+
+
+async def test_a_small_disk_is_no_reason_to_make_no_stream(nats_server: NatsServer) -> None:
+    async with nats_client(nats_server.url) as client:
+        [answer] = await servers_seen(client, expected=1)
+
+    assert answer["data"]["jetstream"]["config"]["max_storage"] == MOST_STORED_BYTES
+    assert 4 * sum(stream.settings["max_bytes"] for stream in streams(LogSettings())) < MOST_STORED_BYTES
 
 
 @pytest.mark.parametrize(
