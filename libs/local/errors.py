@@ -3,7 +3,10 @@
 LocalServerError
 ├── BinaryMissing
 ├── ServerDidNotStart
-│   └── PortTaken
+│   ├── PortTaken
+│   └── ServerNotReady
+├── StartFailed
+├── NotReady
 ├── ServerDidNotStop
 ├── ServerNotRunning
 ├── UnsafeCredential
@@ -27,15 +30,32 @@ class BinaryMissing(LocalServerError):
 
 
 class ServerDidNotStart(LocalServerError):
-    """{name} did not come up. Start it again only after the cause is gone. Its last words: {log}"""
+    """{name} did not start, and said last: {said}
+    Start it again only after the cause is gone. All that it said is in {log}."""
 
 
 class PortTaken(ServerDidNotStart):
     """{name} found its port in use. Start it again on another one, or here when the owner has left. {log}"""
 
 
+class ServerNotReady(ServerDidNotStart):
+    """{name} was not ready within {within_s:g} s and was ended. It said last: {said}
+    Start it again on a machine that has more time for it. All that it said is in {log}."""
+
+
+class StartFailed(LocalServerError):
+    """{name} ended {starts} times before it was ever ready, and said last: {said}
+    Everything was stopped. Put that right and start again; all that {name} said is in {log}."""
+
+
+class NotReady(LocalServerError):
+    """Not all was ready within {within_s:g} s. Still missing, with what each said last:
+    {lines}
+    Everything was stopped. Put that right and start again; all that they said is in {logs}."""
+
+
 class ServerDidNotStop(LocalServerError):
-    """{name} (pid {pid}) was still there {within_s} s after it was told to stop. `kill` ends it."""
+    """{name} (pid {pid}) was still there {within_s:g} s after it was told to stop."""
 
 
 class ServerNotRunning(LocalServerError):
@@ -56,7 +76,7 @@ class AlreadyUp(LocalServerError):
 
 
 class StateUnusable(LocalServerError):
-    """{folder} cannot be used: {reason}. Set HEADGATE_STATE to a folder of yours, or remove what is in the way."""
+    """{folder} cannot be used: {reason}. Put that right, or set HEADGATE_STATE to another folder of yours."""
 
 
 class GatewayPortTaken(LocalServerError):

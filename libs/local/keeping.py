@@ -1,30 +1,48 @@
 """Keeps one process alive: whenever it ends, it is started again, on the same port and with the same data.
 
-Owns the watch over it and the pace. Once is no pattern, so it is started again at once; what keeps dying is given more
-and more time, as there is then something that a restart does not mend. Refuses to judge why it ended: that is said to
-whoever looks, with the place of its log.
+    never ready yet     it is started again at once, but the STARTS-th end is the last: `failure` says so
+    ready once          it is started again for ever, and what keeps dying is given more and more time
+
+Owns the watch over it and the pace. Refuses to judge why it ended: that is what it has said last.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
-from libs.local.errors import LocalServerError, ServerNotRunning
+from libs.local.errors import (
+    LocalServerError,
+    PortTaken,
+    ServerDidNotStart,
+    ServerNotReady,
+    ServerNotRunning,
+    StartFailed,
+)
 from libs.local.process import ChildProcess
-from libs.runtime.eventually import eventually
+from libs.local.waiting import until
 from libs.runtime.lifecycle import Loop
 
 C = TypeVar("C", bound=ChildProcess)
 
+STARTS: Final = 3  # that a process is given before it was ever ready: once is bad luck
 LOOK_EVERY_S: Final = 0.05
 SETTLED_AFTER_S: Final = 10.0  # who lives that long has started well
 AT_ONCE: Final = 3  # deaths in a row
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
+
+
+def deaths_after(deaths: int, *, lived_s: float, was_ready: bool) -> int:
+    """In a row, with the one that has just come. Only what was ready once can have lived well."""
+    return 1 if was_ready and lived_s >= SETTLED_AFTER_S else deaths + 1
+
+
+def has_failed(deaths: int, *, was_ready: bool) -> bool:
+    """Whether it is to be given up: what never was ready and ends again and again does not mend by itself."""
+    return not was_ready and deaths >= STARTS
 
 
 def pause_s(deaths: int) -> float:
@@ -41,13 +59,24 @@ class Kept(Generic[C]):
         self.child = child
         self.name = child.name
         self.pid = 0
+        self.failure: StartFailed | None = None
         self._changed = changed
         self._say = say
         self._loop = Loop(f"keep {child.name}", self._keep)
 
     async def start(self) -> None:
-        """A first start that fails is a fault."""
-        await self._begin()
+        """A server has served then; of a service it is not known yet."""
+        deaths = 0
+        while True:
+            try:
+                await self._begin()
+                break
+            except (PortTaken, ServerNotReady):  # it was waited for
+                raise
+            except ServerDidNotStart as fault:
+                deaths += 1
+                if has_failed(deaths, was_ready=False):
+                    raise self._start_failed() from fault
         await self._loop.start()
 
     async def stop(self) -> None:
@@ -61,19 +90,27 @@ class Kept(Generic[C]):
         time, deaths = asyncio.get_running_loop().time, 0
         while True:
             began = time()
-            await eventually(lambda: not self.child.running, within_s=math.inf, every_s=LOOK_EVERY_S)
-            deaths = 1 if time() - began >= SETTLED_AFTER_S else deaths + 1
-            ended = _ended(self.child.exit_code)
+            await until(lambda: not self.child.running, every_s=LOOK_EVERY_S)
+            was_ready = self.child.has_served
+            deaths = deaths_after(deaths, lived_s=time() - began, was_ready=was_ready)
+            if has_failed(deaths, was_ready=was_ready):
+                self.failure = self._start_failed()
+                return
+            ended, said = _ended(self.child.exit_code), self.child.last_words()
             await asyncio.sleep(pause_s(deaths))
-            await self._begin_again(ended)
+            await self._begin_again(ended, said)
 
-    async def _begin_again(self, ended: str) -> None:
+    async def _begin_again(self, ended: str, said: str) -> None:
         try:
             await self._begin()
-        except LocalServerError as fault:
-            self._say(f"{self.name} {ended} and cannot be started: {fault}")
+        except (LocalServerError, OSError) as fault:
+            why = self.child.last_words() if isinstance(fault, ServerDidNotStart) else fault
+            self._say(f"{self.name} {ended} and cannot be started: {why}")
         else:
-            self._say(f"{self.name} {ended}: started again, pid {self.pid}; its log is {self.child.log_path}")
+            self._say(f"{self.name} {ended}: started again, pid {self.pid}. It said last: {said}")
+
+    def _start_failed(self) -> StartFailed:
+        return StartFailed(name=self.name, starts=STARTS, said=self.child.last_words(), log=self.child.log_path)
 
     async def _begin(self) -> None:
         await self.child.start()

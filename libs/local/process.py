@@ -8,6 +8,7 @@ stranger might answer.
 import asyncio
 import ctypes
 import functools
+import os
 import signal
 import subprocess
 import sys
@@ -16,10 +17,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
-from libs.local.errors import PortTaken, ServerDidNotStart, ServerDidNotStop, ServerNotRunning
-from libs.runtime.eventually import eventually
+from libs.local.errors import PortTaken, ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning
+from libs.local.last_words import last_words
+from libs.local.waiting import until
 
-START_WITHIN_S = 20.0  # a machine under full load; an idle one needs 0.05
+START_WITHIN_S = 120.0  # nats-server reads what it has stored first; an idle one that has nothing needs 0.05
+LAST_BYTES = 16_384
 STOP_WITHIN_S = 30.0  # the same; nats-server flushes its stores first, a service hands its jobs over
 
 
@@ -32,6 +35,7 @@ class ChildProcess(ABC):
         self.name = name
         self.folder = folder
         self.log_path = folder / f"{name}.log"
+        self.has_served = False
         self._child: subprocess.Popen[bytes] | None = None
         self._log_start = 0
 
@@ -65,12 +69,16 @@ class ChildProcess(ABC):
             self._spawn()
 
     async def stop(self) -> None:
-        """SIGTERM, then the wait for its end. A frozen one is thawed first, as it could not hear otherwise."""
+        """SIGTERM, then the wait for its end; where that does not come, by force. A frozen one is thawed first, as it
+        could not hear otherwise."""
         if self._child is None or not self.running:
             return
         self.resume()
         self._child.send_signal(signal.SIGTERM)
-        await self._ended()
+        try:
+            await self._ended()
+        except ServerDidNotStop:
+            await self.kill()
 
     def hurry(self) -> None:
         """Another SIGTERM."""
@@ -101,6 +109,15 @@ class ChildProcess(ABC):
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
 
+    def last_words(self) -> str:
+        """The line that tells most of how the present process ended, or of what it does."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(max(self._log_start, log.seek(0, os.SEEK_END) - LAST_BYTES))
+                return last_words(log.read().decode(errors="replace"))
+        except OSError:  # somebody has removed it
+            return last_words("")
+
     def _running_child(self, done: str) -> subprocess.Popen[bytes]:
         if self._child is None or not self.running:
             raise ServerNotRunning(name=self.name, done=done)
@@ -127,20 +144,14 @@ class ChildProcess(ABC):
         child = self._child
         if child is None:
             return
-        try:
-            await eventually(lambda: child.poll() is not None, within_s=STOP_WITHIN_S, every_s=0.005)
-        except AssertionError as late:
-            raise ServerDidNotStop(name=self.name, pid=child.pid, within_s=STOP_WITHIN_S) from late
+        if not await until(lambda: child.poll() is not None, within_s=STOP_WITHIN_S):
+            raise ServerDidNotStop(name=self.name, pid=child.pid, within_s=STOP_WITHIN_S)
 
 
 class ServerProcess(ChildProcess):
     """One that others connect to: it has started when it serves. `start` after an end keeps ports and data."""
 
     ready_line: str  # what the server writes into its log once it serves
-
-    def __init__(self, *, name: str, folder: Path) -> None:
-        super().__init__(name=name, folder=folder)
-        self._has_served = False
 
     @abstractmethod
     def choose_ports(self) -> None:
@@ -159,29 +170,27 @@ class ServerProcess(ChildProcess):
                     raise
                 await self._make_way()
             else:
-                self._has_served = True
+                self.has_served = True
                 return
 
     async def _ready(self, child: subprocess.Popen[bytes]) -> None:
-        try:
-            await eventually(
-                lambda: self.ready_line in self.words() or child.poll() is not None,
-                within_s=START_WITHIN_S,
-                every_s=0.005,
-            )
-        except AssertionError:
-            await self.kill()
+        in_time = await until(
+            lambda: self.ready_line in self.words() or child.poll() is not None, within_s=START_WITHIN_S
+        )
         if child.poll() is not None:
             raise self._start_failure()
+        if not in_time:
+            await self.kill()
+            said = self.last_words()
+            raise ServerNotReady(name=self.name, within_s=START_WITHIN_S, said=said, log=self.log_path)
 
     def _start_failure(self) -> ServerDidNotStart:
-        log = self.words()[-2000:]
-        taken = "address already in use" in log.lower()
+        taken = "address already in use" in self.words().lower()
         kind = PortTaken if taken else ServerDidNotStart
-        return kind(name=self.name, log=log)
+        return kind(name=self.name, said=self.last_words(), log=self.log_path)
 
     async def _make_way(self) -> None:
-        if self._has_served:
+        if self.has_served:
             await asyncio.sleep(0.1)  # clients know this port: wait until it is free again
         else:
             self.choose_ports()

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from libs.local.errors import ServerDidNotStop
 from libs.local.ports import free_ports
 from libs.local.process import ChildProcess
 
@@ -27,7 +26,6 @@ class ServiceProcess(ChildProcess):
         super().__init__(name=name, folder=folder)
         self.port = free_ports(1)[0]
         self.module = module
-        self._has_served = False
         self._told = environment
 
     @property
@@ -35,7 +33,7 @@ class ServiceProcess(ChildProcess):
         return f"http://{HOST}:{self.port}"
 
     def prepare(self) -> list[str]:
-        if self.exit_code is not None and not self._has_served:
+        if self.exit_code is not None and not self.has_served:
             self.port = free_ports(1)[0]  # it may have ended because of the old one, which nobody knows yet
         self.environment = {**self._told, "HEADGATE_HTTP_HOST": HOST, "HEADGATE_HTTP_PORT": str(self.port)}
         return [sys.executable, "-m", self.module]
@@ -48,15 +46,8 @@ class ServiceProcess(ChildProcess):
         except (OSError, TimeoutError):
             return False
         says_so = answer.split(b" ")[1:2] == [b"200"]
-        self._has_served = self._has_served or says_so
+        self.has_served = self.has_served or says_so
         return says_so
-
-    async def stop(self) -> None:
-        """As it stops by itself; where it does not, by force."""
-        try:
-            await super().stop()
-        except ServerDidNotStop:
-            await self.kill()
 
 
 async def _status_line(port: int) -> bytes:

@@ -15,12 +15,15 @@ supervisors at once: they would start two servers on one log.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import secrets
+import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Final
 
@@ -29,6 +32,8 @@ from libs.local.errors import AlreadyUp, StateUnusable
 VARIABLE: Final = "HEADGATE_STATE"
 DEFAULT_STATE: Final = Path(".headgate")
 PASSWORD_BYTES: Final = 24
+ROOM_BYTES: Final = 64 * 1024 * 1024  # below that workers take nothing
+OF_A_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})  # said without the name of a file
 
 
 class StateFolder:
@@ -62,22 +67,22 @@ class StateFolder:
         """For this process alone, until it ends in whatever way."""
         if self._lock is not None:
             return
-        try:
+        with self.usable():
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            held = (self.root / "lock").open("a+", encoding="utf-8")
-        except OSError as error:
-            raise StateUnusable(folder=self.root, reason=error.strerror) from error
+            self._lock = _locked(self.root / "lock")
+            free_bytes = shutil.disk_usage(self.root).free
+        if free_bytes < ROOM_BYTES:
+            raise StateUnusable(folder=self.root, reason=f"its disk has {free_bytes // 1024**2} MiB left")
+
+    @contextmanager
+    def usable(self) -> Generator[None]:
+        """Around whatever is written there: what the disk refuses is said with what to do."""
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
         except OSError as error:
-            held.seek(0)
-            pid = held.read().strip() or "unknown"
-            held.close()
-            raise AlreadyUp(folder=self.root, pid=pid) from error
-        held.truncate(0)
-        held.write(f"{os.getpid()}\n")
-        held.flush()
-        self._lock = held
+            if error.filename is None and error.errno not in OF_A_DISK:
+                raise
+            raise StateUnusable(folder=error.filename or self.root, reason=error.strerror) from error
 
     def unlock(self) -> None:
         if self._lock is not None:
@@ -93,6 +98,22 @@ class StateFolder:
         if wanted.items() - known.items():
             write_private(path, json.dumps({**known, **wanted}, indent=2) + "\n")
         return wanted
+
+
+def _locked(path: Path) -> IO[str]:
+    """Held by this process, whose number stands in it."""
+    with ExitStack() as closing:
+        held = closing.enter_context(path.open("a+", encoding="utf-8"))
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            held.seek(0)
+            raise AlreadyUp(folder=path.parent, pid=held.read().strip() or "unknown") from error
+        held.truncate(0)
+        held.write(f"{os.getpid()}\n")
+        held.flush()
+        closing.pop_all()
+    return held
 
 
 def state_here() -> StateFolder:

@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import Tier
 from libs.eventlog import LogSettings, connect, migrate
-from libs.local.errors import GatewayPortTaken
+from libs.local.errors import GatewayPortTaken, NotReady
 from libs.local.gateway import Gateway, Routes, Upstream
 from libs.local.keeping import Kept
 from libs.local.ports import is_free
@@ -43,6 +43,7 @@ MODULES: Final[Mapping[str, str]] = {
 }
 LOOK_EVERY_S: Final = 0.05
 SAY_AFTER_S: Final = 15.0  # who is not ready by then is named
+READY_WITHIN_S: Final = 300.0  # a long log is folded first, on a busy machine; an idle one with a new log needs 2
 
 
 class Supervisor:
@@ -64,22 +65,19 @@ class Supervisor:
         """Until every process runs. What it needs that is not there is a fault."""
         policy = load_policy(self._settings.policy, environ=os.environ)
         self.state.lock()
-        self.state.up_file.unlink(missing_ok=True)
-        if self._settings.port and not is_free(self._settings.port):
-            raise GatewayPortTaken(port=self._settings.port)
-        self._provisions = provisions = Provisions.of(self._settings, self.state)
-        self._nats = NatsServer(
-            self.state.root / "nats", users=list(provisions.nats.values()), system_user=provisions.nats_system
-        )
-        self._valkey = ValkeyServer(self.state.root / "valkey", users=list(provisions.valkey.values()))
-        self._servers = [self._kept(self._nats), self._kept(self._valkey)]
-        await _all(server.start() for server in self._servers)
-        await self._migrate(LogSettings(retention=policy.retention))
-        self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
-        await _all(service.start() for service in self._every_service())
+        with self.state.usable():
+            self.state.up_file.unlink(missing_ok=True)
+            if self._settings.port and not is_free(self._settings.port):
+                raise GatewayPortTaken(port=self._settings.port)
+            self._provisions = Provisions.of(self._settings, self.state)
+            await self._start_servers()
+            await self._migrate(LogSettings(retention=policy.retention))
+            self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
+            await _all(service.start() for service in self._every_service())
 
     async def ready(self) -> UpFile:
-        """Until all of it can be used; then it is in `up.json`, and stays there for as long as it runs."""
+        """Until all of it can be used; then it is in `up.json`, and stays there for as long as it runs. What ends again
+        and again, or is not ready after a long time, is a fault."""
         await self._until_ready()
         self._gateway = Gateway(
             Routes(admission=self._upstream("admission"), notifier=self._upstream("notifier")),
@@ -99,7 +97,8 @@ class Supervisor:
             services=(),
             servers=(),
         )
-        self._tell()
+        with self.state.usable():
+            self._tell()
         return self._up_now()
 
     async def ended(self) -> None:
@@ -125,6 +124,13 @@ class Supervisor:
         for kept in self._every_service():
             kept.child.hurry()
 
+    async def _start_servers(self) -> None:
+        provisions, root = self._provisions, self.state.root
+        self._nats = NatsServer(root / "nats", users=list(provisions.nats.values()), system_user=provisions.nats_system)
+        self._valkey = ValkeyServer(root / "valkey", users=list(provisions.valkey.values()))
+        self._servers = [self._kept(self._nats), self._kept(self._valkey)]
+        await _all(server.start() for server in self._servers)
+
     async def _migrate(self, settings: LogSettings) -> None:
         client = await connect(self._nats.url_for(self._provisions.nats["operator"]), name="migrate")
         try:
@@ -133,17 +139,22 @@ class Supervisor:
             await client.close()
 
     async def _until_ready(self) -> None:
-        late_at = asyncio.get_running_loop().time() + SAY_AFTER_S
+        time = asyncio.get_running_loop().time
+        say_at, give_up_at = time() + SAY_AFTER_S, time() + READY_WITHIN_S
         while missing := await self._not_ready():
-            if asyncio.get_running_loop().time() >= late_at:
-                late_at += SAY_AFTER_S
-                self._say(f"still waiting for {', '.join(missing)}; their logs are in {self.state.logs}")
+            for failure in (kept.failure for kept in missing if kept.failure):
+                raise failure
+            if time() >= give_up_at:
+                raise NotReady(within_s=READY_WITHIN_S, lines=_said_by(missing), logs=self.state.logs)
+            if time() >= say_at:
+                say_at += SAY_AFTER_S
+                self._say(f"still waiting, with what was said last, for\n    {_said_by(missing)}")
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _not_ready(self) -> list[str]:
-        services = [kept.child for kept in self._every_service()]
-        answers = await asyncio.gather(*(service.ready() for service in services))
-        return [service.name for service, ready in zip(services, answers, strict=True) if not ready]
+    async def _not_ready(self) -> list[Kept[ServiceProcess]]:
+        every = self._every_service()
+        answers = await asyncio.gather(*(kept.child.ready() for kept in every))
+        return [kept for kept, ready in zip(every, answers, strict=True) if not ready]
 
     def _names(self, kind: str) -> Sequence[str]:
         """The first worker is called as all services are; the others have a number."""
@@ -178,6 +189,11 @@ class Supervisor:
         services = tuple(RunningService(name=k.name, pid=k.pid, url=k.child.url) for k in self._every_service())
         servers = tuple(RunningServer(name=kept.name, pid=kept.pid) for kept in self._servers)
         return self._up.model_copy(update={"services": services, "servers": servers})
+
+
+def _said_by(missing: Iterable[Kept[ServiceProcess]]) -> str:
+    """A line each."""
+    return "\n    ".join(f"{kept.name}: {kept.child.last_words()}" for kept in missing)
 
 
 async def _all(acts: Iterable[Awaitable[None]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -19,12 +18,10 @@ from nats.js.errors import NotFoundError
 
 from headgate_contracts.tokens import foreign_token
 from libs.eventlog.api import state_of
-from libs.local import supervisor as supervising
-from libs.local.errors import AlreadyUp, GatewayPortTaken, ServerDidNotStart
+from libs.local.errors import AlreadyUp, GatewayPortTaken
 from libs.local.ports import free_ports
 from libs.local.service import ServiceProcess
 from libs.local.settings import UpSettings
-from libs.local.state import StateFolder
 from libs.local.supervisor import Supervisor
 from libs.local.up_file import UpFile, read_up_file
 from libs.runtime.eventually import eventually
@@ -153,38 +150,6 @@ async def test_an_old_up_json_is_gone_before_the_new_one_is_true(tmp_path: Path)
         assert not (tmp_path / "up.json").exists()
     finally:
         await starting.stop()
-
-
-async def test_who_does_not_become_ready_is_named_with_the_place_of_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervising, "SAY_AFTER_S", 0.2)
-    said: list[str] = []
-    modules = STANDINS | {"worker": "tests.fixtures.no_such_module"}
-    starting = Supervisor(UpSettings(state=tmp_path, port=0, workers=1), say=said.append, modules=modules)
-    await starting.start()
-    waiting = asyncio.create_task(starting.ready())
-
-    await eventually(lambda: any("still waiting for worker" in line and "logs" in line for line in said))
-    waiting.cancel()
-    await starting.stop()
-
-    assert any("worker ended with 1: started again" in line for line in said)
-    assert "No module named" in (tmp_path / "logs" / "worker.log").read_text()
-
-
-async def test_a_server_that_cannot_start_ends_the_start_and_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "nats").mkdir(parents=True)
-    (tmp_path / "nats" / "jetstream").write_text("in the way")
-    starting = Supervisor(UpSettings(state=tmp_path, port=0), say=print, modules=STANDINS)
-
-    with pytest.raises(ServerDidNotStart):
-        await starting.start()
-    await starting.stop()
-
-    state = StateFolder(tmp_path)
-    state.lock()
-    state.unlock()
 
 
 async def test_a_service_that_ended_before_anybody_knew_its_port_takes_another(tmp_path: Path) -> None:

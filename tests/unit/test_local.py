@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import pytest
 
 from headgate_contracts import TABLE, Writer
 from libs.local.errors import AlreadyUp, StateUnusable, UpSettingsWrong
-from libs.local.keeping import pause_s
+from libs.local.keeping import SETTLED_AFTER_S, deaths_after, has_failed, pause_s
+from libs.local.last_words import last_words
 from libs.local.permissions import NATS_USERS, nats_users, writes
 from libs.local.provisions import operator_url
 from libs.local.settings import read_up_settings
 from libs.local.state import StateFolder
 from libs.local.up_file import RunningService, UpFile, read_up_file
+from libs.local.waiting import until
 
 
 def test_who_dies_now_and_then_is_back_at_once_and_who_keeps_dying_waits_longer_and_longer() -> None:
@@ -25,6 +28,75 @@ def test_who_dies_now_and_then_is_back_at_once_and_who_keeps_dying_waits_longer_
     assert pauses[3] > 0
     assert pauses[-1] == 10.0
     assert pause_s(10_000) == 10.0
+
+
+def test_what_was_never_ready_is_given_up_after_a_few_ends_and_what_was_once_is_not() -> None:
+    assert [has_failed(deaths, was_ready=False) for deaths in range(5)] == [False, False, False, True, True]
+    assert not any(has_failed(deaths, was_ready=True) for deaths in range(1000))
+
+
+@pytest.mark.parametrize(
+    ("lived_s", "was_ready", "deaths"),
+    [(0.1, False, 3), (600.0, False, 3), (0.1, True, 3), (SETTLED_AFTER_S, True, 1)],
+    ids=["dies young", "lives long and is never ready", "was ready and dies young", "was ready and lived well"],
+)
+def test_only_a_life_that_went_well_begins_a_new_count(lived_s: float, was_ready: bool, deaths: int) -> None:  # noqa: FBT001
+    assert deaths_after(2, lived_s=lived_s, was_ready=was_ready) == deaths
+
+
+ERROR = {
+    "level": "ERROR",
+    "message": "worker stops: composition failed",
+    "exception": "Traceback …\n  …\nOSError: full",
+}
+INFO = {"level": "INFO", "message": "the last heartbeat"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "(nothing)"),
+        (["", "  \n"], "(nothing)"),
+        (["one", "worker: set it to a folder", ""], "worker: set it to a folder"),
+        ([json.dumps(INFO)], "the last heartbeat"),
+        ([json.dumps(ERROR), json.dumps(INFO)], "worker stops: composition failed: OSError: full"),
+        ([json.dumps(ERROR), "ZeroDivisionError: by zero"], "ZeroDivisionError: by zero"),
+        (['{"level": "ERROR"', "[1, 2]", "[7] [FTL] no room"], "[7] [FTL] no room"),
+        (["nats://worker:secret@127.0.0.1:4222 refused"], "nats://***@127.0.0.1:4222 refused"),
+        (["x" * 10_000], "x" * 300),
+    ],
+)
+def test_of_a_log_the_line_is_told_that_says_why(lines: list[str], said: str) -> None:
+    assert last_words("\n".join(lines)) == said
+
+
+async def test_whether_it_came_in_time_is_the_outcome_of_waiting() -> None:
+    answers = iter([False, False, True])
+
+    assert await until(lambda: next(answers), every_s=0)
+    assert not await until(lambda: False, within_s=0.01, every_s=0)
+    with pytest.raises(ZeroDivisionError):
+        await until(lambda: 1 // 0 == 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/x/keys/private.pem"),
+            "/x/keys/private.pem cannot be used",
+        ),
+        (OSError(errno.ENOSPC, "No space left on device"), "state cannot be used: No space left on device"),
+    ],
+)
+def test_what_the_disk_refuses_is_said_with_what_to_do(fault: OSError, said: str, tmp_path: Path) -> None:
+    with pytest.raises(StateUnusable, match=said), StateFolder(tmp_path / "state").usable():
+        raise fault
+
+
+def test_another_fault_is_none_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError), StateFolder(tmp_path).usable():
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
 
 def test_a_second_supervisor_on_one_folder_is_told_who_has_it(tmp_path: Path) -> None:
