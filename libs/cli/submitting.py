@@ -70,7 +70,9 @@ def _try_out(api: Api, body: Mapping[str, object], out: Output) -> int:
 def _input_of(prompt: str | None, given: str | None) -> dict[str, Any]:
     """The prompt, in the input where there is one: JSON, or a file of it."""
     if prompt is None and given is None:
-        raise Usage(what='Say what to run: a prompt in quotes, or --input \'{"stages": {"code": 2}}\'.')
+        raise Usage(
+            what='Say what to run: a prompt in quotes, or --pipeline rehearsal --input \'{"stages": {"code": 2}}\'.'
+        )
     known = json_in(given, option="--input") if given else dict[str, Any]()
     if not isinstance(known, dict):
         raise Usage(what='--input is JSON and no object: write it as \'{"prompt": "…"}\'.')
