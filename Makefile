@@ -38,7 +38,11 @@ setup: .venv/.synced .venv/wheels ## the environment in .venv, as locked; at onc
 $(BIN)/uv:
 	@$(MAKE_ENVIRONMENT)
 	@echo 'set-up: the installer, 17 MB'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r .bootstrap.txt
+	@said=$$($(PIP) install $(FROM_WHEELS) -r .bootstrap.txt 2>&1) || { echo "$$said" >&2; exit 1; }
+
+# What pip says is shown where it failed. Ctrl-C ends the shell too, so that nobody reads where Python was at that moment.
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+FROM_WHEELS = --no-deps --only-binary :all: --require-hashes
 
 # By the newest Python that can. Each is really asked: pyenv has names of Pythons that are not there, and Debian's makes no
 # environments before a package is installed.
@@ -62,7 +66,7 @@ endef
 	@echo 'set-up: what builds need without a network, 12 MB'
 	@rm -rf $@ $@.new
 	@$(TOOLCHAIN_HASHES) > .venv/wheels.txt
-	@$(BIN)/python -m pip download -qq --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r .venv/wheels.txt -d $@.new
+	@said=$$($(PIP) download $(FROM_WHEELS) -r .venv/wheels.txt -d $@.new 2>&1) || { echo "$$said" >&2; exit 1; }
 	@mv $@.new $@
 
 TOOLCHAIN_HASHES = $(UV) export --quiet --frozen --no-config --project $(TOOLCHAIN) --no-emit-project --all-groups --no-annotate --no-header

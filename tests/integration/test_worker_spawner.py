@@ -168,7 +168,7 @@ async def test_what_hides_in_a_session_of_its_own_does_not_outlive_its_attempt(
 
 async def test_an_attempt_does_not_outlive_its_spawner_whatever_it_does(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="is_stubborn")
-    stubborn, _ = await pids_told(child)
+    stubborn, started = await pids_told(child)
 
     send(spawner, signal.SIGKILL)
 
@@ -176,6 +176,7 @@ async def test_an_attempt_does_not_outlive_its_spawner_whatever_it_does(spawner:
     with pytest.raises(SpawnerDied):
         await spawner.ended()
     await child.end()
+    os.kill(started, signal.SIGKILL)  # it would fall to the worker, which ends all that does; here to nobody
 
 
 async def test_a_spawner_that_is_told_to_stop_leaves_nothing(spawner: Spawner, tmp_path: Path) -> None:
