@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -30,6 +30,7 @@ class ChildProcess(ABC):
     """Starts, stops, kills, freezes and thaws; each may be called twice."""
 
     environment: Mapping[str, str] | None = None  # ours, where it has none of its own
+    inherited: Sequence[int] = ()  # what is open here and stays open there, under the same number
 
     def __init__(self, *, name: str, folder: Path) -> None:
         self.name = name
@@ -135,6 +136,7 @@ class ChildProcess(ABC):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                pass_fds=self.inherited,
                 start_new_session=True,  # Ctrl-C is for us: we stop a server after those who need it
                 preexec_fn=_die_with_parent(),  # noqa: PLW1509 - one call of the kernel, no lock taken
             )

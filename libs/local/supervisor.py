@@ -1,4 +1,4 @@
-"""The whole system on one machine: two servers, the four services, one port in front of them.
+"""The whole system on one machine: two servers, the four services, a gateway in front of them.
 
     start    lock ─► nats-server, Valkey ─► streams and buckets ─► scheduler, workers, admission, notifier
     ready    all of them ready ─► gateway ─► up.json
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
@@ -22,10 +23,9 @@ from typing import Final, TypeVar
 from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import Tier
 from libs.eventlog import LogSettings, connect, migrate
+from libs.local.caddy import CaddyServer, open_door
 from libs.local.errors import GatewayPortTaken, NotReady
-from libs.local.gateway import Gateway, Routes, Upstream
 from libs.local.keeping import Kept
-from libs.local.ports import is_free
 from libs.local.process import ChildProcess
 from libs.local.provisions import OPERATOR_SCOPE, USER_SCOPE, Provisions
 from libs.local.servers import NatsServer, ValkeyServer
@@ -58,7 +58,8 @@ class Supervisor:
         self._modules = modules
         self._servers: list[Kept[NatsServer] | Kept[ValkeyServer]] = []
         self._services: dict[str, list[Kept[ServiceProcess]]] = {}
-        self._gateway: Gateway | None = None
+        self._door: socket.socket | None = None
+        self._gateway: Kept[CaddyServer] | None = None
         self._up: UpFile | None = None
 
     async def start(self) -> None:
@@ -67,8 +68,7 @@ class Supervisor:
         self.state.lock()
         with self.state.usable():
             self.state.up_file.unlink(missing_ok=True)
-            if self._settings.port and not is_free(self._settings.port):
-                raise GatewayPortTaken(port=self._settings.port)
+            self._door = self._open_door()
             self._provisions = Provisions.of(self._settings, self.state)
             await self._start_servers()
             await self._migrate(LogSettings(retention=policy.retention))
@@ -79,17 +79,11 @@ class Supervisor:
         """Until all of it can be used; then it is in `up.json`, and stays there for as long as it runs. What ends again
         and again, or is not ready after a long time, is a fault."""
         await self._until_ready()
-        self._gateway = Gateway(
-            Routes(admission=self._upstream("admission"), notifier=self._upstream("notifier")),
-            port=self._settings.port,
-        )
-        try:
-            await self._gateway.start()
-        except OSError as error:
-            raise GatewayPortTaken(port=self._settings.port) from error
+        with self.state.usable():
+            gateway = await self._start_gateway()
         provisions = self._provisions
         self._up = UpFile(
-            url=f"http://{HOST}:{self._gateway.port}",
+            url=gateway.url,
             user_token=provisions.token("user", tier=Tier.PARTNER, scope=USER_SCOPE),
             operator_token=provisions.token("operator", tier=Tier.CTO_SCALE, scope=OPERATOR_SCOPE),
             nats_url=self._nats.url_for(provisions.nats["consumer"]),
@@ -116,6 +110,8 @@ class Supervisor:
         await _all(kept.stop() for kept in self._services.get("scheduler", []))
         if self._gateway is not None:
             await self._gateway.stop()
+        if self._door is not None:
+            self._door.close()
         await _all(server.stop() for server in self._servers)
         self.state.unlock()
 
@@ -176,8 +172,23 @@ class Supervisor:
     def _every_service(self) -> list[Kept[ServiceProcess]]:
         return [kept for services in self._services.values() for kept in services]
 
-    def _upstream(self, kind: str) -> Upstream:
-        return Upstream(HOST, self._services[kind][0].child.port)
+    def _open_door(self) -> socket.socket:
+        try:
+            return open_door(self._settings.port)
+        except OSError as error:
+            raise GatewayPortTaken(port=self._settings.port) from error
+
+    async def _start_gateway(self) -> CaddyServer:
+        """Once the services are ready, as they keep their ports from then on."""
+        assert self._door is not None
+        folder = self.state.root / "caddy"
+        server = CaddyServer(folder, door=self._door, admission=self._at("admission"), notifier=self._at("notifier"))
+        self._gateway = self._kept(server)
+        await self._gateway.start()
+        return server
+
+    def _at(self, kind: str) -> str:
+        return f"{HOST}:{self._services[kind][0].child.port}"
 
     def _tell(self) -> None:
         """Write down who runs, once it is known where."""
@@ -187,7 +198,8 @@ class Supervisor:
     def _up_now(self) -> UpFile:
         assert self._up is not None
         services = tuple(RunningService(name=k.name, pid=k.pid, url=k.child.url) for k in self._every_service())
-        servers = tuple(RunningServer(name=kept.name, pid=kept.pid) for kept in self._servers)
+        kept_servers = (*self._servers, *([] if self._gateway is None else [self._gateway]))
+        servers = tuple(RunningServer(name=kept.name, pid=kept.pid) for kept in kept_servers)
         return self._up.model_copy(update={"services": services, "servers": servers})
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import product
 
 import jsonschema
 import pytest
 
-from libs.local.gateway import Routes, Upstream
-from tests.fixtures.manifests import BASE, LOCAL, NAME, Manifest, Rendered, containers, render
+from tests.fixtures.manifests import BASE, LOCAL, NAME, Manifest, Rendered, containers, render, rule_of
 
 PORTS = (4222, 6222, 8222, 6379, 8080)
 
@@ -94,51 +92,12 @@ def test_from_outside_only_what_has_a_public_address_is_reached() -> None:
     assert reached(render(LOCAL)) == {("gateway", 8080)}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/assets/app.js",
-        "/assets/",
-        "/v1/stream",
-        "/v1/stream-tickets",
-        "/v1/jobs/j1/stream",
-        "/v1/jobs",
-        "/v1/jobs/j1",
-        "/v1/jobs/j1/log",
-        "/v1/jobs/stream",
-        "/v1/jobs/j1/stream/x",
-        "/v1/usage",
-        "/openapi.json",
-        "/readyz",
-    ],
-)
-def test_the_route_sends_each_path_where_our_own_gateway_sends_it(path: str) -> None:
-    routes = Routes(admission=Upstream("admission", 8080), notifier=Upstream("notifier", 8080))
-
-    assert _chosen(path)["backendRefs"][0]["name"] == routes.choose(path).host
-
-
 @pytest.mark.parametrize("path", ["/v1/stream", "/v1/jobs/j1/stream"])
 def test_nobody_ends_a_stream_because_of_its_length(path: str) -> None:
-    assert _chosen(path)["timeouts"]["request"] == "0s"
+    rule = rule_of(path)
 
-
-def _chosen(path: str) -> Manifest:
-    """The rule that takes this path: an exact one before a pattern, a pattern before a prefix, a longer one first."""
-    route = render(BASE).named("HTTPRoute", "headgate")
-
-    def rank(match: Manifest) -> tuple[int, int] | None:
-        kind, value = match["path"]["type"], match["path"]["value"]
-        if kind == "Exact":
-            return (2, 0) if path == value else None
-        if kind == "RegularExpression":
-            return (1, 0) if re.fullmatch(value, path) else None
-        inside = path == value or path.startswith(value.rstrip("/") + "/")
-        return (0, len(value)) if inside else None
-
-    ranked = [(found, rule) for rule in route["spec"]["rules"] for match in rule["matches"] if (found := rank(match))]
-    return max(ranked, key=lambda pair: pair[0])[1]
+    assert rule
+    assert rule["timeouts"]["request"] == "0s"
 
 
 def _open(rendered: Rendered) -> Iterator[tuple[str, tuple[str, int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -49,7 +50,7 @@ async def test_all_that_runs_is_in_up_json(tmp_path: Path) -> None:
             "admission",
             "notifier",
         ]
-        assert [server.name for server in running.servers] == ["nats", "valkey"]
+        assert [server.name for server in running.servers] == ["nats", "valkey", "caddy"]
         assert all(alive(process.pid) for process in (*running.services, *running.servers))
         assert oct((tmp_path / "up.json").stat().st_mode & 0o777) == "0o600"
 
@@ -79,7 +80,7 @@ async def test_each_service_gets_its_own_credentials_and_nobody_elses(tmp_path: 
         assert not [word for word in others for value in told.values() if word in value]
 
 
-@pytest.mark.parametrize("name", ["scheduler", "worker", "admission", "notifier", "nats", "valkey"])
+@pytest.mark.parametrize("name", ["scheduler", "worker", "admission", "notifier", "nats", "valkey", "caddy"])
 async def test_whoever_is_killed_is_back_where_it_was(tmp_path: Path, name: str) -> None:
     async with up(tmp_path) as (running, said):
         before = process(running, name)
@@ -140,6 +141,26 @@ async def test_a_port_that_is_in_use_is_said_before_anything_is_started(tmp_path
         await second.stop()
 
     assert not (tmp_path / "second" / "nats").exists()
+
+
+async def test_the_port_is_held_from_the_start_on_and_who_comes_early_waits(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    first, second = (
+        Supervisor(UpSettings(state=tmp_path / name, port=port, workers=1), say=print, modules=STANDINS)
+        for name in ("first", "second")
+    )
+    try:
+        await first.start()
+        with pytest.raises(GatewayPortTaken):
+            await second.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /livez HTTP/1.0\r\n\r\n")
+        await first.ready()
+        assert (await reader.readline()).split()[1] == b"200"
+        writer.close()
+    finally:
+        await second.stop()
+        await first.stop()
 
 
 async def test_an_old_up_json_is_gone_before_the_new_one_is_true(tmp_path: Path) -> None:
