@@ -2,7 +2,7 @@
 #
 #   python ─► installer ─► dependencies of each ─┐
 #      │          └──────► code ─────────────────┤
-#      └─► process ──────────────────────────────┴─► admission · scheduler · worker · notifier · gateway · operator
+#      └─► process ──────────────────────────────┴─► admission · scheduler · worker · notifier · operator
 #
 # An image holds Python, what its process imports (a dependency group of pyproject.toml, with the hashes of uv.lock) and
 # our code. It needs no builder but Docker's own, keeps no installer and no cache, and runs as nobody in particular on a
@@ -24,7 +24,7 @@ COPY contracts/pyproject.toml contracts/
 # All wheels are fetched once, into a cache that the stages below start from. The installer's own came past that cache.
 RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace --reinstall-package uv --only-group build \
         --only-group admission --only-group scheduler --only-group worker --only-group notifier \
-        --only-group gateway --only-group operator
+        --only-group operator
 ENV UV_OFFLINE=1 UV_NO_INSTALL_WORKSPACE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON=python3 UV_PROJECT_ENVIRONMENT=/opt/headgate
 # Our code has a folder of its own, whatever the version of the Python that finds it there.
 RUN uv venv --quiet /opt/headgate \
@@ -46,9 +46,6 @@ RUN uv sync --only-group worker
 
 FROM service-dependencies AS notifier-dependencies
 RUN uv sync --only-group notifier
-
-FROM installer AS gateway-dependencies
-RUN uv sync --only-group gateway
 
 FROM installer AS operator-dependencies
 RUN uv sync --only-group operator
@@ -118,21 +115,6 @@ LABEL org.opencontainers.image.title="headgate-notifier" \
 COPY --from=notifier-dependencies /opt/headgate /opt/headgate
 COPY --from=code /code /opt/headgate/code
 ENTRYPOINT ["python", "-m", "services.notifier"]
-
-FROM process AS gateway
-LABEL org.opencontainers.image.title="headgate-gateway" \
-    org.opencontainers.image.description="Headgate: one port in front of admission and notifier, where nothing else is"
-COPY --from=gateway-dependencies /opt/headgate /opt/headgate
-COPY --from=code /code /opt/headgate/code
-EXPOSE 8080
-# Any answer is the gateway's: where the services behind are away it says so itself.
-HEALTHCHECK --interval=10s --timeout=6s --start-period=10s --retries=3 CMD ["python3", "-ISc", "\
-import http.client; \
-asked = http.client.HTTPConnection('127.0.0.1', 8080, timeout=5); \
-asked.request('GET', '/livez'); \
-asked.getresponse()"]
-ENTRYPOINT ["python", "-m", "libs.deployment.gateway"]
-CMD ["--listen", "0.0.0.0:8080", "--admission", "admission:8080", "--notifier", "notifier:8080"]
 
 FROM process AS operator
 LABEL org.opencontainers.image.title="headgate-operator" \

@@ -5,6 +5,7 @@
 BIN := .venv/bin
 ARGS ?=
 TOOLCHAIN := services/worker/build/toolchain
+CADDYFILE := k8s/overlays/local/Caddyfile
 # Services and commands start by the hundred: what is compiled once is kept, also where the shell asks for nothing kept.
 export PYTHONDONTWRITEBYTECODE :=
 # A user whom a container knows by number only has no home: what is fetched is kept beside what it is for.
@@ -111,6 +112,9 @@ check-generated: setup
 		|| { echo "$$said"; echo "contracts: run make generate" >&2; exit 1; }
 	@said=$$($(BIN)/python -m headgate_contracts.gate) || { echo "$$said"; exit 1; }
 	@$(BIN)/python -m libs.deployment.accounts --check
+	@$(BIN)/python -m libs.deployment.caddyfile --check
+	@said=$$($(BIN)/caddy fmt $(CADDYFILE) 2>&1 >/dev/null && $(BIN)/caddy validate --adapter caddyfile --config $(CADDYFILE) 2>&1) \
+		|| { echo "$$said"; exit 1; }
 	@$(INSTALLER_HASHES) | diff .bootstrap.txt - || { echo ".bootstrap.txt: run make lock" >&2; exit 1; }
 	@$(UV) lock --quiet --no-config --check --offline --project $(TOOLCHAIN) || { echo "$(TOOLCHAIN)/uv.lock: run make lock" >&2; exit 1; }
 
@@ -121,9 +125,10 @@ check-manifests: setup
 # What each service's routes say of themselves. No code sees two services, so it takes a process each.
 API = $(BIN)/python -m services.admission.openapi && $(BIN)/python -m services.notifier.openapi
 
-generate: setup ## every generated file: contracts, accounts, the policy's page
+generate: setup ## every generated file: contracts, accounts, the gateway's configuration, the policy's page
 	@api=$$($(API)) && printf '%s\n' "$$api" | $(BIN)/python -m headgate_contracts.generate --api
 	@$(BIN)/python -m libs.deployment.accounts
+	@$(BIN)/python -m libs.deployment.caddyfile
 	@$(BIN)/python -m libs.policy.reference
 
 fix: setup ## formats, and mends what ruff can mend

@@ -1,1 +1,1 @@
-"""What an installation needs beside the services: its servers' users, its secrets, and the gateway as a process."""
+"""What an installation needs beside the services: its servers' users, its secrets, and its gateway's configuration."""

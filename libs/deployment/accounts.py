@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from libs.deployment.generated import ROOT, keep
 from libs.local.nats_config import NatsConfig, NatsUser
 from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
 
-FOLDER: Final = Path(__file__).parents[2] / "k8s" / "base" / "config"
+FOLDER: Final = ROOT / "k8s" / "base" / "config"
 SHARD: Final = "main"
 POOLS: Final = ("default",)
 SYSTEM: Final = "system"
@@ -70,13 +71,7 @@ def main(words: Sequence[str] | None = None) -> int:
         FOLDER / "accounts.conf": nats_accounts(pools=args.pool or POOLS),
         FOLDER / "valkey-users.conf": valkey_accounts(),
     }
-    stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        if args.check:
-            sys.stderr.write(f"{path.relative_to(FOLDER.parents[2])}: run `python -m libs.deployment.accounts`\n")
-        else:
-            path.write_text(texts[path], encoding="utf-8")
-    return 1 if stale and args.check else 0
+    return keep(texts, by="libs.deployment.accounts", check=args.check)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from services.admission.settings import AdmissionSettings
 from services.notifier.settings import NotifierSettings
 from services.scheduler.settings import SchedulerSettings
 from services.worker.settings import WorkerSettings
-from tests.fixtures.backend import NATS_IMAGE, VALKEY_IMAGE
+from tests.fixtures.backend import CADDY_IMAGE, NATS_IMAGE, VALKEY_IMAGE
 from tests.fixtures.manifests import BASE, LOCAL, ROOT, Manifest, Rendered, containers, render
 
 OLDEST, NEWEST = "1.32", "1.37"
@@ -28,6 +28,7 @@ SETTINGS = {
     "notifier": NotifierSettings,
 }
 TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"), webhooks="p" * 24)
+NEEDED = {CADDY_IMAGE: {"add": ["NET_BIND_SERVICE"]}}  # all that the restricted profile lets a pod have
 BROUGHT = json.loads(kubernetes(TOLD, jwks="{}"))["items"]
 
 
@@ -63,7 +64,7 @@ def test_every_pod_runs_with_the_least_that_there_is(rendered: Rendered) -> None
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
+                "capabilities": {"drop": ["ALL"]} | NEEDED.get(container["image"], {}),
             }, name
 
 
@@ -157,7 +158,8 @@ def test_images_are_of_this_version_and_servers_of_those_that_are_tested(rendere
     assert {image for image in images if image.startswith("headgate-")} == {
         f"headgate-{name}:{version}" for name in _ours(rendered)
     }
-    assert {image for image in images if not image.startswith("headgate-")} == {NATS_IMAGE, VALKEY_IMAGE}
+    gateway = {CADDY_IMAGE} if "gateway" in rendered.pods() else set[str]()
+    assert {image for image in images if not image.startswith("headgate-")} == {NATS_IMAGE, VALKEY_IMAGE} | gateway
 
 
 def test_a_changed_policy_rolls_whoever_reads_it(tmp_path: Path) -> None:
@@ -204,7 +206,7 @@ def _shared(rendered: Rendered) -> dict[str, str]:
 
 
 def _ours(rendered: Rendered) -> set[str]:
-    return {{"migrate": "operator"}.get(name, name) for name in rendered.pods().keys() - {"nats", "valkey"}}
+    return {{"migrate": "operator"}.get(name, name) for name in rendered.pods().keys() - {"nats", "valkey", "gateway"}}
 
 
 def _referred(pod: Manifest) -> Iterator[tuple[str, str]]:

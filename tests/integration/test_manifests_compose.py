@@ -13,7 +13,7 @@ from jsonschema import validators
 
 from libs.deployment.secrets import environments
 from libs.local.permissions import NATS_USERS, VALKEY_USERS
-from tests.fixtures.backend import NATS_IMAGE, VALKEY_IMAGE
+from tests.fixtures.backend import CADDY_IMAGE, NATS_IMAGE, VALKEY_IMAGE
 from tests.fixtures.manifests import ROOT
 
 Composed = dict[str, Any]
@@ -43,11 +43,12 @@ def test_every_container_runs_with_the_least_that_there_is(services: dict[str, C
         assert service["cap_drop"] == ["ALL"], name
         assert "no-new-privileges:true" in service["security_opt"], name
         assert {"mem_limit", "cpus", "pids_limit"} <= service.keys(), name
-        assert not service.keys() & {"privileged", "cap_add", "pid", "devices"}, name
+        assert service.get("cap_add", []) == (["NET_BIND_SERVICE"] if name == "gateway" else []), name
+        assert not service.keys() & {"privileged", "pid", "devices"}, name
 
 
 def test_the_servers_are_nobody_in_particular_either(services: dict[str, Composed]) -> None:
-    assert {services[server]["user"] for server in ("nats", "valkey")} == {"10001:10001"}
+    assert {services[server]["user"] for server in ("nats", "valkey", "gateway")} == {"10001:10001"}
 
 
 def test_what_stays_is_started_again_and_what_ends_is_not_for_ever(services: dict[str, Composed]) -> None:
@@ -107,4 +108,5 @@ def test_images_are_of_this_version_and_servers_of_those_that_are_tested(service
     for name, service in services.items():
         if "build" in service:
             assert service["image"] == f"headgate-{service['build']['target']}:{version}", name
-    assert (services["nats"]["image"], services["valkey"]["image"]) == (NATS_IMAGE, VALKEY_IMAGE)
+    servers = {"nats": NATS_IMAGE, "valkey": VALKEY_IMAGE, "gateway": CADDY_IMAGE}
+    assert {name: services[name]["image"] for name in servers} == servers

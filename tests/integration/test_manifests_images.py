@@ -25,7 +25,6 @@ ROOTS: Final = {
         "services.worker.rehearsal",
     ),
     "notifier": ("services.notifier.__main__",),
-    "gateway": ("libs.deployment.gateway",),
     "operator": ("libs.cli.*", "libs.deployment.secrets"),
 }
 ON_ITS_OWN_SERVERS: Final = {"libs.cli.demo", "libs.cli.up"}  # which no image brings

@@ -1,15 +1,14 @@
-"""What each process of an installation is told, and how the gateway is."""
+"""What each process of an installation is told, and the files that are made for it."""
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
 
 import pytest
 
 from libs.deployment.accounts import nats_accounts, valkey_accounts
-from libs.deployment.gateway import address
+from libs.deployment.generated import keep
 from libs.deployment.secrets import environments
-from libs.local.gateway import Upstream
 from libs.local.permissions import NATS_USERS, VALKEY_USERS
 
 NATS = {user: f"pn-{user}" for user in ("system", *NATS_USERS)}
@@ -46,15 +45,13 @@ def test_another_pool_is_known_to_nats() -> None:
     assert "worker-gpu" in nats_accounts(pools=("default", "gpu"))
 
 
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [("admission:8080", Upstream("admission", 8080)), ("[::1]:0", Upstream("::1", 0))],
-)
-def test_an_address_is_a_host_and_a_port(text: str, where: Upstream) -> None:
-    assert address(text) == where
+def test_a_file_that_differs_is_named_when_it_is_checked_and_else_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("libs.deployment.generated.ROOT", tmp_path)
+    texts = {tmp_path / "file": "new"}
 
-
-@pytest.mark.parametrize("text", ["", "admission", ":8080", "admission:", "admission:http", "admission:65536"])
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError):
-        address(text)
+    assert keep(texts, by="maker", check=True) == 1
+    assert capsys.readouterr().err == "file: run `python -m maker`\n"
+    assert keep(texts, by="maker", check=False) == 0
+    assert keep(texts, by="maker", check=True) == 0
