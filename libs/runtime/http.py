@@ -145,14 +145,21 @@ class _Connection(H11Protocol):
     whole refusal; by itself uvicorn does so for ever.
     """
 
+    _cutting: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self.app_state = {**self.app_state, "connection": transport}
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._cutting is not None:
+            self._cutting.cancel()  # or it would keep what was sent, long after its sender has gone
+        super().connection_lost(exc)
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self._still_sends(self.cycle):
-            self.loop.call_later(UNWANTED_S, self._cut_off, self.cycle)
+            self._cutting = self.loop.call_later(UNWANTED_S, self._cut_off, self.cycle)
 
     def _cut_off(self, refused: RequestResponseCycle) -> None:
         if self._still_sends(refused):

@@ -1,6 +1,7 @@
 """A real server on a free port: streams end with their last bytes, and refusals arrive whole, however much was sent."""
 
 import asyncio
+import gc
 import json
 import socket
 import time
@@ -14,6 +15,7 @@ import pytest_asyncio
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from libs.runtime.auth import Identity, Principal, Tokens
 from libs.runtime.bodies import BodyLimit
@@ -228,6 +230,25 @@ async def test_a_body_that_nobody_wants_is_not_taken_for_ever(service: Service, 
 
     assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
     writer.close()
+
+
+async def test_of_a_body_that_nobody_wants_nothing_is_kept_once_its_sender_has_gone(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("libs.runtime.http.UNWANTED_S", NEVER_S)
+    before, number = known_connections(), 20
+    for _ in range(number):
+        reader, writer = await raw(service, begun(signed_in=False))
+        assert await answered(reader) == b"HTTP/1.1 401"
+        writer.close()
+
+    await eventually(lambda: known_connections() < before + number)
+
+
+def known_connections() -> int:
+    """To which anything still refers."""
+    gc.collect()
+    return sum(isinstance(each, H11Protocol) for each in gc.get_objects())
 
 
 async def test_a_connection_whose_refused_body_came_is_kept(service: Service, cuts: list[Callable[[], None]]) -> None:
