@@ -41,6 +41,7 @@ from libs.runtime.auth import Tokens
 from libs.runtime.claims import Audience
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.connect import wait_for
+from libs.runtime.descriptors import allow_all_descriptors
 from libs.runtime.errors import KeysAway
 from libs.runtime.gate import Gate
 from libs.runtime.http import HttpServer, create_app
@@ -110,8 +111,11 @@ async def lay(
 ) -> Ground[S]:
     """The ground for this service: everything started, waited for, and closed in its turn.
 
-    Behind a gateway it takes no new connection once it leaves; else it can be looked at until its end.
+    Behind a gateway it takes as many connections as the machine allows, and no new one once it leaves; else it can be
+    looked at until its end.
     """
+    if behind_gateway:
+        allow_all_descriptors()
     policy, clock = load_policy(settings.policy, environ=os.environ), SystemClock()
     keys = Keys(settings.jwks, clock=clock)
     front = await _front(service, settings, keys=keys, health=Health(*needs))
