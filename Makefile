@@ -18,8 +18,8 @@ PYTHONS := 3.14 3.13 3.12 3.11
 PYTHON ?= $(PYTHONS:%=python%) python3
 
 .PHONY: help setup demo up secrets check check-format check-lint check-types check-imports check-generated check-manifests \
-	generate fix test test-races test-lives test-kills test-up test-builds test-system test-contracts test-browser \
-	test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all bench lock clean
+	generate fix test test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts \
+	test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all bench lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -160,6 +160,9 @@ test-up: setup ## `headgate up`, `headgate demo` and every verb of the command
 test-builds: setup ## jobs built in real environments, by an author and by a model
 	@$(PYTEST) -n auto -m builds $(ARGS)
 
+test-gateway: setup ## the gateway: broken requests by the thousand, restarts under load, streams
+	@$(PYTEST) -m gateway tests/gateway $(ARGS)
+
 test-system: setup ## the whole system for long: kills, outages, traces
 	@$(PYTEST) -n 2 -m system tests/e2e $(ARGS)
 
@@ -192,7 +195,7 @@ test-fresh: setup ## the first commands of the README on machines that nobody ha
 test-pythons: setup ## make check and make test on the oldest and the newest Python, in containers, as a user and as root
 	@$(PYTEST) $(TWO_ROWS) -m pythons tests/fresh $(ARGS)
 
-test-all: check test test-races test-lives test-kills test-up test-builds test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
+test-all: check test test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
 
 bench: setup ## figures, each with the floor beside it
 	@$(PYTEST) --capture=no -m bench tests/bench/bench_*.py $(ARGS)

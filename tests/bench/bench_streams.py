@@ -8,7 +8,6 @@ the append (the request, for the floor) to the moment at which a client's proces
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,6 +23,7 @@ from libs.eventlog import Record
 from libs.local.ports import free_ports
 from libs.runtime.eventually import eventually
 from services.notifier.rendering import told_of
+from tests.fixtures.hearers import ROOT, hearing
 from tests.fixtures.lives import STARTED_AT, queued, step
 from tests.fixtures.logs import new_epoch
 from tests.fixtures.streams import Notifiers, notifiers
@@ -32,7 +32,6 @@ pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
 SIZES, EVENTS = (100, 1000, 5000), 30
 ROOMY = "[stream]\nper_user = 10000\nper_replica = 10000\n"
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ async def figure(
     server: Server, size: int, target: str, token: str, *, say: Callable[[int], Awaitable[object]]
 ) -> Figure:
     before_kib = server.resident_kib
-    async with hearers(server.port, size, target, token) as report:
+    async with hearing(server.port, size, target, token) as report:
         begun_kib = server.resident_kib
         said: dict[int, float] = {}
         for number in range(size * 1000, size * 1000 + EVENTS):
@@ -111,30 +110,6 @@ async def figure(
         assert sum(map(len, arrived.values())) == size * EVENTS
         delays = [(moment - said[int(number)]) * 1000 for number, moments in arrived.items() for moment in moments]
         return Figure(delays, (begun_kib - before_kib) / size, server.resident_kib - begun_kib)
-
-
-@asynccontextmanager
-async def hearers(
-    port: int, size: int, target: str, token: str
-) -> AsyncIterator[Callable[[], Awaitable[dict[str, list[float]]]]]:
-    """Gives what asks them what has come."""
-    command = (sys.executable, "-m", "tests.fixtures.hearers", str(port), str(size), target, token)
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe, limit=2**28)
-    asking, answers = process.stdin, process.stdout
-    assert asking
-    assert answers
-
-    async def report() -> dict[str, list[float]]:
-        asking.write(b"\n")
-        return json.loads(await answers.readline())
-
-    try:
-        assert await answers.readline() == b"ready\n"
-        yield report
-    finally:
-        process.kill()
-        await process.wait()
 
 
 @asynccontextmanager
