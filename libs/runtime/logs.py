@@ -5,7 +5,6 @@ Owns the shape of a line. Refuses to print what looks like a credential, whoever
 
 import json
 import logging
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,10 +13,8 @@ from typing import Any, Final, TextIO
 
 from opentelemetry import trace
 
-CREDENTIALS: Final = (
-    re.compile(r"(?<=://)[^\s/@\"]+(?=@)"),  # user:password in a URL
-    re.compile(r"\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*"),  # a JWT
-)
+from libs.runtime.credentials import without_credentials
+
 STANDARD: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"})
 OURS: Final = ("libs", "services", "__main__")
 
@@ -71,12 +68,6 @@ class JsonLogs:
         logging.getLogger().removeHandler(self._handler)
         for name in OURS:
             logging.getLogger(name).setLevel(logging.NOTSET)
-
-
-def without_credentials(text: str) -> str:
-    for pattern in CREDENTIALS:
-        text = pattern.sub("***", text)
-    return text
 
 
 def _moment(created_s: float) -> str:
