@@ -254,7 +254,6 @@ def _become_attempt(channel: socket.socket, pipelines: dict[str, Pipeline], *, s
             os._exit(code)
         signal.set_wakeup_fd(-1)
         _keep_only(channel.fileno())
-        _stand_before_the_worker()
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         code = life.run(channel, pipelines)
@@ -272,7 +271,9 @@ def _keep_only(kept: int) -> None:
 
 
 def _stand_before_the_worker() -> None:
-    """Where memory runs out commands go first, then attempts, and the worker, which has all of them, last."""
+    """Where memory runs out commands go first, then attempts, which have this from here and are larger, and the worker,
+    which has all of them, last. Asked for while this file is still our own: what is private may not change it.
+    """
     adjustment = Path("/proc/self/oom_score_adj")
     with contextlib.suppress(OSError):
         worst = max(EXPENDABLE, int(adjustment.read_text(encoding="ascii")))
@@ -288,6 +289,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # the worker decides, and hangs up
     os.umask(0o077)
+    _stand_before_the_worker()
     keep_private()
     kernel.prctl(kernel.SUBREAPER, 1)
     try:
