@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -16,6 +15,7 @@ from headgate_contracts.commands import LOGS_PREFIX, LogLine
 from libs.local.servers import NatsServer
 from libs.runtime.eventually import eventually
 from tests.fixtures.clients import nats_client
+from tests.fixtures.files import open_files
 from tests.fixtures.lives import life_of
 from tests.fixtures.streams import LOST, Client, Notifiers, listening, notifiers
 
@@ -97,7 +97,7 @@ async def test_a_replica_that_stops_ends_a_thousand_streams_and_waits_for_none_t
     nats_url: str, tmp_path: Path
 ) -> None:
     """Each has got its `retry:`. Where the machine allows fewer files, fewer."""
-    with _many_files(4000) as files:
+    with open_files(4000) as files:
         number = min(1000, files // 2)
         async with notifiers(nats_url, tmp_path, policy=MANY) as hall:
             await hall.write(*life_of("job-1", "queued dispatched started scaffold code"))
@@ -208,15 +208,3 @@ def _open_files(hall: Notifiers) -> int:
 def _resident_kib(hall: Notifiers) -> int:
     status = Path(f"/proc/{hall.processes[0].pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0])
-
-
-@contextmanager
-def _many_files(number: int) -> Iterator[int]:
-    """As many as may be open, for processes that are started now as well."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = max(soft, number if hard == resource.RLIM_INFINITY else min(number, hard))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    try:
-        yield allowed
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
