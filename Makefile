@@ -139,7 +139,7 @@ fix: setup ## formats, and mends what ruff can mend
 
 # The backend is named, so that it is the same everywhere; `TEST_BACKEND=auto make test` prefers containers. Where a suite
 # needs a processor and waits, several files run at once; where it stops processes and measures limits, one after another.
-PYTEST = TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/pytest
+PYTEST = TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/python -m tests.outliving $(BIN)/pytest
 # A row waits for its machine as much as the machine works.
 TWO_ROWS = -n 2 --dist=load --maxschedchunk=1
 test: setup ## every rule, by embedded servers: two minutes and a half on two idle cores
