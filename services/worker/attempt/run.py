@@ -29,7 +29,7 @@ from services.worker.domain import Interruption, Lease, naming, next_stage
 
 logger = logging.getLogger(__name__)
 
-LAST_LINES_S: Final = 1.0  # a job's end is not held up for longer by lines of its log
+LAST_LINES_S: Final = 1.0  # an event is not held up for longer by lines that were said before it
 LOOKS_MS: Final = (0, 100, 400)  # a hint may be faster than what it hints at
 
 
@@ -111,7 +111,7 @@ class Attempt:
         while data is not None:
             if not isinstance(data, JobStage):
                 self._process.close_log()
-                await self._tools.pump.sent(within_s=LAST_LINES_S)
+            await self._tools.pump.sent(within_s=LAST_LINES_S)  # what was said stands before what comes of it
             written = await self._write(data)
             match written:
                 case None:
