@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from services.worker.sandbox.remains import clear
-from tests.fixtures.pythons import missing, python_for
+from tests.fixtures.backend import missing
+from tests.fixtures.pythons import python_for
 
 MIB = 1024 * 1024
 STRANGER = 57_999  # a user that nobody is

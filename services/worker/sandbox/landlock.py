@@ -62,7 +62,7 @@ def version() -> int:
 
 def restrict(fence: Fence, *, version: int) -> None:
     """For this process and all it starts. Needs that no new privileges can be had."""
-    known = _known(version)
+    known = _known(version) if version else 0
     handled = known if fence.files else 0
     ports = fence.ports is not None and version >= KNOWS_PORTS
     scopes = _SCOPES if version >= KNOWS_SCOPES else 0
