@@ -22,8 +22,9 @@ from pydantic import ValidationError
 
 from services.worker.child.messages import MAX_MESSAGE_BYTES, FromChild, ToChild, read_by_parent
 from services.worker.child.spawner import (
-    DATAGRAM_BYTES,
+    READ_BYTES,
     Broken,
+    FromSpawner,
     Gone,
     Prolong,
     Ready,
@@ -113,6 +114,7 @@ class Spawner:
         self._children: dict[str, Child] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._commands: socket.socket | None = None
+        self._heard = b""  # of a word whose end is still to come
         self._first_word: asyncio.Future[Ready | Broken] | None = None
         self._hung_up = asyncio.Event()
         self._stopping = False
@@ -121,7 +123,7 @@ class Spawner:
         """Until the pipelines are loaded."""
         if self._commands is not None:
             return
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = socket.socketpair()
         ours.setblocking(False)
         command = [sys.executable, "-m", "services.worker.child.spawner", str(theirs.fileno()), *self._modules]
         with theirs:
@@ -167,8 +169,10 @@ class Spawner:
         """One that has stopped listening is as good as dead: hundreds of words wait for it already."""
         if self._commands is None:
             return
+        word = command.encoded()
         try:
-            socket.send_fds(self._commands, [command.encoded()], [one.fileno() for one in passed])
+            if socket.send_fds(self._commands, [word], [one.fileno() for one in passed]) < len(word):
+                self._hang_up()
         except BlockingIOError:
             if not isinstance(command, Prolong):  # that is said again with the next heartbeat
                 self._hang_up()
@@ -176,19 +180,23 @@ class Spawner:
             pass  # it is gone, and `ended` says so
 
     def _hear(self) -> None:
-        """A datagram has come, or the end."""
+        """Words have come, or the end."""
         if self._commands is None:
             return
         try:
-            datagram = self._commands.recv(DATAGRAM_BYTES)
+            part = self._commands.recv(READ_BYTES)
         except BlockingIOError:
             return
         except ConnectionError:
-            datagram = b""
-        if not datagram:
+            part = b""
+        *lines, self._heard = (self._heard + part).split(b"\n")
+        for line in lines:
+            self._heed(read_from_spawner(line))
+        if not part:
             self._hang_up()
-            return
-        match read_from_spawner(datagram):
+
+    def _heed(self, word: FromSpawner) -> None:
+        match word:
             case Gone(name=name, code=code):
                 self._children.pop(name).is_gone(code)
             case first if self._first_word is not None and not self._first_word.done():

@@ -1,25 +1,22 @@
 """The process that attempts are forked from: nothing it has forked outlives its worker, its lease or its own end."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from headgate_contracts import Stage
-from libs.policy import Policy
 from libs.runtime.eventually import eventually
-from services.worker.child.messages import Begin, Ended, Line, RunStage
+from services.worker.child.messages import Ended, Line, RunStage
 from services.worker.children import Child, Spawner, clean_environment
 from services.worker.errors import PipelinesNotLoaded, SpawnerDied
-from services.worker.sandbox.command import Bounds, Level
+from tests.fixtures.begins import begin_of
 from tests.fixtures.floor import children_of, lives
 
 MODULES = ["services.worker.rehearsal", "tests.fixtures.misbehaving"]
@@ -53,23 +50,6 @@ def send(spawner: Spawner, number: signal.Signals) -> None:
 
 def in_ms(duration_ms: int) -> int:
     return time.monotonic_ns() // 1_000_000 + duration_ms
-
-
-def begin_of(folder: Path, job_id: str, pipeline: str, content: dict[str, Any]) -> Begin:
-    (folder / "kept" / "workspace").mkdir(parents=True, exist_ok=True)
-    return Begin(
-        job_id=job_id,
-        project_id="p",
-        pipeline=pipeline,
-        input=json.dumps(content),
-        folder=str(folder / "kept"),
-        store=str(folder / "checkpoint.tar.gz"),
-        store_bytes=1_000_000,
-        area=str(folder / "area"),
-        level=Level("plain"),
-        bounds=Bounds.of(Policy().sandbox),
-        command_s=60,
-    )
 
 
 async def begun(spawner: Spawner, folder: Path, *, do: str, until_ms: int = 0) -> Child:

@@ -1,12 +1,15 @@
 """Folders that somebody hostile has left, and whose they are."""
 
+import errno
 import os
 import socket
+import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from services.worker.sandbox import ownership
+from services.worker.sandbox import kernel, ownership
 from services.worker.sandbox.remains import MOST_LEVELS, below, clear
 
 
@@ -22,6 +25,23 @@ def a_deep_folder(top: Path, levels: int) -> None:
     os.close(folder)
 
 
+@pytest.fixture(params=["Linux", "another system"])
+def _system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere a folder is opened up by its name, and a folder's name that is taken for a file's is not permitted."""
+    if request.param == "Linux":
+        return
+    unlink = os.unlink
+
+    def as_posix_has_it(name: Any, *, dir_fd: int | None = None) -> None:
+        if stat.S_ISDIR(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), name)
+        unlink(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(kernel, "is_linux", lambda: False)
+    monkeypatch.setattr(os, "unlink", as_posix_has_it)
+
+
+@pytest.mark.usefixtures("_system")
 def test_everything_is_removed_whatever_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "remains"
     (folder / "a" / "b").mkdir(parents=True)
@@ -37,6 +57,7 @@ def test_everything_is_removed_whatever_it_is(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("_system")
 def test_a_folder_as_deep_as_it_gets_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "remains"
     folder.mkdir()
@@ -47,6 +68,7 @@ def test_a_folder_as_deep_as_it_gets_is_removed(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.usefixtures("_system")
 def test_what_a_link_points_to_stays(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "file").write_text("x")

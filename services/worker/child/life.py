@@ -71,16 +71,16 @@ class Work:
         )
 
 
-def run(channel: socket.socket, pipelines: Mapping[str, Pipeline]) -> int:
-    """The whole life of the process; its exit code."""
-    return asyncio.run(_serve(channel, pipelines))
+def run(channel: socket.socket, pipelines: Mapping[str, Pipeline], *, tie: int) -> int:
+    """The whole life of the process; its exit code. Keepers of its commands hold the tie as long as they live."""
+    return asyncio.run(_serve(channel, pipelines, tie))
 
 
-async def _serve(channel: socket.socket, pipelines: Mapping[str, Pipeline]) -> int:
+async def _serve(channel: socket.socket, pipelines: Mapping[str, Pipeline], tie: int) -> int:
     reader, writer = await asyncio.open_connection(sock=channel, limit=MAX_MESSAGE_BYTES)
     link = ParentLink(reader, writer)
     listening = asyncio.create_task(link.listen())
-    working = asyncio.create_task(_work(link, pipelines))
+    working = asyncio.create_task(_work(link, pipelines, tie))
 
     def terminate() -> None:
         link.cancelling = True
@@ -98,13 +98,13 @@ async def _serve(channel: socket.socket, pipelines: Mapping[str, Pipeline]) -> i
     return 0
 
 
-async def _work(link: ParentLink, pipelines: Mapping[str, Pipeline]) -> None:
+async def _work(link: ParentLink, pipelines: Mapping[str, Pipeline], tie: int) -> None:
     begin = await link.orders.get()
     if not isinstance(begin, Begin):
         return
     pipeline = pipelines[begin.pipeline]
     folder = link.folder = Folder(begin, not_kept=pipeline.not_kept)
-    sandbox = Sandbox(begin.level, bounds=begin.bounds, workspace=folder.workspace, area=Path(begin.area))
+    sandbox = Sandbox(begin.level, bounds=begin.bounds, workspace=folder.workspace, area=Path(begin.area), tie=tie)
     link.sandbox = sandbox
     try:
         _settle_in(folder)

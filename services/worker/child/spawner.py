@@ -11,7 +11,8 @@ loop, so that forking is safe.
 What it keeps:
 * An attempt is said to be gone when the last of its group has ended, and nothing is left that came to us from it: what
   loses its parent becomes our child. Keepers of commands are such; they end by themselves in a moment, and are waited
-  for. As long as one of a group is left nobody else has its number.
+  for; where no system gives them to us, by the tie that they hold. As long as one of a group is left nobody else has
+  its number.
 * An attempt outlives neither the worker (the commands' socket closes) nor its lease: the worker says how long it has,
   and a worker that is stopped says nothing more. `CLOCK_MONOTONIC` is one clock for all processes of a machine.
 """
@@ -20,15 +21,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import selectors
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Final, Literal, NoReturn
 
 from pydantic import Field, TypeAdapter
@@ -36,15 +37,22 @@ from pydantic import Field, TypeAdapter
 from services.worker.child import life
 from services.worker.child.messages import Message
 from services.worker.pipeline import Pipeline, PipelineBroken, load_pipelines
-from services.worker.sandbox import kernel
+from services.worker.sandbox.kinship import (
+    adopt_orphans,
+    adopts_orphans,
+    child_ends,
+    end_before_others,
+    end_with_parent,
+)
 from services.worker.sandbox.privacy import keep_private
 from services.worker.sandbox.tree import Tree, children
 
-DATAGRAM_BYTES: Final = 16 * 1024
+READ_BYTES: Final = 16 * 1024
+MOST_PASSED: Final = 8  # sockets that come with one read
 STRAY_MS: Final = 3000  # what has lost its attempt and is still there then ends by force
 LOOK_EVERY_S: Final = 0.01  # while somebody waits for the end of an attempt
 MAX_DESCRIPTORS: Final = 1024  # far more than this process ever opens
-EXPENDABLE: Final = 500  # of 1000, which commands have
+EXPENDABLE: Final = 500  # commands, which have 1000, go before attempts, which inherit this, and the worker goes last
 
 
 class Spawn(Message):
@@ -99,15 +107,24 @@ _TO_SPAWNER: Final = TypeAdapter[ToSpawner](Annotated[ToSpawner, Field(discrimin
 _FROM_SPAWNER: Final = TypeAdapter[FromSpawner](Annotated[FromSpawner, Field(discriminator="kind")])
 
 
-def read_from_spawner(datagram: bytes) -> FromSpawner:
-    return _FROM_SPAWNER.validate_json(datagram)
+def read_from_spawner(line: bytes) -> FromSpawner:
+    return _FROM_SPAWNER.validate_json(line)
 
 
 @dataclass(slots=True)
 class _Attempt:
     name: str
     until_ms: int
+    tie: int  # can be read to its end once it and its keepers have ended
     code: int | None = None  # of its first process, once that has ended
+    ended_ms: int = 0
+
+    def is_untied(self) -> bool:
+        """It and its keepers have ended, or a stranger holds what was theirs for too long."""
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self.tie, 1) == b""
+        self.ended_ms = self.ended_ms or _now_ms()
+        return _now_ms() - self.ended_ms >= STRAY_MS
 
 
 @dataclass(slots=True)
@@ -117,19 +134,21 @@ class _Spawner:
     commands: socket.socket
     pipelines: dict[str, Pipeline]
     attempts: dict[int, _Attempt] = field(default_factory=dict[int, _Attempt])
+    heard: bytes = b""  # of a command whose end is still to come
+    passed: deque[int] = field(default_factory=deque[int])  # sockets of attempts that are still to be made
     strays: dict[int, int] = field(default_factory=dict[int, int])  # and since when they are known
 
     def serve(self) -> None:
         """Until the worker hangs up; then no attempt is left."""
         try:
-            with _child_ends() as ends, selectors.DefaultSelector() as selector:
+            with child_ends() as ends, selectors.DefaultSelector() as selector:
                 selector.register(self.commands, selectors.EVENT_READ)
                 selector.register(ends, selectors.EVENT_READ)
                 while self._obey(selector.select(self._patience_s()), ends):
                     self._reap()
                     self._end_overdue()
         finally:
-            Tree(0).kill()
+            self._end_all()
 
     def _obey(self, ready: list[tuple[selectors.SelectorKey, int]], ends: socket.socket) -> bool:
         files = {key.fileobj for key, _ in ready}
@@ -137,16 +156,17 @@ class _Spawner:
             ends.recv(4096)
         if self.commands not in files:
             return True
-        datagram, descriptors, _, _ = socket.recv_fds(self.commands, DATAGRAM_BYTES, 1)
-        if not datagram:
-            return False
-        self._do(_TO_SPAWNER.validate_json(datagram), descriptors)
-        return True
+        part, passed, _, _ = socket.recv_fds(self.commands, READ_BYTES, MOST_PASSED)
+        self.passed += passed
+        *lines, self.heard = (self.heard + part).split(b"\n")
+        for line in lines:
+            self._do(_TO_SPAWNER.validate_json(line))
+        return bool(part)
 
-    def _do(self, command: ToSpawner, descriptors: Sequence[int]) -> None:
+    def _do(self, command: ToSpawner) -> None:
         match command:
             case Spawn():
-                self._spawn(command, socket.socket(fileno=descriptors[0]))
+                self._spawn(command, socket.socket(fileno=self.passed.popleft()))
             case Signal():
                 for pid in self._named(command.name):
                     _kill_group(pid, command.number)
@@ -156,13 +176,16 @@ class _Spawner:
 
     def _spawn(self, command: Spawn, channel: socket.socket) -> None:
         ours = os.getpid()
+        tie, theirs = os.pipe()
         pid = os.fork()
         if pid == 0:
-            _become_attempt(channel, self.pipelines, spawner=ours)
+            _become_attempt(channel, self.pipelines, spawner=ours, tie=theirs)
         channel.close()
+        os.close(theirs)
+        os.set_blocking(tie, False)
         with contextlib.suppress(PermissionError, ProcessLookupError):  # the attempt does it as well, whoever is first
             os.setpgid(pid, pid)
-        self.attempts[pid] = _Attempt(command.name, command.until_ms)
+        self.attempts[pid] = _Attempt(command.name, command.until_ms, tie)
 
     def _reap(self) -> None:
         """Take note of what has ended. An attempt is gone when nothing is left that was its own."""
@@ -171,16 +194,21 @@ class _Spawner:
             if pid in self.attempts:
                 self.attempts[pid].code = os.waitstatus_to_exitcode(status)
         ended = {pid: attempt.code for pid, attempt in self.attempts.items() if attempt.code is not None}
-        gone = {pid: code for pid, code in ended.items() if not _kill_group(pid, signal.SIGKILL)}
+        gone = {pid: code for pid, code in ended.items() if self._is_over(pid)}
         self._end_strays(looked_for=bool(gone))
         for pid, code in () if self.strays else gone.items():
-            name = self.attempts.pop(pid).name
+            attempt = self.attempts.pop(pid)
+            os.close(attempt.tie)
             with contextlib.suppress(ConnectionError):  # the worker has gone too: that is read next
-                self.commands.send(Gone(name=name, code=code).encoded())
+                self.commands.sendall(Gone(name=attempt.name, code=code).encoded())
+
+    def _is_over(self, pid: int) -> bool:
+        """None of its group is left; nor of its keepers, where those would not come to us."""
+        return not _kill_group(pid, signal.SIGKILL) and (adopts_orphans() or self.attempts[pid].is_untied())
 
     def _end_strays(self, *, looked_for: bool) -> None:
         """What came to us from attempts that have ended. Whose it was nobody can tell any more; no living one's."""
-        if looked_for or self.strays:
+        if adopts_orphans() and (looked_for or self.strays):
             living = {pid for pid, attempt in self.attempts.items() if attempt.code is None}
             found = [pid for pid in children() if pid not in self.attempts and _group_of(pid) not in living]
             self.strays = {pid: self.strays.get(pid, _now_ms()) for pid in found}
@@ -188,6 +216,18 @@ class _Spawner:
             if _now_ms() - since_ms >= STRAY_MS:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+    def _end_all(self) -> None:
+        """Keepers that would not come to us end by themselves, with all that they keep: none of them is stopped, as we
+        could be ended in the middle of it."""
+        if adopts_orphans():
+            Tree(0).kill()
+            return
+        while self.attempts:
+            for pid in self.attempts:
+                _kill_group(pid, signal.SIGKILL)
+            self._reap()
+            time.sleep(LOOK_EVERY_S)
 
     def _end_overdue(self) -> None:
         for pid, attempt in self.attempts.items():
@@ -218,7 +258,7 @@ def _kill_group(pid: int, number: int) -> bool:
     """False where none of the group is left."""
     try:
         os.killpg(pid, number)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # the latter: of some systems, where all of it is dead and not buried
         return False
     return True
 
@@ -229,55 +269,30 @@ def _group_of(pid: int) -> int | None:
     return None
 
 
-@contextlib.contextmanager
-def _child_ends() -> Iterator[socket.socket]:
-    """A socket that can be read when a child has ended."""
-    readable, writable = socket.socketpair()
-    readable.setblocking(False)
-    writable.setblocking(False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(writable.fileno(), warn_on_full_buffer=False)
-    with readable, writable:
-        try:
-            yield readable
-        finally:
-            signal.set_wakeup_fd(-1)
-
-
-def _become_attempt(channel: socket.socket, pipelines: dict[str, Pipeline], *, spawner: int) -> NoReturn:
+def _become_attempt(channel: socket.socket, pipelines: dict[str, Pipeline], *, spawner: int, tie: int) -> NoReturn:
     """In the forked process: leave everything of the spawner's behind, then live the attempt."""
     code = 1
     try:
         os.setpgid(0, 0)
-        kernel.prctl(kernel.PARENT_DEATH_SIGNAL, signal.SIGKILL)  # no attempt outlives the spawner either
+        end_with_parent()  # no attempt outlives the spawner either
         if os.getppid() != spawner:
             os._exit(code)
         signal.set_wakeup_fd(-1)
-        _keep_only(channel.fileno())
+        _keep_only(channel.fileno(), tie)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        code = life.run(channel, pipelines)
+        code = life.run(channel, pipelines, tie=tie)
     finally:
         os._exit(code)  # nothing of the spawner's is to be cleaned up here a second time
 
 
-def _keep_only(kept: int) -> None:
-    """Of all that is open only this one stays. What is printed goes nowhere: the worker's own log is not the job's."""
+def _keep_only(*kept: int) -> None:
+    """Of all that is open only these stay. What is printed goes nowhere: the worker's own log is not the job's."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, MAX_DESCRIPTORS)
-
-
-def _stand_before_the_worker() -> None:
-    """Where memory runs out commands go first, then attempts, which have this from here and are larger, and the worker,
-    which has all of them, last. Asked for while this file is still our own: what is private may not change it.
-    """
-    adjustment = Path("/proc/self/oom_score_adj")
-    with contextlib.suppress(OSError):
-        worst = max(EXPENDABLE, int(adjustment.read_text(encoding="ascii")))
-        adjustment.write_text(str(worst), encoding="ascii")
+    for before, after in itertools.pairwise((2, *sorted(kept), MAX_DESCRIPTORS)):
+        os.closerange(before + 1, after)
 
 
 def _now_ms() -> int:
@@ -289,17 +304,17 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # the worker decides, and hangs up
     os.umask(0o077)
-    _stand_before_the_worker()
+    end_before_others(EXPENDABLE)  # as long as this file is our own: what is private may not change it
     keep_private()
-    kernel.prctl(kernel.SUBREAPER, 1)
+    adopt_orphans()
     try:
         pipelines = load_pipelines(sys.argv[2:])
     except PipelineBroken as broken:
-        commands.send(Broken(why=str(broken)).encoded())
+        commands.sendall(Broken(why=str(broken)).encoded())
         return
     gc.collect()
     gc.freeze()  # what is loaded stays shared with the attempts: no collection ever writes into it
-    commands.send(Ready(pipelines=tuple(pipelines)).encoded())
+    commands.sendall(Ready(pipelines=tuple(pipelines)).encoded())
     _Spawner(commands, pipelines).serve()
 
 

@@ -23,8 +23,10 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from services.worker.sandbox import cgroup, kernel, launch
+from services.worker.sandbox import cgroup, launch
 from services.worker.sandbox.command import EndedBy, Order, Ran
+from services.worker.sandbox.group import Group
+from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans, child_ends
 from services.worker.sandbox.privacy import keep_private
 from services.worker.sandbox.spaces import as_a_shell_says
 from services.worker.sandbox.tree import Tree
@@ -72,7 +74,7 @@ class Keeper:
             launch.become(self._order, channel=theirs.fileno(), output=output)
         theirs.close()
         os.close(output)
-        tree = Tree(first)
+        tree = Tree(first) if adopts_orphans() else Group(first)
         cause = self._until_over(tree, ours)
         self._end(tree, cause)
         if cause is None and self._disk.exceeded_in_the_end():
@@ -82,18 +84,16 @@ class Keeper:
 
     def _until_over(self, tree: Tree, words: socket.socket) -> EndedBy | None:
         """Why it is to be ended; null where it has ended itself, or nobody waits for it."""
-        end = os.pidfd_open(tree.first)
-        with selectors.DefaultSelector() as selector:
+        with child_ends() as ends, selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ, self._hear)
             selector.register(words, selectors.EVENT_READ, lambda: self._hear_start(words, selector))
-            selector.register(end, selectors.EVENT_READ, lambda: None)
+            selector.register(ends, selectors.EVENT_READ, lambda: ends.recv(4096) and None)
             while tree.reap() and tree.status is None and not self._is_alone():
                 cause = self._cause(tree)
                 for key, _ in selector.select(self._patience_s()) if cause is None else ():
                     cause = key.data() or cause
                 if cause is not None:
                     return cause
-        os.close(end)
         return self._group.exceeded() if self._group and tree.status else None
 
     def _is_alone(self) -> bool:
@@ -156,7 +156,7 @@ def _rest_of(words: socket.socket) -> bytes:
 def _prepare() -> None:
     """Hidden from the command, adopting what it lets go, told when the attempt dies in whatever way."""
     keep_private()
-    kernel.prctl(kernel.SUBREAPER, 1)
+    adopt_orphans()
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)  # the socket says it
     os.umask(0o077)

@@ -35,6 +35,11 @@ RECURSIVE: Final = 16384
 PRIVATE: Final = 1 << 18
 
 
+def is_linux() -> bool:
+    """Asked when it matters, so that it can be tried as elsewhere."""
+    return sys.platform == "linux"
+
+
 def prctl(option: int, value: int) -> None:
     _checked(_libc().prctl(option, ctypes.c_ulong(value), 0, 0, 0), "prctl")
 
@@ -82,7 +87,7 @@ def call(number: int, *arguments: Any) -> int:
 
 @cache
 def _libc() -> ctypes.CDLL:
-    if sys.platform != "linux":
+    if not is_linux():
         raise OSError(f"{sys.platform} has no such calls")
     return ctypes.CDLL(None, use_errno=True)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from services.worker.sandbox import kernel
+
 MOST_LEVELS: Final = 128  # no build is that deep
 SHALLOW: Final = 64  # to be removed level by level; what is deeper is brought up first
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -103,6 +105,9 @@ def _opened(name: Path | str, folder: int | None = None) -> int:
 
 def _open_up(name: Path | str, folder: int | None) -> None:
     """By the folder itself: whatever its name may be by now, nothing else is changed."""
+    if not kernel.is_linux():
+        os.chmod(name, _OURS, dir_fd=folder, follow_symlinks=False)
+        return
     held = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         Path(f"/proc/self/fd/{held}").chmod(_OURS)
@@ -154,7 +159,7 @@ class _Removal:
         for name in os.listdir(folder):
             try:
                 os.unlink(name, dir_fd=folder)
-            except IsADirectoryError:
+            except (IsADirectoryError, PermissionError):  # POSIX's word for a folder is the latter
                 self._remove(name, folder, depth=depth)
             except OSError:
                 continue

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -25,6 +26,7 @@ from services.worker.sandbox.bubblewrap import ROOT
 from services.worker.sandbox.command import Bounds, Command, EndedBy, Level, Order, Ran
 from services.worker.sandbox.errors import CommandNotRun, MachineGaveOut
 from services.worker.sandbox.keeper import Told
+from services.worker.sandbox.kinship import adopts_orphans
 from services.worker.sandbox.ownership import User, hand_over, take_back, take_user
 from services.worker.sandbox.reach import make_passage
 from services.worker.sandbox.remains import clear
@@ -36,6 +38,7 @@ TAIL_CHARS: Final = 32_000
 LONGEST_LINE_CHARS: Final = 8192  # what is longer is passed on in parts
 READ_BYTES: Final = 65_536
 LINE_BYTES: Final = 64  # that each line costs beside its text: millions of empty ones are work for everybody on the way
+LET_GO_S: Final = 5.0  # where nobody adopts what a command lets go, it may hold the output for ever
 PAUSES_S: Final = (0.2, 1.0)  # before what could not be started is tried again
 _KEEPER: Final = f"import sys; sys.path.insert(0, {ROOT!r}); from services.worker.sandbox.keeper import main; main()"
 
@@ -57,13 +60,15 @@ def _a_fault_of_the_machine() -> Iterator[None]:
 
 
 class Sandbox:
-    """What one attempt runs its commands in. `area` is beside the workspace, and no command may write to it."""
+    """What one attempt runs its commands in. `area` is beside the workspace, and no command may write to it. Keepers
+    hold the `tie`, a descriptor, as long as they live."""
 
-    def __init__(self, level: Level, *, bounds: Bounds, workspace: Path, area: Path) -> None:
+    def __init__(self, level: Level, *, bounds: Bounds, workspace: Path, area: Path, tie: int | None = None) -> None:
         self._level = level
         self._bounds = bounds
         self._workspace = workspace.resolve()
         self._area = area.resolve()
+        self._tie = tie
         self._user: User | None = None
         self._running = 0
         self._handing = asyncio.Lock()
@@ -84,7 +89,8 @@ class Sandbox:
         try:
             with _a_fault_of_the_machine():
                 await self._begin(scratch)
-            ran = await _run(self._order(command, scratch, bounds or self._bounds), on_line, drained, cancelled)
+            order = self._order(command, scratch, bounds or self._bounds)
+            ran = await _run(partial(_Kept, order, on_line, drained, self._tie), on_line, cancelled)
             if ran.exit_code != 0 and await asyncio.to_thread(is_full, self._workspace):
                 raise MachineGaveOut(why="the disk is full")
             return ran
@@ -153,31 +159,32 @@ def environment(command: Command, environ: Mapping[str, str], *, scratch: Path) 
     return {"PATH": os.defpath, **passed, **command.environ, **own}, certificates
 
 
-async def _run(order: Order, on_line: OnLine, drained: Drained, cancelled: asyncio.Event | None) -> Ran:
+async def _run(kept: Callable[[], _Kept], on_line: OnLine, cancelled: asyncio.Event | None) -> Ran:
     """What was refused has not begun: it is tried again, for what a busy machine lacked may be there a moment later."""
     for pause_s in PAUSES_S:
         try:
-            return await _Kept(order, on_line, drained).run(cancelled)
+            return await kept().run(cancelled)
         except MachineGaveOut:
             raise
         except CommandNotRun as refused:
             on_line(f"{refused} It is tried again.")
             await asyncio.sleep(pause_s)
-    return await _Kept(order, on_line, drained).run(cancelled)
+    return await kept().run(cancelled)
 
 
 class _Kept:
     """One command, and the keeper that keeps it."""
 
-    def __init__(self, order: Order, on_line: OnLine, drained: Drained) -> None:
+    def __init__(self, order: Order, on_line: OnLine, drained: Drained, tie: int | None) -> None:
         self._order = order
         self._drained = drained
+        self._tie = tie
         self._output = Output(on_line, most_bytes=order.bounds.output_bytes)
         self._channel: asyncio.StreamWriter | None = None
 
     async def run(self, cancelled: asyncio.Event | None) -> Ran:
         with _a_fault_of_the_machine():
-            process, channel, output = _start_keeper()
+            process, channel, output = _start_keeper(self._tie)
         reader, self._channel = await asyncio.open_connection(sock=channel)
         try:
             return await self._followed(reader, output, cancelled)
@@ -211,7 +218,9 @@ class _Kept:
             line = await telling
             if not line:
                 raise MachineGaveOut(why="its keeper ended before it")
-            await passing
+            await asyncio.wait([passing], timeout=None if adopts_orphans() else LET_GO_S)
+            if passing.done():
+                passing.result()
         finally:
             passing.cancel()
             telling.cancel()
@@ -236,7 +245,7 @@ class _Kept:
                 await self._drained()
         finally:
             transport.close()
-        self._output.finish()
+            self._output.finish()
 
     async def _cancel_when(self, cancelled: asyncio.Event | None) -> None:
         if cancelled is not None:
@@ -249,7 +258,7 @@ class _Kept:
                 self._channel.write(word.encode() + b"\n")
 
 
-def _start_keeper() -> tuple[subprocess.Popen[bytes], socket.socket, BinaryIO]:
+def _start_keeper(tie: int | None) -> tuple[subprocess.Popen[bytes], socket.socket, BinaryIO]:
     """With our ends of its channel and of the command's output."""
     with ExitStack() as ours, ExitStack() as theirs:
         channel, its_channel = socket.socketpair()
@@ -265,7 +274,7 @@ def _start_keeper() -> tuple[subprocess.Popen[bytes], socket.socket, BinaryIO]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=(its_channel.fileno(), write_end),
+            pass_fds=(its_channel.fileno(), write_end, *(() if tie is None else (tie,))),
             start_new_session=True,
         )
         ours.pop_all()

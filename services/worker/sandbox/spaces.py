@@ -22,6 +22,7 @@ from typing import Final
 
 from services.worker.sandbox import kernel, landlock, system
 from services.worker.sandbox.command import Order
+from services.worker.sandbox.kinship import end_with_parent
 
 SET_INTERFACE_FLAGS: Final = 0x8914
 UP_AND_RUNNING: Final = 0x41
@@ -56,7 +57,7 @@ def separate(*, by_root: bool, network: bool) -> None:
     if not by_root:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
-    kernel.prctl(kernel.PARENT_DEATH_SIGNAL, signal.SIGKILL)  # last: it is forgotten with every change of rights
+    end_with_parent()  # last: it is forgotten with every change of rights
     kernel.mount(None, "/", None, flags=kernel.RECURSIVE | kernel.PRIVATE)
 
 
@@ -64,7 +65,7 @@ def _wait_for_child(channel: int) -> None:
     """Fork and return in the child. The parent reaps whatever becomes its own, and ends as that child did."""
     child = os.fork()
     if child == 0:
-        kernel.prctl(kernel.PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        end_with_parent()
         return
     os.close(channel)
     while True:

@@ -2,7 +2,7 @@
 
 Rests on the kernel: this process is a subreaper, so whatever loses its parent becomes a child of ours, in whatever
 session or group it hides; and as long as one of them is left, there is a child to wait for. That there is none left is
-therefore never a guess.
+therefore never a guess. Where no system does that, `group` follows what it can.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ def _children_of_task(path: str) -> Iterable[int]:
 
 class Tree:
     """What descends from this process. `first` is the child whose end is the command's."""
+
+    between_looks_s = BETWEEN_LOOKS_S
 
     def __init__(self, first: int) -> None:
         self.first = first
@@ -72,7 +74,7 @@ class Tree:
         while self.reap():
             if time.monotonic() >= until:
                 return False
-            time.sleep(BETWEEN_LOOKS_S)
+            time.sleep(self.between_looks_s)
         return True
 
     def kill(self) -> None:
@@ -82,7 +84,7 @@ class Tree:
             self._stop_all()
             for pid in self.members():
                 _send(pid, signal.SIGKILL)
-            time.sleep(BETWEEN_LOOKS_S)
+            time.sleep(self.between_looks_s)
 
     def _stop_all(self) -> None:
         stopped = set[int]()
