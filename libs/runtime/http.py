@@ -202,10 +202,10 @@ def _add_probes(app: FastAPI, *, gate: Gate, health: Health, telemetry: Telemetr
         return Response("alive\n", media_type="text/plain")
 
     async def readyz() -> Response:
-        """Names what is missing; why it is missing stands in the log, as it may name addresses."""
+        """Names what is missing; why it is missing stands in the log, as it may name addresses. Each note is a line."""
         missing = [*(missing.name for missing in health.missing), *([] if gate.is_open else ["gate"])]
         if not missing:
-            return Response("ready\n", media_type="text/plain")
+            return Response("".join(f"{line}\n" for line in ("ready", *health.notes)), media_type="text/plain")
         detail = f"Waiting for {', '.join(missing)}."
         more = {"missing": missing}
         return Problem(

@@ -45,10 +45,12 @@ class Missing:
 class Health:
     """What must be there before a service is ready, by name. All of it is missing at first.
 
-    A change is said once in the log, whoever reports it and however often.
+    A change is said once in the log, whoever reports it and however often. `notes` are what whoever asks whether it is
+    ready has to know besides.
     """
 
     def __init__(self, *needs: str) -> None:
+        self.notes: tuple[str, ...] = ()
         self._missing = dict.fromkeys(needs, "not there yet")
         self._said: set[str] = set()
 

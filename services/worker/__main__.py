@@ -42,9 +42,9 @@ from services.worker.heartbeat import Heartbeat, Watchdog
 from services.worker.intake import Intake
 from services.worker.premises import Premises, settle
 from services.worker.providers import endpoints
-from services.worker.sandbox import kernel
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.errors import SandboxMissing
+from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans
 from services.worker.sandbox.levels import find_level
 from services.worker.sandbox.privacy import keep_private
 from services.worker.sandbox.tree import Tree
@@ -69,9 +69,7 @@ async def compose(
 ) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await lay(service, settings, needs=(NATS, LOG))
-    logger.info("%s", level.line)
-    if premises.is_borrowed:
-        logger.info("workspaces: in %s, as commands do not get to %s", premises.folder, settings.workspaces)
+    _say_what_contains(ground, premises, level, by_a_model=bool(providers))
     spawner = await service.start(Spawner(settings.pipelines, environ=os.environ))
     broker = live_broker(settings.nats_url.get_secret_value(), name="worker commands")
     pump = LinePump(NatsLines(broker), ground.clock)
@@ -92,6 +90,16 @@ async def compose(
     await service.start(attempts)
     await service.start(Intake(dispatches, attempts.serve, slots=settings.slots, room=premises.room))
     await service.start(ground.gate)
+
+
+def _say_what_contains(ground: Ground[WorkerSettings], premises: Premises, level: Level, *, by_a_model: bool) -> None:
+    """To the log, and to whoever asks whether we are ready."""
+    is_trusted = level.name == "trusted"
+    said = f"{level.line}, code that a model writes too" if is_trusted and by_a_model else level.line
+    logger.log(logging.WARNING if is_trusted else logging.INFO, "%s", said)
+    ground.health.notes = (said,)
+    if premises.is_borrowed:
+        logger.info("workspaces: in %s, as commands do not get to %s", premises.folder, ground.settings.workspaces)
 
 
 async def _dispatches(service: Service, ground: Ground[WorkerSettings]) -> PoolDispatches:
@@ -167,9 +175,10 @@ def _tools(
 def main() -> int:
     """All in one, and when it is over nothing is left of it: what the spawner leaves, if it dies, becomes ours."""
     keep_private()
-    kernel.prctl(kernel.SUBREAPER, 1)
+    adopt_orphans()
     code = _main()
-    Tree(0).kill()
+    if adopts_orphans():
+        Tree(0).kill()
     return code
 
 

@@ -51,7 +51,9 @@ class WorkerSettings(ServiceSettings):
     workspaces: Annotated[AbsolutePath, Field(description="the path from / to a folder for what jobs write")] = (
         Path(tempfile.gettempdir()).absolute() / f"headgate-workspaces-{os.getuid()}"
     )
-    sandbox: Annotated[Literal["auto", "bubblewrap", "plain"], Field(description="auto, bubblewrap or plain")] = "auto"
+    sandbox: Annotated[
+        Literal["auto", "bubblewrap", "plain", "trusted"], Field(description="auto, bubblewrap, plain or trusted")
+    ] = "auto"
     sandbox_uids: Annotated[str, Field(description="the users that commands run as where the worker is root")] = (
         "58000-58255"
     )

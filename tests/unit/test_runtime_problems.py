@@ -306,7 +306,10 @@ async def test_a_service_is_alive_before_it_is_ready(app: FastAPI, gate: Gate, h
         health.is_there("NATS")
         await gate.start()
 
-        assert (await client.get("/readyz")).status_code == 200
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.text) == (200, "ready\n")
+        health.notes = ("one thing to know", "another")
+        assert (await client.get("/readyz")).text == "ready\none thing to know\nanother\n"
         assert (await client.get("/jobs", headers=bearer())).status_code == 200
 
 

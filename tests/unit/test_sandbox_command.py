@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from libs.policy import Policy
+from services.worker.sandbox import kernel, landlock
 from services.worker.sandbox.command import Bounds, Command, Level, Order
 from services.worker.sandbox.keeper import Told
 from services.worker.sandbox.levels import lacking_rights
@@ -157,6 +158,16 @@ def test_a_level_says_what_it_lacks_and_why_it_is_no_better() -> None:
         "a command may change rights and times of the worker's files",
         "a command may end or slow the worker's processes",
     ]
+
+
+def test_a_level_that_contains_nothing_says_so_first() -> None:
+    assert Level("trusted").line.startswith("sandbox: trusted: NOTHING IS CONTAINED. Commands of jobs may do all that")
+
+
+def test_a_kernel_without_landlock_is_asked_for_no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "call", lambda *_: pytest.fail("it has no such call"))
+
+    landlock.restrict(landlock.Fence(files=True, writes=("/tmp",), ports=(443,)), version=0)  # noqa: S108 - a path
 
 
 def test_a_root_without_its_rights_is_told_which_it_lacks() -> None:

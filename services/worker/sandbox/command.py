@@ -16,6 +16,11 @@ HTTPS: Final = 443
 KNOWS_PORTS: Final = 4  # versions of Landlock
 KNOWS_SCOPES: Final = 6
 
+TRUSTED: Final = (
+    "sandbox: trusted: NOTHING IS CONTAINED. Commands of jobs may do all that this user may; they have a group of"
+    " processes, an environment and limits of their own, and no more"
+)
+
 _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 # The loader's names would work on the sandbox's own programs; the others are the sandbox's to say.
 _KEPT: Final = re.compile(r"LD_.*|GLIBC_.*|GCONV_PATH|HOME|TMPDIR")
@@ -76,7 +81,7 @@ class Ran:
 class Level:
     """How commands are contained here, as it was found at start. Only plain fields: it travels between processes."""
 
-    name: Literal["bubblewrap", "plain"]
+    name: Literal["bubblewrap", "plain", "trusted"]
     bwrap: str | None = None
     uids: tuple[int, int] | None = None  # first and last; null: commands run as the worker's own user
     spaces: Literal["root", "user", "none"] = "none"  # by which right namespaces are made; bubblewrap makes its own
@@ -101,6 +106,8 @@ class Level:
     @property
     def line(self) -> str:
         """What a worker says at start: what contains a command here, and what does not."""
+        if self.name == "trusted":
+            return TRUSTED
         has, lacks = ", ".join(self._has()), "; ".join(self._lacks())
         return f"sandbox: {self.name}{self.why and f' ({self.why})'}: {has}{lacks and f'. NOT contained: {lacks}'}"
 

@@ -13,11 +13,11 @@ import resource
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, NoReturn
 
 from services.worker.sandbox import bubblewrap, cgroup, filter, kernel, landlock, spaces  # noqa: A004 - says what it is
 from services.worker.sandbox.command import Order
+from services.worker.sandbox.kinship import end_before_others, end_with_parent
 from services.worker.sandbox.privacy import allow_reading
 from services.worker.sandbox.system import CONFIGURATION, KERNEL, PROGRAMS, RESOLVERS
 
@@ -77,23 +77,24 @@ def _leave_the_keeper(channel: int, output: int) -> None:
     os.closerange(channel + 1, MAX_DESCRIPTORS)
     os.umask(0o022)  # for the folders on the way to what is mounted
     os.nice(NICENESS)
-    with suppress(OSError):  # where memory runs out the command is ended, not the worker
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    end_before_others(1000)
 
 
 def _settle(order: Order) -> None:
-    """Limits, user, place, fence, filter: in this order each is still possible."""
+    """Limits, user, place, fence, filter: in this order each is still possible. Who is trusted is not fenced in."""
     _limit(order)
     if order.uid is not None:
         os.setgroups([])
         os.setresgid(order.uid, order.uid, order.uid)
         os.setresuid(order.uid, order.uid, order.uid)
     if not order.level.own_processes:
-        kernel.prctl(kernel.PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        end_with_parent()
     with suppress(PermissionError):  # it leads one already
         os.setsid()
     os.umask(0o077)
     os.chdir(order.cwd)
+    if order.level.name == "trusted":
+        return
     kernel.prctl(kernel.NO_NEW_PRIVILEGES, 1)
     landlock.restrict(_fence(order), version=order.level.landlock)
     if order.level.filter:
@@ -102,19 +103,30 @@ def _settle(order: Order) -> None:
 
 def _limit(order: Order) -> None:
     bounds = order.bounds
-    for limited, most in (
-        (resource.RLIMIT_CPU, round(bounds.cpu_s) or 1),
-        (resource.RLIMIT_DATA, bounds.memory_bytes),
-        (resource.RLIMIT_AS, bounds.memory_bytes + RESERVED_BYTES),
-        (resource.RLIMIT_NPROC, _most_processes(order)),
-        (resource.RLIMIT_NOFILE, bounds.open_files),
-        (resource.RLIMIT_FSIZE, bounds.file_bytes),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
+    for name, most in (
+        ("CPU", round(bounds.cpu_s) or 1),
+        ("DATA", bounds.memory_bytes),
+        ("AS", bounds.memory_bytes + RESERVED_BYTES),
+        ("NPROC", _most_processes(order)),
+        ("NOFILE", bounds.open_files),
+        ("FSIZE", bounds.file_bytes),
+        ("CORE", 0),
+        ("MSGQUEUE", 0),
     ):
-        hard = resource.getrlimit(limited)[1]
-        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        limited = getattr(resource, f"RLIMIT_{name}", None)
+        if limited is not None:
+            _set_limit(limited, most, is_needed=order.level.name != "trusted")
+
+
+def _set_limit(limited: int, most: int, *, is_needed: bool) -> None:
+    """Some systems know a limit and take none below what is in use already."""
+    hard = resource.getrlimit(limited)[1]
+    value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    try:
         resource.setrlimit(limited, (value, value))
+    except (ValueError, OSError):
+        if is_needed:
+            raise
 
 
 def _most_processes(order: Order) -> int:

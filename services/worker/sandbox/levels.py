@@ -2,9 +2,10 @@
 
     bubblewrap    namespaces, and a system of files of its own
     plain         whatever else of users, namespaces, Landlock, filter and cgroup this machine allows
+    trusted       nothing but groups, limits and a clean environment: for jobs that are trusted, on any POSIX system
 
 Owns the choice: the best that works, or what was asked for or nothing. Refuses to fall back in silence: a level's line
-says what it lacks, and why it is not the better one.
+says what it lacks, and why it is not the better one. Nobody is trusted unasked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from services.worker.sandbox import cgroup as cgroups
+from services.worker.sandbox import kernel
 from services.worker.sandbox.bubblewrap import ROOT
 from services.worker.sandbox.command import Bounds, Command, Level
 from services.worker.sandbox.errors import CommandNotRun, SandboxError, SandboxMissing
@@ -28,7 +30,7 @@ from services.worker.sandbox.reach import bring, make_passage
 from services.worker.sandbox.remains import clear
 from services.worker.sandbox.running import Sandbox
 
-Wanted = Literal["auto", "bubblewrap", "plain"]
+Wanted = Literal["auto", "bubblewrap", "plain", "trusted"]
 
 RIGHTS: Final = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7}
 USERS: Final = "58000-58255"
@@ -50,8 +52,14 @@ async def find_level(
 ) -> Level:
     """The level for this worker, in which commands can read what they need. Raises SandboxMissing, which says what to
     do; OutOfReach where these workspaces would have to be elsewhere."""
-    if sys.platform != "linux":
-        raise SandboxMissing(wanted=wanted, why=f"{sys.platform} cannot; run the worker on Linux, also in a container.")
+    if wanted == "trusted":
+        return await _that_runs(Level("trusted"), workspaces)
+    if not kernel.is_linux():
+        raise SandboxMissing(
+            wanted=wanted,
+            why=f"{sys.platform} cannot; run the worker on Linux, also in a container, or set HEADGATE_SANDBOX=trusted"
+            " where every job is trusted with all that this user may.",
+        )
     plain = await _plain(wanted, uids=uids, cgroup=cgroup)
     why_not = ""
     if wanted != "plain":
@@ -64,7 +72,7 @@ async def find_level(
         raise SandboxMissing(
             wanted=wanted, why=f"{why_not}. With HEADGATE_SANDBOX=auto the worker takes what there is."
         )
-    return await _that_works(dataclasses.replace(plain, why=why_not), wanted, workspaces, needs)
+    return await _that_works(dataclasses.replace(plain, why=why_not), workspaces, needs)
 
 
 async def _plain(wanted: Wanted, *, uids: str, cgroup: Path | None) -> Level:
@@ -90,17 +98,21 @@ async def _plain(wanted: Wanted, *, uids: str, cgroup: Path | None) -> Level:
     )
 
 
-async def _that_works(plain: Level, wanted: Wanted, workspaces: Path | None, needs: tuple[Path, ...]) -> Level:
+async def _that_works(plain: Level, workspaces: Path | None, needs: tuple[Path, ...]) -> Level:
     """Where namespaces can be made and still do not serve, without them."""
     if plain.spaces != "none" and not await _fault(plain, workspaces):
         return plain
     plain = dataclasses.replace(plain, spaces="none")
     if plain.as_another_user and workspaces is not None:
         plain = await asyncio.to_thread(_within_reach, plain, workspaces, needs)
-    if fault := await _fault(plain, workspaces):
+    return await _that_runs(plain, workspaces)
+
+
+async def _that_runs(level: Level, workspaces: Path | None) -> Level:
+    if fault := await _fault(level, workspaces):
         root = " The worker's Python must be one that other users can read; or run it as a user that is not root."
-        raise SandboxMissing(wanted=wanted, why=f"{fault}.{root if plain.uids else ''}")
-    return plain
+        raise SandboxMissing(wanted=level.name, why=f"{fault}.{root if level.uids else ''}")
+    return level
 
 
 def _within_reach(plain: Level, workspaces: Path, needs: tuple[Path, ...]) -> Level:
