@@ -13,7 +13,8 @@ LocalServerError
 ├── UpSettingsWrong
 ├── AlreadyUp
 ├── StateUnusable
-└── GatewayPortTaken
+├── GatewayPortTaken
+└── NothingContains
 """
 
 
@@ -81,3 +82,9 @@ class StateUnusable(LocalServerError):
 
 class GatewayPortTaken(LocalServerError):
     """Port {port} is in use. Set HEADGATE_PORT to another one, or to 0 for any that is free."""
+
+
+class NothingContains(LocalServerError):
+    """{platform} cannot contain what jobs run, and {why}.
+    Run Headgate in containers (`make secrets`, then `docker compose up --build`, as docs/run.md says),
+    or set HEADGATE_SANDBOX=trusted where every job may do all that you may."""

@@ -19,6 +19,7 @@ from typing import Self
 
 from libs.local.errors import PortTaken, ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning
 from libs.local.last_words import last_words
+from libs.local.tether import tether
 from libs.local.waiting import until
 
 START_WITHIN_S = 120.0  # nats-server reads what it has stored first; an idle one that has nothing needs 0.05
@@ -73,6 +74,7 @@ class ChildProcess(ABC):
         """SIGTERM, then the wait for its end; where that does not come, by force. A frozen one is thawed first, as it
         could not hear otherwise."""
         if self._child is None or not self.running:
+            self._let_go()
             return
         self.resume()
         self._child.send_signal(signal.SIGTERM)
@@ -127,6 +129,7 @@ class ChildProcess(ABC):
     def _spawn(self) -> subprocess.Popen[bytes]:
         self.folder.mkdir(parents=True, exist_ok=True)
         command = self.prepare()
+        self._let_go()
         with self.log_path.open("ab") as log:
             self._log_start = log.tell()
             self._child = subprocess.Popen(  # noqa: S603 - our own binary
@@ -138,9 +141,16 @@ class ChildProcess(ABC):
                 stderr=subprocess.STDOUT,
                 pass_fds=self.inherited,
                 start_new_session=True,  # Ctrl-C is for us: we stop a server after those who need it
-                preexec_fn=_die_with_parent(),  # noqa: PLW1509 - one call of the kernel, no lock taken
+                preexec_fn=_die_with_parent() if _is_linux() else None,  # noqa: PLW1509 - one call, no lock taken
             )
+        if not _is_linux():
+            tether().hold(self._child.pid)
         return self._child
+
+    def _let_go(self) -> None:
+        """Its number may soon be another's."""
+        if self._child is not None and not _is_linux():
+            tether().let_go(self._child.pid)
 
     async def _ended(self) -> None:
         child = self._child
@@ -148,6 +158,7 @@ class ChildProcess(ABC):
             return
         if not await until(lambda: child.poll() is not None, within_s=STOP_WITHIN_S):
             raise ServerDidNotStop(name=self.name, pid=child.pid, within_s=STOP_WITHIN_S)
+        self._let_go()
 
 
 class ServerProcess(ChildProcess):
@@ -198,12 +209,15 @@ class ServerProcess(ChildProcess):
             self.choose_ports()
 
 
-def _die_with_parent() -> Callable[[], object] | None:
+def _is_linux() -> bool:
+    """It alone ends a process with its parent. Elsewhere the tether does."""
+    return sys.platform == "linux"
+
+
+def _die_with_parent() -> Callable[[], object]:
     """For the child, before exec: SIGKILL when our process ends in whatever way, so that no server is left behind.
 
     Linux counts the thread that started the child: start servers from the main thread, where the event loop runs.
     """
-    if sys.platform != "linux":
-        return None
     pr_set_pdeathsig = 1
     return functools.partial(ctypes.CDLL(None).prctl, pr_set_pdeathsig, signal.SIGKILL)  # loaded here, called there

@@ -26,6 +26,7 @@ class ServiceProcess(ChildProcess):
         super().__init__(name=name, folder=folder)
         self.port = free_ports(1)[0]
         self.module = module
+        self.notes: tuple[str, ...] = ()  # what it says of itself beside that it is ready
         self._told = environment
 
     @property
@@ -42,18 +43,20 @@ class ServiceProcess(ChildProcess):
         """What it says itself. It keeps its port from then on."""
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
-                answer = await _status_line(self.port)
+                answer = await _answer(self.port)
         except (OSError, TimeoutError):
             return False
-        says_so = answer.split(b" ")[1:2] == [b"200"]
+        head, _, body = answer.partition(b"\r\n\r\n")
+        says_so = head.split(b" ")[1:2] == [b"200"]
+        self.notes = tuple(body.decode(errors="replace").splitlines()[1:]) if says_so else ()
         self.has_served = self.has_served or says_so
         return says_so
 
 
-async def _status_line(port: int) -> bytes:
+async def _answer(port: int) -> bytes:
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
         writer.write(b"GET /readyz HTTP/1.1\r\nHost: headgate\r\nConnection: close\r\n\r\n")
-        return await reader.readline()
+        return await reader.read()
     finally:
         writer.close()

@@ -16,6 +16,7 @@ import asyncio
 import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
@@ -24,6 +25,7 @@ from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import Tier
 from libs.eventlog import LogSettings, connect, migrate
 from libs.local.caddy import CaddyServer, open_door
+from libs.local.containment import SANDBOX, sandbox_here
 from libs.local.errors import GatewayPortTaken, NotReady
 from libs.local.keeping import Kept
 from libs.local.process import ChildProcess
@@ -65,6 +67,7 @@ class Supervisor:
     async def start(self) -> None:
         """Until every process runs. What it needs that is not there is a fault."""
         policy = load_policy(self._settings.policy, environ=os.environ)
+        self._sandbox = sandbox_here(os.environ, platform=sys.platform)
         self.state.lock()
         with self.state.usable():
             self.state.up_file.unlink(missing_ok=True)
@@ -79,6 +82,8 @@ class Supervisor:
         """Until all of it can be used; then it is in `up.json`, and stays there for as long as it runs. What ends again
         and again, or is not ready after a long time, is a fault."""
         await self._until_ready()
+        for note in dict.fromkeys(note for kept in self._every_service() for note in kept.child.notes):
+            self._say(note)
         with self.state.usable():
             gateway = await self._start_gateway()
         provisions = self._provisions
@@ -160,7 +165,7 @@ class Supervisor:
 
     def _service(self, kind: str, name: str) -> Kept[ServiceProcess]:
         environment = self._provisions.environment(
-            kind, name=name, nats=self._nats, valkey=self._valkey, inherited=os.environ
+            kind, name=name, nats=self._nats, valkey=self._valkey, inherited=os.environ | {SANDBOX: self._sandbox}
         )
         return self._kept(
             ServiceProcess(self._modules[kind], name=name, folder=self.state.logs, environment=environment)

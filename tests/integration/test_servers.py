@@ -21,6 +21,7 @@ from libs.local.process import ServerProcess
 from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser, nats_server_binary
 from libs.runtime.eventually import eventually
 from tests.fixtures.clients import nats_client, servers_seen, settled
+from tests.fixtures.foreign import prelude
 
 
 async def test_what_nats_acknowledged_is_there_after_kill_and_restart(nats_server: NatsServer) -> None:
@@ -141,10 +142,10 @@ async def test_a_server_that_cannot_start_says_what_it_said(tmp_path: Path) -> N
     assert not isinstance(failure.value, PortTaken)
 
 
-async def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    if sys.platform != "linux":
-        pytest.skip("only Linux tells a child of its parent's end")
-    program = (
+@pytest.mark.parametrize("system", ["Linux", "another system"])
+async def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path, system: str) -> None:
+    report = tmp_path / "of linux alone"
+    program = (prelude(report) if system != "Linux" else "") + (
         "import asyncio, pathlib, signal, sys; from libs.local.servers import ValkeyServer;"
         "server = ValkeyServer(pathlib.Path(sys.argv[1])); asyncio.run(server.start());"
         "print(server.pid, flush=True); signal.pause()"
@@ -157,6 +158,7 @@ async def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) ->
     await parent.wait()
 
     await eventually(lambda: not _alive(server_pid))
+    assert not report.exists(), report.read_text()
 
 
 def _alive(pid: int) -> bool:
