@@ -30,7 +30,9 @@ def source() -> Iterator[Path]:
     with TemporaryDirectory(prefix="headgate-fresh-") as folder:
         Path(folder).chmod(0o755)
         clone = Path(folder, "source")
-        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True, umask=0o022)
+        subprocess.run(
+            ["git", "clone", "--quiet", "--no-local", "--depth=1", str(ROOT), str(clone)], check=True, umask=0o022
+        )
         yield clone
 
 
