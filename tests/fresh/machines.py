@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -92,6 +93,7 @@ def newcomer(source: Path) -> Iterator[Newcomer]:
         yield Newcomer(source, Path("/home", name), name)
     finally:
         subprocess.run(["pkill", "-KILL", "-u", name], check=False)
+        rmtree(Path("/home", name), ignore_errors=True)  # userdel would lock out all others for as long
         subprocess.run(["userdel", "--force", "--remove", name], check=True, capture_output=True)
 
 
