@@ -26,6 +26,8 @@ WITH_MAKE: Final = "FROM {image}\nRUN apt-get -qq update && apt-get -qq install 
 CLONED: Final = ('test -e "$FOLDER/head gate" || cp -r "$SOURCE" "$FOLDER/head gate"', 'cd "$FOLDER/head gate"')
 # Ordinary for a user, and hard for a program.
 HARD: Final = ("umask 077", "ulimit -n 1024")
+# Who was started in the background is deaf to it, and so is all that it starts.
+LISTENING_TO_CTRL_C: Final = ("/usr/bin/env", "--default-signal=INT")
 # What a network may ask of everybody. No other variable of ours reaches a row.
 OF_THE_NETWORK: Final = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "PIP_INDEX_URL", "UV_DEFAULT_INDEX")
 
@@ -70,7 +72,7 @@ class Newcomer:
     def begins(self, command: str, *, before: tuple[str, ...] = (), folder: str = ".") -> subprocess.Popen[str]:
         told = {"HOME": str(self.home), "PATH": self.path, "TERM": "xterm"}
         places = {"SOURCE": str(self.source), "FOLDER": str(self.home / folder)}
-        words = ["/bin/sh", "-c", _script(command, before)]
+        words = [*LISTENING_TO_CTRL_C, "/bin/sh", "-c", _script(command, before)]
         return _begun(words, environment=_network() | told | places, user=self.name)
 
     def left(self) -> list[str]:

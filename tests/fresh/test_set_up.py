@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from libs.runtime.eventually import eventually
 from tests.fixtures.backend import missing
 from tests.fresh.company import company
 from tests.fresh.conftest import Verdict
-from tests.fresh.machines import NEWEST, OLDEST, Container, Newcomer, ended
+from tests.fresh.machines import ENDS_WITHIN_S, NEWEST, OLDEST, Container, Ended, Newcomer, ended
 
 pytestmark = pytest.mark.timeout(600)
 MAKE_FAILED = 2
@@ -50,13 +51,10 @@ async def test_set_up_goes_on_after_ctrl_c(ann: Newcomer, ends: Verdict) -> None
     environment = ann.home / "head gate" / ".venv"
 
     for landmark in LANDMARKS:
-        set_up = ann.begins("make setup")
-        await eventually((environment / landmark).exists)
-        with suppress(ProcessLookupError):
-            os.killpg(set_up.pid, signal.SIGINT)
-        interrupted = ended(set_up)
+        interrupted = await _interrupted(ann.begins("make setup"), at=environment / landmark)
+
         assert "Traceback" not in interrupted.said
-        assert interrupted.status in {INTERRUPTED, MAKE_FAILED}, landmark
+        assert interrupted.status in {INTERRUPTED, MAKE_FAILED}, (landmark, interrupted.said)
 
     ends(ann.runs("make setup"), 0)
     assert (environment / "bin" / "headgate").exists()
@@ -83,6 +81,14 @@ async def test_set_up_passes_a_companys_proxy(engine: None, source: Path, tmp_pa
 
     ends(told, 0)
     assert "files.pythonhosted.org" in proxy.opened
+
+
+async def _interrupted(set_up: subprocess.Popen[str], *, at: Path) -> Ended:
+    """By Ctrl-C, as soon as that is there."""
+    await eventually(lambda: at.exists() or set_up.poll() is not None, within_s=ENDS_WITHIN_S)
+    with suppress(ProcessLookupError):
+        os.killpg(set_up.pid, signal.SIGINT)
+    return ended(set_up)
 
 
 def _unsupported() -> Path:
