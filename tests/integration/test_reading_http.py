@@ -41,7 +41,8 @@ async def signed_in(system: Installation) -> AsyncIterator[SignedIn]:
         clients: dict[str, httpx.AsyncClient] = {}
         for user in ("ops", "ann", "bob", STRANGE):
             scope = OPS if user == "ops" else "jobs:read jobs:write"
-            clients[user] = await stack.enter_async_context(system.client(user, Tier.PARTNER, scope=scope))
+            client = system.client(user, Tier.PARTNER, scope=scope, projects=["shared"])
+            clients[user] = await stack.enter_async_context(client)
         yield clients.__getitem__
         await asyncio.gather(*(ended(clients[user]) for user in ("ann", "bob", STRANGE)))
 
@@ -320,7 +321,7 @@ async def test_what_is_the_operators_is_refused_to_users(
         ("PUT", "/concurrency/workflows", {}, 422),
         ("PUT", "/concurrency/No%20Group", {"limit": 1}, 422),
         ("PUT", "/concurrency/pool:default", {"limit": 1}, 409),
-        ("GET", "/concurrency/a:b:c:d", None, 422),
+        ("GET", "/concurrency/a:b:c:d:e", None, 422),
         ("DELETE", "/concurrency/workflows/leases/nobody:1", None, 404),
         ("DELETE", "/users/nobody/content", None, 404),
         ("GET", "/audit?since=yesterday", None, 422),
