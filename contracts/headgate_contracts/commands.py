@@ -20,7 +20,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from headgate_contracts.events import GroupName
-from headgate_contracts.records import OpenTier, Record
+from headgate_contracts.records import OpenTier, Record, TokenId
 from headgate_contracts.shown import QueuePart, WaitingOn
 from headgate_contracts.tokens import JobId, Token, check_token
 
@@ -120,6 +120,7 @@ class TicketRedeemed(Record):
     tier: OpenTier | None = None
     scopes: Annotated[tuple[str, ...], Field(max_length=16)] = ()
     expires_at: AwareDatetime | None = None
+    token_id: TokenId | None = None  # of the token that it was given for: taken back, it ends with it
 
 
 CHECKS_FAILED: Final = "✘ "  # begins the line of a log that says why the checks of an iteration failed

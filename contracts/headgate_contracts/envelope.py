@@ -108,7 +108,9 @@ class _Attributes(BaseModel):
     specversion: Literal["1.0"]
     id: Annotated[EventId, Field(description="A ULID, the event's own for ever, however often it is delivered.")]
     type: str
-    subject: Annotated[str, Field(description="What it is about: the job's id, a scope, a group, a user or a shard.")]
+    subject: Annotated[
+        str, Field(description="What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard.")
+    ]
     time: Annotated[AwareDatetime, Field(description="The writer's clock. The order is the stream's, not this one's.")]
     datacontenttype: Literal["application/json"] = "application/json"
 

@@ -24,6 +24,7 @@ from headgate_contracts.records import (
     Rank,
     Record,
     Scope,
+    TokenId,
     Url,
     Who,
 )
@@ -366,6 +367,18 @@ class ContentErased(ActData):
         return self.user_id
 
 
+class TokenRevoked(ActData):
+    """The token with this `jti` lets nobody in any more. `until`: no token can be good for longer than that."""
+
+    ACT = ActName.TOKEN_REVOKED
+
+    jti: TokenId
+    until: AwareDatetime
+
+    def about(self) -> str:
+        return self.jti
+
+
 class SchedulerCommitted(Record):
     """One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with."""
 
@@ -404,6 +417,6 @@ JOB_DATA: tuple[type[JobData], ...] = (
     JobReady,
     JobFailed,
 )
-Act = QueuePaused | QueueResumed | LimitSet | LeaseReleased | ContentErased
-ACT_DATA: tuple[type[Act], ...] = (QueuePaused, QueueResumed, LimitSet, LeaseReleased, ContentErased)
+Act = QueuePaused | QueueResumed | LimitSet | LeaseReleased | ContentErased | TokenRevoked
+ACT_DATA: tuple[type[Act], ...] = (QueuePaused, QueueResumed, LimitSet, LeaseReleased, ContentErased, TokenRevoked)
 Data = JobData | Act | SchedulerCommitted

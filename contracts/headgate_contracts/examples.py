@@ -39,6 +39,7 @@ from headgate_contracts.events import (
     QueueResumed,
     SchedulerCommitted,
     Submission,
+    TokenRevoked,
 )
 from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import (
@@ -151,6 +152,9 @@ def _acts() -> Iterator[AnyEvent]:
     yield _event(_A, None, LimitSet(group="llm:openai", by=by, limit=6, reason="new quota"))
     yield _event(_A, None, ContentErased(user_id="u1", by=by, reason="asked for by the user"))
     yield _event(_A, None, LeaseReleased(group="group:shop:staging-db", by=by, lease="01KJPZ7QXN5B2D9F4H8K3M6PRT"))
+    until = AT + timedelta(days=30)
+    revoked = TokenRevoked(jti="01KJPZ7QXN5B2D9F4H8K3M6PRV", until=until, by=by, reason="lost with a laptop")
+    yield _event(_A, None, revoked)
 
 
 def _job(status: Status, attempt: int) -> _Fields:

@@ -35,6 +35,9 @@ Count = Annotated[int, Field(ge=1, le=2**31 - 1)]  # the integers of CloudEvents
 Amount = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Rank = Annotated[int, Field(ge=0, le=2**53 - 1)]  # exact for every reader of JSON, and as a score
 Who = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+TokenId = Annotated[
+    str, StringConstraints(pattern=r"^[!-~]{1,256}$")
+]  # the `jti` of somebody's token, a credential of none
 Note = Annotated[str, StringConstraints(max_length=500)]
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=2048)]
 GroupName = Annotated[str, StringConstraints(pattern=r"^[a-z]+(:[A-Za-z0-9_-]{1,64}){0,3}$", max_length=224)]

@@ -82,6 +82,7 @@ class ActName(StrEnum):
     LIMIT_SET = "limit_set"
     LEASE_RELEASED = "lease_released"
     CONTENT_ERASED = "content_erased"
+    TOKEN_REVOKED = "token_revoked"
 
 
 class Writer(StrEnum):

@@ -16,7 +16,7 @@ export interface ContentErasedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.content_erased.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -67,7 +67,7 @@ export interface JobAwaitingConfirmationEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.awaiting_confirmation.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -100,7 +100,7 @@ export interface JobCancelRequestedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.cancel_requested.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -133,7 +133,7 @@ export interface JobCancelledEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.cancelled.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -165,7 +165,7 @@ export interface JobConfirmationReminderEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.confirmation_reminder.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -198,7 +198,7 @@ export interface JobConfirmedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.confirmed.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -244,7 +244,7 @@ export interface JobDispatchedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.dispatched.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -279,7 +279,7 @@ export interface JobFailedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.failed.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -322,7 +322,7 @@ export interface JobGivenBackEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.given_back.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -359,7 +359,7 @@ export interface JobMovedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.moved.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -407,7 +407,7 @@ export interface JobQueuedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.queued.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -441,7 +441,7 @@ export interface JobReadyEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.ready.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -478,7 +478,7 @@ export interface JobReprioritizedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.reprioritized.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -521,7 +521,7 @@ export interface JobScheduledEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.scheduled.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -564,7 +564,7 @@ export interface JobStageEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.stage.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -596,7 +596,7 @@ export interface JobStartedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.started.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -630,7 +630,7 @@ export interface JobWaitingEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.waiting.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -660,7 +660,7 @@ export interface LeaseReleasedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.lease_released.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -686,7 +686,7 @@ export interface LimitSetEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.limit_set.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -714,7 +714,7 @@ export interface QueuePausedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.paused.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -739,7 +739,7 @@ export interface QueueResumedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.resumed.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -769,7 +769,7 @@ export interface SchedulerCommittedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.sched.committed.v1";
-  /** What it is about: the job's id, a scope, a group, a user or a shard. */
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -819,5 +819,31 @@ export interface Submission {
   readonly checkpoint?: string | null;
 }
 
+/** The token with this `jti` lets nobody in any more. `until`: no token can be good for longer than that. */
+export interface TokenRevoked {
+  readonly by: string;
+  readonly reason?: string;
+  readonly jti: string;
+  readonly until: string;
+}
+
+/** The token with this `jti` lets nobody in any more. `until`: no token can be good for longer than that. */
+export interface TokenRevokedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.token_revoked.v1";
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: TokenRevoked;
+}
+
 /** Any event of the log; `type` tells which. */
-export type HeadgateEvent = ContentErasedEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent;
+export type HeadgateEvent = ContentErasedEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;
