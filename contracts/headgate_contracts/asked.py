@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from headgate_contracts.records import LabelKey, LabelValue, Note, Url
+from headgate_contracts.records import LabelKey, LabelValue, Note, TokenId, Url
 from headgate_contracts.tokens import JobId, Token
 from headgate_contracts.vocabulary import Priority
 
@@ -134,6 +134,13 @@ class MoveJob(Asked):
         if (self.before is None) is (self.after is None):
             raise ValueError("name exactly one of before and after")
         return self
+
+
+class RevokeToken(Asked):
+    """The token that is taken back, by its claim `jti`, and why."""
+
+    jti: TokenId
+    reason: Note = ""
 
 
 class SetGroupLimit(Asked):

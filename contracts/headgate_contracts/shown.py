@@ -343,6 +343,15 @@ class LeaseRelease(Shown):
     message: str
 
 
+class TokenRevocation(Shown):
+    """A token that lets nobody in. `until`: no token can be good for longer; `changed`: an act was written."""
+
+    jti: str
+    until: AwareDatetime
+    changed: bool
+    message: str
+
+
 class Erasure(Shown):
     """What was erased of a user. As long as jobs are `unfinished`, their workers may still write: erase again then."""
 

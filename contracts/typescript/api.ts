@@ -206,6 +206,12 @@ export interface Refused {
   readonly count: number;
 }
 
+/** The token that is taken back, by its claim `jti`, and why. */
+export interface RevokeToken {
+  readonly jti: string;
+  readonly reason?: string;
+}
+
 /**
  * What came of a pause or a resume. Where nothing was to change, nothing was written. `paused`: all that is now.
  */
@@ -345,6 +351,14 @@ export interface SubmitWorkflow {
   readonly run_at?: string | null;
   readonly notify_url?: string | null;
   readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** A token that lets nobody in. `until`: no token can be good for longer; `changed`: an act was written. */
+export interface TokenRevocation {
+  readonly jti: string;
+  readonly until: string;
+  readonly changed: boolean;
+  readonly message: string;
 }
 
 /** What the next tier would change. */

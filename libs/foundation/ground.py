@@ -35,10 +35,12 @@ from libs.eventlog import (
     open_log,
     require_seen,
 )
+from libs.eventlog.history import JetStreamScans
 from libs.foundation.live import AWAY, hang_up
+from libs.foundation.revoking import RevocationFollower
 from libs.policy import Policy, load_policy
 from libs.runtime.auth import Tokens
-from libs.runtime.claims import Audience
+from libs.runtime.claims import DAY_S, Terms
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.connect import wait_for
 from libs.runtime.descriptors import allow_all_descriptors
@@ -46,7 +48,7 @@ from libs.runtime.errors import KeysAway
 from libs.runtime.gate import Gate
 from libs.runtime.http import HttpServer, create_app
 from libs.runtime.keysets import Keys
-from libs.runtime.lifecycle import Health, Service
+from libs.runtime.lifecycle import Health, Loop, Service
 from libs.runtime.openapi import DescribedApp
 from libs.runtime.problems import Faults, Problem
 from libs.runtime.settings import ServiceSettings
@@ -69,6 +71,7 @@ class Ground(Generic[S]):
     app: DescribedApp
     nc: Client
     log: JetStreamLog
+    tokens: Tokens
 
     def new_id(self) -> str:
         """A ULID for an event, made once."""
@@ -111,14 +114,15 @@ async def lay(
 ) -> Ground[S]:
     """The ground for this service: everything started, waited for, and closed in its turn.
 
-    Behind a gateway it takes as many connections as the machine allows, and no new one once it leaves; else it can be
-    looked at until its end.
+    Behind a gateway it takes as many connections as the machine allows, and no new one once it leaves, and knows which
+    tokens were taken back; else it can be looked at until its end.
     """
     if behind_gateway:
         allow_all_descriptors()
     policy, clock = load_policy(settings.policy, environ=os.environ), SystemClock()
-    keys = Keys(settings.jwks, clock=clock)
-    front = await _front(service, settings, keys=keys, health=Health(*needs))
+    terms = Terms(settings.jwt_issuer, settings.jwt_audience, policy.tokens.longest_days * DAY_S)
+    tokens = Tokens(Keys(settings.jwks, clock=clock), terms, clock=clock)
+    front = await _front(service, settings, tokens=tokens, health=Health(*needs))
     leaving = front.gate.draining if behind_gateway else None
     await service.start(HttpServer(front.app, host=settings.http_host, port=settings.http_port, leaving=leaving))
     waited = partial(wait_for, health=front.health, clock=clock)
@@ -127,7 +131,11 @@ async def lay(
     nc = await waited(NATS, lambda: connect(url, name=service.name), away=(LogUnavailable,))
     service.closing(NATS, nc.close)
     log = await waited(LOG, lambda: open_log(nc, shape, clock=clock), away=(LogUnavailable, LogMissing))
-    await waited(KEYS, keys.load, away=(KeysAway,))
+    await waited(KEYS, tokens.keys.load, away=(KeysAway,))
+    if behind_gateway:
+        taken_back = RevocationFollower(log, JetStreamScans(nc), tokens.revocations, clock=clock)
+        await waited(LOG, taken_back.catch_up, away=(LogUnavailable,))
+        await service.start(Loop("tokens taken back", taken_back.run))
     return Ground(
         settings=settings,
         policy=policy,
@@ -138,10 +146,11 @@ async def lay(
         app=front.app,
         nc=nc,
         log=log,
+        tokens=tokens,
     )
 
 
-async def _front(service: Service, settings: ServiceSettings, *, keys: Keys, health: Health) -> _Front:
+async def _front(service: Service, settings: ServiceSettings, *, tokens: Tokens, health: Health) -> _Front:
     gate = Gate()
     telemetry = await service.start(telemetry_of(service.name, settings))
     app = create_app(
@@ -150,7 +159,7 @@ async def _front(service: Service, settings: ServiceSettings, *, keys: Keys, hea
         gate=gate,
         health=health,
         telemetry=telemetry,
-        tokens=Tokens(keys, Audience(settings.jwt_issuer, settings.jwt_audience), clock=SystemClock()),
+        tokens=tokens,
         faults=LATER,
     )
     return _Front(health=health, gate=gate, telemetry=telemetry, app=app)

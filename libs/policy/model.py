@@ -31,6 +31,7 @@ from libs.policy.sections import (
     Submissions,
     TierLimits,
     Tiers,
+    TokenRules,
     Webhooks,
     keys,
     toml_text,
@@ -62,6 +63,7 @@ class Policy(Section):
     providers: Providers = Providers()
     confirmation: Confirmation = Confirmation()
     forecast: Forecast = Forecast()
+    tokens: TokenRules = TokenRules()
     stream: Stream = Stream()
     webhooks: Webhooks = Webhooks()
     retention: Retention = Retention()
@@ -152,6 +154,11 @@ def _conflicts_in_keeping(policy: Policy) -> Iterator[Problem]:
             wrong = f"{days} days is not longer than the horizon and the longest run together ({life_days:.6g} days)"
             instead = f"write {int(life_days) + 1} or more, or lower queue.horizon_days or runs.max_timeout_s"
             yield Problem(f"retention.{key}", wrong, instead)
+    # What was taken back is known from the log alone.
+    if policy.tokens.longest_days >= kept.events_days:
+        wrong = f"{policy.tokens.longest_days} days is not shorter than the log knows which tokens were taken back"
+        instead = f"write {kept.events_days - 1} or less, or raise retention.events_days"
+        yield Problem("tokens.longest_days", wrong, instead)
     # The log itself refuses the second job of a key, for as long as it holds the first.
     if policy.submissions.idempotency_s > kept.events_days * DAY_S:
         wrong = f"{toml_text(policy.submissions.idempotency_s)} s is longer than events are kept"

@@ -290,6 +290,12 @@ class Forecast(Section):
     medium_below: Annotated[Count, Unit("position")] = default(10, "confidence is medium below this, low from here")
 
 
+class TokenRules(Section):
+    """How long a token may be good. One that is taken back is remembered for that long."""
+
+    longest_days: Days = default(30, "longest life of a token, from its `iat`; one that is good for longer is refused")
+
+
 class Stream(Section):
     """What one client's event stream costs and how often it hears."""
 

@@ -13,10 +13,11 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from headgate_contracts.tokens import foreign_token
 from headgate_contracts.vocabulary import Tier
-from libs.runtime.claims import Audience, Claims, claims_of, header_of, require_good
+from libs.runtime.claims import Claims, Terms, claims_of, header_of, require_good
 from libs.runtime.clock import Clock
 from libs.runtime.errors import Forbidden, Unauthorized
 from libs.runtime.keysets import Keys
+from libs.runtime.revocations import Revocations
 
 SIGNATURES: Final = jwt.PyJWS(options={"enforce_minimum_key_length": True})
 BEARER: Final = HTTPBearer(bearerFormat="JWT", auto_error=False)  # the refusal is ours
@@ -32,6 +33,7 @@ class Principal:
     scopes: frozenset[str]
     projects: frozenset[str] = frozenset()
     expires_s: float | None = field(default=None, compare=False)  # since 1970; null: nobody said
+    token_id: str | None = field(default=None, compare=False)  # by which it can be taken back; null: it cannot
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
@@ -40,19 +42,26 @@ class Principal:
 class Tokens:
     """Checks tokens of one issuer for one audience."""
 
-    def __init__(self, keys: Keys, audience: Audience, *, clock: Clock) -> None:
-        self._keys = keys
-        self._audience = audience
+    def __init__(self, keys: Keys, terms: Terms, *, clock: Clock) -> None:
+        self.keys = keys
+        self.revocations = Revocations(clock=clock)
+        self._terms = terms
         self._clock = clock
 
     async def check(self, token: str) -> Principal:
         """Whose token it is. Raises Unauthorized with the reason, or KeysAway."""
-        key = await self._keys.find(header_of(token).kid)
+        key = await self.keys.find(header_of(token).kid)
         if key is None:
             raise Unauthorized("The token is signed with an unknown key")
         claims = claims_of(_verified(token, key))
-        require_good(claims, self._audience, now_s=self._clock.now_ms() / 1000)
-        return _principal_of(claims)
+        require_good(claims, self._terms, now_s=self._clock.now_ms() / 1000)
+        return self.still_good(_principal_of(claims))
+
+    def still_good(self, found: Principal) -> Principal:
+        """Raises Unauthorized where the token that it goes back to was taken back."""
+        if found.token_id in self.revocations:
+            raise Unauthorized("The token was taken back")
+        return found
 
 
 def _verified(token: str, key: jwt.PyJWK) -> bytes:
@@ -64,7 +73,8 @@ def _verified(token: str, key: jwt.PyJWK) -> bytes:
 
 def _principal_of(claims: Claims) -> Principal:
     projects = frozenset(map(foreign_token, claims.projects or ()))
-    return Principal(foreign_token(claims.sub), claims.tier, claims.scopes, projects, expires_s=claims.exp)
+    user = foreign_token(claims.sub)
+    return Principal(user, claims.tier, claims.scopes, projects, expires_s=claims.exp, token_id=claims.jti)
 
 
 class Identity:

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal, get_args
 import jwt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from headgate_contracts.records import TokenId
 from headgate_contracts.vocabulary import Tier
 from libs.runtime.errors import Unauthorized
 
@@ -17,6 +18,7 @@ Algorithm = Literal["EdDSA", "ES256", "RS256"]
 ALGORITHMS: Final[frozenset[str]] = frozenset(get_args(Algorithm))
 
 LARGEST_TOKEN: Final = 8 * 1024  # characters
+DAY_S: Final = 86_400
 LEEWAY_S: Final = 10  # between the issuer's clock and ours
 LAST_MOMENT_S: Final = 253_402_300_799  # the end of the year 9999, the last that a date can hold
 NEEDED: Final = frozenset({"exp", "iss", "aud", "sub"})
@@ -50,6 +52,7 @@ class Claims(BaseModel):
     exp: Moment
     nbf: Moment | None = None
     iat: Moment | None = None
+    jti: TokenId | None = None
     tier: Tier
     scope: Text = ""
     projects: list[Text] | None = None
@@ -61,11 +64,12 @@ class Claims(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
-    """Whose tokens are taken: of this issuer, for this audience."""
+class Terms:
+    """Which tokens are taken: of this issuer, for this audience, good for so long at most."""
 
     issuer: str
-    name: str
+    audience: str
+    longest_s: float
 
 
 def header_of(token: str) -> Header:
@@ -90,17 +94,23 @@ def claims_of(payload: bytes) -> Claims:
         raise Unauthorized(_wrong_claims(fault)) from fault
 
 
-def require_good(claims: Claims, audience: Audience, *, now_s: float) -> None:
-    """Raises Unauthorized where the token is another's, or not of this time."""
+def require_good(claims: Claims, terms: Terms, *, now_s: float) -> None:
+    """Raises Unauthorized where the token is another's, not of this time, or could outlive its being taken back."""
     audiences = [claims.aud] if isinstance(claims.aud, str) else claims.aud
-    if claims.iss != audience.issuer:
+    if claims.iss != terms.issuer:
         raise Unauthorized("The token is from another issuer")
-    if audience.name not in audiences:
+    if terms.audience not in audiences:
         raise Unauthorized("The token is for another audience")
     if claims.exp <= now_s - LEEWAY_S:
         raise Unauthorized("The token has expired")
     if max(claims.nbf or 0, claims.iat or 0) > now_s + LEEWAY_S:
         raise Unauthorized("The token is not valid yet")
+    if claims.jti is not None and claims.iat is None:
+        raise Unauthorized("The token has a jti but no iat, and could be good for longer than it stays taken back")
+    begun_s = now_s if claims.iat is None else claims.iat
+    if claims.exp - begun_s > terms.longest_s + LEEWAY_S:
+        days = terms.longest_s / DAY_S
+        raise Unauthorized(f"The token is good for longer than policy allows, which is {days:g} days")
 
 
 def _wrong_claims(fault: ValidationError) -> str:

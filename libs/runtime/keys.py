@@ -90,8 +90,9 @@ def sign_token(
     now_ms: int,
     ttl_s: int,
     projects: Iterable[str] = (),
+    token_id: str | None = None,
 ) -> str:
-    """A token as the issuer of a real installation would give it to this user."""
+    """A token as the issuer of a real installation would give it to this user; taken back it can be by its id alone."""
     claims: dict[str, object] = {
         "sub": user,
         "tier": tier.value,
@@ -101,7 +102,9 @@ def sign_token(
         "iat": now_ms // 1000,
         "exp": now_ms // 1000 + ttl_s,
     }
-    return pair.sign({**claims, "projects": list(projects)} if projects else claims)
+    if projects:
+        claims["projects"] = list(projects)
+    return pair.sign(claims if token_id is None else {**claims, "jti": token_id})
 
 
 def _write_private(path: Path, pair: KeyPair) -> None:

@@ -23,6 +23,7 @@ from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Service
 from libs.runtime.settings import read_settings
+from services.admission.acts import Acts
 from services.admission.api import Edge
 from services.admission.changing import Changing
 from services.admission.erasing import Erasing, Kept
@@ -34,6 +35,7 @@ from services.admission.overseeing import Overseeing
 from services.admission.reading import Reading
 from services.admission.refusals import Refusals
 from services.admission.retrying import Retrying
+from services.admission.revoking import Revoking
 from services.admission.routes import ROUTES
 from services.admission.settings import AdmissionSettings
 from services.admission.submitting import Submitting
@@ -91,6 +93,7 @@ def _edge(ground: Ground[AdmissionSettings], view: RedisView) -> Edge:
         overseeing=Overseeing(view, past, reading, policy),
         operating=Operating(view, log, clock, ids),
         erasing=Erasing(past, log, changing, kept, policy, clock, ids),
+        revoking=Revoking(Acts(log, clock, ids), ground.tokens.revocations, policy, clock),
         results=results,
         lines=lines,
         tickets=view,

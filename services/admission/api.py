@@ -33,6 +33,7 @@ from services.admission.ports import Ids, Lines, Objects, Tickets
 from services.admission.reading import Reading
 from services.admission.refusals import Refusals
 from services.admission.retrying import Retrying
+from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
 
 READ: Final = "jobs:read"
@@ -58,6 +59,7 @@ class Edge:
     overseeing: Overseeing
     operating: Operating
     erasing: Erasing
+    revoking: Revoking
     results: Objects
     lines: Lines
     tickets: Tickets

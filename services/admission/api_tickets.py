@@ -47,6 +47,7 @@ def told_of(who: Principal) -> TicketRedeemed:
         tier=who.tier,
         scopes=tuple(sorted(who.scopes)),
         expires_at=None if who.expires_s is None else _moment(who.expires_s),
+        token_id=who.token_id,
     )
 
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
 
-from headgate_contracts import Event, Job, Writer, consumer_filter
+from headgate_contracts import Event, Job, consumer_filter
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import ContentErased, JobData
 from headgate_contracts.tokens import input_name
-from libs.eventlog import Entry, LogUnavailable, Record
+from libs.eventlog import LogUnavailable, Record
 from libs.policy import Policy
 from libs.runtime.clock import Clock
+from services.admission.acts import Acts
 from services.admission.changing import Changing
 from services.admission.events import Act
 from services.admission.ports import Ids, Inputs, Lines, Log, Objects
@@ -83,9 +84,8 @@ class Erasing:
         running = await self._still_running(unfinished)
         await self._delete(jobs)
         if not running:
-            data = ContentErased(by=by, reason=reason, user_id=user)
-            event = Event(self.ids.event_id(), Writer.ADMISSION, utc(self.clock.now_ms()), data)
-            await self.log.append_batch([Entry(event, None)])
+            act = ContentErased(by=by, reason=reason, user_id=user)
+            await Acts(self.log, self.clock, self.ids).write(act)
         return Erased(len(jobs), tuple(job.id for job in unfinished), tuple(running))
 
     async def _all_jobs(self, user: str) -> list[Job]:

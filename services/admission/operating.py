@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate_contracts import Event, Writer
-from headgate_contracts.envelope import utc
 from headgate_contracts.events import Act, LeaseReleased, LimitSet, QueuePaused, QueueResumed
 from libs.capacity.answers import GroupStatus, Holder
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.rows import Pause
-from libs.eventlog import Appended, Conflicted, Entry
 from libs.runtime.clock import Clock
+from services.admission.acts import Acts
 from services.admission.keeping_up import has_folded
 from services.admission.ports import Ids, Log, View
 
@@ -95,12 +93,8 @@ class Operating:
         return ForcedFree(holder)
 
     async def _write(self, act: Act) -> Done:
-        event = Event(self.ids.event_id(), Writer.ADMISSION, utc(self.clock.now_ms()), act)
-        match await self.log.append_batch([Entry(event, None)]):
-            case Appended(records):
-                return Done(await has_folded(self.view, records[-1].seq, clock=self.clock))
-            case Conflicted():
-                raise AssertionError("an act expects nothing of the log, so nothing can conflict with it")
+        seq = await Acts(self.log, self.clock, self.ids).write(act)
+        return Done(await has_folded(self.view, seq, clock=self.clock))
 
     async def _pauses(self) -> tuple[Pause, ...] | None:
         """All that is paused, by everything that the log holds now; null where the view does not know it."""

@@ -15,6 +15,7 @@ from services.admission.api_jobs import life_routes, place_routes, submit_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
 from services.admission.api_reading import job_routes, list_routes
 from services.admission.api_tickets import ticket_routes
+from services.admission.api_tokens import token_routes
 from services.admission.api_workflows import workflow_routes, workflow_submit_routes
 
 ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
@@ -34,5 +35,6 @@ ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
     result_routes,
     log_routes,
     ticket_routes,
+    token_routes,
     erasure_routes,
 )

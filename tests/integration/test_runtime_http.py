@@ -19,7 +19,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from libs.runtime.auth import Identity, Principal, Tokens
 from libs.runtime.bodies import BodyLimit
-from libs.runtime.claims import Audience
 from libs.runtime.clock import SystemClock
 from libs.runtime.errors import PortTaken
 from libs.runtime.eventually import PATIENCE_S, eventually
@@ -30,6 +29,7 @@ from libs.runtime.keys import KeyPair, jwks
 from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health
 from libs.runtime.telemetry import Telemetry
+from tests.fixtures.issuer import LOCAL_TERMS
 
 PAIR = KeyPair.generate()
 LIMITS = {"POST /jobs": BodyLimit(256 * 1024)}
@@ -62,7 +62,7 @@ async def service() -> AsyncIterator[Service]:
         gate=gate,
         health=Health(),
         telemetry=Telemetry("test", instance="t-1", logs=None),
-        tokens=Tokens(Keys(["-"], clock=clock, read=public_keys), Audience("headgate", "headgate"), clock=clock),
+        tokens=Tokens(Keys(["-"], clock=clock, read=public_keys), LOCAL_TERMS, clock=clock),
     )
     made = Service(HttpServer(app, host="127.0.0.1", port=0, leaving=gate.draining), gate)
     add_routes(app, made)

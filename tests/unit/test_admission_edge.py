@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
+from headgate_contracts.commands import TicketRedeemed
 from libs.runtime.bodies import MAX_DEPTH
 from services.admission.bodies import BODIES, AdmissionRoute
 from services.admission.openapi import routers
@@ -97,6 +99,45 @@ async def test_two_keys_of_one_request_are_refused(front: Front, desk: Desk) -> 
     for answer in answers:
         refused(answer, 400, "header-twice")
     assert (await desk.log.mark()).seq == 0
+
+
+async def test_an_operator_takes_a_token_back_once(front: Front, desk: Desk) -> None:
+    async with front.client("olga", scope="ops") as olga, front.client(token_id="lost") as ann:
+        before = await ann.get("/v1/jobs")
+        first = await olga.post("/v1/tokens/revoke", json={"jti": "lost", "reason": "a laptop"})
+        again = await olga.post("/v1/tokens/revoke", json={"jti": "lost"})
+        after = await ann.get("/v1/jobs")
+        audit = (await olga.get("/v1/audit", params={"since": "2026-01-01T00:00:00Z"})).json()
+
+    assert (before.status_code, first.json()["changed"], again.json()["changed"]) == (200, True, False)
+    assert first.json()["until"] == again.json()["until"] == "2027-02-14T08:00:00Z"
+    assert "taken back" in refused(after, 401, "unauthorized")["detail"]
+    assert [(each["act"], each["by"], each["about"], each["reason"]) for each in audit] == [
+        ("token_revoked", "olga", "lost", "a laptop")
+    ]
+    assert (await desk.log.mark()).seq == 1
+
+
+@pytest.mark.parametrize("jti", ["", "a b", "x" * 257, "é", 7, None])
+async def test_what_no_token_can_have_is_not_taken_back(front: Front, desk: Desk, jti: object) -> None:
+    async with front.client("olga", scope="ops") as olga:
+        answer = await olga.post("/v1/tokens/revoke", json={"jti": jti})
+
+    assert refused(answer, 422, "invalid")["errors"][0]["field"] == "jti"
+    assert (await desk.log.mark()).seq == 0
+
+
+async def test_nobody_else_takes_a_token_back(front: Front) -> None:
+    async with front.client() as ann:
+        refused(await ann.post("/v1/tokens/revoke", json={"jti": "lost"}), 403, "forbidden")
+
+
+async def test_a_ticket_says_for_which_token_it_was_given(front: Front, desk: Desk) -> None:
+    async with front.client(token_id="lost") as ann:
+        given = (await ann.post("/v1/stream-tickets")).json()
+
+    kept = await desk.view.take_ticket(hashlib.sha256(given["ticket"].encode()).hexdigest())
+    assert TicketRedeemed.model_validate_json(kept or "").token_id == "lost"
 
 
 async def test_no_answer_is_kept_by_others_or_taken_for_what_it_is_not(front: Front) -> None:

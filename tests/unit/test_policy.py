@@ -74,6 +74,7 @@ NUMBERS = {
     "forecast.alpha": 0.3,
     "forecast.spread": 0.3,
     "forecast.medium_below": 10,
+    "tokens.longest_days": 30,
     "stream.per_user": 10,
     "stream.per_replica": 5000,
     "stream.slow_after_s": 10,
@@ -160,6 +161,13 @@ CONFLICTS = [
         (
             "retention.inputs_days: 30 days is not longer than the horizon and the longest run together (38 days); "
             "write 39 or more, or lower queue.horizon_days or runs.max_timeout_s"
+        ),
+    ),
+    (
+        "tokens.longest_days = 90",
+        (
+            "tokens.longest_days: 90 days is not shorter than the log knows which tokens were taken back; "
+            "write 89 or less, or raise retention.events_days"
         ),
     ),
     (

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from headgate_contracts.tokens import foreign_token
 from headgate_contracts.vocabulary import Tier
 from libs.runtime.auth import Principal, Tokens
-from libs.runtime.claims import Audience
 from libs.runtime.clock import ManualClock
 from libs.runtime.errors import Unauthorized
 from libs.runtime.keys import KeyPair, sign_token
 from libs.runtime.keysets import Keys
-from tests.fixtures.issuer import EC, ED, ISSUER, NOW_S, RSA, SOURCE, STRANGER, Issuer, claims, part, signed
+from tests.fixtures.issuer import EC, ED, ISSUER, NOW_S, RSA, SOURCE, STRANGER, TERMS, Issuer, claims, part, signed
 
 DEEP = b"[" * 952 + b"]" * 952
 HEADER = {"alg": "EdDSA", "kid": ED.kid}
@@ -35,7 +34,7 @@ JSON = st.recursive(
 def checker() -> Tokens:
     clock = ManualClock()
     keys = Keys([SOURCE], clock=clock, read=Issuer(RSA, EC, ED).read)
-    return Tokens(keys, Audience(ISSUER, "headgate"), clock=clock)
+    return Tokens(keys, TERMS, clock=clock)
 
 
 @pytest.fixture

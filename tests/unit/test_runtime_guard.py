@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict
 
 from libs.runtime.auth import Identity, Principal, Tokens
 from libs.runtime.bodies import BodyLimit
-from libs.runtime.claims import Audience
 from libs.runtime.clock import ManualClock
 from libs.runtime.gate import Gate
 from libs.runtime.guard import GuardedRoute
@@ -20,7 +19,7 @@ from libs.runtime.http import create_app
 from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health
 from libs.runtime.telemetry import Telemetry
-from tests.fixtures.issuer import ED, ISSUER, SOURCE, Issuer, claims
+from tests.fixtures.issuer import ED, SOURCE, TERMS, Issuer, claims
 
 JSON = {"Content-Type": "application/json"}
 LIMITS = {"POST /jobs": BodyLimit(1000)}
@@ -62,7 +61,7 @@ async def client(clock: ManualClock) -> AsyncIterator[httpx.AsyncClient]:
         gate=gate,
         health=Health(),
         telemetry=Telemetry("test", instance="t-1", logs=None),
-        tokens=Tokens(Keys([SOURCE], clock=clock, read=Issuer(ED).read), Audience(ISSUER, "headgate"), clock=clock),
+        tokens=Tokens(Keys([SOURCE], clock=clock, read=Issuer(ED).read), TERMS, clock=clock),
     )
     router = APIRouter(route_class=Route)
 

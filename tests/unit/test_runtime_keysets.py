@@ -9,13 +9,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm
 
 from libs.runtime.auth import Tokens
-from libs.runtime.claims import ALGORITHMS, Audience
+from libs.runtime.claims import ALGORITHMS
 from libs.runtime.clock import ManualClock
 from libs.runtime.errors import KeysAway, Unauthorized
 from libs.runtime.eventually import eventually
 from libs.runtime.keys import Algorithm, KeyPair, jwks
 from libs.runtime.keysets import Keys, keys_of
-from tests.fixtures.issuer import EC, ED, ISSUER, RSA, SOURCE, STRANGER, Issuer, claims
+from tests.fixtures.issuer import EC, ED, RSA, SOURCE, STRANGER, TERMS, Issuer, claims
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ async def test_a_private_key_in_a_set_is_read_as_its_public_half(clock: ManualCl
     async def read(source: str) -> bytes:
         return json.dumps({"keys": [{**private, "kid": ED.kid}]}).encode()
 
-    tokens = Tokens(Keys([SOURCE], clock=clock, read=read), Audience(ISSUER, "headgate"), clock=clock)
+    tokens = Tokens(Keys([SOURCE], clock=clock, read=read), TERMS, clock=clock)
 
     assert (await tokens.check(ED.sign(claims()))).user == "u1"
 
 
 async def test_a_small_rsa_key_is_not_enough(clock: ManualClock) -> None:
     small = KeyPair("RS256", rsa.generate_private_key(public_exponent=65537, key_size=1024))  # noqa: S505 - that is the point
-    tokens = Tokens(Keys([SOURCE], clock=clock, read=Issuer(small).read), Audience(ISSUER, "headgate"), clock=clock)
+    tokens = Tokens(Keys([SOURCE], clock=clock, read=Issuer(small).read), TERMS, clock=clock)
     with pytest.warns(jwt.InsecureKeyLengthWarning):
         signed = small.sign(claims())
 

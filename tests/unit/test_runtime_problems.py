@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict
 
 from libs.runtime.auth import Identity, Principal, Tokens
 from libs.runtime.bodies import BodyLimit
-from libs.runtime.claims import Audience
 from libs.runtime.clock import ManualClock
 from libs.runtime.gate import Gate
 from libs.runtime.guard import GuardedRoute
@@ -23,9 +22,10 @@ from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health
 from libs.runtime.problems import MEDIA_TYPE, Problem
 from libs.runtime.telemetry import Telemetry
+from tests.fixtures.issuer import LOCAL_TERMS, NOW_S
 
 PAIR = KeyPair.generate()
-CLAIMS = {"sub": "u1", "tier": "partner", "scope": "jobs:read", "iss": "headgate", "aud": "headgate", "exp": 2**33}
+CLAIMS = {"sub": "u1", "tier": "partner", "scope": "jobs:read", "iss": "headgate", "aud": "headgate", "exp": NOW_S + 60}
 LIMITS = {"POST /jobs": BodyLimit(10_000)}
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
@@ -81,7 +81,7 @@ def app(exporter: InMemorySpanExporter, health: Health, gate: Gate, clock: Manua
         gate=gate,
         health=health,
         telemetry=Telemetry("test", instance="t-1", logs=None, span_processors=(SimpleSpanProcessor(exporter),)),
-        tokens=Tokens(Keys(["file", "away"], clock=clock, read=read), Audience("headgate", "headgate"), clock=clock),
+        tokens=Tokens(Keys(["file", "away"], clock=clock, read=read), LOCAL_TERMS, clock=clock),
         faults={StoreAway: lambda _: Problem(status=503, slug="away", title="Away", detail="Later.", retry_after_s=7)},
     )
     add_routes(made)
