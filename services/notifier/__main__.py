@@ -22,7 +22,7 @@ from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from libs.runtime.telemetry import job_trace
 from services.notifier.api import Edge, streams
-from services.notifier.fanout import Fanout
+from services.notifier.fanout import Fanout, OfToken
 from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
 from services.notifier.openings import Openings
@@ -73,7 +73,9 @@ def _edge(ground: Ground[NotifierSettings], fanout: Fanout, broker: NatsBroker, 
         ground.clock,
         lambda job_id: job_trace(job_id).debug_id,
         Signals(ground.telemetry, streams=lambda: fanout.connections),
+        ground.tokens.revocations,
     )
+    ground.tokens.revocations.watch(lambda token_id: fanout.end(OfToken(token_id)))
     openings = Openings(per_user=rules.per_user, per_replica=rules.per_replica)
     return Edge(notifier, openings)
 

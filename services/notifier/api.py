@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, cast
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from headgate_contracts.commands import TicketRedeemed
-from libs.runtime.auth import BearerToken, Identity, Principal
+from libs.runtime.auth import BearerToken, Identity, Principal, Tokens
 from libs.runtime.errors import Unauthorized
 from libs.runtime.guard import GuardedRoute
 from libs.runtime.problems import Problem, Refused, known_query
@@ -100,7 +100,7 @@ async def viewer(request: Request, token: BearerToken, ticket: Ticket = None) ->
     found = _holder(told)
     if found is None:
         raise Unauthorized("The ticket is spent, expired or unknown: get another at POST /v1/stream-tickets")
-    return READER.entitled(found)
+    return READER.entitled(cast("Tokens", request.app.state.tokens).still_good(found))
 
 
 Viewer = Annotated[Principal, Depends(viewer)]
@@ -133,7 +133,7 @@ def _holder(told: TicketRedeemed) -> Principal | None:
     if told.user_id is None or told.tier is None:
         return None
     expires_s = None if told.expires_at is None else told.expires_at.timestamp()
-    return Principal(told.user_id, told.tier, frozenset(told.scopes), expires_s=expires_s)
+    return Principal(told.user_id, told.tier, frozenset(told.scopes), expires_s=expires_s, token_id=told.token_id)
 
 
 def _not_found(job_id: str) -> Problem:

@@ -49,7 +49,14 @@ class OfUser:
     user_id: str
 
 
-Interest = OfJob | OfUser
+@dataclass(frozen=True, slots=True)
+class OfToken:
+    """Nothing that happens: the token that a connection was opened with, and ends with."""
+
+    token_id: str
+
+
+Interest = OfJob | OfUser | OfToken
 
 
 class FollowedLog(Protocol):
@@ -58,6 +65,10 @@ class FollowedLog(Protocol):
 
 class TooSlow(Exception):
     """The client did not take what it was sent. It is cut off, and comes back with its last id."""
+
+
+class TokenOver(Exception):
+    """The client may not listen any more: its token is over, or was taken back. It comes back, and is refused."""
 
 
 class Closed(Exception):
@@ -158,6 +169,11 @@ class Fanout:
                 for record in page.records:
                     hear(record)
                 await asyncio.sleep(0)  # pages may be there one after the other: let their readers take this one first
+
+    def end(self, token: OfToken) -> None:
+        """End what was opened with this token."""
+        for tap in self._taps.get(token, ()):
+            tap.end(TokenOver())
 
     def close(self) -> None:
         """End every connection, now and from now on."""

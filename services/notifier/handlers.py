@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +18,7 @@ from libs.policy import Policy
 from libs.runtime.auth import Principal
 from libs.runtime.clock import Clock
 from services.notifier.domain import Begin, Complete, EventId, Known, NoJob, Resume, last_seen, opening, question
-from services.notifier.fanout import Fanout, OfJob, OfUser, Tap
+from services.notifier.fanout import Fanout, OfJob, OfToken, OfUser, Tap
 from services.notifier.frames import frame
 from services.notifier.histories import Histories, History
 from services.notifier.ports import Lines, Positions
@@ -45,17 +45,18 @@ class Notifier:
     clock: Clock
     debug_id_of: Callable[[str], str]
     signals: Signals
+    revocations: Container[str | None]
 
     @asynccontextmanager
     async def of_job(self, job_id: str, known: Known, who: Principal) -> AsyncGenerator[Opened]:
         """The stream of one job, if the asker may see it; another's does not exist."""
-        with self.fanout.attached([OfJob(job_id)]) as tap:
+        with self.fanout.attached([OfJob(job_id), *_of_token(who)]) as tap:
             yield await self._opened_job(tap, job_id, known=known, who=who)
 
     @asynccontextmanager
     async def of_user(self, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
         """The stream of all of one's jobs."""
-        with self.fanout.attached([OfUser(who.user)]) as tap:
+        with self.fanout.attached([OfUser(who.user), *_of_token(who)]) as tap:
             yield stream(tap, await self._begin_user(last_event_id, who), pace=self._pace(who), ends=False)
 
     def where(self, last_event_id: str | None, history: History) -> Begin | Resume | Complete:
@@ -131,12 +132,19 @@ class Notifier:
         return [Moment(at, each.frames) for at, each in told if each is not None]
 
     def _pace(self, who: Principal) -> Pace:
-        rules, expires_s = self.policy.stream, who.expires_s
+        rules, expires_s, token_id = self.policy.stream, who.expires_s, who.token_id
 
         def left_s() -> float:
+            if token_id in self.revocations:  # it may have been taken back before the tap was there
+                return 0
             return rules.comment_s if expires_s is None else expires_s - self.clock.now_ms() / 1000
 
         return Pace(comment_s=rules.comment_s, retry_ms=rules.retry_ms, left_s=left_s)
+
+
+def _of_token(who: Principal) -> tuple[OfToken, ...]:
+    """By which the stream ends when the token is taken back."""
+    return () if who.token_id is None else (OfToken(who.token_id),)
 
 
 def _may_see(who: Principal, history: History) -> bool:

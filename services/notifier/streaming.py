@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import Final
 
 from libs.eventlog import LogUnavailable
-from services.notifier.fanout import Closed, Tap, Told, TooSlow
+from services.notifier.fanout import Closed, Tap, TokenOver, Told, TooSlow
 from services.notifier.frames import comment, retry
 from services.notifier.rendering import END, line_told
 from services.notifier.said import Said
@@ -66,7 +66,7 @@ async def stream(
     """The bytes of one stream; each piece holds all that was due. `ends`: with its job, whose lines are `said`."""
     seen, over = opening.seen, opening.complete
     try:
-        async with aclosing(_in_pieces(_begun(opening, said, pace))) as pieces:
+        async with aclosing(_in_pieces(_begun(opening, said, pace), pace)) as pieces:
             async for piece in pieces:
                 yield piece
         del opening  # a snapshot is long, and streams are many and live for hours
@@ -78,10 +78,10 @@ async def stream(
             if fresh[:last] or not items:
                 yield _joined(fresh[:last], said)
             if over:
-                async with aclosing(_in_pieces(_ended(fresh[last:], said))) as pieces:
+                async with aclosing(_in_pieces(_ended(fresh[last:], said), pace)) as pieces:
                     async for piece in pieces:
                         yield piece
-    except (TooSlow, Closed, LogUnavailable):
+    except (TooSlow, Closed, TokenOver, LogUnavailable):
         over = False
     if not over:
         yield retry(pace.retry_ms)
@@ -119,7 +119,7 @@ async def _lines(said: Said | None) -> AsyncGenerator[Moment]:
                 yield Moment(line.at, line_told(line).frames)
 
 
-async def _in_pieces(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _in_pieces(frames: AsyncGenerator[bytes], pace: Pace) -> AsyncGenerator[bytes]:
     """As few as may be."""
     piece = bytearray()
     async with aclosing(frames):
@@ -128,6 +128,8 @@ async def _in_pieces(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
             if len(piece) >= PIECE_BYTES:
                 yield bytes(piece)
                 piece.clear()
+                if pace.left_s() <= 0:
+                    raise TokenOver
     if piece:
         yield bytes(piece)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
 
 from libs.forecast.shown import shown_job
 from libs.policy import Policy
+from libs.runtime.eventually import PATIENCE_S
 from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
 from services.notifier.openings import Openings, TooMany
@@ -50,6 +52,58 @@ async def test_a_stream_ends_when_its_token_does(hall: Hall) -> None:
     await client.heard()
 
     assert (open_before, client.over) == (True, True)
+
+
+async def test_a_stream_ends_with_its_token_and_no_other_does(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    ours = [hall.of_job("job-1", who=user(token_id="lost")), hall.of_user(who=user(token_id="lost"))]
+    others = [hall.of_job("job-1", who=user(token_id="kept")), hall.of_user(who=user())]
+    for client in (*ours, *others):
+        await client.heard()
+
+    hall.revocations.take_back("lost", until_ms=hall.clock.now_ms() + 1000)
+
+    for client in (*ours, *others):
+        await client.heard()
+    assert [client.over for client in (*ours, *others)] == [True, True, False, False]
+
+
+async def test_a_stream_whose_token_is_taken_back_ends_at_once() -> None:
+    hall = Hall(Policy.model_validate({"stream": {"comment_s": 86_400}}))  # by itself it would look at its token then
+    await hall.write(*WHOLE[:1])
+    async with hall.notifier.of_user(None, user(token_id="lost")) as pieces:
+        assert not isinstance(pieces, Complete | NoJob)
+        await anext(pieces)
+        waiting = asyncio.create_task(anext(pieces))
+        await asyncio.sleep(0)
+
+        hall.revocations.take_back("lost", until_ms=hall.clock.now_ms() + 1000)
+
+        assert await asyncio.wait_for(waiting, PATIENCE_S) == b"retry: 2000\n\n"
+
+
+async def test_a_token_that_is_taken_back_while_its_stream_opens_ends_it(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    hall.revocations.take_back("lost", until_ms=hall.clock.now_ms() + 1000)
+    client = hall.of_job("job-1", who=user(token_id="lost"))
+
+    await client.heard()
+
+    assert client.over
+
+
+async def test_a_token_that_is_taken_back_ends_a_long_past_too(hall: Hall) -> None:
+    await hall.write(*WHOLE[:1])
+    hall.say(*("x" * 1000 for _ in range(300)))
+    who = user(token_id="lost")
+    async with hall.notifier.of_job("job-1", Known(), who) as pieces:
+        assert not isinstance(pieces, Complete | NoJob)
+        first = await anext(pieces)
+        hall.revocations.take_back("lost", until_ms=hall.clock.now_ms() + 1000)
+        rest = [piece async for piece in pieces]
+
+    assert len(first) >= 64 * 1024
+    assert rest == [b"retry: 2000\n\n"]
 
 
 async def test_closing_a_replica_ends_open_streams_and_those_that_still_come() -> None:
