@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from headgate_contracts.vocabulary import Priority, Status, Tier
-from libs.cli import jobs, submitting
-from libs.cli.arguments_operators import add_operators, add_workflow
+from libs.cli import jobs, operators, submitting
+from libs.cli.arguments_operators import REASON, add_operators, add_workflow
 from libs.cli.calling import called
-from libs.cli.words import Parsers, Verbs, add, command_parser, later, moment, positive, verbs
+from libs.cli.words import Parsers, Verbs, add, command_parser, duration, later, moment, positive, verbs
 
 ABOUT: Final = """Headgate: a capacity queue for long, expensive jobs.
 
@@ -68,7 +69,16 @@ JOBS_EXAMPLES: Final = """examples:
 TOKEN_EXAMPLES: Final = """examples:
   headgate token --user u1 --tier partner
   export HEADGATE_TOKEN=$(headgate token --user u2)
-  headgate token --user boss --scope "jobs:read ops" --hours 1"""
+  headgate token --user boss --scope "jobs:read ops" --expires 12h
+  headgate token revoke 01KJPZ7QXN5B2D9F4H8K3M6PRV --reason "a lost laptop"
+
+The services take no token that is good for longer than policy allows (30d)."""
+
+REVOKE_EXAMPLES: Final = """examples:
+  headgate token revoke 01KJPZ7QXN5B2D9F4H8K3M6PRV --reason "a lost laptop"
+  headgate token revoke "$HEADGATE_TOKEN"
+
+Of a whole token only its id (jti) is read and sent. What it has opened ends."""
 
 MIGRATE_EXAMPLES: Final = """examples:
   HEADGATE_NATS_URL=tls://admin:password@nats:4222 headgate migrate --policy policy.toml --replicas 3"""
@@ -182,7 +192,7 @@ def _add_changes(below: Verbs) -> None:
 def _add_token(commands: Parsers) -> None:
     about = "sign a token with the key pair of this machine"
     token = add(commands, "token", later("operations", "token"), about, TOKEN_EXAMPLES)
-    token.add_argument("--user", required=True)
+    token.add_argument("--user", help="whose it is")
     token.add_argument("--tier", choices=[tier.value for tier in Tier], default=Tier.BOOTSTRAPPER.value)
     token.add_argument("--scope", help="(jobs:read jobs:write); add ops for an operator")
     token.add_argument(
@@ -191,7 +201,12 @@ def _add_token(commands: Parsers) -> None:
         default=[],
         help="a project to share with all whose token names it; may be given many times",
     )
-    token.add_argument("--hours", type=positive, default=24, help="how long it is good for (24)")
+    good_for = "how long it is good: 90m, 12h, 7d (1d)"
+    token.add_argument("--expires", type=duration, default=timedelta(days=1), metavar="IN", help=good_for)
+    below = token.add_subparsers(title="commands", metavar="COMMAND")
+    revoke = add(below, "revoke", operators.revoke, "let a token open nothing any more", REVOKE_EXAMPLES)
+    revoke.add_argument("token", metavar="JTI", help="its id, or the token itself")
+    revoke.add_argument("--reason", default="", help=REASON)
 
 
 def _add_migrate(commands: Parsers) -> None:

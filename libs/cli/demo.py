@@ -161,4 +161,4 @@ async def _tested(project: Path) -> str:
 
 def _token(settings: UpSettings, act: Act) -> str:
     user = act.title.replace("_", "-")
-    return signed(StateFolder(settings.state).keys, user=user, tier=act.tier, scope=USER_SCOPE)
+    return signed(StateFolder(settings.state).keys, user=user, tier=act.tier, scope=USER_SCOPE).text

@@ -16,7 +16,8 @@ from nats.aio.client import Client
 from headgate_contracts import Event, UnknownEvent
 from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import Tier
-from libs.cli.errors import NotUp
+from libs.cli.calling import called
+from libs.cli.errors import NotUp, Usage
 from libs.cli.output import Output, local_time
 from libs.cli.reporting import reported
 from libs.cli.target import running_here
@@ -34,15 +35,19 @@ NATS_URL: Final = "HEADGATE_NATS_URL"
 
 def token(args: Namespace, out: Output) -> int:
     """With the key pair that `headgate up` has made."""
+    if args.user is None:
+        raise Usage(what=f"Say whose token it is to be: {called()} token --user NAME")
     state = state_here()
     if not (state.keys / PRIVATE_FILE).exists():
         raise NotUp(folder=state.root, instead="HEADGATE_STATE to the folder of one that did")
-    scope = args.scope or USER_SCOPE
-    encoded = signed(
-        state.keys, user=args.user, tier=Tier(args.tier), scope=scope, ttl_s=args.hours * 3600, projects=args.project
-    )
-    out.data({"token": encoded, "user": args.user, "tier": args.tier, "scope": scope})
-    out.plain(encoded)
+    scope, ttl_s = args.scope or USER_SCOPE, round(args.expires.total_seconds())
+    made = signed(state.keys, user=args.user, tier=Tier(args.tier), scope=scope, ttl_s=ttl_s, projects=args.project)
+    until = made.expires_at.isoformat()
+    about = {"user": args.user, "tier": args.tier, "scope": scope, "jti": made.id, "expires_at": until}
+    out.data({"token": made.text, **about})
+    out.plain(made.text)
+    if out.is_terminal:  # elsewhere a program reads the token, and nothing else
+        out.say(f"Good until {local_time(until)}; {called()} token revoke {made.id} takes it back.", style="dim")
     return 0
 
 

@@ -5,12 +5,17 @@ Where `headgate up` runs they act as its operator.
 
 from __future__ import annotations
 
+import base64
+import json
 from argparse import Namespace
-from typing import Final
+from typing import Final, cast
 
 from libs.cli.client import operator_api, path_of, with_query
+from libs.cli.errors import Usage
 from libs.cli.output import Output, clock_time, local_time
 
+JWT_PARTS: Final = 3
+JWT_BEGINS: Final = "eyJ"  # the base64 of an object's first two characters
 ERASED_WITHIN_S: Final = 120.0  # its jobs are ended first, and there may be thousands
 
 
@@ -45,6 +50,29 @@ def audit(args: Namespace, out: Output) -> int:
     if not rows:
         out.say("Nobody did anything in that time.")
     return 0
+
+
+def revoke(args: Namespace, out: Output) -> int:
+    """A token lets nobody in any more."""
+    told = operator_api().post("/v1/tokens/revoke", {"jti": _id_of(args.token), "reason": args.reason})
+    out.data(told)
+    out.say(f"{told['jti']}  {told['message']}.")
+    return 0
+
+
+def _id_of(token: str) -> str:
+    """What names it: the text itself, or where that is a whole token its `jti`, so that the token is not sent."""
+    parts = token.split(".")
+    if len(parts) != JWT_PARTS or not token.startswith(JWT_BEGINS):
+        return token
+    try:
+        claims: object = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, RecursionError):
+        claims = None
+    named: object = cast("dict[str, object]", claims).get("jti") if isinstance(claims, dict) else None
+    if not isinstance(named, str):
+        raise Usage(what="That token has no id (jti) and cannot be taken back by itself: withdraw its key.")
+    return named
 
 
 def erase(args: Namespace, out: Output) -> int:

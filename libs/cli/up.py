@@ -12,7 +12,7 @@ from typing import Any
 from libs.cli.calling import called
 from libs.cli.errors import Interrupted
 from libs.cli.interrupts import Interrupts
-from libs.cli.output import Output
+from libs.cli.output import Output, local_time
 from libs.cli.reporting import reported
 from libs.local.settings import UpSettings, read_up_settings
 from libs.local.state import DEFAULT_STATE
@@ -32,6 +32,8 @@ def up(args: Namespace, out: Output) -> int:
         out.data(running.model_dump(mode="json"))
         out.plain(f"user token      {running.user_token}")
         out.plain(f"operator token  {running.operator_token}")
+        until = local_time(running.tokens_expire_at.isoformat())
+        out.say(f"Both are good until {until}; the next start signs new ones.")
         out.say(f"\nThe dashboard, as a user:\n{running.url}/#token={running.user_token}")
         out.say(f"\nThe dashboard, as an operator:\n{running.url}/#token={running.operator_token}")
         out.say(f"\nThe API is on {running.url}; all of this is in {settings.state / 'up.json'}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from libs.cli.calling import as_called
 
 Parsers = Any  # argparse's own type for these is private
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
+DURATION: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")  # at most 273 years
 
 
 def later(module: str, function: str | None = None) -> Callable[[Any, Any], int]:
@@ -54,11 +56,18 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def duration(text: str) -> timedelta:
+    """How long something is."""
+    found = DURATION.fullmatch(text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is no time: write 90m, 12h or 7d")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
 def moment(text: str) -> datetime:
     """A moment, or how long ago it was."""
-    number, unit = text[:-1], text[-1:]
-    if number.isdigit() and unit in UNITS:
-        return datetime.now(UTC) - timedelta(**{UNITS[unit]: int(number)})
+    if DURATION.fullmatch(text):
+        return datetime.now(UTC) - duration(text)
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -7,13 +7,16 @@ business in Valkey, so they get no user there. Refuses to start anything.
 from __future__ import annotations
 
 import base64
+import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import Tier
 from libs.local.nats_config import NatsUser
 from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
@@ -92,23 +95,38 @@ class Provisions:
         passed = {name: value for name, value in inherited.items() if name not in NOT_FOR_SERVICES}
         return {name: value for name, value in passed.items() if keys_too or not name.endswith("_API_KEY")} | told
 
-    def token(self, user: str, *, tier: Tier, scope: str) -> str:
-        return signed(self.keys, user=user, tier=tier, scope=scope)
+    def token(self, user: str, *, tier: Tier, scope: str, ttl_s: int) -> LocalToken:
+        return signed(self.keys, user=user, tier=tier, scope=scope, ttl_s=ttl_s)
 
 
-def signed(keys: Path, *, user: str, tier: Tier, scope: str, ttl_s: int = TOKEN_TTL_S, **claims: list[str]) -> str:
-    """A token of this machine's own issuer."""
-    return sign_token(
+@dataclass(frozen=True, slots=True)
+class LocalToken:
+    """A token of this machine's own issuer. By its id it can be taken back."""
+
+    text: str = field(repr=False)
+    id: str
+    expires_at: datetime
+
+
+def signed(
+    keys: Path, *, user: str, tier: Tier, scope: str, ttl_s: int = TOKEN_TTL_S, projects: Iterable[str] = ()
+) -> LocalToken:
+    """A new one."""
+    now_ms = time.time_ns() // 1_000_000
+    token_id = ulid(now_ms, secrets.token_bytes(10))
+    text = sign_token(
         keep_keys(keys),
         user=user,
         tier=tier,
         scope=scope,
         issuer=ISSUER,
         audience=AUDIENCE,
-        now_ms=time.time_ns() // 1_000_000,
+        now_ms=now_ms,
         ttl_s=ttl_s,
-        **claims,
+        projects=projects,
+        token_id=token_id,
     )
+    return LocalToken(text, token_id, datetime.fromtimestamp(now_ms // 1000 + ttl_s, UTC))
 
 
 def webhook_secret(password: str) -> str:

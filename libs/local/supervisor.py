@@ -29,13 +29,14 @@ from libs.local.containment import SANDBOX, sandbox_here
 from libs.local.errors import GatewayPortTaken, NotReady
 from libs.local.keeping import Kept
 from libs.local.process import ChildProcess
-from libs.local.provisions import OPERATOR_SCOPE, USER_SCOPE, Provisions
+from libs.local.provisions import OPERATOR_SCOPE, TOKEN_TTL_S, USER_SCOPE, Provisions
 from libs.local.servers import NatsServer, ValkeyServer
 from libs.local.service import HOST, ServiceProcess
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.local.up_file import RunningServer, RunningService, UpFile
 from libs.policy import load_policy
+from libs.policy.model import DAY_S
 
 Say = Callable[[str], None]
 C = TypeVar("C", bound=ChildProcess)
@@ -63,11 +64,13 @@ class Supervisor:
         self._door: socket.socket | None = None
         self._gateway: Kept[CaddyServer] | None = None
         self._up: UpFile | None = None
+        self._token_ttl_s = TOKEN_TTL_S
 
     async def start(self) -> None:
         """Until every process runs. What it needs that is not there is a fault."""
         policy = load_policy(self._settings.policy, environ=os.environ)
         self._sandbox = sandbox_here(os.environ, platform=sys.platform)
+        self._token_ttl_s = min(TOKEN_TTL_S, policy.tokens.longest_days * DAY_S)
         self.state.lock()
         with self.state.usable():
             self.state.up_file.unlink(missing_ok=True)
@@ -87,10 +90,14 @@ class Supervisor:
         with self.state.usable():
             gateway = await self._start_gateway()
         provisions = self._provisions
+        ttl_s = self._token_ttl_s
+        user = provisions.token("user", tier=Tier.PARTNER, scope=USER_SCOPE, ttl_s=ttl_s)
+        operator = provisions.token("operator", tier=Tier.CTO_SCALE, scope=OPERATOR_SCOPE, ttl_s=ttl_s)
         self._up = UpFile(
             url=gateway.url,
-            user_token=provisions.token("user", tier=Tier.PARTNER, scope=USER_SCOPE),
-            operator_token=provisions.token("operator", tier=Tier.CTO_SCALE, scope=OPERATOR_SCOPE),
+            user_token=user.text,
+            operator_token=operator.text,
+            tokens_expire_at=user.expires_at,
             nats_url=self._nats.url_for(provisions.nats["consumer"]),
             redis_url=self._valkey.url,
             services=(),

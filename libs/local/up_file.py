@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from libs.local.state import write_private
 
@@ -36,6 +36,7 @@ class UpFile(BaseModel):
     url: str
     user_token: str
     operator_token: str
+    tokens_expire_at: AwareDatetime
     nats_url: str
     redis_url: str
     services: tuple[RunningService, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from libs.cli.client import Api
 from libs.cli.errors import NobodyAnswers, Refused
 from libs.cli.streams import StreamEvent, follow
 from libs.cli.target import Target
-from libs.runtime.keys import keep_keys
+from libs.runtime.keys import KeyPair, keep_keys
 from tests.fixtures.terminal import HIDDEN, Terminal
 
 Headers = dict[str, str]
@@ -447,12 +449,60 @@ def test_a_token_is_signed_with_the_keys_of_this_machine(
     token = capsys.readouterr().out.strip()
     claims = jwt.decode(token, keys.keys[0], algorithms=["EdDSA"], audience="headgate", issuer="headgate")
     assert code == 0
+    assert claims["exp"] - claims["iat"] == 86_400
+    assert re.fullmatch("[0-9A-HJKMNP-TV-Z]{26}", claims["jti"])
     assert (claims["sub"], claims["tier"], claims["scope"], claims["projects"]) == (
         "u1",
         "partner",
         "jobs:read ops",
         ["shop"],
     )
+
+
+@pytest.mark.parametrize(("given", "good_for_s"), [("90m", 5400), ("12h", 43_200), ("30d", 2_592_000)])
+def test_a_token_is_good_for_as_long_as_is_said(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: str,
+    good_for_s: int,
+) -> None:
+    monkeypatch.setenv("HEADGATE_STATE", str(tmp_path))
+    keep_keys(tmp_path / "keys")
+
+    main(["token", "--user", "u1", "--expires", given, "--json"])
+
+    told = json.loads(capsys.readouterr().out)
+    claims = jwt.decode(told["token"], options={"verify_signature": False})
+    assert claims["exp"] - claims["iat"] == good_for_s
+    assert datetime.fromisoformat(told["expires_at"]).timestamp() == claims["exp"]
+    assert told["jti"] == claims["jti"]
+
+
+@pytest.mark.parametrize("given", ["0h", "-1h", "12", "h", "1w", "1.5h", "1000000d", "12h ", ""])
+def test_no_token_is_good_for_a_time_that_is_none(capsys: pytest.CaptureFixture[str], given: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["token", "--user", "u1", f"--expires={given}"])
+
+    assert ended.value.code == 2
+    assert "write 90m, 12h or 7d" in capsys.readouterr().err
+
+
+def test_a_token_is_somebodys(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["token", "--expires", "12h"]) == 2
+    assert "token --user NAME" in capsys.readouterr().err
+
+
+def test_a_whole_token_is_taken_back_by_its_id_and_not_sent(far: Far) -> None:
+    token = KeyPair.generate().sign({"sub": "u1", "jti": "lost-1"})
+    nameless = KeyPair.generate().sign({"sub": "u1"})
+    far.says(*[as_json(200, {"jti": "lost-1", "message": "it lets nobody in any more"})] * 2)
+
+    codes = [main(["token", "revoke", each, "--reason", "lost"]) for each in ("lost-1", token, nameless)]
+
+    assert codes == [0, 0, 2]
+    assert [body for _, _, body in far.asked] == [{"jti": "lost-1", "reason": "lost"}] * 2
+    assert {path for path, _, _ in far.asked} == {"POST /v1/tokens/revoke"}
 
 
 def test_a_reader_who_has_seen_enough_is_no_fault(far: Far) -> None:

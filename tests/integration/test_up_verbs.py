@@ -20,6 +20,7 @@ from headgate_contracts import Tier
 from libs.cli.__main__ import main
 from libs.runtime.eventually import eventually
 from tests.fixtures.installation import Installation, installed
+from tests.fixtures.streams import listening
 
 pytestmark = pytest.mark.up
 
@@ -339,3 +340,33 @@ async def test_what_cannot_be_done_says_why_and_what_would_help(words: tuple[str
 
     assert (ended.code, ended.out) == (code, "")
     assert said in ended.err
+
+
+async def test_a_token_that_is_taken_back_opens_nothing_ends_what_it_opened_and_stays_so(there: Installation) -> None:
+    made = (await headgate("token", "--user", "mallory", "--expires", "12h", "--json")).data
+    signed_in = {"Authorization": f"Bearer {made['token']}"}
+    async with httpx.AsyncClient(base_url=f"{there.up.url}/v1", headers=signed_in, timeout=30) as mallory:
+        ticket = (await mallory.post("/stream-tickets")).json()["ticket"]
+        async with listening(there.up.url, "/v1/stream", token=made["token"]) as client:
+            revoked = (await headgate("token", "revoke", made["jti"], "--reason", "a lost laptop", "--json")).data
+            heard = await client.events()
+        again = await headgate("token", "revoke", made["token"])
+        at_once = await mallory.get("/jobs")
+        async with listening(there.up.url, f"/v1/stream?ticket={ticket}") as client:
+            by_ticket = client.status
+        await there.kill("admission")
+        await eventually(lambda: _answers(mallory, "/jobs", 401), every_s=0.1)
+    audit = (await headgate("audit", "--json")).data
+
+    assert [event.kind for event in heard] == ["snapshot"]
+    assert (revoked["changed"], at_once.status_code, by_ticket) == (True, 401, 401)
+    assert again.out == f"{made['jti']}  it was taken back before.\n"
+    [act] = [each for each in audit if each["act"] == "token_revoked"]
+    assert (act["about"], act["reason"]) == (made["jti"], "a lost laptop")
+
+
+async def _answers(client: httpx.AsyncClient, path: str, status: int) -> bool:
+    """Not before it runs again: a gateway says 503 until then."""
+    found = (await client.get(path)).status_code
+    assert found in (status, 502, 503), found
+    return found == status

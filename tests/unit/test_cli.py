@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from argparse import Namespace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ UP = UpFile(
     url="http://127.0.0.1:8080",
     user_token="user",
     operator_token="operator",
+    tokens_expire_at=datetime(2030, 1, 31, tzinfo=UTC),
     nats_url="nats://",
     redis_url="redis://",
     services=(),

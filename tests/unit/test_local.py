@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,7 @@ def test_up_json_is_as_others_rely_on(tmp_path: Path) -> None:
         url="http://127.0.0.1:8080",
         user_token="u",
         operator_token="o",
+        tokens_expire_at=datetime(2030, 1, 31, tzinfo=UTC),
         nats_url="nats://",
         redis_url="redis://",
         services=(RunningService(name="worker", pid=7, url="http://127.0.0.1:1"),),
@@ -167,6 +169,7 @@ def test_up_json_is_as_others_rely_on(tmp_path: Path) -> None:
         "url": "http://127.0.0.1:8080",
         "user_token": "u",
         "operator_token": "o",
+        "tokens_expire_at": "2030-01-31T00:00:00Z",
         "nats_url": "nats://",
         "redis_url": "redis://",
         "services": [{"name": "worker", "pid": 7, "url": "http://127.0.0.1:1"}],
