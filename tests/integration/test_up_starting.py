@@ -27,6 +27,8 @@ from libs.runtime.eventually import eventually
 from services.worker.sandbox import kernel
 from tests.fixtures.floor import children_of
 
+pytestmark = pytest.mark.up
+
 ROOT: Final = Path(__file__).parents[2]
 SERVICES: Final = ("scheduler", "worker", "admission", "notifier")
 STANDINS: Final[Mapping[str, str]] = dict.fromkeys(SERVICES, "tests.fixtures.standin")
