@@ -46,7 +46,7 @@ class Container:
     source: Path
     options: tuple[str, ...] = ()
 
-    def runs(self, command: str, *, before: tuple[str, ...] = ()) -> Ended:
+    def runs(self, command: str, *, before: tuple[str, ...] = (), within_s: int = ENDS_WITHIN_S) -> Ended:
         name = f"headgate-fresh-{secrets.token_hex(4)}"
         variables = [
             f"--env={key}={value}" for key, value in (_network() | {"SOURCE": "/source", "FOLDER": "/tmp"}).items()
@@ -54,7 +54,9 @@ class Container:
         options = [f"--name={name}", f"--volume={self.source}:/source:ro", *variables, *self.options]
         words = ["docker", "run", "--rm", "--init", *options, _with_make(self.image)]
         try:
-            return ended(_begun([*words, "sh", "-c", _script(command, before)], environment=dict(os.environ)))
+            return ended(
+                _begun([*words, "sh", "-c", _script(command, before)], environment=dict(os.environ)), within_s=within_s
+            )
         finally:
             subprocess.run(["docker", "rm", "--force", name], check=False, capture_output=True)
 
@@ -99,9 +101,9 @@ def newcomer(source: Path) -> Iterator[Newcomer]:
         subprocess.run(["userdel", "--force", "--remove", name], check=True, capture_output=True)
 
 
-def ended(begun: subprocess.Popen[str]) -> Ended:
+def ended(begun: subprocess.Popen[str], *, within_s: int = ENDS_WITHIN_S) -> Ended:
     try:
-        said, _ = begun.communicate(timeout=ENDS_WITHIN_S)
+        said, _ = begun.communicate(timeout=within_s)
     except subprocess.TimeoutExpired:
         os.killpg(begun.pid, signal.SIGKILL)
         said, _ = begun.communicate()
