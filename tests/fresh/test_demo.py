@@ -25,6 +25,17 @@ def test_the_demo_runs_in_an_ordinary_container(
     ends(ended, 0)
 
 
+@pytest.mark.parametrize("image", [OLDEST, NEWEST])
+def test_the_demo_runs_for_a_root_whose_home_is_closed(engine: None, source: Path, ends: Verdict, image: str) -> None:
+    """Commands are other users there, without namespaces, and all that they need lies behind it."""
+    at_home = ('export FOLDER="$HOME"', "chmod 700 .", "umask 077")
+
+    ended = Container(image, source).runs("make demo", before=('cd "$HOME"', *at_home))
+
+    ends(ended, 0)
+    assert "users 58000 to 58255" in ended.said
+
+
 def test_the_demo_runs_for_a_new_user(ann: Newcomer, taken_port: int, ends: Verdict) -> None:
     ended = ann.runs("make demo", before=HARD)
 
