@@ -17,6 +17,7 @@ FORMS: Final = {
     "^https?://": "write a URL that begins with http:// or https://",
     "^[A-Za-z0-9_./-]{1,64}=": "write NAME=VALUE",
     "^[A-Za-z0-9_./-]{1,64}$": "use 1 to 64 letters, digits, dots, slashes, - and _",
+    "^[!-~]{1,256}$": "use 1 to 256 printable ASCII characters, without spaces",
     "^[A-Za-z0-9_-]{43}$": "it is 43 letters, digits, - and _, as they were given",
 }
 KINDS: Final = {
