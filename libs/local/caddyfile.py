@@ -24,7 +24,7 @@ class Bounds:
 
     head_kib: int = 8
     head_s: int = 10
-    body_mib: int = 8
+    body_mib: int = 16  # of which a service throws away what is too much, so that its refusal is heard
     body_s: int = 75  # of 7 MiB, the largest body there is, a service says only after 66 s that it is too slow
     untaken_s: int = 10  # for which a client takes nothing of its answer
     idle_s: int = 60

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -19,6 +20,7 @@ from libs.runtime.errors import BodyCut, BodyTooDeep, BodyTooLarge, BodyTooSlow,
 MAX_DEPTH: Final = 32  # parsers of Python give up at some hundreds, each version elsewhere, in the midst of a request
 LEAST_TIME_S: Final = 10
 SLOWEST_BYTES_PER_S: Final = 128 * 1024
+THROWN_AWAY_BYTES: Final = 16 * 1024 * 1024  # as much as the gateway lets through
 
 TEXT: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that never ends: nothing is tried twice
 STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -45,6 +47,19 @@ async def read_body(receive: Receive, limit: BodyLimit, *, announced: int = 0) -
             return await _all(receive, limit)
     except TimeoutError as late:
         raise BodyTooSlow(within_s=round(limit.within_s)) from late
+
+
+async def throw_away(receive: Receive) -> None:
+    """What is left of a body, so far as that is bearable: many clients look for their answer only when all is sent, and
+    a gateway that has an answer earlier cuts such a client off before it looks."""
+    thrown_away = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LEAST_TIME_S):
+            while thrown_away < THROWN_AWAY_BYTES:
+                message = await receive()
+                thrown_away += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
 
 def require_parsable(body: bytes) -> None:

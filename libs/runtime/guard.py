@@ -18,8 +18,8 @@ from fastapi.routing import APIRoute
 from starlette.types import Message, Receive
 
 from libs.runtime.auth import Identity
-from libs.runtime.bodies import BodyLimit, read_body, require_parsable
-from libs.runtime.errors import HeaderTwice
+from libs.runtime.bodies import BodyLimit, read_body, require_parsable, throw_away
+from libs.runtime.errors import BodyTooLarge, HeaderTwice
 
 # Of two, one server takes the first and another the last: what was asked for would depend on who answers.
 ONCE: Final = ("Authorization", "Content-Type", "Idempotency-Key", "If-Range", "Last-Event-ID", "Range")
@@ -43,7 +43,11 @@ class GuardedRoute(APIRoute):
             if limit is None:
                 return await handle(request)
             announced = int(request.headers.get("content-length", 0))
-            body = await read_body(request.receive, limit, announced=announced)
+            try:
+                body = await read_body(request.receive, limit, announced=announced)
+            except BodyTooLarge:
+                await throw_away(request.receive)
+                raise
             require_parsable(body)
             return await handle(Request(request.scope, _replayed(body, request.receive)))
 
