@@ -63,7 +63,7 @@ class Request:
     user_share: int
     passed_bound: int
     lapse_ms: int
-    per_minute: int | None = None  # how many new ones a user may have; null: as many as they like
+    cost_ms: int = 0  # what a new one costs of its user's time; they may be a minute ahead
     dry: bool = False  # the same answer, and nothing is held or counted
 
 
@@ -95,7 +95,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class TooFast:
-    """The user has asked for more than `per_minute`: the same would be taken after `retry_ms`."""
+    """The user has spent more than a minute ahead: the same would be taken after `retry_ms`."""
 
     retry_ms: int
 

@@ -114,7 +114,7 @@ def request_text(request: Request) -> str:
                 "user_share": request.user_share,
                 "passed_bound": request.passed_bound,
                 "lapse_ms": request.lapse_ms,
-                "per_minute": request.per_minute,
+                "cost_ms": request.cost_ms,
                 "dry": request.dry or None,
             }
         )

@@ -7,6 +7,7 @@ names that clients see (`headgate_contracts.vocabulary`).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar, cast
@@ -39,6 +40,8 @@ Slots = Annotated[Count, Unit("slots")]
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False), Unit("share")]
 Class = Annotated[Priority, Field(strict=False), Unit("priority")]
 Text = Annotated[str, Unit("text")]
+
+MINUTE_MS: Final = 60_000
 
 GROUP: Final = r"^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,64}){0,3}$"
 PROVIDER: Final = r"^[a-z0-9_]{1,64}$"
@@ -153,7 +156,11 @@ class Submissions(Section):
     """What admission accepts, from whom and how fast."""
 
     # All of a minute's may come at once, so a batch of 100, the most there is, is within it.
-    per_minute: Jobs = default(60, "submissions of one user in a minute, all at once or not, then 429")
+    per_minute: Jobs = default(60, "jobs and phases that one user submits in a minute, all at once or not, then 429")
+    # Twenty phases of the largest input are 1.25 MiB, so the largest workflow is within a minute's too.
+    bytes_per_minute: Annotated[Count, Unit("bytes")] = default(
+        2_097_152, "inputs that one user submits in a minute, all at once or not, then 429"
+    )
     max_input_bytes: Annotated[int, Field(ge=1, le=900_000), Unit("bytes")] = default(
         65_536, "largest input of a job; it travels in one NATS message of at most 1 MiB"
     )
@@ -164,6 +171,13 @@ class Submissions(Section):
     )
     reservation_s: Seconds = default(60, "how long a place is held for a submission not yet in the log")
     append_deadline_s: Seconds = default(30, "after its reservation, how long admission tries to append")
+
+    def cost_ms(self, *, phases: int, input_bytes: int) -> int:
+        """What a submission costs of its user's minute: by its phases or by its bytes, whichever is more. One that is
+        larger than a minute allows costs all of it, or it could never be made."""
+        by_phases = phases * max(1, MINUTE_MS // self.per_minute)
+        by_bytes = math.ceil(input_bytes * MINUTE_MS / self.bytes_per_minute)
+        return min(MINUTE_MS, max(by_phases, by_bytes))
 
 
 class Queue(Section):

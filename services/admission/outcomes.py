@@ -51,6 +51,7 @@ class TooOften:
     """The user submits faster than one user may."""
 
     per_minute: int
+    bytes_per_minute: int
     retry_ms: int
 
 

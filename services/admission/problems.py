@@ -34,9 +34,10 @@ def not_taken(outcome: NotTaken) -> Problem:
             return Problem(
                 status=503, slug="busy", title="System busy", detail=detail, retry_after_s=minutes * 60, more=more
             )
-        case TooOften(per_minute, retry_ms):
+        case TooOften(per_minute, bytes_per_minute, retry_ms):
             wait_s = max(1, math.ceil(retry_ms / 1000))
-            detail = f"you may submit {per_minute} times a minute: try again in {wait_s} s"
+            most = f"{per_minute} jobs and phases a minute, and {bytes_per_minute} bytes of their inputs"
+            detail = f"you may submit {most}: try again in {wait_s} s"
             return Problem(
                 status=429, slug="too-fast", title="Too many submissions", detail=detail, retry_after_s=wait_s
             )

@@ -74,7 +74,7 @@ class Submitting:
     async def submit(self, first: NewJob, *later: NewJob) -> SubmitOutcome:
         """Take the job in, or all phases of a workflow, or say what keeps them out."""
         asked_ms = self.clock.monotonic_ms()
-        answer = await self.view.reserve(self._request(first))
+        answer = await self.view.reserve(self._request(first, *later))
         if not isinstance(answer, Reserved | Deferred):
             return await self._known((first, *later)) or await self._refusal(answer, first)
         async with asyncio.timeout(self._left_s(asked_ms)):
@@ -84,7 +84,7 @@ class Submitting:
 
     async def preview(self, first: NewJob, *later: NewJob) -> PreviewOutcome:
         """What would come of submitting it. Nothing is held, counted or stored."""
-        answer = await self.view.reserve(replace(self._request(first), dry=True))
+        answer = await self.view.reserve(replace(self._request(first, *later), dry=True))
         if not isinstance(answer, Reserved | Deferred):
             return await self._known((first, *later)) or await self._refusal(answer, first)
         events = await self._first_events(answer, first, *later)
@@ -133,7 +133,8 @@ class Submitting:
             case Busy():
                 return SystemBusy(await self._minutes(answer, new))
             case TooFast(retry_ms):
-                return TooOften(self.policy.submissions.per_minute, retry_ms)
+                rules = self.policy.submissions
+                return TooOften(rules.per_minute, rules.bytes_per_minute, retry_ms)
             case ShareFull(held):
                 return OverShare(held)
             case HorizonFull(last_day):
@@ -162,10 +163,11 @@ class Submitting:
             step_minutes=self.policy.queue.busy_step_minutes,
         )
 
-    def _request(self, new: NewJob) -> Request:
+    def _request(self, new: NewJob, *later: NewJob) -> Request:
         policy, asked, now = self.policy, new.submission, self._now()
         tier = policy.tier_limits(asked.tier)
-        later = asked.run_at is not None and asked.run_at > now
+        phases, is_later = (new, *later), asked.run_at is not None and asked.run_at > now
+        input_bytes = sum(len(each.input) for each in phases)
         return Request(
             job=new.id,
             user=new.user_id,
@@ -174,15 +176,15 @@ class Submitting:
             class_number=asked.priority.class_number,
             boost=tier.boost,
             workflow=asked.workflow,
-            first_day=day_number(asked.run_at) if later and asked.run_at else 0,
-            later=later,
+            first_day=day_number(asked.run_at) if is_later and asked.run_at else 0,
+            later=is_later,
             per_day=tier.jobs_per_day,
             horizon_days=policy.queue.horizon_days,
             cap=policy.queue.cap,
             user_share=policy.queue.user_share,
             passed_bound=policy.order.max_passed,
             lapse_ms=round(policy.submissions.reservation_s * 1000),
-            per_minute=policy.submissions.per_minute,
+            cost_ms=policy.submissions.cost_ms(phases=len(phases), input_bytes=input_bytes),
         )
 
     def _left_s(self, asked_ms: int) -> float:

@@ -42,6 +42,7 @@ cap = 10000
 user_share = 10000
 [submissions]
 per_minute = 1000000
+bytes_per_minute = 1000000000
 """
 KILLED = ("worker", "scheduler", "admission", "notifier", "valkey", "nats")
 

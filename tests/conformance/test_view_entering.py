@@ -10,12 +10,12 @@ from tests.conformance.view_world import World
 
 
 async def test_a_minutes_reservations_may_come_at_once_and_the_next_is_told_when(world: World) -> None:
-    first = [await world.reserve(f"j{number}", per_minute=3) for number in range(3)]
+    first = [await world.reserve(f"j{number}", cost_ms=20_000) for number in range(3)]
 
-    fourth = await world.reserve("j3", per_minute=3)
+    fourth = await world.reserve("j3", cost_ms=20_000)
     world.later(20_000)
-    again = await world.reserve("j3", per_minute=3)
-    fifth = await world.reserve("j4", per_minute=3)
+    again = await world.reserve("j3", cost_ms=20_000)
+    fifth = await world.reserve("j4", cost_ms=20_000)
 
     assert all(isinstance(answer, Reserved) for answer in (*first, again))
     assert (fourth, fifth) == (TooFast(20_000), TooFast(20_000))
@@ -23,44 +23,44 @@ async def test_a_minutes_reservations_may_come_at_once_and_the_next_is_told_when
 
 async def test_who_asks_evenly_is_never_too_fast(world: World) -> None:
     for number in range(40):
-        assert isinstance(await world.reserve(f"j{number}", per_minute=6), Reserved)
+        assert isinstance(await world.reserve(f"j{number}", cost_ms=10_000), Reserved)
         world.later(10_000)
 
 
 async def test_time_that_was_not_used_is_not_saved_beyond_a_minute(world: World) -> None:
-    await world.reserve("early", per_minute=2)
+    await world.reserve("early", cost_ms=30_000)
     world.later(3_600_000)
 
-    answers = [await world.reserve(f"j{number}", per_minute=2) for number in range(3)]
+    answers = [await world.reserve(f"j{number}", cost_ms=30_000) for number in range(3)]
 
     assert [type(answer) for answer in answers] == [Reserved, Reserved, TooFast]
 
 
 async def test_one_users_haste_is_not_anothers(world: World) -> None:
-    await world.reserve("a", user="ann", per_minute=1)
+    await world.reserve("a", user="ann", cost_ms=60_000)
 
-    assert isinstance(await world.reserve("b", user="ann", per_minute=1), TooFast)
-    assert isinstance(await world.reserve("c", user="bob", per_minute=1), Reserved)
+    assert isinstance(await world.reserve("b", user="ann", cost_ms=60_000), TooFast)
+    assert isinstance(await world.reserve("c", user="bob", cost_ms=60_000), Reserved)
 
 
 async def test_what_is_known_held_or_refused_costs_nothing(world: World) -> None:
     await world.submit("known", user="bob")
-    await world.reserve("held", per_minute=2)
+    await world.reserve("held", cost_ms=30_000)
 
     for _ in range(5):
-        assert isinstance(await world.reserve("known", per_minute=2), Known)
-        assert isinstance(await world.reserve("held", per_minute=2), Reserved)
-        assert isinstance(await world.reserve("busy", per_minute=2, cap=1), Busy)
-        assert isinstance(await world.reserve("much", per_minute=2, user_share=1), ShareFull)
-        assert isinstance(await world.reserve("far", per_minute=2, per_day=1, horizon_days=0), HorizonFull)
+        assert isinstance(await world.reserve("known", cost_ms=30_000), Known)
+        assert isinstance(await world.reserve("held", cost_ms=30_000), Reserved)
+        assert isinstance(await world.reserve("busy", cost_ms=30_000, cap=1), Busy)
+        assert isinstance(await world.reserve("much", cost_ms=30_000, user_share=1), ShareFull)
+        assert isinstance(await world.reserve("far", cost_ms=30_000, per_day=1, horizon_days=0), HorizonFull)
 
-    assert isinstance(await world.reserve("second", per_minute=2), Reserved)
+    assert isinstance(await world.reserve("second", cost_ms=30_000), Reserved)
 
 
 async def test_who_is_too_fast_is_told_so_before_anything_else_and_holds_nothing(world: World) -> None:
-    await world.reserve("a", per_minute=1)
+    await world.reserve("a", cost_ms=60_000)
 
-    answer = await world.reserve("b", per_minute=1, cap=1, per_day=1, horizon_days=0)
+    answer = await world.reserve("b", cost_ms=60_000, cap=1, per_day=1, horizon_days=0)
 
     assert isinstance(answer, TooFast)
     assert await world.names() == ["a"]
@@ -69,21 +69,21 @@ async def test_who_is_too_fast_is_told_so_before_anything_else_and_holds_nothing
 
 async def test_a_changed_rate_counts_at_once(world: World) -> None:
     for number in range(4):
-        await world.reserve(f"j{number}", per_minute=4)
+        await world.reserve(f"j{number}", cost_ms=15_000)
 
-    assert isinstance(await world.reserve("more", per_minute=5), TooFast)
-    assert isinstance(await world.reserve("more", per_minute=None), Reserved)
+    assert isinstance(await world.reserve("more", cost_ms=12_000), TooFast)
+    assert isinstance(await world.reserve("more", cost_ms=0), Reserved)
 
 
 async def test_a_deferred_job_costs_time_too(world: World) -> None:
-    await world.reserve("a", per_day=1, per_minute=2)
-    await world.reserve("b", per_day=1, per_minute=2)
+    await world.reserve("a", per_day=1, cost_ms=30_000)
+    await world.reserve("b", per_day=1, cost_ms=30_000)
 
-    assert isinstance(await world.reserve("c", per_day=1, per_minute=2), TooFast)
+    assert isinstance(await world.reserve("c", per_day=1, cost_ms=30_000), TooFast)
 
 
 async def test_time_that_is_over_is_not_kept(world: World) -> None:
-    await world.reserve("a", per_minute=2)
+    await world.reserve("a", cost_ms=30_000)
     before = await world.view.observe(now_ms=world.now_ms)
     world.later(30_000)
 
@@ -106,7 +106,7 @@ async def test_time_that_is_over_is_not_kept(world: World) -> None:
         {"per_day": 1, "horizon_days": 0},
         {"cap": 3},
         {"user_share": 1},
-        {"per_minute": 1},
+        {"cost_ms": 60_000},
         {"takes_day": False, "first_day": TODAY + 3, "later": True},
     ],
     ids="-".join,
@@ -114,7 +114,7 @@ async def test_time_that_is_over_is_not_kept(world: World) -> None:
 async def test_a_dry_run_has_the_same_answer_and_changes_nothing(world: World, details: dict[str, object]) -> None:
     for job in ("a", "b"):
         await world.submit(job)
-    await world.reserve("held", user="ann", per_minute=1)
+    await world.reserve("held", user="ann", cost_ms=60_000)
     before = await world.view.observe(now_ms=world.now_ms)
 
     tried = [await world.reserve("new", dry=True, **details) for _ in range(2)]

@@ -81,7 +81,7 @@ DETAILS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "details": job_details,
         "count": st.integers(1, 4),
         "how": st.sampled_from(("folded", "folded", "folded", "folded", "held", "later", "waiting", "dry")),
-        "per_minute": st.sampled_from((None, None, 7, 2)),
+        "cost_ms": st.sampled_from((0, 0, 8571, 30_000)),
     },
     "plan": {
         "limit": st.sampled_from((6, 6, 2, 1)),
@@ -155,13 +155,13 @@ class ViewMachine(RuleBasedStateMachine):
 
     # ── jobs ──────────────────────────────────────────────────────────────────
 
-    def submit(self, *, details: Details, count: int, how: str, per_minute: int | None) -> None:
+    def submit(self, *, details: Details, count: int, how: str, cost_ms: int) -> None:
         for _ in range(count):
             job = self._name("j")
             if how == "waiting":
                 self.run(self.world.wait(job, **details))
                 continue
-            asked = {"later": how == "later", "dry": how == "dry", "per_minute": per_minute}
+            asked = {"later": how == "later", "dry": how == "dry", "cost_ms": cost_ms}
             answer = self.run(self.world.reserve(job, **asked, **BOUNDS, **details))
             if isinstance(answer, Reserved | Deferred) and how != "dry":
                 self.reserved[job] = (answer, details)

@@ -38,7 +38,7 @@ async def live(world: World) -> None:
     await world.submit("passing", tier="partner", user="bob", project="blog")
     await world.submit("brings", user="cleo", project="mill", groups=("group:mill:db",), limits={"group:mill:db": 2})
     await world.schedule("later")
-    await world.reserve("unseen", user="dora", tier="partner", per_minute=10)
+    await world.reserve("unseen", user="dora", tier="partner", cost_ms=6_000)
     await world.reserve("tomorrow", user="dora", per_day=1)
     assert await world.release("later", cap=1) is not None
     await world.plan_all()

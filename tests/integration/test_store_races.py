@@ -109,7 +109,7 @@ async def test_of_two_requests_for_the_last_of_a_users_minute_one_is_too_fast(
     rivals: tuple[RedisView, RedisView], world: World, rounds: int
 ) -> None:
     for round_ in range(rounds):
-        asked = [request(f"r{round_}-{number}", per_minute=1, per_day=10**6, cap=10**6) for number in range(2)]
+        asked = [request(f"r{round_}-{number}", cost_ms=60_000, per_day=10**6, cap=10**6) for number in range(2)]
         answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
 
         assert Counter(map(type, answers)) == {Reserved: 1, TooFast: 1}

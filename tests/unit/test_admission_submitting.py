@@ -162,8 +162,32 @@ async def test_whoever_submits_too_fast_is_told_when_to_come_back() -> None:
     refused = await desk.submit()
     await desk.clock.advance_ms(30_000)
 
-    assert refused == TooOften(2, 30_000)
+    assert refused == TooOften(2, 2_097_152, 30_000)
     assert isinstance(await desk.submit(), Accepted)
+
+
+async def test_each_phase_of_a_workflow_costs_as_much_of_the_minute_as_a_job() -> None:
+    desk = Desk(submissions={"per_minute": 6})
+    await desk.fold()
+    assert isinstance(await desk.submitting.submit(*desk.phases(4)), Accepted)
+
+    tried = await desk.submitting.preview(*desk.phases(3))
+    refused = await desk.submitting.submit(*desk.phases(3))
+
+    assert tried == refused == TooOften(6, 2_097_152, 10_000)
+    assert isinstance(await desk.submitting.submit(*desk.phases(2)), Accepted)
+    assert isinstance(await desk.submit(), TooOften)
+
+
+async def test_inputs_cost_of_the_minute_by_their_bytes() -> None:
+    desk = Desk(submissions={"bytes_per_minute": 1000})
+    await desk.fold()
+    large = {"input": {"prompt": "x" * 487}}  # 500 bytes as JSON
+    for _ in range(2):
+        assert isinstance(await desk.submit(**large), Accepted)
+
+    assert await desk.submit(**large) == TooOften(60, 1000, 30_000)
+    assert isinstance(await desk.submit(user="u2", **large), Accepted)
 
 
 async def test_a_repeated_key_costs_nothing_of_the_rate_and_is_found_though_it_is_used_up() -> None:

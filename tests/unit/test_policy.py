@@ -26,6 +26,7 @@ TIERS = {
 
 NUMBERS = {
     "submissions.per_minute": 60,
+    "submissions.bytes_per_minute": 2_097_152,
     "submissions.max_input_bytes": 64 * 1024,
     "submissions.max_phases": 20,
     "submissions.idempotency_s": 24 * 3600,
@@ -305,6 +306,14 @@ def test_heartbeats_that_just_fit_are_accepted(write: Write) -> None:
     policy = load_policy(write("leases.job_s = 0.3\nleases.heartbeat_s = 0.1"), environ={})
 
     assert policy.leases.heartbeat_s == 0.1
+
+
+@pytest.mark.parametrize(
+    ("phases", "input_bytes", "cost_ms"),
+    [(1, 0, 1000), (20, 20, 20_000), (1, 524_288, 15_000), (100, 0, 60_000), (1, 10**9, 60_000)],
+)
+def test_a_submission_costs_by_its_phases_or_by_its_bytes(phases: int, input_bytes: int, cost_ms: int) -> None:
+    assert Policy().submissions.cost_ms(phases=phases, input_bytes=input_bytes) == cost_ms
 
 
 def test_what_follows_from_a_number_follows_from_the_changed_one(write: Write) -> None:

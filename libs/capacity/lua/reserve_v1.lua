@@ -1,8 +1,7 @@
 -- Holds a place in the queue and a place of a day for a job that is about to be appended, all or none.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 JSON: id, user, project, workflow, pool, class, priority, boost, takes_day, later,
---            first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms, per_minute (or none),
---            dry (or none)
+--            first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms, cost_ms, dry (or none)
 --   GIVES    known, status, seq · reserved, arrival, place, passed, position, day · deferred, day · too_fast, for how long (ms) ·
 --            horizon_full, last day · busy, queued, slots · share_full, held
 --   KEEPS    asked twice it is the same reservation; nothing is held or counted where the answer is a refusal, or dry
@@ -22,13 +21,13 @@ local function answer(held)
   return { 'deferred', held.day }
 end
 
--- Up to when the user's time is spent, this reservation too. Each costs its part of a minute.
+-- Up to when the user's time is spent, this reservation too.
 local function spent_with_this()
-  if not ask.per_minute then
+  if ask.cost_ms == 0 then
     return now
   end
   local spent = tonumber(redis.call('ZSCORE', key('spent'), ask.user) or now)
-  return math.max(now, spent) + math.max(1, math.floor(MINUTE_MS / ask.per_minute))
+  return math.max(now, spent) + ask.cost_ms
 end
 
 local function live_slots()
@@ -43,7 +42,7 @@ local function count(day)
   if day then
     redis.call('SADD', key('quota', ask.user, day), ask.id)
   end
-  if ask.per_minute then
+  if ask.cost_ms > 0 then
     redis.call('ZADD', key('spent'), spent_with_this(), ask.user)
   end
 end

@@ -114,10 +114,10 @@ def defer(state: State, deferral: Deferral, *, now_ms: int) -> DeferAnswer:
 
 
 def _spent_with(state: State, request: Request, now_ms: int) -> int:
-    """Up to when the user's time is spent, this reservation too. Each costs its part of a minute."""
-    if request.per_minute is None:
+    """Up to when the user's time is spent, this reservation too."""
+    if not request.cost_ms:
         return now_ms
-    return max(now_ms, int(state.spent.score(request.user) or 0)) + max(1, 60_000 // request.per_minute)
+    return max(now_ms, int(state.spent.score(request.user) or 0)) + request.cost_ms
 
 
 # ── refusals, counted for operators ───────────────────────────────────────────
@@ -164,7 +164,7 @@ def _hold(
         return reservation.answer
     if day is not None:
         reservation.quota = (request.user, day)
-    if request.per_minute is not None:
+    if request.cost_ms:
         state.spent.add(request.user, _spent_with(state, request, now_ms))
     _keep(state, request.job, reservation)
     state.lapses.add(request.job, now_ms + request.lapse_ms)
