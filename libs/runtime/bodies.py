@@ -20,6 +20,7 @@ from libs.runtime.errors import BodyCut, BodyTooDeep, BodyTooLarge, BodyTooSlow,
 MAX_DEPTH: Final = 32  # parsers of Python give up at some hundreds, each version elsewhere, in the midst of a request
 LEAST_TIME_S: Final = 10
 SLOWEST_BYTES_PER_S: Final = 128 * 1024
+PAUSE_S: Final = 0.5  # who sends nothing for so long looks for an answer
 THROWN_AWAY_BYTES: Final = 16 * 1024 * 1024  # as much as the gateway lets through
 
 TEXT: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that never ends: nothing is tried twice
@@ -56,7 +57,8 @@ async def throw_away(receive: Receive) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(LEAST_TIME_S):
             while thrown_away < THROWN_AWAY_BYTES:
-                message = await receive()
+                async with asyncio.timeout(PAUSE_S):
+                    message = await receive()
                 thrown_away += len(message.get("body", b""))
                 if not message.get("more_body", False):
                     return

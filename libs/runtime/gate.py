@@ -41,10 +41,11 @@ class Gate:
 
     name = "gate"
 
-    def __init__(self, *, patience_s: float = DRAIN_S) -> None:
+    def __init__(self, *, patience_s: float = DRAIN_S, opens_within_s: float = OPENS_WITHIN_S) -> None:
         self.draining = asyncio.Event()
         self.is_open = False
         self._patience_s = patience_s
+        self._opens_within_s = opens_within_s
         self._inside: set[asyncio.Task[Any]] = set()
         self._left = asyncio.Event()  # somebody has
         self._waiting = 0
@@ -72,7 +73,7 @@ class Gate:
         if not (self.is_open or self._decided.is_set()) and self._waiting < MOST_WAITING:
             self._waiting += 1
             try:
-                async with asyncio.timeout(OPENS_WITHIN_S):
+                async with asyncio.timeout(self._opens_within_s):
                     await self._decided.wait()
             except TimeoutError:
                 pass

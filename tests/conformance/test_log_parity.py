@@ -91,7 +91,7 @@ async def twins(nats_url: str) -> AsyncIterator[Twins]:
         yield Twins(real, in_memory())
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(questions, max_size=12))
 async def test_the_twin_answers_as_jetstream_does(twins: Twins, asked: Sequence[list[Wish] | str]) -> None:
     writer = Writer(next(numbers), twins.chain)

@@ -21,7 +21,7 @@ from tests.conformance.view_oracle import check_laws, scan
 from tests.conformance.view_pair import Pair
 from tests.fixtures.stores import EPOCH
 
-EVERY_DAY = 30
+EVERY_DAY = 15
 LIVES = int(os.environ.get("VIEW_LIVES", "1000"))
 PARTS = 4  # so that parallel workers share them
 STEPS = 40

@@ -31,7 +31,7 @@ MISSING: Any = object()
 
 
 @pytest.mark.parametrize("model", DATA_BY_TYPE.values(), ids=DATA_BY_TYPE)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)  # of each of two dozen models
 @given(st.data())
 def test_any_event_is_read_back_as_it_was_written(model: type[Data], data: st.DataObject) -> None:
     event = data.draw(events(model))

@@ -77,7 +77,7 @@ def test_the_table_as_data_says_what_the_rules_say() -> None:
     assert in_table == {(*key, then) for key, then in LEGAL.items()}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(Writer)), min_size=1, max_size=60), st.randoms())
 def test_random_sequences_are_accepted_where_the_rules_accept_them(
     attempts: list[tuple[str, Writer]], random: Random
@@ -125,7 +125,7 @@ def test_a_life_of_thousands_of_steps_stays_legal(seed: int) -> None:
     assert job.attempt > 100
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(lives(ends=False), st.data())
 def test_an_event_out_of_its_place_is_refused(life: list[JobEvent], data: st.DataObject) -> None:
     job = fold(life)

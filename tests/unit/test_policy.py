@@ -457,7 +457,7 @@ VALUES = st.one_of(
 PATHS = st.sampled_from(sorted(DEFAULTS)).flatmap(lambda path: st.sampled_from([path, path, path, f"{path}x"]))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(entries=st.dictionaries(PATHS, VALUES, max_size=4))
 def test_any_file_gives_a_policy_that_reads_back_or_lines_that_say_what_to_write(
     entries: dict[str, object], tmp_path_factory: pytest.TempPathFactory

@@ -65,7 +65,7 @@ def health() -> Health:
 
 @pytest.fixture
 def gate() -> Gate:
-    return Gate()
+    return Gate(opens_within_s=0.1)
 
 
 @pytest.fixture

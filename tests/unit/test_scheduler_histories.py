@@ -36,7 +36,7 @@ from tests.fixtures.audit import Report, audit
 from tests.fixtures.lives import step, submission
 from tests.fixtures.schedulers import World, a_world
 
-EVERY_DAY = 12
+EVERY_DAY = 6
 SEEDS = int(os.environ.get("HISTORIES", "200"))
 STEPS = 250
 NEXT = {"starting": "scaffold", "scaffold": "code", "code": "deps", "deps": "checks"}
