@@ -53,6 +53,7 @@ VIEW: Final = Key(
 )
 LEAD: Final = Key("lead", "STRING", "the scheduler that leads", "hold_lead, drop_lead", "its own expiry")
 TICKET: Final = Key("ticket:<digest>", "STRING", "who may open a stream", "keep_ticket", "take_ticket; its own expiry")
+TICKETS: Final = Key("tickets:<user>", "ZSET", "tickets → until when they are good", "keep_ticket", "its own expiry")
 
 # fmt: off - one key, one line where it fits
 KEYS: Final = (
@@ -123,7 +124,7 @@ KEYS: Final = (
 )
 # fmt: on
 
-_CALLS: Final = frozenset((key.name, bool(key.parameters)) for key in KEYS)
+_CALLS: Final = frozenset((key.name, bool(key.parameters)) for key in (*KEYS, TICKET, TICKETS))
 
 
 def view_key(shard: str) -> str:
@@ -138,9 +139,14 @@ def lead_key(shard: str) -> str:
 
 def ticket_key(shard: str, digest: str) -> str:
     """Where a ticket is kept: under the digest of what its bearer shows, so that whoever reads keys can use none."""
+    check_digest(digest)
+    return _fixed_key(shard, TICKET).replace("<digest>", digest)
+
+
+def check_digest(digest: str) -> None:
+    """What a ticket is kept under."""
     if not _DIGEST.fullmatch(digest):
         raise ViewMisused("a ticket is kept under its SHA-256: use 64 hexadecimal digits")
-    return _fixed_key(shard, TICKET).replace("<digest>", digest)
 
 
 def every_key(shard: str) -> str:
@@ -151,7 +157,7 @@ def every_key(shard: str) -> str:
 def generation_of(key: str) -> str | None:
     """Whose key it is; null for those without a generation."""
     _, generation, *name = key.split(":", 3)[1:]
-    return generation if name and generation != TICKET.name else None
+    return generation if name and generation not in (TICKET.name, TICKETS.name) else None
 
 
 def check_names(used: Iterable[tuple[str, bool]]) -> None:

@@ -107,7 +107,12 @@ class Refusals(Protocol):
 class Tickets(Protocol):
     """Tickets for streams, beside every generation: also while the view is lost."""
 
-    async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None: ...
+    async def keep_ticket(
+        self, digest: str, text: str, *, user: str, most: int, ttl_ms: int, now_ms: int | None = None
+    ) -> int | None:
+        """Null where it is kept; else after how many ms one more of this user is."""
+        ...
+
     async def take_ticket(self, digest: str) -> str | None: ...
 
 

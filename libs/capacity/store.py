@@ -39,7 +39,7 @@ from libs.capacity.answers import (
     WorkerStatus,
 )
 from libs.capacity.errors import ViewMisused
-from libs.capacity.keys import ticket_key, view_key
+from libs.capacity.keys import check_digest, ticket_key, view_key
 from libs.capacity.rows import Change, Pause, Seed, Standing
 from libs.capacity.scripts import Arg, Reply, ScriptRunner
 from libs.capacity.store_cleaner import GenerationCleaner
@@ -199,9 +199,11 @@ class _Refusals(_Asked):
 
 
 class _Tickets(_Asked):
-    async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None:
-        with translated():
-            await cast(Any, self._client).set(ticket_key(self._shard, digest), text, px=ttl_ms)
+    async def keep_ticket(
+        self, digest: str, text: str, *, user: str, most: int, ttl_ms: int, now_ms: int | None = None
+    ) -> int | None:
+        check_digest(digest)
+        return await self._ask("keep_ticket_v1", digest, text, user, most, ttl_ms, now_ms=now_ms) or None
 
     async def take_ticket(self, digest: str) -> str | None:
         with translated():

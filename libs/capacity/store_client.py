@@ -15,9 +15,7 @@ from libs.capacity.keys import every_key
 from libs.capacity.scripts import load_scripts
 
 # What the store says itself, beside the commands that its scripts call.
-STORE_COMMANDS: Final = frozenset(
-    {"evalsha", "script|load", "hmget", "hget", "scan", "unlink", "set", "getdel", "ping"}
-)
+STORE_COMMANDS: Final = frozenset({"evalsha", "script|load", "hmget", "hget", "scan", "unlink", "getdel", "ping"})
 
 
 def open_client(url: str, *, connections: int = 50) -> Redis:

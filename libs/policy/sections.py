@@ -315,6 +315,9 @@ class Stream(Section):
 
     per_user: Annotated[Count, Unit("streams")] = default(10, "open streams of one user at one replica, then 429")
     per_replica: Annotated[Count, Unit("streams")] = default(5000, "open streams of one replica, then 429")
+    tickets_per_user: Annotated[Count, Unit("tickets")] = default(
+        30, "tickets of one user that are good at once, for 30 s each, used or not; then 429"
+    )
     slow_after_s: Seconds = default(10, "a client that takes nothing for so long is cut off, and resumes")
     comment_s: Seconds = default(15, "time between heartbeat comments")
     retry_ms: Annotated[Count, Unit("ms")] = default(2000, "when a client should connect again")

@@ -1,7 +1,8 @@
 """Tickets for streams: a page's own reader of streams sends no headers, so it shows a ticket instead of a token.
 
-A ticket is 32 random bytes, good once and for 30 seconds. What it stands for is kept under its digest, so that whoever
-reads what is kept can use none. Owns what a ticket stands for; the notifier redeems it by asking a scheduler.
+A ticket is 32 random bytes, good once and for 30 seconds; policy says how many of a user's are good at once. What it
+stands for is kept under its digest, so that whoever reads what is kept can use none. Owns what a ticket stands for; the
+notifier redeems it by asking a scheduler.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from headgate_contracts.commands import TicketRedeemed
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import StreamTicket
 from libs.runtime.auth import Principal
+from libs.runtime.problems import Refused
+from services.admission import problems
 from services.admission.api import Edge, Reader, route_group
 
 GOOD_FOR_MS: Final = 30_000
@@ -30,7 +33,10 @@ def ticket_routes(edge: Edge) -> APIRouter:
     async def give(who: Reader) -> StreamTicket:
         now_ms = edge.clock.now_ms()
         ticket = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
-        await edge.tickets.keep_ticket(digest_of(ticket), told_of(who).model_dump_json(), ttl_ms=GOOD_FOR_MS)
+        text, most = told_of(who).model_dump_json(), edge.policy.stream.tickets_per_user
+        retry_ms = await edge.tickets.keep_ticket(digest_of(ticket), text, user=who.user, most=most, ttl_ms=GOOD_FOR_MS)
+        if retry_ms is not None:
+            raise Refused(problems.too_many_tickets(most, retry_ms=retry_ms))
         return StreamTicket(ticket=ticket, expires_at=utc(now_ms + GOOD_FOR_MS))
 
     return router

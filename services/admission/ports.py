@@ -74,7 +74,7 @@ class Lines(Protocol):
 
 
 class Tickets(Protocol):
-    async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None: ...
+    async def keep_ticket(self, digest: str, text: str, *, user: str, most: int, ttl_ms: int) -> int | None: ...
 
 
 class Ids(Protocol):

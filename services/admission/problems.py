@@ -85,6 +85,12 @@ def not_changed(outcome: NotChanged) -> Problem:
             return Problem(status=409, slug="no-gap", title="No room between", detail=detail, retry_after_s=1)
 
 
+def too_many_tickets(most: int, *, retry_ms: int) -> Problem:
+    wait_s = max(1, math.ceil(retry_ms / 1000))
+    detail = f"{most} of your tickets for streams are good now, as many as one user may have: try again in {wait_s} s"
+    return Problem(status=429, slug="tickets", title="Too many tickets", detail=detail, retry_after_s=wait_s)
+
+
 def bad_key() -> Problem:
     detail = "Idempotency-Key: use 1 to 255 visible ASCII characters, all of them in quotes or none"
     return Problem(status=422, slug="invalid", title="Invalid request", detail=detail)

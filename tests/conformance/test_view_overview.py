@@ -277,7 +277,7 @@ async def test_refusals_are_counted_by_hour_and_reason_for_a_day(world: World) -
 
 
 async def test_a_ticket_is_worth_something_once(world: World) -> None:
-    await world.view.keep_ticket(DIGEST, '{"user_id": "ann"}', ttl_ms=30_000)
+    await world.view.keep_ticket(DIGEST, '{"user_id": "ann"}', user="ann", most=9, ttl_ms=30_000)
 
     assert await world.view.take_ticket(DIGEST) == '{"user_id": "ann"}'
     assert await world.view.take_ticket(DIGEST) is None
@@ -286,17 +286,34 @@ async def test_a_ticket_is_worth_something_once(world: World) -> None:
 
 async def test_a_ticket_outlives_the_generation_and_needs_no_view(views: Callable[[str], View]) -> None:
     view = views("another epoch")
-    await view.keep_ticket(DIGEST, "{}", ttl_ms=30_000)
+    await view.keep_ticket(DIGEST, "{}", user="ann", most=9, ttl_ms=30_000)
 
     await World(views("epoch-1")).open()
 
     assert await view.take_ticket(DIGEST) == "{}"
 
 
+async def test_a_user_has_so_many_tickets_and_the_next_when_the_first_is_over_used_or_not(world: World) -> None:
+    async def keep(number: int, user: str = "ann") -> int | None:
+        ticket = f"{number:064x}"
+        return await world.view.keep_ticket(ticket, "{}", user=user, most=2, ttl_ms=30_000, now_ms=world.now_ms)
+
+    first = [await keep(1), await keep(1)]
+    world.later(10_000)
+    second = await keep(2)
+    await world.view.take_ticket(f"{1:064x}")
+
+    assert (first, second) == ([None, None], None)
+    assert (await keep(3), await keep(4, "bob")) == (20_000, None)
+    assert await world.view.take_ticket(f"{3:064x}") is None
+    world.later(20_000)
+    assert await keep(3) is None
+
+
 @pytest.mark.parametrize("digest", ["", "a" * 63, "g" * 64, "A" * 64, "*" * 64])
 async def test_a_ticket_is_kept_under_a_digest_alone(view: View, digest: str) -> None:
     with pytest.raises(ViewMisused, match="SHA-256"):
-        await view.keep_ticket(digest, "{}", ttl_ms=1)
+        await view.keep_ticket(digest, "{}", user="ann", most=9, ttl_ms=1)
     with pytest.raises(ViewMisused, match="SHA-256"):
         await view.take_ticket(digest)
 

@@ -275,7 +275,7 @@ async def test_the_servers_clock_counts_where_no_time_is_passed(view: RedisView,
 
 
 async def test_a_ticket_is_worth_nothing_once_its_time_is_over(view: RedisView, client: Redis) -> None:
-    await view.keep_ticket("0" * 64, "{}", ttl_ms=1)
+    await view.keep_ticket("0" * 64, "{}", user="ann", most=9, ttl_ms=1)
 
     async def expired() -> bool:
         return not await client.exists(ticket_key(SHARD, "0" * 64))

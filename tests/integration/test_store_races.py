@@ -120,11 +120,24 @@ async def test_of_two_requests_for_the_last_of_a_users_minute_one_is_too_fast(
 async def test_of_many_who_show_one_ticket_one_is_let_in(rivals: tuple[RedisView, RedisView], rounds: int) -> None:
     for round_ in range(rounds):
         digest = f"{round_:064x}"
-        await rivals[0].keep_ticket(digest, "{}", ttl_ms=30_000)
+        await rivals[0].keep_ticket(digest, "{}", user="ann", most=rounds, ttl_ms=30_000)
 
         taken = await both(*(view.take_ticket(digest) for view in rivals * 2))
 
         assert sorted(map(str, taken)) == ["None", "None", "None", "{}"]
+
+
+@some_or_many_rounds
+async def test_of_many_who_ask_for_the_last_of_a_users_tickets_one_has_it(
+    rivals: tuple[RedisView, RedisView], rounds: int
+) -> None:
+    for round_ in range(rounds):
+        user, asked = f"user-{round_}", enumerate(rivals * 2)
+        given = await both(
+            *(view.keep_ticket(f"{n:064x}", "{}", user=user, most=1, ttl_ms=30_000) for n, view in asked)
+        )
+
+        assert given.count(None) == 1, round_
 
 
 @some_or_many_rounds

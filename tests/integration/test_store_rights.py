@@ -72,7 +72,7 @@ async def test_a_service_may_do_all_that_a_view_needs(connect: Connect) -> None:
     await view.prolong(1_000)
     await view.between("e", before="d")
     await read(view)
-    await view.keep_ticket("0" * 64, "{}", ttl_ms=1_000)
+    await view.keep_ticket("0" * 64, "{}", user="ann", most=9, ttl_ms=1_000)
     await view.take_ticket("0" * 64)
     world.later(3_600_000)
     await view.sweep(now_ms=world.now_ms)

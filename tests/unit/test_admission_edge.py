@@ -140,6 +140,18 @@ async def test_a_ticket_says_for_which_token_it_was_given(front: Front, desk: De
     assert TicketRedeemed.model_validate_json(kept or "").token_id == "lost"
 
 
+async def test_whoever_has_as_many_tickets_as_a_user_may_is_told_when_there_is_one_more() -> None:
+    desk = Desk(stream={"tickets_per_user": 2})
+    front = Front(desk)
+    async with front.client() as ann, front.client("bob") as bob:
+        given = [(await ann.post("/v1/stream-tickets")).status_code for _ in range(2)]
+        await desk.clock.advance_ms(10_000)
+        answer, others = await ann.post("/v1/stream-tickets"), await bob.post("/v1/stream-tickets")
+
+    refused(answer, 429, "tickets")
+    assert (given, answer.headers["retry-after"], others.status_code) == ([201, 201], "20", 201)
+
+
 async def test_no_answer_is_kept_by_others_or_taken_for_what_it_is_not(front: Front) -> None:
     async with front.client() as ann, front.anonymous() as nobody:
         job = await submitted(ann)

@@ -78,6 +78,7 @@ NUMBERS = {
     "tokens.longest_days": 30,
     "stream.per_user": 10,
     "stream.per_replica": 5000,
+    "stream.tickets_per_user": 30,
     "stream.slow_after_s": 10,
     "stream.comment_s": 15,
     "stream.retry_ms": 2000,

@@ -306,7 +306,7 @@ DIGEST = hashlib.sha256(TICKET.encode()).hexdigest()
 
 async def test_a_ticket_is_worth_something_once(world: World, leader: Replica) -> None:
     kept = TicketRedeemed(user_id="u1", scopes=("jobs:read",))
-    await world.view.keep_ticket(DIGEST, kept.model_dump_json(), ttl_ms=30_000)
+    await world.view.keep_ticket(DIGEST, kept.model_dump_json(), user="ann", most=9, ttl_ms=30_000)
 
     replies = [await redeem(RedeemTicket(ticket=TICKET), view=world.view) for _ in range(2)]
 

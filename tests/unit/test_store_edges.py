@@ -59,6 +59,7 @@ def test_a_key_says_whose_it_is() -> None:
     assert generation_of(view_key("main")) is None
     assert generation_of(lead_key("main")) is None
     assert generation_of(ticket_key("main", "0" * 64)) is None
+    assert generation_of("{hg:main}:tickets:ann") is None
     assert generation_of("{hg:main}:01JB:queue") == "01JB"
     assert generation_of("{hg:main}:01JB:held:user:ann") == "01JB"
 

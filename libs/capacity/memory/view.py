@@ -6,6 +6,7 @@ Deterministic: time comes with the question or from the clock it is given.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,7 +36,7 @@ from libs.capacity.answers import (
     WorkerStatus,
 )
 from libs.capacity.errors import ViewLost
-from libs.capacity.keys import ticket_key
+from libs.capacity.keys import check_digest
 from libs.capacity.memory import entering, life, places, planning, reading, slots, workers
 from libs.capacity.memory.state import State
 from libs.capacity.rows import Change, Pause, Seed, Standing
@@ -47,11 +48,13 @@ class MemoryStore:
 
     state: State | None = None
     tickets: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])  # text and end, in ms
+    given: defaultdict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))  # of a user, with ends
 
     def lose(self) -> None:
         """What FLUSHALL does."""
         self.state = None
         self.tickets.clear()
+        self.given.clear()
 
 
 class _Kept:
@@ -202,14 +205,23 @@ class _Refusals(_Kept):
 
 
 class _Tickets(_Kept):
-    async def keep_ticket(self, digest: str, text: str, *, ttl_ms: int) -> None:
-        now_ms, kept = self._clock(), self._store.tickets
-        for old in [name for name, (_, end_ms) in kept.items() if end_ms <= now_ms]:
+    async def keep_ticket(
+        self, digest: str, text: str, *, user: str, most: int, ttl_ms: int, now_ms: int | None = None
+    ) -> int | None:
+        check_digest(digest)
+        at_ms, kept = self._now(now_ms), self._store.tickets
+        for old in [name for name, (_, end_ms) in kept.items() if end_ms <= at_ms]:
             del kept[old]
-        kept[ticket_key("memory", digest)] = (text, now_ms + ttl_ms)
+        given = {name: end_ms for name, end_ms in self._store.given[user].items() if end_ms > at_ms}
+        if digest not in given and len(given) >= most:
+            return min(given.values()) - at_ms
+        self._store.given[user] = given | {digest: at_ms + ttl_ms}
+        kept[digest] = (text, at_ms + ttl_ms)
+        return None
 
     async def take_ticket(self, digest: str) -> str | None:
-        text, end_ms = self._store.tickets.pop(ticket_key("memory", digest), (None, 0))
+        check_digest(digest)
+        text, end_ms = self._store.tickets.pop(digest, (None, 0))
         return text if self._clock() < end_ms else None
 
 
