@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from libs.local.environments import of_machine
 from libs.local.errors import PortTaken, ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning
 from libs.local.last_words import last_words
 from libs.local.tether import tether
@@ -30,7 +31,7 @@ STOP_WITHIN_S = 30.0  # the same; nats-server flushes its stores first, a servic
 class ChildProcess(ABC):
     """Starts, stops, kills, freezes and thaws; each may be called twice."""
 
-    environment: Mapping[str, str] | None = None  # ours, where it has none of its own
+    environment: Mapping[str, str] | None = None  # what all of this machine may know, where it has none of its own
     inherited: Sequence[int] = ()  # what is open here and stays open there, under the same number
 
     def __init__(self, *, name: str, folder: Path) -> None:
@@ -135,7 +136,7 @@ class ChildProcess(ABC):
             self._child = subprocess.Popen(  # noqa: S603 - our own binary
                 command,
                 cwd=self.folder,
-                env=self.environment,
+                env=of_machine(os.environ) if self.environment is None else self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

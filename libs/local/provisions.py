@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import Tier
+from libs.local.environments import of_service
 from libs.local.nats_config import NatsUser
 from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
 from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser
@@ -33,9 +34,6 @@ WEBHOOKS: Final = "webhooks"
 TOKEN_TTL_S: Final = 30 * 86_400
 USER_SCOPE: Final = "jobs:read jobs:write"
 OPERATOR_SCOPE: Final = f"{USER_SCOPE} ops"
-NOT_FOR_SERVICES: Final = frozenset(
-    {"HEADGATE_TOKEN", "HEADGATE_URL", "HEADGATE_PORT", "HEADGATE_STATE", "HEADGATE_WORKERS", "HEADGATE_POLICY"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ class Provisions:
     def environment(
         self, service: str, *, name: str, nats: NatsServer, valkey: ValkeyServer, inherited: Mapping[str, str]
     ) -> dict[str, str]:
-        """All that a service reads, over what is inherited: a proxy, a locale, limits of providers.
+        """All that a service finds: what it may inherit, and over that what it is told here.
 
         Its name stays the same over restarts. That is safe here, as the one before it is known to be dead, and good: a
         scheduler takes its own lead back at once, a worker's slots are not counted twice.
@@ -78,22 +76,32 @@ class Provisions:
         told = {
             "HEADGATE_NATS_URL": nats.url_for(self.nats[service]),
             "HEADGATE_REDIS_URL": valkey.url_for(user) if user else f"redis://127.0.0.1:{valkey.port}/0",
-            "HEADGATE_JWKS": str(self.keys / PUBLIC_FILE),
-            "HEADGATE_JWT_ISSUER": ISSUER,
-            "HEADGATE_JWT_AUDIENCE": AUDIENCE,
             "HEADGATE_INSTANCE": name,
             "HEADGATE_SHARD": self.settings.shard,
-            "HEADGATE_POOL": POOL,
-            "HEADGATE_SLOTS": str(self.settings.slots),
-            "HEADGATE_WORKSPACES": str(self.workspaces),
         }
         if self.settings.policy:
             told["HEADGATE_POLICY"] = str(self.settings.policy.absolute())
-        if service == "notifier":
-            told["HEADGATE_WEBHOOK_SECRET"] = self.webhook_secret
-        keys_too = service == "worker"  # it alone calls providers
-        passed = {name: value for name, value in inherited.items() if name not in NOT_FOR_SERVICES}
-        return {name: value for name, value in passed.items() if keys_too or not name.endswith("_API_KEY")} | told
+        return of_service(service, inherited) | told | self._told_alone(service)
+
+    def _told_alone(self, service: str) -> dict[str, str]:
+        users = {
+            "HEADGATE_JWKS": str(self.keys / PUBLIC_FILE),
+            "HEADGATE_JWT_ISSUER": ISSUER,
+            "HEADGATE_JWT_AUDIENCE": AUDIENCE,
+        }
+        match service:
+            case "admission":
+                return users
+            case "notifier":
+                return users | {"HEADGATE_WEBHOOK_SECRET": self.webhook_secret}
+            case "worker":
+                return {
+                    "HEADGATE_POOL": POOL,
+                    "HEADGATE_SLOTS": str(self.settings.slots),
+                    "HEADGATE_WORKSPACES": str(self.workspaces),
+                }
+            case _:
+                return {}
 
     def token(self, user: str, *, tier: Tier, scope: str, ttl_s: int) -> LocalToken:
         return signed(self.keys, user=user, tier=tier, scope=scope, ttl_s=ttl_s)

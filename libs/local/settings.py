@@ -1,6 +1,6 @@
 """What `headgate up` is told: `HEADGATE_*` variables, or the command's options, which outrank them.
 
-Owns the names, defaults and bounds. Everything else in the environment goes on to the services, which read their own.
+Owns the names, defaults and bounds. What services find of the rest is in `environments`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from libs.local.environments import of_machine, of_service
 from libs.local.ports import free_ports
 from libs.local.up_file import UpFile, read_up_file
 from libs.runtime.eventually import eventually
@@ -27,6 +28,15 @@ READY_WITHIN_S = 90.0  # a machine under full load; an idle one needs 4
 STOPPED_WITHIN_S = 90.0  # the same; an idle one needs what its slowest service needs, under 10
 PROCESSES = ("admission", "notifier", "scheduler", "worker", "worker-2", "valkey", "nats")
 REHEARSAL = {"stages": {"scaffold": 0.05, "code": 0.1, "deps": 0.05, "checks": 0.05}}
+SERVICES = ("admission", "notifier", "scheduler", "worker")
+PLANTED = {
+    "HEADGATE_TOKEN": "an-operators",
+    "HEADGATE_WEBHOOK_SECRET": "whsec_that-stands-in-the-shell",
+    "OPENAI_API_KEY": "of-a-provider-that-is-not-named",
+    "GITHUB_TOKEN": "of-another-program",
+    "HTTPS_PROXY": "http://user:word@127.0.0.1:9",
+    "HEADGATE_DRAIN_GRACE_S": "7",
+}  # in the shell of `headgate up`
 UNHURRIED = {"stages": {"scaffold": 0.2, "code": 5}, "log_lines": 20}  # so that it runs when somebody looks
 
 
@@ -42,6 +52,11 @@ class Machine:
         told = {"HEADGATE_STATE": str(self.state), "HEADGATE_PORT": str(self.port)}
         size = {"HEADGATE_WORKERS": "2", "HEADGATE_SLOTS": "2"}
         return {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")} | told | size
+
+    @property
+    def shell(self) -> dict[str, str]:
+        """The one that `headgate up` is started in."""
+        return self.environment | PLANTED
 
     @property
     def up(self) -> UpFile | None:
@@ -70,6 +85,26 @@ async def machine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mac
     """One that runs, for the tests that leave it running."""
     async with running(tmp_path_factory.mktemp("up")) as (machine, _):
         yield machine
+
+
+async def test_nothing_that_runs_finds_what_is_anothers_in_its_environment(machine: Machine) -> None:
+    """Read from the kernel, where we may: a worker lets nobody of its own user look."""
+    assert machine.up
+    found: dict[str, dict[str, str]] = {}
+    for process in (*machine.up.services, *machine.up.servers):
+        with suppress(PermissionError):
+            found[process.name] = environment_of(process.pid)
+
+    assert found.keys() >= {"admission", "scheduler", "notifier", "nats", "valkey", "caddy"}
+    for name, told in found.items():
+        kind = name.partition("-")[0]
+        may = of_service(kind, machine.shell) if kind in SERVICES else of_machine(machine.shell)
+        assert told.items() & machine.shell.items() <= may.items() | {("HEADGATE_SLOTS", "2")}, name
+    planted = {name: PLANTED.items() & told.items() for name, told in found.items()}
+    theirs = {("HEADGATE_DRAIN_GRACE_S", "7")}
+    assert planted == {name: theirs if name.startswith("worker") else set() for name in found}
+    assert {name for name, told in found.items() if "HEADGATE_WEBHOOK_SECRET" in told} == {"notifier"}
+    assert {name for name, told in found.items() if "HEADGATE_JWKS" in told} == {"admission", "notifier"}
 
 
 async def test_a_job_goes_from_submission_to_its_result(machine: Machine, tmp_path: Path) -> None:
@@ -305,7 +340,7 @@ async def running(state: Path, *, port: int | None = None) -> AsyncIterator[tupl
     machine = Machine(state, port or free_ports(1)[0])
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "libs.cli", "up"),
-        env=machine.environment,
+        env=machine.shell,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
@@ -338,6 +373,11 @@ async def status_is(machine: Machine, job: str, status: str) -> bool:
     assert up
     code, body = await asyncio.to_thread(answer_of, f"{up.url}/v1/jobs/{job}", up.user_token)
     return code == 200 and json.loads(body)["status"] == status
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    words = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    return dict(word.split("=", 1) for word in words if word)
 
 
 def pid_of(up: UpFile, name: str) -> int:

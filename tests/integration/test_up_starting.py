@@ -57,11 +57,10 @@ async def test_a_service_that_ends_again_and_again_ends_the_start_with_what_it_s
     assert not (tmp_path / "up.json").exists()
 
 
-async def test_a_service_that_ends_twice_and_then_gets_ready_is_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_service_that_ends_twice_and_then_gets_ready_is_no_failure(tmp_path: Path) -> None:
     said: list[str] = []
-    monkeypatch.setenv("STANDIN_ENDS", "worker:2")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "worker.ends-twice").touch()
 
     async with started(tmp_path, said) as starting:
         running = await starting.ready()
@@ -75,7 +74,8 @@ async def test_a_service_that_lives_and_never_gets_ready_is_waited_for_no_longer
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setenv("STANDIN_UNREADY", "worker")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "worker.unready").touch()
     monkeypatch.setattr(supervisor, "SAY_AFTER_S", 0.2)
     monkeypatch.setattr(supervisor, "READY_WITHIN_S", 2.0)
     before = children_of(os.getpid())

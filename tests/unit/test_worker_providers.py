@@ -1,14 +1,7 @@
 """Which providers a worker may call, from its own environment: where, with which model, as whom."""
 
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
-from libs.local.provisions import Provisions
-from libs.local.settings import UpSettings
-from libs.local.state import StateFolder
 from libs.runtime.errors import SettingsWrong
 from services.worker.providers import endpoints
 
@@ -86,15 +79,3 @@ def test_a_key_is_in_no_representation() -> None:
     found = endpoints(("openai",), {"OPENAI_API_KEY": "sk-never-to-be-seen"})
 
     assert "never-to-be-seen" not in repr(found) + str(found)
-
-
-def test_on_one_machine_the_keys_go_to_the_worker_alone(tmp_path: Path) -> None:
-    provisions = Provisions.of(UpSettings(state=tmp_path), StateFolder(tmp_path))
-    server: Any = SimpleNamespace(url_for=lambda user: "server://there", port=1)
-
-    given = {
-        service: provisions.environment(service, name=service, nats=server, valkey=server, inherited=KEYS)
-        for service in ("admission", "scheduler", "worker", "notifier")
-    }
-
-    assert [service for service, told in given.items() if KEYS.keys() & told.keys()] == ["worker"]

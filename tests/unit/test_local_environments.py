@@ -1,0 +1,116 @@
+"""What each process of one machine finds in its environment: what it reads, and nothing of the shell beside that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from libs.local.environments import of_machine, of_service
+from libs.local.provisions import Provisions
+from libs.local.settings import UpSettings
+from libs.local.state import StateFolder
+from libs.runtime.settings import ServiceSettings
+from services.admission.settings import AdmissionSettings
+from services.notifier.settings import NotifierSettings
+from services.scheduler.settings import SchedulerSettings
+from services.worker.child.messages import Endpoint
+from services.worker.children import PASSED_ON
+from services.worker.providers import endpoints
+from services.worker.settings import WorkerSettings
+
+SETTINGS: Final[dict[str, type[ServiceSettings]]] = {
+    "admission": AdmissionSettings,
+    "notifier": NotifierSettings,
+    "scheduler": SchedulerSettings,
+    "worker": WorkerSettings,
+}
+USERS: Final = {"HEADGATE_JWKS", "HEADGATE_JWT_ISSUER", "HEADGATE_JWT_AUDIENCE"}
+LISTENS: Final = {"HEADGATE_HTTP_HOST", "HEADGATE_HTTP_PORT"}  # each process is told when it is started
+STRANGE: Final = {
+    "HEADGATE_TOKEN": "an operator's",
+    "HEADGATE_URL": "http://elsewhere",
+    "HEADGATE_STATE": "/state",
+    "AWS_SECRET_ACCESS_KEY": "of another program",
+    "GITHUB_TOKEN": "of another program",
+    "GEMINI_API_KEY": "of a provider that is not named",
+    "DATABASE_URL": "postgres://of:another@program",
+    "SSH_AUTH_SOCK": "/agent",
+    "PYTHONSTARTUP": "/a/file",
+    "LD_PRELOAD": "/a/library",
+}
+PROVIDERS: Final = {
+    "HEADGATE_PROVIDERS": "openai, ollama,mine",
+    "OPENAI_API_KEY": "sk-openai",
+    "OPENAI_MODEL": "m",
+    "OLLAMA_HOST": "there",
+    "MINE_API_KEY": "sk-mine",
+    "MINE_BASE_URL": "https://mine.example",
+    "MINE_MODEL": "m",
+}
+TRACES: Final = {"HTTPS_PROXY": "http://user:word@proxy", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer x"}
+
+
+@pytest.fixture
+def provisions(tmp_path: Path) -> Provisions:
+    return Provisions.of(UpSettings(state=tmp_path), StateFolder(tmp_path))
+
+
+def given(provisions: Provisions, service: str, shell: dict[str, str]) -> dict[str, str]:
+    server: Any = SimpleNamespace(url_for=lambda user: f"server://{user.name}", port=1)
+    return provisions.environment(service, name=service, nats=server, valkey=server, inherited=shell)
+
+
+@pytest.mark.parametrize("service", SETTINGS)
+def test_a_service_finds_every_setting_that_is_its_own_and_no_other(provisions: Provisions, service: str) -> None:
+    everything = {f"HEADGATE_{field.upper()}" for settings in SETTINGS.values() for field in settings.model_fields}
+    own = {f"HEADGATE_{field.upper()}" for field in SETTINGS[service].model_fields} - LISTENS
+    asks_who = service in ("admission", "notifier")
+
+    found = given(provisions, service, dict.fromkeys(everything, "set") | STRANGE)
+
+    expected = own - {"HEADGATE_POLICY"} - (set() if asks_who else USERS)
+    assert {name for name in found if name.startswith("HEADGATE_")} == expected
+    assert not found.keys() & (STRANGE.keys() - everything)
+
+
+@pytest.mark.parametrize("service", SETTINGS)
+def test_keys_of_providers_that_are_named_go_to_the_worker_alone(provisions: Provisions, service: str) -> None:
+    found = given(provisions, service, PROVIDERS | STRANGE)
+
+    assert found.keys() & (PROVIDERS | STRANGE).keys() == (PROVIDERS.keys() if service == "worker" else set())
+
+
+def test_a_worker_finds_all_that_its_providers_are_read_from() -> None:
+    found = endpoints(("openai", "ollama", "mine"), of_service("worker", PROVIDERS))
+
+    assert found == {
+        "openai": Endpoint(url="https://api.openai.com/v1", model="m", key="sk-openai"),
+        "ollama": Endpoint(url="http://there:11434/v1", model="qwen2.5-coder", key=None),
+        "mine": Endpoint(url="https://mine.example", model="m", key="sk-mine"),
+    }
+
+
+def test_a_worker_finds_all_that_it_passes_on() -> None:
+    assert of_service("worker", dict.fromkeys(PASSED_ON, "set")).keys() == set(PASSED_ON)
+
+
+@pytest.mark.parametrize("service", SETTINGS)
+def test_limits_of_providers_are_everybodys_as_policy_is(service: str) -> None:
+    assert of_service(service, {"LLM_MAX_CONCURRENCY_OPENAI": "3"}) == {"LLM_MAX_CONCURRENCY_OPENAI": "3"}
+
+
+@pytest.mark.parametrize("service", SETTINGS)
+def test_a_proxy_and_a_token_for_traces_are_handed_on_only_where_traces_are_sent(service: str) -> None:
+    to = {"HEADGATE_OTLP_ENDPOINT": "http://collector:4318"}
+
+    assert of_service(service, TRACES) == {}
+    assert of_service(service, TRACES | to) == TRACES | to
+
+
+def test_a_server_finds_nothing_but_the_machine() -> None:
+    shell = {"PATH": "/bin", "LANG": "C.UTF-8", "HEADGATE_LOG_LEVEL": "DEBUG"} | STRANGE | PROVIDERS | TRACES
+
+    assert of_machine(shell) == {"PATH": "/bin", "LANG": "C.UTF-8"}
