@@ -4,10 +4,12 @@
       keys/              the key pair that signs tokens, the same that `headgate up` uses
       secrets/
         passwords.json   of every user of NATS and Valkey, made once
+        webhooks.json    a secret for each receiver that the policy lists, made once
         <process>.env    what this process finds in its environment, and no other's
         kubernetes.json  the same as Secrets, and the public keys as a ConfigMap: kubectl apply -f
 
-Made once and then kept: run again it writes the same. Owns the files; refuses to start or to reach anything.
+Made once and then kept: run again it writes the same, and what was written into `webhooks.json`. Owns the files;
+refuses to start or to reach anything.
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from libs.deployment.accounts import SYSTEM, variable
+from libs.deployment.accounts import FOLDER, SYSTEM, variable
 from libs.local.permissions import NATS_USERS, VALKEY_USERS
-from libs.local.provisions import WEBHOOKS, webhook_secret
 from libs.local.state import StateFolder, state_here, write_private
+from libs.policy import load_policy
 from libs.runtime.keys import PUBLIC_FILE, keep_keys
 
 NATS_AT: Final = "nats:4222"  # both names are those of the services of compose and of Kubernetes
@@ -32,14 +34,16 @@ KUBERNETES_FILE: Final = "kubernetes.json"
 Environments = Mapping[str, Mapping[str, str]]
 
 
-def environments(nats: Mapping[str, str], valkey: Mapping[str, str], *, webhooks: str) -> Environments:
-    """For each process what it is told, from the users' passwords."""
+def environments(
+    nats: Mapping[str, str], valkey: Mapping[str, str], *, webhooks: Mapping[str, Sequence[str]]
+) -> Environments:
+    """For each process what it is told, from the users' passwords and the receivers' secrets."""
     servers = {
         "nats": {variable("nats", user): password for user, password in nats.items()},
         "valkey": {variable("valkey", user): password for user, password in valkey.items()},
     }
     processes = {user: _of_process(user, nats, valkey) for user in NATS_USERS}
-    processes["notifier"]["HEADGATE_WEBHOOK_SECRET"] = webhook_secret(webhooks)
+    processes["notifier"]["HEADGATE_WEBHOOK_SECRETS"] = json.dumps(webhooks)
     return servers | processes
 
 
@@ -53,14 +57,14 @@ def kubernetes(told: Environments, *, jwks: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n"
 
 
-def write_secrets(state: StateFolder) -> Path:
-    """All files. Gives the folder they are in."""
+def write_secrets(state: StateFolder, *, receivers: Iterable[str] = ()) -> Path:
+    """All files, with a secret for each of these receivers of webhooks. Gives the folder they are in."""
     kept = StateFolder(state.root / "secrets")
     for folder in (state.root, kept.root):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     nats, valkey = _passwords(kept, "nats", (SYSTEM, *NATS_USERS)), _passwords(kept, "valkey", VALKEY_USERS)
     keep_keys(state.keys)
-    told = environments(nats, valkey, webhooks=kept.passwords([WEBHOOKS])[WEBHOOKS])
+    told = environments(nats, valkey, webhooks=kept.webhook_secrets(receivers))
     for name, texts in told.items():
         write_private(kept.root / f"{name}.env", "".join(f"{key}={value}\n" for key, value in texts.items()))
     jwks = (state.keys / PUBLIC_FILE).read_text(encoding="utf-8")
@@ -86,7 +90,12 @@ def _passwords(kept: StateFolder, server: str, users: Sequence[str]) -> dict[str
 def main(words: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m libs.deployment.secrets", description="Makes passwords and keys, once.")
     parser.add_argument("--state", type=Path, default=state_here().root, help="(%(default)s)")
-    folder = write_secrets(StateFolder(parser.parse_args(words).state))
+    parser.add_argument(
+        "--policy", type=Path, default=FOLDER / "policy.toml", help="whose receivers of webhooks (%(default)s)"
+    )
+    args = parser.parse_args(words)
+    receivers = load_policy(args.policy, environ={}).webhooks.receivers
+    folder = write_secrets(StateFolder(args.state), receivers=receivers)
     sys.stdout.write(f"{folder}: a file for each process. Keep them as you would keep a password.\n")
     return 0
 

@@ -6,10 +6,10 @@ business in Valkey, so they get no user there. Refuses to start anything.
 
 from __future__ import annotations
 
-import base64
+import json
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +30,6 @@ POOL: Final = "default"
 ISSUER: Final = "headgate"
 AUDIENCE: Final = "headgate"
 SYSTEM: Final = "system"
-WEBHOOKS: Final = "webhooks"
 TOKEN_TTL_S: Final = 30 * 86_400
 USER_SCOPE: Final = "jobs:read jobs:write"
 OPERATOR_SCOPE: Final = f"{USER_SCOPE} ops"
@@ -46,12 +45,13 @@ class Provisions:
     nats: Mapping[str, NatsUser]
     nats_system: NatsUser
     valkey: Mapping[str, ValkeyUser]
-    webhook_secret: str
+    webhook_secrets: Mapping[str, Sequence[str]]
 
     @classmethod
-    def of(cls, settings: UpSettings, state: StateFolder) -> Provisions:
+    def of(cls, settings: UpSettings, state: StateFolder, *, receivers: Iterable[str] = ()) -> Provisions:
+        """`receivers` are hosts whose webhooks are to be signed."""
         passwords = state.passwords(
-            [SYSTEM, WEBHOOKS, *(f"nats/{name}" for name in NATS_USERS), *(f"valkey/{name}" for name in VALKEY_USERS)]
+            [SYSTEM, *(f"nats/{name}" for name in NATS_USERS), *(f"valkey/{name}" for name in VALKEY_USERS)]
         )
         keep_keys(state.keys)
         return cls(
@@ -61,7 +61,7 @@ class Provisions:
             nats=nats_users(_of(passwords, "nats/"), shard=settings.shard, pools=(POOL,)),
             nats_system=NatsUser(SYSTEM, passwords[SYSTEM]),
             valkey=valkey_users(_of(passwords, "valkey/"), shard=settings.shard),
-            webhook_secret=webhook_secret(passwords[WEBHOOKS]),
+            webhook_secrets=state.webhook_secrets(receivers),
         )
 
     def environment(
@@ -93,7 +93,7 @@ class Provisions:
             case "admission":
                 return users
             case "notifier":
-                return users | {"HEADGATE_WEBHOOK_SECRET": self.webhook_secret}
+                return users | {"HEADGATE_WEBHOOK_SECRETS": json.dumps(self.webhook_secrets)}
             case "worker":
                 return {
                     "HEADGATE_POOL": POOL,
@@ -135,11 +135,6 @@ def signed(
         token_id=token_id,
     )
     return LocalToken(text, token_id, datetime.fromtimestamp(now_ms // 1000 + ttl_s, UTC))
-
-
-def webhook_secret(password: str) -> str:
-    """As receivers of webhooks are given it, and as the notifier is told."""
-    return f"whsec_{base64.b64encode(password.encode()).decode()}"
 
 
 def operator_url(nats_url: str, state: StateFolder) -> str:

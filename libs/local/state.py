@@ -3,6 +3,7 @@
     .headgate/
       lock            held by the one supervisor that runs here
       passwords.json  of every user of NATS and Valkey, made once
+      webhooks.json   each receiver's secrets, made once; an operator may write there, two for one while they change
       keys/           the key pair that signs tokens, and its public half for the services
       nats/ valkey/   the servers' configuration and data: the log is in there
       caddy/          the gateway's configuration, and what it was asked
@@ -16,6 +17,7 @@ supervisors at once: they would start two servers on one log.
 
 from __future__ import annotations
 
+import base64
 import errno
 import fcntl
 import json
@@ -33,6 +35,7 @@ from libs.local.errors import AlreadyUp, StateUnusable
 VARIABLE: Final = "HEADGATE_STATE"
 DEFAULT_STATE: Final = Path(".headgate")
 PASSWORD_BYTES: Final = 24
+WEBHOOK_SECRET_BYTES: Final = 32
 ROOM_BYTES: Final = 64 * 1024 * 1024  # below that workers take nothing
 OF_A_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})  # said without the name of a file
 
@@ -100,6 +103,24 @@ class StateFolder:
             write_private(path, json.dumps({**known, **wanted}, indent=2) + "\n")
         return wanted
 
+    def webhook_secrets(self, receivers: Iterable[str]) -> dict[str, list[str]]:
+        """Each receiver's own, the newest first. Those that stand in the file stay as they are, whoever wrote them."""
+        path = self.root / "webhooks.json"
+        known = _read_webhook_secrets(path) if path.exists() else {}
+        made = {receiver: [_webhook_secret()] for receiver in receivers if not _has_one(receiver, known)}
+        if made:
+            write_private(path, json.dumps({**known, **made}, indent=2) + "\n")
+        return {**known, **made}
+
+
+def _webhook_secret() -> str:
+    return f"whsec_{base64.b64encode(secrets.token_bytes(WEBHOOK_SECRET_BYTES)).decode()}"
+
+
+def _has_one(receiver: str, known: Iterable[str]) -> bool:
+    """Whole, or for parts of it."""
+    return any(place == receiver or place.startswith(f"{receiver}/") for place in known)
+
 
 def _locked(path: Path) -> IO[str]:
     """Held by this process, whose number stands in it."""
@@ -139,3 +160,11 @@ def _read_passwords(path: Path) -> dict[str, str]:
         return {str(user): str(password) for user, password in json.loads(path.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError, AttributeError) as error:
         raise StateUnusable(folder=path, reason="it cannot be read as passwords") from error
+
+
+def _read_webhook_secrets(path: Path) -> dict[str, list[str]]:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return {str(receiver): [str(secret) for secret in theirs] for receiver, theirs in told.items()}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise StateUnusable(folder=path, reason="it cannot be read as secrets of webhooks") from error

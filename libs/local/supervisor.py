@@ -75,7 +75,7 @@ class Supervisor:
         with self.state.usable():
             self.state.up_file.unlink(missing_ok=True)
             self._door = self._open_door()
-            self._provisions = Provisions.of(self._settings, self.state)
+            self._provisions = Provisions.of(self._settings, self.state, receivers=policy.webhooks.receivers)
             await self._start_servers()
             await self._migrate(LogSettings(retention=policy.retention))
             self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}

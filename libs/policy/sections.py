@@ -325,11 +325,22 @@ class Stream(Section):
     position_every_s: Seconds = default(5, "longest time between position updates")
 
 
+def _host_of(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return parts.netloc.lower() if parts.scheme in ("http", "https") else None
+
+
 class Webhooks(Section):
     """Where `notify_url` may point, and how often it is called. Without a host nobody is."""
 
     hosts: Annotated[tuple[Host, ...], Field(strict=False), Unit("hosts")] = default(
-        (), "hosts that may be called, `host` or `host:port`, in lower case"
+        (), "hosts that may be called, `host` or `host:port`, in lower case, at addresses of the internet"
+    )
+    internal: Annotated[tuple[Host, ...], Field(strict=False), Unit("hosts")] = default(
+        (), "hosts of your own network that may be called; those above are not where their address is private"
     )
 
     timeout_s: Seconds = default(10, "how long a host has to answer")
@@ -338,14 +349,19 @@ class Webhooks(Section):
     )
     first_pause_s: Seconds = default(10, "pause after the first try; twice as long after each further one")
 
+    @property
+    def receivers(self) -> tuple[str, ...]:
+        """All that may be called."""
+        return tuple(dict.fromkeys((*self.hosts, *self.internal)))
+
     def allows(self, url: str) -> bool:
-        """Whether this address may be called: its host stands in the list just as it stands in the address, with the
+        """Whether this address may be called: its host stands in a list just as it stands in the address, with the
         same port or with none, and no password beside it."""
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            return False
-        return parts.scheme in ("http", "https") and parts.netloc.lower() in self.hosts
+        return _host_of(url) in self.receivers
+
+    def is_internal(self, url: str) -> bool:
+        """Whether its host may be on a network of our own."""
+        return _host_of(url) in self.internal
 
 
 class Retention(Section):

@@ -206,9 +206,9 @@ def _within(priority: Priority, asker: Asker) -> Priority:
 
 
 def _hosts_allowed(policy: Policy) -> str:
-    if not policy.webhooks.hosts:
+    if not (listed := policy.webhooks.receivers):
         return "nobody may be called: an operator lists the hosts in the policy (webhooks.hosts)"
-    return f"only these hosts may be called, with the same port or with none: {', '.join(policy.webhooks.hosts)}"
+    return f"only these hosts may be called, with the same port or with none: {', '.join(listed)}"
 
 
 def _groups(order: JobOrder, scope: str) -> tuple[Group, ...]:

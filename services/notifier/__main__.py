@@ -6,7 +6,6 @@ import asyncio
 import sys
 from functools import partial
 
-import httpx2
 from faststream.nats import NatsBroker
 
 from libs.eventlog import LogUnavailable, Record
@@ -22,16 +21,18 @@ from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from libs.runtime.telemetry import job_trace
 from services.notifier.api import Edge, streams
+from services.notifier.calling import Caller, client
 from services.notifier.fanout import Fanout, OfToken
 from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
 from services.notifier.openings import Openings
 from services.notifier.pages import page
+from services.notifier.receivers import receivers_in
 from services.notifier.rendering import interests_in, told_of
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
 from services.notifier.subscribers import AskedPositions, RedeemedTickets, hear_lines, subscribe
-from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks, secret_bytes
+from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks
 
 
 async def compose(service: Service) -> None:
@@ -82,11 +83,12 @@ def _edge(ground: Ground[NotifierSettings], fanout: Fanout, broker: NatsBroker, 
 
 async def _start_webhooks(service: Service, ground: Ground[NotifierSettings]) -> None:
     """Where policy lists hosts that may be called; nobody is otherwise."""
-    rules, secret = ground.policy.webhooks, ground.settings.webhook_secret
-    if not rules.hosts:
+    rules, receivers = ground.policy.webhooks, receivers_in(ground.settings.webhook_secrets.get_secret_value())
+    if not rules.receivers:
         return
-    if secret is None:
-        raise SettingsWrong("HEADGATE_WEBHOOK_SECRET: is not set, and policy lists hosts in webhooks.hosts; set it")
+    if lacking := receivers.without(rules.receivers):
+        wrong = f"HEADGATE_WEBHOOK_SECRETS: has none for {', '.join(lacking)}, which policy lists in webhooks"
+        raise SettingsWrong([f"{wrong}; write one there"])
     dispatches = EventDispatches(
         ground.nc,
         name=CONSUMER,
@@ -97,10 +99,9 @@ async def _start_webhooks(service: Service, ground: Ground[NotifierSettings]) ->
     )
     await wait_for(LOG, dispatches.start, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     service.closing("the webhooks' consumer", dispatches.stop)
-    http = httpx2.AsyncClient(timeout=rules.timeout_s, follow_redirects=False, trust_env=False)
+    http = client(rules.timeout_s)
     service.closing("the webhooks' client", http.aclose)
-    key = secret_bytes(secret.get_secret_value())
-    webhooks = Webhooks(dispatches, ground.log, http, ground.policy, ground.clock, key)
+    webhooks = Webhooks(dispatches, ground.log, Caller(http, rules), ground.policy, ground.clock, receivers)
     await service.start(Loop("webhooks", webhooks.run))
 
 

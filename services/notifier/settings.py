@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from libs.runtime.settings import ServiceSettings
+from services.notifier.receivers import receivers_in
 
 
 class NotifierSettings(ServiceSettings):
@@ -15,18 +16,19 @@ class NotifierSettings(ServiceSettings):
 
     http_port: Annotated[int, Field(ge=0, le=65535, description="0 to 65535; 0 takes a free one")] = 8082
 
-    webhook_secret: Annotated[
-        SecretStr | None,
-        Field(description="signs the calls to notify_url: whsec_ and base64 of 24 to 64 bytes"),
-    ] = None
+    webhook_secrets: Annotated[
+        SecretStr,
+        Field(description='JSON, as {"hooks.example.com": ["whsec_…"]}, with base64 of 24 to 64 random bytes each'),
+    ] = SecretStr("")
 
-    @field_validator("webhook_secret")
+    @field_validator("webhook_secrets")
     @classmethod
-    def _is_a_secret(cls, value: SecretStr | None) -> SecretStr | None:
-        text = "" if value is None else value.get_secret_value()
-        if text and re.fullmatch(r"whsec_[A-Za-z0-9+/]{32,86}={0,2}", text) is None:
-            raise ValueError("write whsec_ and the base64 of 24 to 64 random bytes")
-        return value if text else None
+    def _are_secrets(cls, value: SecretStr) -> SecretStr:
+        try:
+            receivers_in(value.get_secret_value())
+        except ValueError as error:
+            raise PydanticCustomError("headgate", "{what}", {"what": str(error)}) from None
+        return value
 
     @model_validator(mode="after")
     def _knows_its_users(self) -> Self:

@@ -3,8 +3,9 @@
     JOBS ──► consumer `webhooks` (shared by all replicas) ──► sender ──► POST, signed ──► 2xx: done · else: again later
 
 Signed as Standard Webhooks say: `webhook-id` is the event's own id, so a receiver that remembers it acts once; what is
-signed is `<id>.<timestamp>.<body>`, with HMAC-SHA256. Only hosts that policy lists are called, looked up at each try,
-and no redirect is followed. Nothing rests on a call: it is told again and then let go, and the page says the same.
+signed is `<id>.<timestamp>.<body>`, with HMAC-SHA256 and the secrets of this receiver, one signature each. Only hosts
+that policy lists are called, at addresses that were looked at, and no redirect is followed. Nothing rests on a call: it
+is told again and then let go, and the page says the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import base64
 import hashlib
 import hmac
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -31,7 +32,10 @@ from libs.eventlog.folding import job_in
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_context
+from services.notifier.calling import Call, Caller
+from services.notifier.errors import AddressRefused
 from services.notifier.ports import Log
+from services.notifier.receivers import Receivers
 
 logger = logging.getLogger(__name__)
 
@@ -51,27 +55,18 @@ class Dispatches(Protocol):
     async def next(self) -> Dispatch: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call as it is made."""
-
-    url: str
-    body: bytes
-    headers: Mapping[str, str]
-
-
-def call_for(event: Event[JobData], *, url: str, secret: bytes, now_s: int) -> Call:
-    """The event, as its job's owner may see it, signed."""
+def call_for(event: Event[JobData], *, url: str, keys: Iterable[bytes], now_s: int) -> Call:
+    """The event, as its job's owner may see it, signed with each of the keys."""
     shown = {"id": event.id, "type": event.type, "time": event.time, "data": shown_event(event.data)}
     body = to_json(shown, by_alias=True)
     signed = f"{event.id}.{now_s}.".encode() + body
-    signature = base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
+    signatures = (base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode() for key in keys)
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "headgate",
         "webhook-id": event.id,
         "webhook-timestamp": str(now_s),
-        "webhook-signature": f"v1,{signature}",
+        "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
     }
     return Call(url, body, headers)
 
@@ -81,21 +76,16 @@ def pause_s(tries: int, *, first_s: float) -> float:
     return min(LONGEST_PAUSE_S, first_s * 2 ** (tries - 1))
 
 
-def secret_bytes(text: str) -> bytes:
-    """`whsec_` and base64, as receivers are given it."""
-    return base64.b64decode(text.removeprefix("whsec_"), validate=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Webhooks:
     """Takes one event after the other, and calls."""
 
     dispatches: Dispatches
     log: Log
-    http: httpx2.AsyncClient
+    caller: Caller
     policy: Policy
     clock: Clock
-    secret: bytes
+    receivers: Receivers
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Until told to stop, and cancelled in what is under way: that comes again, to another replica."""
@@ -132,25 +122,25 @@ class Webhooks:
         if url is not None and not self.policy.webhooks.allows(url):
             logger.warning("a webhook is not called: policy does not list its host (any more)")
             return None
+        if url is not None and not self.receivers.keys_for(url):
+            logger.warning("a webhook is not called: HEADGATE_WEBHOOK_SECRETS has none for what its address names")
+            return None
         return url
 
     async def _is_taken(self, event: Event[Any], url: str) -> bool:
-        call = call_for(event, url=url, secret=self.secret, now_s=self.clock.now_ms() // 1000)
+        call = call_for(event, url=url, keys=self.receivers.keys_for(url), now_s=self.clock.now_ms() // 1000)
         try:
             async with asyncio.timeout(self.policy.webhooks.timeout_s):  # the client's own is for each read
-                status = await self._answer_to(call)
-        except (httpx2.HTTPError, TimeoutError) as error:
+                status = await self.caller.status_of(call)
+        except AddressRefused as refused:
+            logger.warning("a webhook is not called: %s", refused)
+            return False
+        except (httpx2.HTTPError, OSError) as error:  # nobody answered in time, or knew the name
             logger.info("a webhook was not answered: %s", type(error).__name__)
             return False
         if status >= 300:
             logger.info("a webhook was answered with %s", status)
         return status < 300
-
-    async def _answer_to(self, call: Call) -> int:
-        """The status alone. Nothing of the body is read: it may have no end."""
-        sent = self.http.stream("POST", call.url, content=call.body, headers=dict(call.headers))
-        async with sent as answer:
-            return answer.status_code
 
     async def _again(self, dispatch: Dispatch) -> None:
         rules = self.policy.webhooks

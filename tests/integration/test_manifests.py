@@ -27,7 +27,7 @@ SETTINGS = {
     "worker": WorkerSettings,
     "notifier": NotifierSettings,
 }
-TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"), webhooks="p" * 24)
+TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"), webhooks={})
 NEEDED = {CADDY_IMAGE: {"add": ["NET_BIND_SERVICE"]}}  # all that the restricted profile lets a pod have
 BROUGHT = json.loads(kubernetes(TOLD, jwks="{}"))["items"]
 

@@ -18,7 +18,7 @@ from tests.fixtures.manifests import ROOT
 
 Composed = dict[str, Any]
 ONE_SHOT = {"migrate", "volumes"}
-TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"), webhooks="p" * 24)
+TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"), webhooks={})
 
 
 @pytest.fixture(scope="module")

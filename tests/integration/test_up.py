@@ -31,7 +31,7 @@ REHEARSAL = {"stages": {"scaffold": 0.05, "code": 0.1, "deps": 0.05, "checks": 0
 SERVICES = ("admission", "notifier", "scheduler", "worker")
 PLANTED = {
     "HEADGATE_TOKEN": "an-operators",
-    "HEADGATE_WEBHOOK_SECRET": "whsec_that-stands-in-the-shell",
+    "HEADGATE_WEBHOOK_SECRETS": "of-the-shell",
     "OPENAI_API_KEY": "of-a-provider-that-is-not-named",
     "GITHUB_TOKEN": "of-another-program",
     "HTTPS_PROXY": "http://user:word@127.0.0.1:9",
@@ -103,7 +103,7 @@ async def test_nothing_that_runs_finds_what_is_anothers_in_its_environment(machi
     planted = {name: PLANTED.items() & told.items() for name, told in found.items()}
     theirs = {("HEADGATE_DRAIN_GRACE_S", "7")}
     assert planted == {name: theirs if name.startswith("worker") else set() for name in found}
-    assert {name for name, told in found.items() if "HEADGATE_WEBHOOK_SECRET" in told} == {"notifier"}
+    assert {name for name, told in found.items() if "HEADGATE_WEBHOOK_SECRETS" in told} == {"notifier"}
     assert {name for name, told in found.items() if "HEADGATE_JWKS" in told} == {"admission", "notifier"}
 
 

@@ -85,6 +85,7 @@ NUMBERS = {
     "stream.positions_per_second": 4,
     "stream.position_every_s": 5,
     "webhooks.hosts": (),
+    "webhooks.internal": (),
     "webhooks.timeout_s": 10,
     "webhooks.tries": 8,
     "webhooks.first_pause_s": 10,
