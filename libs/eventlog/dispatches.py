@@ -3,7 +3,7 @@
     JOBS ──► worker-<pool> ──one message for one open request──► a free slot ──► ack, or back to the others
     JOBS ──► webhooks ───────one message for one open request──► a sender ─────► ack, or again later
 
-Owns the consumers' names and settings, and that no message is stranded. A request that nobody waits for any more may
+Owns that no message is stranded. A request that nobody waits for any more may
 still be answered: what arrives for it is handed back at once (`nak`), so that another slot has it within milliseconds
 and not only when the time for its ack is over. That is why nats-py's `fetch` is not used: cancelled, it keeps what
 comes after.
@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -31,6 +31,7 @@ from libs.eventlog.api import ask, listen
 from libs.eventlog.decoding import DELIVERED, delivered, delivery_of
 from libs.eventlog.edge import CLIENT_ERRORS, translated
 from libs.eventlog.errors import LogMissing, LogUnavailable
+from libs.eventlog.pools import SHARED, pool_consumer
 from libs.eventlog.streams import JOBS, SECOND_NS
 from libs.eventlog.values import Record
 from libs.runtime.clock import Clock
@@ -38,11 +39,9 @@ from libs.runtime.clock import Clock
 ASK_FOR_S = 2.0  # how long one request stays open at the server
 SILENT_AFTER_S = 2.5  # then it is asked again
 LOOK_EVERY_S = 0.25
-ACK_WITHIN_S = 15.0  # from its delivery to its claim; then it is another's
 ACKED_WITHIN_S = 2.0
 CLOSED_WITHIN_S = 1.0
 AGAIN_AFTER_MS = 100
-MAX_WAITING = 4096  # open requests of all workers of the pool; one for each free slot
 _REQUEST = to_json({"batch": 1, "expires": round(ASK_FOR_S * SECOND_NS)})
 
 
@@ -67,30 +66,19 @@ class Dispatch:
             await self._nc.publish(self._reply, b"-NAK" + delay)
 
 
-class SharedDispatches:
+class SharedDispatches(ABC):
     """Gives messages to those that wait in `next`, one to each."""
 
-    def __init__(self, nc: Client, consumer: str, settings: Mapping[str, Any], *, clock: Clock) -> None:
+    def __init__(self, nc: Client, consumer: str, *, clock: Clock) -> None:
         self.consumer = consumer
         self._nc = nc
-        self._settings = settings
         self._clock = clock
         self._lanes: list[_Lane] = []
         self._idle: list[_Lane] = []
 
+    @abstractmethod
     async def start(self) -> None:
-        """Make the consumer where there is none, before anybody is told that somebody waits here."""
-        config = {
-            "durable_name": self.consumer,
-            # What was there before the consumer is nobody's any more: a dispatch's lease ends, and it is given back.
-            "deliver_policy": "new",
-            "ack_policy": "explicit",
-            "max_waiting": MAX_WAITING,
-            "max_ack_pending": -1,
-            **self._settings,
-        }
-        place = f"{JOBS}.{self.consumer}"  # the stream and the consumer are one address there
-        await ask(self._nc, "CONSUMER.CREATE", stream=place, question={"stream_name": JOBS, "config": config})
+        """Until the consumer is there, before anybody is told that somebody waits here."""
 
     async def stop(self) -> None:
         """Whatever is still on its way to us goes to another."""
@@ -108,7 +96,7 @@ class SharedDispatches:
             except LogUnavailable:
                 await self._clock.sleep_ms(AGAIN_AFTER_MS)
                 with suppress(LogUnavailable, LogMissing):  # a server that has just started may not see its streams yet
-                    await self.start()  # the consumer may have been lost; where it is there this changes nothing
+                    await self.start()  # where the consumer is there this changes nothing
 
     async def _asked(self) -> Dispatch | None:
         """One request; null where its time is over."""
@@ -126,15 +114,13 @@ class SharedDispatches:
 
 
 class PoolDispatches(SharedDispatches):
-    """The dispatches of one pool, for the free slots of its workers."""
+    """The dispatches of one pool, for the free slots of its workers. `migrate` makes the consumer, no worker may."""
 
     def __init__(self, nc: Client, *, pool: str, clock: Clock) -> None:
-        settings = {
-            "filter_subject": consumer_filter(event=EventName.DISPATCHED, pool=pool),
-            "ack_wait": round(ACK_WITHIN_S * SECOND_NS),
-            "max_deliver": -1,
-        }
-        super().__init__(nc, f"worker-{check_token('pool', pool)}", settings, clock=clock)
+        super().__init__(nc, pool_consumer(pool), clock=clock)
+
+    async def start(self) -> None:
+        await ask(self._nc, "CONSUMER.INFO", stream=f"{JOBS}.{self.consumer}", question={})
 
 
 class EventDispatches(SharedDispatches):
@@ -143,12 +129,19 @@ class EventDispatches(SharedDispatches):
     def __init__(
         self, nc: Client, *, name: str, events: Sequence[EventName], within_s: float, max_tries: int, clock: Clock
     ) -> None:
-        settings = {
+        super().__init__(nc, check_token("name", name), clock=clock)
+        self._config = {
+            "durable_name": name,
+            **SHARED,
             "filter_subjects": [consumer_filter(event=event) for event in events],
             "ack_wait": round(within_s * SECOND_NS),
             "max_deliver": max_tries,
         }
-        super().__init__(nc, check_token("name", name), settings, clock=clock)
+
+    async def start(self) -> None:
+        """Make it where there is none: the events and the time that it takes are the service's own."""
+        place = f"{JOBS}.{self.consumer}"  # the stream and the consumer are one address there
+        await ask(self._nc, "CONSUMER.CREATE", stream=place, question={"stream_name": JOBS, "config": self._config})
 
 
 class _Lane:

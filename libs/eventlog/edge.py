@@ -95,7 +95,7 @@ MISUSED: Final = (
 CLIENT_ERRORS: Final = (core.Error, TimeoutError, OSError)
 
 NO_MESSAGE: Final = 10037
-STREAM_MISSING: Final = 10059
+MISSING: Final = {10059: "stream", 10014: "consumer"}
 CONTRADICTIONS: Final = {
     10071: "another sequence than the expected one",
     10164: "the same, told while another write is under way on a replicated stream",
@@ -112,6 +112,7 @@ PASSING: Final = {
     10007: "the server is being given its streams",
     10009: "the server does not lead",
     10041: "the servers do not agree",
+    10026: "the stream has as many consumers as it may have",
 }
 NOT_BEGUN: Final = {
     10176: "the beginning of a batch was lost with the connection that it was sent on",
@@ -147,8 +148,8 @@ def fault_in(error: Mapping[str, Any], *, about: str = "JOBS") -> LogError:
     reason = f"{error.get('description', 'no description')} (JetStream error {code})"
     if code in FULL:
         return LogFull(reason=reason)
-    if code == STREAM_MISSING:
-        return LogMissing(stream=about)
+    if code in MISSING:
+        return LogMissing(what=f"{MISSING[code]} {about}")
     if code in PASSING or code in NOT_BEGUN or error.get("code") == 503:
         return LogUnavailable(reason=reason)
     return LogRefused(reason=reason)
@@ -157,7 +158,7 @@ def fault_in(error: Mapping[str, Any], *, about: str = "JOBS") -> LogError:
 def fault_for(error: Exception, *, about: str = "JOBS") -> LogError:
     """An exception of nats-py, raised by anything but an append."""
     if isinstance(error, js.BucketNotFoundError):
-        return LogMissing(stream=about)
+        return LogMissing(what=f"stream {about}")
     if isinstance(error, js.APIError):
         known = {"code": error.code or 0, "err_code": error.err_code or 0, "description": error.description}
         return fault_in(known, about=about)

@@ -44,7 +44,7 @@ class LogRefused(LogError):
 
 
 class LogMissing(LogError):
-    """There is no stream {stream}. Run `headgate migrate`, then start again."""
+    """There is no {what}. Run `headgate migrate`, then start again."""
 
 
 class SettingsDiffer(LogError):

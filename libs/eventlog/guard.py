@@ -23,7 +23,7 @@ from libs.eventlog.streams import DUPLICATE_WINDOW_S, JOBS, SECOND_NS, LogSettin
 from libs.eventlog.values import Mark
 from libs.runtime.clock import Clock
 
-_DURATIONS = {"max_age", "duplicate_window"}
+_DURATIONS = {"max_age", "duplicate_window", "ack_wait"}
 
 
 async def open_log(
@@ -59,9 +59,14 @@ async def require_seen(nc: Client, seen: Mark) -> None:
 
 def stream_differences(stream: Stream, found: Mapping[str, Any]) -> list[str]:
     """Each setting that is not as it must be, in the server's own words."""
+    return settings_differences(stream.name, stream.settings, found)
+
+
+def settings_differences(name: str, settings: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """The same, of whatever has this name."""
     return [
-        f"{stream.name}: {key} is {_shown(key, found.get(key))}, must be {_shown(key, wanted)}"
-        for key, wanted in stream.settings.items()
+        f"{name}: {key} is {_shown(key, found.get(key))}, must be {_shown(key, wanted)}"
+        for key, wanted in settings.items()
         if (found.get(key) or None) != (wanted or None)  # what is off may also be left out
     ]
 

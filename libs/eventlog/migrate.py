@@ -1,4 +1,5 @@
-"""Makes the streams and buckets, and brings those that are there in line. The one place that changes them.
+"""Makes the streams, the buckets and the pools' consumers, and brings those that are there in line. The one place that
+changes them.
 
 Owns the log's epoch: a ULID in the metadata of JOBS, given once, when the stream is made. Refuses to delete anything.
 """
@@ -13,20 +14,21 @@ from nats.aio.client import Client
 
 from libs.eventlog.api import EPOCH_KEY, ask, state_of
 from libs.eventlog.errors import LogMissing
-from libs.eventlog.guard import stream_differences
+from libs.eventlog.guard import settings_differences, stream_differences
+from libs.eventlog.pools import pool_consumer, pool_settings
 from libs.eventlog.streams import JOBS, LogSettings, Stream, streams
 
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What was done: the streams that were made, and each setting that was changed."""
+    """What was done: the streams and consumers that were made, and each setting that was changed."""
 
     made: tuple[str, ...]
     changed: tuple[str, ...]
 
 
 async def migrate(nc: Client, settings: LogSettings, *, new_epoch: str) -> Migrated:
-    """Bring all streams in line. `new_epoch` becomes the log's, if there is none yet; run twice, it changes nothing."""
+    """Bring all in line. `new_epoch` becomes the log's, if there is none yet; run twice, it changes nothing."""
     made: list[str] = []
     changed: list[str] = []
     for stream in streams(settings):
@@ -43,7 +45,25 @@ async def migrate(nc: Client, settings: LogSettings, *, new_epoch: str) -> Migra
                 nc, "STREAM.UPDATE", stream=stream.name, question=_request(stream, found=found, metadata=metadata)
             )
             changed += differences
+    for pool in settings.pools:
+        await _bring_in_line(nc, pool, made=made, changed=changed)
     return Migrated(tuple(made), tuple(changed))
+
+
+async def _bring_in_line(nc: Client, pool: str, *, made: list[str], changed: list[str]) -> None:
+    """The consumer of a pool. What it has delivered and what was acked stays."""
+    name, wanted = pool_consumer(pool), pool_settings(pool)
+    place = f"{JOBS}.{name}"
+    try:
+        found: Mapping[str, Any] = (await ask(nc, "CONSUMER.INFO", stream=place, question={}))["config"]
+    except LogMissing:
+        made.append(name)
+    else:
+        differences = settings_differences(name, wanted, found)
+        if not differences:
+            return
+        changed += differences
+    await ask(nc, "CONSUMER.CREATE", stream=place, question={"stream_name": JOBS, "config": wanted})
 
 
 async def _config_of(nc: Client, stream: Stream) -> Mapping[str, Any] | None:

@@ -33,6 +33,11 @@ LINES_SUBJECTS: Final = "headgate.logs.v1.>"
 DUPLICATE_WINDOW_S: Final = 120  # how long the server knows an id; acts rest on it, other events on their expectation
 HEADERS_BYTES: Final = 1024  # of an event: id, expectation, filter, traceparent, seat in a batch: at most 600
 MIB: Final = 1024 * 1024
+# Of a stream whose consumers come and go with what is asked of it, and of one that nobody consumes.
+MANY_CONSUMERS: Final = (
+    8192  # some 30 KB of the server's memory each; a stream of a user needs up to two while it opens
+)
+FEW_CONSUMERS: Final = 64
 SECOND_NS: Final = 1_000_000_000  # durations are in nanoseconds there
 _DAY_S: Final = 86_400
 
@@ -43,6 +48,7 @@ class LogSettings:
 
     replicas: int = 1  # 3 on three servers: the loss of one loses nothing
     retention: Retention = field(default_factory=Retention)
+    pools: tuple[str, ...] = ("default",)
     jobs_max_bytes: int = 1024 * MIB  # 1.5 million events of 0.7 KB; an alert comes at 70 %
     logs_max_bytes: int = 256 * MIB
     inputs_max_bytes: int = 512 * MIB  # 64 KiB at most each
@@ -92,6 +98,7 @@ def _jobs(settings: LogSettings) -> Stream:
             "allow_msg_counter": False,
             "allow_direct": True,
             "allow_atomic": True,
+            "max_consumers": MANY_CONSUMERS,
             "max_msg_size": MAX_EVENT_BYTES + HEADERS_BYTES,
             "duplicate_window": DUPLICATE_WINDOW_S * SECOND_NS,
         },
@@ -102,7 +109,13 @@ def _logs(settings: LogSettings) -> Stream:
     return Stream(
         LOGS,
         _common(settings, max_bytes=settings.logs_max_bytes, days=settings.retention.logs_days)
-        | {"subjects": [LINES_SUBJECTS], "discard": "old", "allow_direct": True, "deny_purge": False},
+        | {
+            "subjects": [LINES_SUBJECTS],
+            "discard": "old",
+            "allow_direct": True,
+            "deny_purge": False,
+            "max_consumers": MANY_CONSUMERS,
+        },
     )
 
 
@@ -144,6 +157,7 @@ def _common(settings: LogSettings, *, max_bytes: int, days: int) -> dict[str, An
         "max_bytes": max_bytes,
         "max_age": days * _DAY_S * SECOND_NS,
         "max_msgs": -1,
+        "max_consumers": FEW_CONSUMERS,
         "max_msgs_per_subject": -1,
         "no_ack": False,
         "sealed": False,

@@ -9,7 +9,7 @@ what", by the event's token. Refuses to make passwords: they are arguments.
     worker      its events, log lines, workspaces, results; pulls what is dispatched, reads inputs, sends commands,
                 hears who is to be cancelled
     notifier    writes nothing; follows the log, hears lines and positions, asks for positions
-    operator    makes and changes streams and buckets: `headgate migrate`
+    operator    makes and changes streams, buckets and the pools' consumers: `headgate migrate`
     consumer    what another team gets: reads the log, with consumers of its own
 
 Answers come to each user on inboxes of its own, where no other may listen. A right is about a subject and not about
@@ -29,6 +29,7 @@ from headgate_contracts.vocabulary import ActName
 from libs.capacity.store_client import access_rules
 from libs.eventlog import LogSettings
 from libs.eventlog.connection import SHARED_INBOXES
+from libs.eventlog.pools import pool_consumer
 from libs.eventlog.servers import SERVERS_SUBJECT
 from libs.eventlog.streams import INPUTS, JOBS, LOGS, RESULTS, SNAPSHOTS, WORKSPACES, streams
 from libs.local.nats_config import NatsUser
@@ -71,7 +72,7 @@ def nats_users(passwords: Mapping[str, str], *, shard: str, pools: Sequence[str]
         "scheduler": _scheduler(shard, pools),
         "worker": _worker(shard, pools),
         "notifier": _notifier(shard, pools),
-        "operator": Rights(publish=(*_sees_streams(), *_changes_streams(), SERVERS_SUBJECT)),
+        "operator": _operator(),
         "consumer": _consumer(pools),
     }
     return {name: rights[name].user(name, passwords[name]) for name in NATS_USERS}
@@ -163,6 +164,11 @@ def _notifier(shard: str, pools: Sequence[str]) -> Rights:
     )
 
 
+def _operator() -> Rights:
+    consumers = (f"{API}.CONSUMER.{verb}.{JOBS}.*" for verb in ("INFO", "CREATE"))
+    return Rights(publish=(*_sees_streams(), *_changes_streams(), *consumers, SERVERS_SUBJECT))
+
+
 def _consumer(pools: Sequence[str]) -> Rights:
     """As the clients of other teams ask by themselves, without a word about inboxes."""
     return Rights(
@@ -195,12 +201,12 @@ def _scans(stream: str) -> Subjects:
 
 
 def _pulls_dispatches(pools: Sequence[str]) -> Subjects:
-    """From the one consumer that all workers of a pool share."""
+    """From the one consumer that all workers of a pool share, and that none of them may change."""
     return tuple(
         subject
         for consumer in _shared_consumers(pools)
         for subject in (
-            f"{API}.CONSUMER.CREATE.{consumer}",
+            f"{API}.CONSUMER.INFO.{consumer}",
             f"{API}.CONSUMER.MSG.NEXT.{consumer}",
             f"{ACKS}.{consumer}.>",
         )
@@ -209,16 +215,18 @@ def _pulls_dispatches(pools: Sequence[str]) -> Subjects:
 
 def _disturbs_workers(pools: Sequence[str]) -> Subjects:
     """What wildcards for one's own consumers would allow with the workers': to take what is dispatched, to end it."""
-    others = tuple(
+    return tuple(
         subject
         for consumer in _shared_consumers(pools)
         for subject in (
+            f"{API}.CONSUMER.CREATE.{consumer}",
             f"{API}.CONSUMER.CREATE.{consumer}.>",
             f"{API}.CONSUMER.DURABLE.CREATE.{consumer}",
             f"{API}.CONSUMER.DELETE.{consumer}",
+            f"{API}.CONSUMER.MSG.NEXT.{consumer}",
+            f"{ACKS}.{consumer}.>",
         )
     )
-    return (*_pulls_dispatches(pools), *others)
 
 
 def _calls_webhooks() -> Subjects:
@@ -240,7 +248,7 @@ def _remakes_webhooks() -> Subjects:
 
 
 def _shared_consumers(pools: Sequence[str]) -> Subjects:
-    return tuple(f"{JOBS}.worker-{pool}" for pool in pools)
+    return tuple(f"{JOBS}.{pool_consumer(pool)}" for pool in pools)
 
 
 def _sees_streams() -> Subjects:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from libs.eventlog import LogUnavailable
+from libs.eventlog import LogMissing, LogUnavailable
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.dispatches import PoolDispatches
 from libs.eventlog.streams import RESULTS, WORKSPACES
@@ -106,7 +106,8 @@ async def _dispatches(service: Service, ground: Ground[WorkerSettings]) -> PoolD
     """What the pool is handed, once the log is there."""
     dispatches = PoolDispatches(ground.nc, pool=ground.settings.pool, clock=ground.clock)
     service.closing("the dispatches", dispatches.stop)
-    await wait_for(LOG, dispatches.start, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
+    away = (LogUnavailable, LogMissing)
+    await wait_for(LOG, dispatches.start, away=away, health=ground.health, clock=ground.clock)
     return dispatches
 
 

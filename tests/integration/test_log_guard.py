@@ -20,9 +20,10 @@ from libs.eventlog import (
     WentBack,
     migrate,
     open_log,
+    pools,
 )
 from libs.eventlog.api import ask, state_of
-from libs.eventlog.streams import streams
+from libs.eventlog.streams import FEW_CONSUMERS, MANY_CONSUMERS, streams
 from libs.local.cluster import NatsCluster
 from libs.local.servers import NatsServer, nats_server_binary
 from libs.policy import Retention
@@ -46,8 +47,38 @@ async def test_migrating_makes_all_streams_once(nc: Client) -> None:
     first = await migrate(nc, settings(), new_epoch=new_epoch())
     second = await migrate(nc, settings(), new_epoch=new_epoch())
 
-    assert first.made == ("JOBS", "LOGS", "KV_INPUTS", "OBJ_SNAPSHOTS", "OBJ_WORKSPACES", "OBJ_RESULTS")
+    assert first.made == (
+        *("JOBS", "LOGS", "KV_INPUTS", "OBJ_SNAPSHOTS", "OBJ_WORKSPACES", "OBJ_RESULTS"),
+        "worker-default",
+    )
     assert first.changed == second.made == second.changed == ()
+
+
+async def test_the_consumer_of_a_pool_is_brought_in_line(nc: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    await migrate(nc, settings(), new_epoch=new_epoch())
+    monkeypatch.setattr(pools, "ACK_WITHIN_S", 20)
+
+    migrated = await migrate(nc, settings(), new_epoch=new_epoch())
+
+    assert migrated.changed == ("worker-default: ack_wait is 15 s, must be 20 s",)
+    found = await nc.jetstream().consumer_info("JOBS", "worker-default")
+    assert found.config.ack_wait == 20
+
+
+async def test_no_stream_takes_consumers_without_end(nc: Client) -> None:
+    await migrate(nc, settings(), new_epoch=new_epoch())
+
+    async def one_more(number: int) -> None:
+        config = {"durable_name": f"c-{number}", "ack_policy": "explicit"}
+        question = {"stream_name": "OBJ_RESULTS", "config": config}
+        await ask(nc, "CONSUMER.CREATE", stream=f"OBJ_RESULTS.c-{number}", question=question)
+
+    for number in range(FEW_CONSUMERS):
+        await one_more(number)
+    with pytest.raises(LogUnavailable, match="maximum consumers limit reached"):
+        await one_more(FEW_CONSUMERS)
+    bounds = [(await state_of(nc, each.name)).config["max_consumers"] for each in streams(settings())]
+    assert all(0 < bound <= MANY_CONSUMERS for bound in bounds)
 
 
 async def test_a_logs_epoch_is_given_once(nc: Client) -> None:

@@ -24,7 +24,8 @@ from libs.capacity.errors import ViewMisused
 from libs.capacity.rows import Standing
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
-from libs.eventlog import JetStreamSnapshots, Mark, connect, migrate, open_log
+from libs.eventlog import JetStreamSnapshots, LogUnavailable, Mark, connect, migrate, open_log
+from libs.eventlog.api import ask
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.dispatches import PoolDispatches
 from libs.eventlog.history import History, JetStreamScans
@@ -72,7 +73,7 @@ OWNERS = {
     "$JS.API.STREAM.PURGE.JOBS": set(),
     "$JS.API.STREAM.MSG.DELETE.JOBS": set(),
     "$JS.API.CONSUMER.CREATE.JOBS": set(),  # any name may stand in the body
-    "$JS.API.CONSUMER.CREATE.JOBS.follow-x": {"admission", "scheduler", "notifier", "consumer"},
+    "$JS.API.CONSUMER.CREATE.JOBS.follow-x": {"admission", "scheduler", "notifier", "operator", "consumer"},
     "$JS.API.CONSUMER.CREATE.LOGS.follow-x": {"admission", "notifier"},
     "$JS.API.STREAM.MSG.GET.LOGS": {"notifier"},
     "$JS.API.CONSUMER.CREATE.LOGS": set(),
@@ -82,13 +83,14 @@ OWNERS = {
     "$JS.API.STREAM.PURGE.OBJ_WORKSPACES": {"admission", "scheduler", "worker"},
     "$JS.API.STREAM.PURGE.OBJ_SNAPSHOTS": {"scheduler"},
     "$JS.API.CONSUMER.CREATE.JOBS.team-a.headgate.jobs.v1.>": {"consumer"},
-    f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}": {"worker"},
+    f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}": {"operator"},
+    f"$JS.API.CONSUMER.INFO.{WORKERS_CONSUMER}": {"worker", "operator", "consumer"},
     f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}.headgate.jobs.v1.>": set(),
     f"$JS.API.CONSUMER.DURABLE.CREATE.{WORKERS_CONSUMER}": set(),
     f"$JS.API.CONSUMER.MSG.NEXT.{WORKERS_CONSUMER}": {"worker"},
     f"$JS.API.CONSUMER.DELETE.{WORKERS_CONSUMER}": set(),
     f"$JS.ACK.{WORKERS_CONSUMER}.1.2.3.4.5": {"worker"},
-    "$JS.API.CONSUMER.CREATE.JOBS.webhooks": {"notifier"},
+    "$JS.API.CONSUMER.CREATE.JOBS.webhooks": {"notifier", "operator"},
     "$JS.API.CONSUMER.MSG.NEXT.JOBS.webhooks": {"notifier"},
     "$JS.API.CONSUMER.DELETE.JOBS.webhooks": set(),
     "$JS.ACK.JOBS.webhooks.1.2.3.4.5": {"notifier"},
@@ -166,13 +168,29 @@ async def test_a_job_goes_through_with_each_service_doing_its_part(server: Serve
         for event in events:
             log = logs[event.writer.value]
             last = (await log.append(event, after=last)).records[-1].seq  # type: ignore[union-attr]
-        dispatch = await dispatches.next()
+        ours = {event.id for event in events}
+        while (dispatch := await dispatches.next()).record.event_id not in ours:  # what other tests have published
+            await dispatch.ack()
         await dispatch.ack()
         await dispatches.stop()
         await logs["admission"].append(act(), after=None)
-
-        assert dispatch.record.event_id in {event.id for event in events}
         assert len((await caught_up(logs["scheduler"])).records) >= len(events)
+
+
+async def test_a_worker_cannot_make_its_pools_consumer_another(server: Server) -> None:
+    async with user(server, "worker") as worker, user(server, "operator") as operator:
+        before = await ask(operator, "CONSUMER.INFO", stream=WORKERS_CONSUMER, question={})
+        rewritten = {**before["config"], "ack_wait": 1_000_000_000, "max_waiting": 1}
+        question = {"stream_name": "JOBS", "config": rewritten}
+        with pytest.raises(LogUnavailable):
+            await ask(worker, "CONSUMER.CREATE", stream=WORKERS_CONSUMER, question=question)
+
+        assert (await ask(operator, "CONSUMER.INFO", stream=WORKERS_CONSUMER, question={}))["config"] == before[
+            "config"
+        ]
+        await ask(
+            operator, "CONSUMER.CREATE", stream=WORKERS_CONSUMER, question={**question, "config": before["config"]}
+        )
 
 
 async def test_bytes_go_where_they_belong(server: Server) -> None:

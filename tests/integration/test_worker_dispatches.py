@@ -12,7 +12,7 @@ from nats.aio.client import Client
 
 from headgate_contracts import Event
 from headgate_contracts.events import JobDispatched
-from libs.eventlog import Appended, JetStreamLog, LogUnavailable, dispatches, migrate, open_log
+from libs.eventlog import Appended, JetStreamLog, LogMissing, LogUnavailable, migrate, open_log, pools
 from libs.eventlog.dispatches import Dispatch, PoolDispatches
 from libs.local.servers import NatsServer
 from libs.runtime.clock import SystemClock
@@ -56,7 +56,7 @@ class Scene:
 @pytest_asyncio.fixture
 async def scene(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     """Where what is stranded does not come back while its test lasts."""
-    monkeypatch.setattr(dispatches, "ACK_WITHIN_S", 600)
+    monkeypatch.setattr(pools, "ACK_WITHIN_S", 600)
     async with connected(nats_url) as nc:
         await migrate(nc, settings(), new_epoch=new_epoch())
         yield Scene(nc, await open_log(nc, settings()))
@@ -167,19 +167,16 @@ async def test_dispatches_come_again_after_the_server_was_killed(nats_server: Na
         assert job_of(await asyncio.wait_for(waiting, 30)) == "job-1"
 
 
-async def test_a_consumer_that_was_deleted_is_made_again(scene: Scene) -> None:
+async def test_a_consumer_that_was_deleted_is_awaited_until_an_operator_makes_it_again(scene: Scene) -> None:
     pool = scene.pool()
     await pool.start()
     waiting = asyncio.create_task(pool.next())
     await scene.open_requests(1)
 
     await scene.nc.jetstream().delete_consumer("JOBS", pool.consumer)
+    with pytest.raises(LogMissing, match=r"There is no consumer JOBS\.worker-default\. Run `headgate migrate`"):
+        await pool.start()
 
-    async def made_again() -> bool:
-        with suppress(Exception):
-            return bool(await scene.nc.jetstream().consumer_info("JOBS", pool.consumer))
-        return False
-
-    await eventually(made_again)
+    assert (await migrate(scene.nc, settings(), new_epoch=new_epoch())).made == (pool.consumer,)
     await scene.dispatch(1)
     assert job_of(await asyncio.wait_for(waiting, 30)) == "job-1"
