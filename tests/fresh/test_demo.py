@@ -52,3 +52,17 @@ def test_two_clones_run_the_demo_at_once(ann: Newcomer, ends: Verdict) -> None:
     for each in ended:
         ends(each, 0)
     assert ann.left() == []
+
+
+def test_two_clones_run_tests_with_servers_at_once(ann: Newcomer, ends: Verdict) -> None:
+    some = "tests/integration/test_gateway.py tests/integration/test_up.py tests/conformance/test_log.py"
+    folders = ("one", "two")
+
+    with ThreadPoolExecutor() as both:
+        ended = both.map(
+            lambda folder: ann.runs(f'make test ARGS="{some}"', before=('mkdir "$FOLDER"',), folder=folder), folders
+        )
+
+    for each in ended:
+        ends(each, 0)
+    assert ann.left() == []

@@ -69,10 +69,8 @@ async def test_what_comes_before_the_gate_opens_waits_for_it() -> None:
     assert gate._waiting == 0
 
 
-async def test_a_gate_that_does_not_open_refuses_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("libs.runtime.gate.OPENS_WITHIN_S", 0.01)
-
-    assert await get(Gate(), Slow()) == 503
+async def test_a_gate_that_does_not_open_refuses_after_a_while() -> None:
+    assert await get(Gate(opens_within_s=0.01), Slow()) == 503
 
 
 async def test_so_many_wait_for_a_gate_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
