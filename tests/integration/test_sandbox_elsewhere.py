@@ -27,12 +27,14 @@ from services.worker.children import Child, Spawner
 from services.worker.sandbox.command import Bounds, Command, Level, Ran
 from services.worker.sandbox.errors import SandboxMissing
 from services.worker.sandbox.levels import find_level
+from services.worker.sandbox.listing import LIST
 from services.worker.sandbox.running import Sandbox
 from tests.fixtures.begins import begin_of
 from tests.fixtures.floor import lives
 from tests.fixtures.foreign import abroad
 
 BOUNDS: Final = Bounds.of(Policy().sandbox)
+pytestmark = pytest.mark.skipif(not Path(LIST[0]).exists(), reason="a Linux without ps, which every other system has")
 SLEEP: Final = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 IN_A_SESSION: Final = f"import os; os.setsid(); {SLEEP}"
 

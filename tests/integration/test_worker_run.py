@@ -28,6 +28,7 @@ from services.worker.sandbox.command import Level
 from services.worker.sandbox.levels import find_level
 from tests.fixtures.lives import STARTED_AT
 from tests.fixtures.misbehaving import Door
+from tests.fixtures.passage import passable
 from tests.fixtures.workers import QUICK, Shop, a_shop
 
 LONG = {"stages": {"scaffold": 0, "code": 600, "deps": 0, "checks": 0}}
@@ -72,14 +73,14 @@ async def waiting(shop: Shop, door: Door) -> Job:
 
 @pytest_asyncio.fixture(scope="session")
 async def level(tmp_path_factory: pytest.TempPathFactory) -> Level:
-    return await find_level("auto", workspaces=tmp_path_factory.mktemp("workspaces"))
+    return await find_level("auto", workspaces=passable(tmp_path_factory.mktemp("workspaces")))
 
 
 @pytest_asyncio.fixture
 async def contained(spawner: Spawner, level: Level, tmp_path: Path) -> AsyncIterator[Shop]:
     """With commands as this machine can contain them."""
     policy = Policy.model_validate({"leases": {"job_s": 3, "heartbeat_s": 0.2}})
-    async with a_shop(spawner, tmp_path, policy=policy, level=level) as shop:
+    async with a_shop(spawner, passable(tmp_path), policy=policy, level=level) as shop:
         yield shop
 
 
