@@ -5,7 +5,7 @@ Pure. Owns which groups a job needs and when something is due about it. Refuses 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from headgate_contracts import Job, Priority, Status, Tier
 from libs.capacity.rows import Row
@@ -70,7 +70,8 @@ def timers_of(job: Job, policy: Policy) -> dict[str, int]:
         case Status.AWAITING_CONFIRMATION:
             return _question_timers(job, policy)
         case status if status.is_running:
-            due = {"deadline": job.deadline}
+            # Its worker ends the run, and says so once it has ended; this is for one that does not.
+            due = {"deadline": job.deadline and job.deadline + timedelta(seconds=policy.leases.heartbeat_s)}
         case status if status.is_end:
             return {"forget": epoch_ms(job.updated_at) + policy.retention.view_days * 86_400_000}
         case _:

@@ -75,6 +75,13 @@ def test_what_is_due_about_a_job(story: str, details: dict[str, Any], timers: di
     assert dict(row.timers) == timers
 
 
+def test_a_run_ends_by_its_worker_and_a_heartbeat_later_by_the_scheduler() -> None:
+    running = job_after("queued dispatched started")
+    asked = running.model_copy(update={"deadline": STARTED_AT + timedelta(seconds=90)})
+
+    assert dict(row_of(asked, POLICY).timers) == {"deadline": at(90 + round(POLICY.leases.heartbeat_s))}
+
+
 def test_a_job_that_was_given_another_class_waits_its_hour_there() -> None:
     job = job_after("queued")
     lower = advance(job, step(job, "reprioritized:operator", to=Priority.LOW))

@@ -269,6 +269,8 @@ async def test_a_run_that_takes_too_long_fails(world: World, leader: Replica) ->
     await world.beat(slots=1, holders=("job-1:1",))
     assert (await world.job("job-1")).status is Status.STARTING
     await world.pass_ms(7 * SECOND, leader)
+    assert (await world.job("job-1")).status is Status.STARTING  # its worker is to end it
+    await world.pass_ms(5 * SECOND, leader)
 
     job = await world.job("job-1")
     assert (job.status, job.failure and job.failure.fault) == (Status.FAILED, "timeout")
