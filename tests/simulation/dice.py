@@ -1,0 +1,53 @@
+"""Numbers by hash: each depends on the seed and on what it is for, never on how many were asked for elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+SPAN = 1 << 64
+
+
+class Dice:
+    """One seed's."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._thrown: Counter[str] = Counter()
+
+    def throw(self, what: str) -> float:
+        """From 0 to below 1: the next one for this."""
+        self._thrown[what] += 1
+        return self.at(what, self._thrown[what])
+
+    def at(self, what: str, number: int) -> float:
+        return int.from_bytes(self._digest(what, number)[:8], "big") / SPAN
+
+    def entropy(self, what: str) -> bytes:
+        """Ten bytes for an id."""
+        self._thrown[what] += 1
+        return self._digest(what, self._thrown[what])[:10]
+
+    def between(self, what: str, low: float, high: float) -> float:
+        return low + (high - low) * self.throw(what)
+
+    def whole(self, what: str, low: int, high: int) -> int:
+        """Both may be thrown."""
+        return low + int((high - low + 1) * self.throw(what))
+
+    def chance(self, what: str, share: float) -> bool:
+        return self.throw(what) < share
+
+    def one_of(self, what: str, choices: Sequence[T]) -> T:
+        return choices[int(len(choices) * self.throw(what))]
+
+    def some_of(self, what: str, choices: Sequence[T], count: int) -> tuple[T, ...]:
+        """Different ones, in the order of the choices."""
+        ranked = sorted(range(len(choices)), key=lambda place: self.throw(what))
+        return tuple(choices[place] for place in sorted(ranked[:count]))
+
+    def _digest(self, what: str, number: int) -> bytes:
+        return hashlib.blake2b(f"{self._seed}/{what}/{number}".encode(), digest_size=16).digest()

@@ -1,0 +1,234 @@
+"""The three shapes in which services hold a way outside, each around a twin.
+
+    LogWire   the far end of the log, below the one way of appending
+    Port      anything with methods that answer: view, lead, buckets, snapshots
+    Broker    subjects: who asks is answered by one of a group, who tells is heard by all
+
+Owns what silence and a missing connection look like on each, as the real clients have it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from nats.errors import ConnectionClosedError, NoRespondersError
+from nats.errors import TimeoutError as NatsTimeout
+from pydantic import BaseModel
+
+from libs.eventlog.errors import LogFull, LogUnavailable
+from libs.eventlog.expectation import Message
+from libs.eventlog.memory import MemoryServer
+from libs.eventlog.values import Mark, Page, Record
+from libs.eventlog.wire import Answer, Unanswered, Unsent
+from tests.simulation.network import Link, Network, Silent, Unconnected, at_once
+
+APPENDED_WITHIN_S = 1.0
+READ_WITHIN_S = 2.0
+SCRIPT_WITHIN_S = 5.0
+TRIES_AGAIN_AFTER_S = 0.25  # a reader that has lost its connection
+
+
+class LogWire:
+    """One process's connection to the log."""
+
+    def __init__(self, link: Link, server: MemoryServer, hall: Hall) -> None:
+        self._link = link
+        self._server = server
+        self._hall = hall
+
+    async def send(self, messages: Sequence[Message]) -> Answer:
+        try:
+            return await self._link.ask(lambda: self._arrive(messages), within_s=APPENDED_WITHIN_S)
+        except Unconnected:
+            return Unsent("not connected")
+        except Silent:
+            return Unanswered("no answer")
+
+    async def next(self, subject_filter: str, *, after: int) -> Record | None:
+        return await self._read(lambda: self._server.next(subject_filter, after=after))
+
+    async def last(self, subject_filter: str) -> Record | None:
+        return await self._read(lambda: self._server.last(subject_filter))
+
+    async def mark(self) -> Mark:
+        return await self._read(lambda: Mark(self._server.epoch, self._server.last_seq))
+
+    async def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
+        async with aclosing(self._server.pages(after=after)) as pages:
+            async for page in pages:
+                await asyncio.sleep(self._link.delay_s())
+                while not self._link.connected:  # noqa: ASYNC110 - it tries to connect
+                    await asyncio.sleep(TRIES_AGAIN_AFTER_S)
+                self._link.process.require_life()
+                yield page
+
+    def _arrive(self, messages: Sequence[Message]) -> Answer:
+        for message in messages:
+            self._hall.publish(message.subject, message.payload)  # who listens to a subject hears what is refused too
+        return self._server.receive(messages)
+
+    async def _read(self, look: Callable[[], Any]) -> Any:
+        try:
+            return await self._link.ask(look, within_s=READ_WITHIN_S)
+        except (Unconnected, Silent) as away:
+            raise LogUnavailable(reason=type(away).__name__) from None
+
+
+class Port:
+    """A twin behind a link: each of its methods is a message there and an answer back.
+
+    `away` is what its client raises where nobody answers; `full` tells whether nothing more may be put there.
+    """
+
+    def __init__(
+        self, link: Link, twin: object, *, away: Callable[[], Exception], full: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._link = link
+        self._twin = twin
+        self._away = away
+        self._full = full
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._twin, name)
+
+        def act(*args: Any, **named: Any) -> Any:
+            if name == "put" and self._full():
+                raise LogFull(reason="no room")
+            return at_once(method(*args, **named))
+
+        async def call(*args: Any, **named: Any) -> Any:
+            try:
+                return await self._link.ask(lambda: act(*args, **named), within_s=SCRIPT_WITHIN_S)
+            except (Unconnected, Silent):
+                raise self._away() from None
+
+        return call
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message as a subscriber gets it, and as who asked gets the answer."""
+
+    body: bytes
+
+
+@dataclass(slots=True)
+class _Seat:
+    broker: Broker
+    group: str
+    hear: Callable[..., Awaitable[Any]]
+
+    @property
+    def there(self) -> bool:
+        return self.broker.is_there
+
+
+@dataclass(slots=True)
+class Hall:
+    """The server of all brokers: who listens where."""
+
+    network: Network
+    seats: dict[str, list[_Seat]] = field(default_factory=dict)
+
+    def at(self, subject: str) -> list[_Seat]:
+        return [seat for each, seats in self.seats.items() if _matches(subject, each) for seat in seats if seat.there]
+
+    def publish(self, subject: str, payload: bytes, model: type[BaseModel] | None = None) -> None:
+        for seat in self.at(subject):
+            seat.broker.deliver(seat, Heard(payload), model=model)
+
+
+class Broker:
+    """One process's connection for what is said and not kept; what services use of FastStream's."""
+
+    def __init__(self, link: Link, hall: Hall) -> None:
+        self.connection = self
+        self._link = link
+        self._hall = hall
+
+    @property
+    def is_connected(self) -> bool:
+        return self._link.connected
+
+    @property
+    def is_there(self) -> bool:
+        return self._link.process.alive and self._link.connected
+
+    async def flush(self, within_s: float) -> None:
+        await self._ask(lambda: None, within_s=within_s)
+
+    def subscriber(self, subject: str, group: str = "", **_: Any) -> Callable[[Any], Any]:
+        def sit(hear: Any) -> Any:
+            self._hall.seats.setdefault(subject, []).append(_Seat(self, group, hear))
+            return hear
+
+        return sit
+
+    async def publish(self, message: BaseModel, subject: str) -> None:
+        self._link.process.require_life()
+        if not self._link.connected:
+            raise ConnectionClosedError
+        payload = message.model_dump_json().encode()
+        self._link.tell(lambda: self._hall.publish(subject, payload, type(message)))
+
+    async def request(self, message: BaseModel, subject: str, *, timeout: float, headers: Any = None) -> Heard:  # noqa: ASYNC109 - FastStream's
+        """One of those who listen there answers; all of them may be silent."""
+        payload = message.model_dump_json().encode()
+        listening = await self._ask(lambda: self._hall.at(subject), within_s=timeout)
+        if not listening:
+            raise NoRespondersError
+        seat = self._hall.network.dice.one_of(f"{self._link.process.name} asks {subject}", listening)
+        answer: asyncio.Future[Heard] = asyncio.get_running_loop().create_future()
+        seat.broker.deliver(seat, Heard(payload), model=type(message), answer=answer, to=self._link)
+        async with asyncio.timeout(timeout):
+            return await answer
+
+    def deliver(
+        self,
+        seat: _Seat,
+        heard: Heard,
+        *,
+        model: type[BaseModel] | None = None,
+        answer: asyncio.Future[Heard] | None = None,
+        to: Link | None = None,
+    ) -> None:
+        """In the hearer's own process and time."""
+        process = self._link.process
+        if self._link.connected and process.alive:
+            self._hall.network.later(
+                self._link.delay_s(), lambda: process.call(lambda: process.start(_hear(seat, heard, model, answer, to)))
+            )
+
+    async def _ask(self, act: Callable[[], Any], *, within_s: float) -> Any:
+        try:
+            return await self._link.ask(act, within_s=within_s)
+        except Unconnected:
+            raise ConnectionClosedError from None
+        except Silent:
+            raise NatsTimeout from None
+
+
+async def _hear(
+    seat: _Seat,
+    heard: Heard,
+    model: type[BaseModel] | None,
+    answer: asyncio.Future[Heard] | None,
+    to: Link | None,
+) -> None:
+    told: Any = heard if model is None else model.model_validate_json(heard.body)
+    reply: BaseModel | None = await seat.hear(told)
+    if answer is None or to is None or reply is None or not seat.there or not to.connected:
+        return
+    body = Heard(reply.model_dump_json().encode())
+    seat.broker._hall.network.later(to.delay_s(), lambda: answer.done() or answer.set_result(body))
+
+
+def _matches(subject: str, pattern: str) -> bool:
+    have, want = subject.split("."), pattern.split(".")
+    if want[-1] == ">":
+        have, want = have[: len(want) - 1], want[:-1]
+    return len(have) == len(want) and all(w in ("*", h) for h, w in zip(have, want, strict=True))

@@ -1,0 +1,173 @@
+"""Messages under way: each arrives when it does, at a server that does not know what became of its sender.
+
+ask ──there──► act at the server ──back──► answer
+ │  lost: nothing happens   late: it happens when nobody waits any more   unheard: it happens, and nobody says so
+ └── the time to wait is over: `Silent`
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, TypeVar
+
+from tests.simulation.dice import Dice
+from tests.simulation.virtual import Process, VirtualLoop
+
+T = TypeVar("T")
+NEAR_S = (0.0002, 0.003)
+LATE_S = {"log": (2.5, 45.0), "view": (5.5, 9.0)}  # after the time to wait is over
+LATE_ELSEWHERE_S = (2.5, 6.0)
+
+
+class Way(Enum):
+    """What becomes of one message."""
+
+    ARRIVES = auto()
+    LOST = auto()
+    UNHEARD = auto()
+    LATE = auto()
+    TWICE = auto()
+
+
+TROUBLED = (Way.LOST, Way.UNHEARD, Way.LATE, Way.TWICE)
+
+
+class Silent(Exception):
+    """Nobody has answered in time."""
+
+
+class Unconnected(Exception):
+    """There is no connection: nothing was sent."""
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What goes wrong between somebody and a server, for a while."""
+
+    who: str  # a process, or `*`
+    server: str
+    lossy: float = 0.0  # the share of messages that something happens to
+    slow_s: float = 0.0  # how much longer a message may take, each way
+    cut: bool = False
+
+    def concerns(self, who: str, server: str) -> bool:
+        return self.who in ("*", who) and self.server in ("*", server)
+
+
+class Network:
+    """All that is under way, and all that is wrong with it now."""
+
+    def __init__(self, loop: VirtualLoop, dice: Dice) -> None:
+        self.loop = loop
+        self.dice = dice
+        self.troubles: list[Trouble] = []
+
+    def troubles_of(self, who: str, server: str) -> list[Trouble]:
+        return [trouble for trouble in self.troubles if trouble.concerns(who, server)]
+
+    def later(self, delay_s: float, act: Callable[[], Any]) -> None:
+        """In nobody's name: whatever becomes of the sender."""
+        self.loop.call_later(delay_s, act, context=Context())
+
+
+class Link:
+    """One process's way to one server."""
+
+    def __init__(self, network: Network, process: Process, server: str) -> None:
+        self.process = process
+        self._network = network
+        self._server = server
+        self._name = f"{process.name} to {server}"
+
+    @property
+    def connected(self) -> bool:
+        return not any(trouble.cut for trouble in self._troubles())
+
+    def delay_s(self, share: float = 1.0) -> float:
+        """One way."""
+        dice, slow_s = self._network.dice, max((each.slow_s for each in self._troubles()), default=0.0)
+        near_s = dice.between(f"{self._name} delay", *NEAR_S)
+        return share * (near_s + (slow_s * dice.throw(f"{self._name} slow") if slow_s else 0.0))
+
+    def fate(self) -> Way:
+        dice, lossy = self._network.dice, max((each.lossy for each in self._troubles()), default=0.0)
+        if not lossy or not dice.chance(f"{self._name} fate", lossy):
+            return Way.ARRIVES
+        return dice.one_of(f"{self._name} way", TROUBLED)
+
+    async def ask(self, act: Callable[[], T], *, within_s: float) -> T:
+        """What the server answers. Its own exceptions are answers too."""
+        self.process.require_life()
+        if not self.connected:
+            await asyncio.sleep(0)
+            raise Unconnected
+        answer: asyncio.Future[T] = self._network.loop.create_future()
+        self._send(act, answer)
+        try:
+            async with asyncio.timeout(within_s):
+                return await answer
+        except TimeoutError:
+            if answer.done() and not answer.cancelled():
+                raise  # the server's own
+            raise Silent from None
+        finally:
+            self.process.require_life()
+
+    def tell(self, act: Callable[[], object]) -> None:
+        """Nobody waits for an answer."""
+        if self.process.alive and self.connected and self.fate() in (Way.ARRIVES, Way.UNHEARD):
+            self._network.later(self.delay_s(), act)
+
+    def _send(self, act: Callable[[], T], answer: asyncio.Future[T]) -> None:
+        dice, way = self._network.dice, self.fate()
+        arrive = lambda: self._arrive(act, answer)  # noqa: E731 - it is passed on
+        match way:
+            case Way.ARRIVES:
+                self._network.later(self.delay_s(), arrive)
+            case Way.UNHEARD:
+                self._network.later(self.delay_s(), lambda: _outcome_of(act))
+            case Way.LATE:
+                late_s = dice.between(f"{self._name} late", *LATE_S.get(self._server, LATE_ELSEWHERE_S))
+                self._network.later(late_s, lambda: _outcome_of(act))
+            case Way.TWICE:
+                self._network.later(self.delay_s(), lambda: _outcome_of(act))
+                self._network.later(self.delay_s(2.0), arrive)
+            case Way.LOST:
+                pass
+
+    def _arrive(self, act: Callable[[], T], answer: asyncio.Future[T]) -> None:
+        result, fault = _outcome_of(act)
+
+        def back() -> None:
+            if answer.done():
+                return
+            if fault is not None:
+                answer.set_exception(fault)
+            else:
+                answer.set_result(result)  # type: ignore[arg-type]
+
+        self._network.later(self.delay_s(), back)
+
+    def _troubles(self) -> list[Trouble]:
+        return self._network.troubles_of(self.process.name, self._server)
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """What a twin answers: it waits for nobody."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    work.close()
+    raise AssertionError("a twin that waits cannot answer in one moment")
+
+
+def _outcome_of(act: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    try:
+        return act(), None
+    except Exception as fault:  # noqa: BLE001 - what the server says, whatever it is
+        return None, fault

@@ -1,0 +1,186 @@
+"""asyncio without a clock and without sockets: time jumps to the next timer, and processes can be held back or end.
+
+    loop = VirtualLoop()
+    process = Process("worker-1", loop)
+    process.start(body())                its tasks, and all that they start, belong to it
+    process.pause(); process.resume()    its callbacks wait; time goes on
+    process.crash()                      all of it is cancelled, and nothing of it reaches outside any more
+
+Callbacks run in the order in which they became ready, timers in the order of their moments. So the adversary decides
+what comes before what by the moments it chooses, and not by how many steps a Python takes inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from asyncio import events
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar, copy_context
+from typing import Any
+
+PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
+
+
+class Stuck(Exception):
+    """Nothing is ready, and nothing ever will be."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """A loop for one simulation."""
+
+    _ready: Any
+    _scheduled: list[Any]
+    _stopping: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_s = 0.0
+        self.broken: list[str] = []  # what no task has caught
+        self.set_task_factory(_in_its_process)
+        self.set_exception_handler(self._note)
+
+    def time(self) -> float:
+        return self._now_s
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+        """At once: a thread would come back in its own time."""
+        done = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as fault:  # noqa: BLE001 - the waiter's to judge
+            done.set_exception(fault)
+        return done
+
+    def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> None:
+        """A process is told to stop by its machine."""
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        return True
+
+    def _run_once(self) -> None:
+        self._bring_timers()
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            process = handle._context.get(PROCESS)
+            if handle._cancelled:
+                continue
+            if process is not None and process.paused:
+                process.held.append(handle)
+            else:
+                handle._run()
+
+    def _bring_timers(self) -> None:
+        timers = self._scheduled
+        while timers and timers[0]._cancelled:
+            heapq.heappop(timers)._scheduled = False
+        if not self._ready and not self._stopping:
+            if not timers:
+                raise Stuck
+            self._now_s = max(self._now_s, timers[0]._when)
+        while timers and timers[0]._when <= self._now_s:
+            timer = heapq.heappop(timers)
+            timer._scheduled = False
+            self._ready.append(timer)
+
+    def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
+        """It goes when its moment comes."""
+
+    def _write_to_self(self) -> None:
+        """No thread wakes us."""
+
+    def _process_events(self, event_list: Any) -> None:
+        """There are none."""
+
+    def _note(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self.broken.append(f"{context.get('message')}: {context.get('exception')!r}")
+
+
+class Process:
+    """Tasks that pause and end together. `children` end with it; they do not pause with it."""
+
+    def __init__(self, name: str, loop: VirtualLoop) -> None:
+        self.name = name
+        self.alive = True
+        self.paused = False
+        self.held: list[Any] = []
+        self.children: list[Process] = []
+        self._loop = loop
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._context = copy_context()
+        self._context.run(PROCESS.set, self)
+
+    def start(self, body: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        return self._context.copy().run(self._loop.create_task, body)
+
+    def call(self, function: Callable[[], Any]) -> None:
+        """As if it came in from outside: not before the process goes on."""
+        self._loop.call_soon(function, context=self._context.copy())
+
+    def owns(self, task: asyncio.Task[Any]) -> None:
+        self._tasks[task] = None
+        task.add_done_callback(self._forget)
+
+    def child(self, name: str) -> Process:
+        child = Process(name, self._loop)
+        self.children.append(child)
+        return child
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        held, self.held = self.held, []
+        self._loop._ready.extend(held)
+
+    def crash(self) -> None:
+        self.alive = False
+        self.resume()
+        for task in tuple(self._tasks):
+            task.cancel()
+        for child in self.children:
+            child.crash()
+
+    def require_life(self) -> None:
+        """For whatever leads outside: the dead say nothing."""
+        if not self.alive:
+            raise asyncio.CancelledError
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and task.exception() is not None and not self.alive:
+            return  # what cleaning up came to in a process that is gone
+
+
+class LoopClock:
+    """A machine's clocks: the one that only grows begins anywhere, the other may be set."""
+
+    def __init__(self, loop: VirtualLoop, *, start_ms: int, ahead_ms: int = 0, up_ms: int = 0) -> None:
+        self._loop = loop
+        self._start_ms = start_ms
+        self._up_ms = up_ms
+        self.ahead_ms = ahead_ms
+
+    def now_ms(self) -> int:
+        return self._start_ms + self.ahead_ms + self._elapsed_ms()
+
+    def monotonic_ms(self) -> int:
+        return self._up_ms + self._elapsed_ms()
+
+    async def sleep_ms(self, duration_ms: int) -> None:
+        await asyncio.sleep(max(0, duration_ms) / 1000)
+
+    def _elapsed_ms(self) -> int:
+        return int(self._loop.time() * 1000 + 1e-6)
+
+
+def _in_its_process(loop: Any, body: Any, **more: Any) -> Any:
+    task = asyncio.Task(body, loop=loop, **more)
+    context = more.get("context")
+    process = PROCESS.get() if context is None else context.get(PROCESS)
+    if process is not None:
+        process.owns(task)
+        if not process.alive:
+            task.cancel()
+    return task
