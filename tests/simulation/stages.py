@@ -1,0 +1,251 @@
+"""The process of an attempt, played: it says what a real one says, and what it really did is written down here.
+
+    input   {"code": {"s": 1.5, "slots": ["db"], "limit": 2, "provider": "ollama", "shut_ms": 2000, "fails": 1}, ...}
+
+A stage lasts `s` seconds, inside the slots that it asks for. What stands in `Deeds` is what an observer on the machine
+would have seen: when it ran, and from when to when it was inside a slot. It outlives a pause of its worker, not its
+end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headgate_contracts import Stage
+from headgate_contracts.vocabulary import Fault
+from services.worker.child.messages import (
+    Acquire,
+    Begin,
+    Ended,
+    GiveUp,
+    Kept,
+    LeaseTold,
+    Pack,
+    Packed,
+    Restore,
+    Restored,
+    RunStage,
+    Shut,
+    Stored,
+)
+from tests.fixtures.audit import Execution
+from tests.simulation.dice import Dice
+from tests.simulation.virtual import Process, VirtualLoop
+
+KILLED, TERMINATED = -9, -15
+HANGS_UP_S = 0.05
+LOST_SLOT = "lost a slot that it needed"
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Holding:
+    """A stage was inside these slots."""
+
+    job: str
+    attempt: int
+    names: tuple[str, ...]  # as the stage calls them; a provider as `llm:<name>`
+    began_s: float
+    ended_s: float | None = None
+
+
+@dataclass(slots=True)
+class Deeds:
+    """What stages really did."""
+
+    executions: list[Execution] = field(default_factory=list)
+    holdings: list[Holding] = field(default_factory=list)
+    shut: set[str] = field(default_factory=set)  # jobs whose provider has had enough of them, once each
+
+
+class Ear:
+    """What was said and not heard yet. `None` is the end."""
+
+    def __init__(self) -> None:
+        self._said: deque[Any] = deque()
+        self._more = asyncio.Event()
+
+    def say(self, word: object) -> None:
+        self._said.append(word)
+        self._more.set()
+
+    async def hear(self) -> Any:
+        while not self._said:
+            self._more.clear()
+            await self._more.wait()
+        return self._said.popleft()
+
+
+class Play:
+    """One attempt's process, as the worker sees it."""
+
+    def __init__(self, name: str, process: Process, *, loop: VirtualLoop, dice: Dice, deeds: Deeds, up_ms: int) -> None:
+        self.name = name
+        self.code: int | None = None
+        self._process = process
+        self._loop = loop
+        self._dice = dice
+        self._deeds = deeds
+        self._up_ms = up_ms
+        self._to_child, self._to_parent = Ear(), Ear()
+        self._gone = asyncio.Event()
+        self._began_s = loop.time()
+        self._until: asyncio.TimerHandle | None = None
+        self._holding: Holding | None = None
+        self._done: list[str] = []
+        self._leases = 0
+        self._work = process.start(self._live())
+        self._work.add_done_callback(lambda _: self._over(), context=Context())
+
+    # ── the worker's side ─────────────────────────────────────────────────────
+
+    async def tell(self, message: object) -> None:
+        self._process.call(lambda: self._to_child.say(message))
+
+    async def hear(self) -> Any:
+        await asyncio.sleep(0)
+        return await self._to_parent.hear()
+
+    def prolong(self, until_ms: int) -> None:
+        """It lives until then at the longest, whatever becomes of its worker."""
+        if self._until is not None:
+            self._until.cancel()
+        at_s = max(self._loop.time(), (until_ms - self._up_ms) / 1000)
+        self._until = self._loop.call_at(at_s, lambda: self._kill(KILLED), context=Context())
+
+    async def end(self, *, grace_s: float = 0.0) -> None:
+        if grace_s:
+            await asyncio.sleep(min(grace_s, self._dice.between(f"{self.name} ends", 0.0, 2 * grace_s)))
+        self._kill(TERMINATED if grace_s else KILLED)
+        await self._gone.wait()
+
+    async def ended(self) -> int | None:
+        await self._gone.wait()
+        return self.code
+
+    # ── its own ───────────────────────────────────────────────────────────────
+
+    async def _live(self) -> None:
+        begin: Begin = await self._to_child.hear()
+        asked: dict[str, dict[str, Any]] = json.loads(begin.input)
+        while True:
+            match await self._to_child.hear():
+                case Restore():
+                    self._done = json.loads(_read(begin.store))
+                    self._to_parent_say(Restored())
+                case RunStage() as order:
+                    await self._run(order, asked.get(order.stage.value, {}), begin.store)
+                case Pack() as order:
+                    content = json.dumps(self._done).encode()
+                    _write(order.target, content)
+                    self._to_parent_say(Packed(size=len(content)))
+                case _:
+                    pass
+
+    async def _run(self, order: RunStage, asked: dict[str, Any], store: str) -> None:
+        ended = await self._outcome(order, asked)
+        if ended.outcome != "failed":
+            self._done.append(f"{order.iteration} {order.stage.value}")
+            if ended.outcome == "checks_failed" or order.stage is not Stage.CHECKS:
+                _write(store, json.dumps(self._done).encode())
+                self._to_parent_say(Kept())
+                while not isinstance(await self._to_child.hear(), Stored):
+                    pass
+        self._to_parent_say(ended)
+
+    async def _outcome(self, order: RunStage, asked: dict[str, Any]) -> Ended:
+        names = (*asked.get("slots", ()), *((f"llm:{asked['provider']}",) if "provider" in asked else ()))
+        if names:
+            failed = await self._inside(names, asked)
+            if failed is not None:
+                return failed
+        else:
+            await asyncio.sleep(asked.get("s", 0.1))
+        if asked.get("breaks"):
+            return Ended(outcome="failed", summary="It broke, as it was told to.")
+        if order.iteration <= asked.get("fails", 0):
+            return Ended(outcome="checks_failed", summary="They failed, as they were told to.")
+        return Ended(outcome="finished")
+
+    async def _inside(self, names: tuple[str, ...], asked: dict[str, Any]) -> Ended | None:
+        number = self._leases = self._leases + 1
+        providers = tuple(name.removeprefix("llm:") for name in names if name.startswith("llm:"))
+        groups = tuple(name for name in names if not name.startswith("llm:"))
+        self._to_parent_say(Acquire(lease=number, providers=providers, groups=groups))
+        if await self._told(number) != "granted":
+            return Ended(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
+        job, _, attempt = self.name.rpartition(":")
+        self._holding = Holding(job, int(attempt), names, self._loop.time())
+        self._deeds.holdings.append(self._holding)
+        try:
+            async with asyncio.timeout(asked.get("s", 0.1)):
+                await self._told(number)
+            return Ended(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
+        except TimeoutError:
+            pass
+        finally:
+            self._let_go()
+        if "shut_ms" in asked and job not in self._deeds.shut and providers:
+            self._deeds.shut.add(job)
+            self._to_parent_say(Shut(lease=number, provider=providers[0], for_ms=asked["shut_ms"]))
+            return await self._inside(names, asked)  # as a client does after a 429
+        self._to_parent_say(GiveUp(lease=number))
+        return None
+
+    async def _told(self, number: int) -> str:
+        while True:
+            told = await self._to_child.hear()
+            if isinstance(told, LeaseTold) and told.lease == number:
+                return told.state
+
+    def _to_parent_say(self, word: object) -> None:
+        self._to_parent.say(word)
+
+    def _let_go(self) -> None:
+        if self._holding is not None:
+            self._holding.ended_s = self._loop.time()
+            self._holding = None
+
+    def _kill(self, code: int) -> None:
+        if not self._work.done():
+            self.code = code
+            self._work.cancel()
+
+    def _over(self) -> None:
+        self._let_go()
+        if self._until is not None:
+            self._until.cancel()
+        job, _, attempt = self.name.rpartition(":")
+        self._deeds.executions.append(Execution(job, int(attempt), self._began_s, self._loop.time()))
+        self._gone.set()
+        self._to_parent.say(None)
+
+
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def _write(path: str, content: bytes) -> None:
+    Path(path).write_bytes(content)
+
+
+class Stages:
+    """The spawner of a worker."""
+
+    pipelines = frozenset({"build"})
+
+    def __init__(self, process: Process, make: Callable[[str, Process], Play]) -> None:
+        self._process = process
+        self._make = make
+
+    async def spawn(self, name: str, *, until_ms: int) -> Play:
+        play = self._make(name, self._process.child(f"{self._process.name}/{name}"))
+        play.prolong(until_ms)
+        return play
