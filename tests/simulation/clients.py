@@ -1,0 +1,243 @@
+"""Who uses the system: each asks until it is answered, with one key, and remembers what it was told.
+
+    submit ─► no answer, 503 ─► again with the same key ─► 202, or a refusal with a reason
+    later    cancels, asks for another class, answers each question
+
+Owns `Answers`, which the judge compares with the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from headgate_contracts import Event, Job, Priority
+from headgate_contracts.asked import JobOrder, SubmitJob, SubmitWorkflow
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import JobAwaitingConfirmation
+from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
+from libs.eventlog.values import Record
+from services.admission import events
+from services.admission.domain import Asker, NewJob, NotAllowed, new_job
+from services.admission.outcomes import Accepted, Ended, KeyReused
+from services.admission.phases import job_in_log
+from services.admission.workflows import new_workflow
+from tests.simulation.network import Link
+from tests.simulation.plan import POLICY, USERS, Act, Order
+from tests.simulation.system import Desk, NoAnswer, System, Unavailable
+from tests.simulation.virtual import Process
+
+T = TypeVar("T")
+ANSWERED_WITHIN_S = 40.0
+REFUSED_TIMES = 30  # then a client gives up
+ASKS_AGAIN_S = (0.3, 3.0)
+
+
+@dataclass(slots=True)
+class Answers:
+    """What clients were told, and when."""
+
+    promised: dict[str, float] = field(default_factory=dict)  # job → when its 202 arrived
+    refused: list[tuple[str, float, str]] = field(default_factory=list)  # job, when it was asked, why
+    cancelled: dict[str, float] = field(default_factory=dict)
+    strange: list[str] = field(default_factory=list)
+
+
+class Client:
+    """Whoever has an order."""
+
+    def __init__(self, system: System, order: Order, answers: Answers) -> None:
+        self._system = system
+        self._order = order
+        self._answers = answers
+        self._link = Link(system.network, Process(f"client of {order.name}", system.loop), "clients")
+        self._jobs: tuple[str, ...] = ()
+
+    async def live(self) -> None:
+        await asyncio.sleep(self._order.at_s)
+        requests = [self._submit() for _ in range(2 if self._order.twice else 1)]
+        told = await asyncio.gather(*requests)
+        if not any(told):
+            return
+        await asyncio.gather(self._cancel(), self._raise())
+
+    async def answer(self, job_id: str) -> None:
+        """It was asked whether it should go on."""
+        await asyncio.sleep(self._order.answer_after_s)
+
+        async def confirm(desk: Desk) -> Any:
+            job = await _job(desk, job_id)
+            return await desk.changing.confirm(job, by=self._order.user)
+
+        await self._asked_surely(confirm)
+
+    # ── submitting ────────────────────────────────────────────────────────────
+
+    async def _submit(self) -> bool:
+        submitted_s = self._system.loop.time()
+        for _ in range(REFUSED_TIMES):
+            asked_s = self._system.loop.time()
+            outcome = await self._asked_surely(lambda desk: desk.submitting.submit(*self._phases(submitted_s)))
+            match outcome:
+                case Accepted(jobs):
+                    self._accepted(tuple(job.id for job in jobs))
+                    return True
+                case KeyReused():
+                    self._answers.strange.append(f"{self._order.name}: its key is said to be another's")
+                    return False
+                case refusal:
+                    first = self._phases(submitted_s)[0].id
+                    self._answers.refused.append((first, asked_s, type(refusal).__name__))
+                    await asyncio.sleep(self._pause_s() * 3)
+        return False
+
+    def _accepted(self, jobs: tuple[str, ...]) -> None:
+        if self._jobs and self._jobs != jobs:
+            self._answers.strange.append(f"{self._order.name}: one key, two answers: {self._jobs} and {jobs}")
+        self._jobs = jobs
+        for job in jobs:
+            self._answers.promised.setdefault(job, self._system.loop.time())
+
+    def _phases(self, submitted_s: float) -> tuple[NewJob, ...]:
+        """What the edge makes of the body."""
+        order = self._order
+        now = utc(self._system.start_ms + round(submitted_s * 1000))
+        asker = Asker(user_id=order.user, tier=USERS[order.user], policy=POLICY, now=now)
+        body: dict[str, Any] = {"input": order.stages, "run_timeout_s": order.run_timeout_s}
+        frame: dict[str, Any] = {"project_id": order.project, "priority": order.priority}
+        if order.phases:
+            phases = tuple(JobOrder(**body) for _ in range(order.phases))
+            workflow_id = workflow_id_for_key(order.user, order.name)
+            made = new_workflow(SubmitWorkflow(**frame, phases=phases), workflow_id=workflow_id, asker=asker)
+        else:
+            grouped = {"concurrency_group": order.group, "concurrency_limit": order.limit if order.group else None}
+            asked = SubmitJob(**frame, **body, **grouped, queue_ttl_s=order.queue_ttl_s)
+            one = new_job(asked, job_id=job_id_for_key(order.user, order.name), asker=asker)
+            made = one if isinstance(one, NotAllowed) else (one,)
+        assert not isinstance(made, NotAllowed), made
+        return made
+
+    # ── changing its mind ─────────────────────────────────────────────────────
+
+    async def _cancel(self) -> None:
+        if self._order.cancel_after_s is None or not self._jobs:
+            return
+        await asyncio.sleep(self._order.cancel_after_s)
+        job_id = self._jobs[0]
+
+        async def cancel(desk: Desk) -> Any:
+            return await desk.changing.cancel(await _job(desk, job_id), act=self._act())
+
+        outcome = await self._asked_surely(cancel)
+        if not isinstance(outcome, Ended):
+            self._answers.cancelled[job_id] = self._system.loop.time()
+
+    async def _raise(self) -> None:
+        if self._order.raise_after_s is None or not self._jobs:
+            return
+        await asyncio.sleep(self._order.raise_after_s)
+        to = Priority.HIGH if USERS[self._order.user].value != "bootstrapper" else Priority.LOW
+
+        async def raise_(desk: Desk) -> Any:
+            return await desk.changing.prioritize(await _job(desk, self._jobs[0]), to, act=self._act())
+
+        await self._asked_surely(raise_)
+
+    def _act(self) -> events.Act:
+        return events.Act(by=self._order.user, reason="changed its mind")
+
+    async def _asked_surely(self, use: Callable[[Desk], Awaitable[T]]) -> T:
+        return await asked_surely(self._system, self._link, use)
+
+    def _pause_s(self) -> float:
+        return self._system.dice.between(f"{self._order.name} pause", *ASKS_AGAIN_S)
+
+
+class Operator:
+    """One act, until it is answered."""
+
+    def __init__(self, system: System, act: Act, number: int) -> None:
+        self._system = system
+        self._act = act
+        self._link = Link(system.network, Process(f"operator {number}", system.loop), "clients")
+
+    async def live(self) -> None:
+        await asyncio.sleep(self._act.at_s)
+        await getattr(self, f"_{self._act.kind}")()
+
+    async def _pause(self) -> None:
+        scope = self._act.what
+        self._system.say(f"operator pauses {scope} for {self._act.for_s:.1f} s")
+        await self._ask(lambda desk: desk.operating.pause(scope, by="ops", reason="simulated"))
+        await asyncio.sleep(self._act.for_s)
+        await self._ask(lambda desk: desk.operating.resume(scope, by="ops", reason="simulated"))
+
+    async def _limit(self) -> None:
+        group, limit = self._act.what, self._act.number
+        self._system.say(f"operator sets {group} to {limit}")
+        await self._ask(lambda desk: desk.operating.set_limit(group, limit, by="ops", reason="simulated"))
+
+    async def _force(self) -> None:
+        for _ in range(20):
+            if found := self._held():
+                break
+            await asyncio.sleep(0.5)
+        else:
+            return
+        group, lease = found[self._act.number % len(found)]
+        self._system.say(f"operator forces {lease} out of {group}")
+        await self._ask(lambda desk: desk.operating.release(group, lease, by="ops", reason="simulated"))
+
+    def _held(self) -> list[tuple[str, str]]:
+        state = self._system.store.state
+        if state is None:
+            return []
+        inner = [(group, name) for name, lease in state.leases.items() for group in lease.groups]
+        own = [(f"user:{row.user}", row.holder) for row in state.rows.values() if row.holder]
+        return sorted(inner) if inner and self._act.number % 3 else sorted(inner + own)
+
+    async def _move(self) -> None:
+        state = self._system.store.state
+        names = [name for name, row in state.rows.items() if row.status == "queued"] if state else []
+        if len(names) < 2:
+            return
+        job_id, other = names[self._act.number % len(names)], names[(self._act.number + 1) % len(names)]
+        act = events.Act(by="ops", reason="simulated", operator=True)
+
+        async def move(desk: Desk) -> Any:
+            return await desk.changing.move(await _job(desk, job_id), before=other, after=None, act=act)
+
+        await self._ask(move)
+
+    async def _ask(self, use: Callable[[Desk], Awaitable[Any]]) -> Any:
+        return await asked_surely(self._system, self._link, use)
+
+
+def questions(system: System, by_job: dict[str, Client]) -> Callable[[Record], None]:
+    """Hears of each record, and has its client answer where it is a question."""
+
+    def heard(record: Record) -> None:
+        event = record.event
+        if isinstance(event, Event) and isinstance(event.data, JobAwaitingConfirmation):
+            client = by_job.get(event.data.job_id)
+            if client is not None:
+                system.loop.create_task(client.answer(event.data.job_id))
+
+    return heard
+
+
+async def asked_surely(system: System, link: Link, use: Callable[[Desk], Awaitable[T]]) -> T:
+    """Until somebody has answered."""
+    while True:
+        try:
+            return await system.ask(link, use, within_s=ANSWERED_WITHIN_S)
+        except (NoAnswer, Unavailable):
+            await asyncio.sleep(system.dice.between(f"{link.process.name} pause", *ASKS_AGAIN_S))
+
+
+async def _job(desk: Desk, job_id: str) -> Job:
+    job = await job_in_log(desk.changing.log, job_id)
+    assert job is not None, f"{job_id} was promised and cannot be read"
+    return job
