@@ -1,0 +1,166 @@
+"""One plan, from its first moment to the verdict. Everything in it follows from the plan."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import random
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from headgate_contracts import Event
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import JobData
+from headgate_contracts.tokens import job_id_for_key, phase_job_id, workflow_id_for_key
+from tests.simulation.clients import Answers, Client, Operator, questions
+from tests.simulation.dice import Dice
+from tests.simulation.judge import ENDS, Evidence, Finding, judge, waiting_for_a_day
+from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
+from tests.simulation.system import System
+from tests.simulation.virtual import Stuck, VirtualLoop
+
+DRAINED_WITHIN_S: Final = 300.0  # of peace: all that was begun, worked off by all workers
+LOOK_EVERY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of a plan."""
+
+    plan: Plan
+    findings: tuple[Finding, ...]
+    log_sha256: str
+    records: tuple[Any, ...]
+    said: tuple[tuple[float, str], ...]
+    start_ms: int
+    ended_s: float
+
+
+def simulate(plan: Plan) -> Run:
+    """From beginning to end, in this thread."""
+    loop, heard = VirtualLoop(), _Errors()
+    random.seed(plan.seed)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(heard)
+    root.setLevel(logging.ERROR)
+    try:
+        with tempfile.TemporaryDirectory(prefix="headgate-simulation-", dir=_memory()) as folder:
+            return loop.run_until_complete(_live(plan, loop, Path(folder), heard))
+    finally:
+        root.removeHandler(heard)
+        root.setLevel(level)
+        loop.close()
+
+
+async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> Run:
+    system = System(loop, Dice(plan.seed), folder=folder, before_midnight_s=plan.before_midnight_s)
+    answers = Answers()
+    clients = [Client(system, order, answers) for order in plan.orders]
+    _listen(system, plan, clients)
+    system.start_all()
+    for fault in plan.faults:
+        system.network.later(fault.at_s, lambda fault=fault: system.let_go_wrong(fault))
+    people = [loop.create_task(client.live()) for client in clients]
+    people += [loop.create_task(Operator(system, act, number).live()) for number, act in enumerate(plan.acts)]
+    drained = await _until_drained(system, people)
+    busy = [str(task.get_coro()) for task in people if not task.done()]
+    evidence = Evidence(
+        plan=plan,
+        policy=POLICY,
+        start_ms=system.start_ms,
+        records=[kept.record() for kept in system.server._kept],
+        answers=answers,
+        deeds=system.deeds,
+        view_was_lost=system.view_was_lost,
+        unforeseen=[*heard.said, *loop.broken, *_faults_of(people), *busy],
+        ended_s=loop.time(),
+        drained=drained,
+    )
+    await _end(system, people)
+    return Run(
+        plan=plan,
+        findings=tuple(judge(evidence)),
+        log_sha256=_digest(system),
+        records=tuple(evidence.records),
+        said=tuple(system.said),
+        start_ms=system.start_ms,
+        ended_s=evidence.ended_s,
+    )
+
+
+def _listen(system: System, plan: Plan, clients: list[Client]) -> None:
+    by_job = {job: client for order, client in zip(plan.orders, clients, strict=True) for job in jobs_of(order)}
+    system.listeners.append(questions(system, by_job))
+
+
+def jobs_of(order: Order) -> tuple[str, ...]:
+    """The ids that follow from its key."""
+    if not order.phases:
+        return (job_id_for_key(order.user, order.name),)
+    workflow = workflow_id_for_key(order.user, order.name)
+    return tuple(phase_job_id(workflow, number) for number in range(1, order.phases + 1))
+
+
+async def _until_drained(system: System, people: list[asyncio.Task[None]]) -> bool:
+    until_s = PEACE_S + DRAINED_WITHIN_S
+    while system.loop.time() < until_s:
+        await asyncio.sleep(LOOK_EVERY_S)
+        if system.loop.time() > PEACE_S and all(task.done() for task in people) and _all_ended(system):
+            return True
+    return False
+
+
+def _all_ended(system: System) -> bool:
+    events = (kept.record().event for kept in system.server._kept)
+    datas = [event.data for event in events if isinstance(event, Event) and isinstance(event.data, JobData)]
+    last = {data.job_id: data for data in datas}
+    later = waiting_for_a_day(datas, now=utc(system.clock.now_ms()))
+    return all(data.status.value in ENDS or job in later for job, data in last.items())
+
+
+async def _end(system: System, people: list[asyncio.Task[None]]) -> None:
+    for machine in system.machines.values():
+        if machine.process is not None:
+            machine.process.crash()
+    for task in people:
+        task.cancel()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await asyncio.gather(*people, return_exceptions=True)
+
+
+def _memory() -> str | None:
+    """Files that nobody keeps, where there is such a place."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a folder of our own is made in it
+
+
+def _faults_of(people: list[asyncio.Task[None]]) -> list[str]:
+    return [repr(fault) for task in people if task.done() and not task.cancelled() and (fault := task.exception())]
+
+
+def _digest(system: System) -> str:
+    digest = hashlib.sha256()
+    for kept in system.server._kept:
+        digest.update(f"{kept.seq} {kept.at.isoformat()} {kept.message.subject}\n".encode())
+        digest.update(kept.message.payload)
+    return digest.hexdigest()
+
+
+class _Errors(logging.Handler):
+    """What a service said about something that it had not foreseen."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            fault = record.exc_info[1]
+            self.said.append(f"{record.getMessage()}: {type(fault).__name__}: {fault}")
+
+
+__all__ = ["Run", "Stuck", "simulate"]
