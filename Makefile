@@ -18,7 +18,7 @@ PYTHONS := 3.14 3.13 3.12 3.11
 PYTHON ?= $(PYTHONS:%=python%) python3
 
 .PHONY: help setup demo up secrets check check-format check-lint check-types check-imports check-generated check-manifests \
-	generate fix test test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts \
+	generate fix test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts \
 	test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all bench lock clean
 
 help: ## this table
@@ -151,6 +151,12 @@ test-races: setup ## a thousand races each, with one winner
 test-lives: setup ## random lives of view, queue and log, hundreds each
 	@$(PYTEST) -n auto --dist=load -m lives $(ARGS)
 
+# By default as many seeds as CI takes. SEED= tells one; PROOF= writes the page.
+SEEDS ?= 300
+SIMULATE = $(BIN)/python -m tests.simulation
+simulate: setup ## schedules of a bad day in virtual time: SEEDS=10000, or SEED=4711 as a story; JOBS=15 of each
+	@$(if $(SEED),$(SIMULATE) --seed $(SEED) $(JOBS:%=--jobs %) --shrink,$(SIMULATE) --seeds $(SEEDS) $(JOBS:%=--jobs %) $(PROOF:%=--proof %) && $(PYTEST) -n auto -m simulation tests/simulation $(ARGS))
+
 test-kills: setup ## servers, schedulers and workers killed, frozen and cut off under load
 	@$(PYTEST) -n auto -m kills $(ARGS)
 
@@ -195,7 +201,7 @@ test-fresh: setup ## the first commands of the README on machines that nobody ha
 test-pythons: setup ## make check and make test on the oldest and the newest Python, in containers, as a user and as root
 	@$(PYTEST) $(TWO_ROWS) -m pythons tests/fresh $(ARGS)
 
-test-all: check test test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
+test-all: check test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
 
 bench: setup ## figures, each with the floor beside it
 	@$(PYTEST) --capture=no -m bench tests/bench/bench_*.py $(ARGS)

@@ -1,0 +1,96 @@
+"""The adversary finds nothing in today's code, finds what is planted, and says the same of the same seed anywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.simulation.__main__ import fails_alike
+from tests.simulation.plan import plan_of
+from tests.simulation.planting import planted
+from tests.simulation.run import Run, simulate
+from tests.simulation.shrink import shrink
+from tests.simulation.story import story_of
+
+ROOT: Final = Path(__file__).parents[2]
+FEW: Final = 40
+DIGEST: Final = """
+from tests.simulation.plan import plan_of
+from tests.simulation.run import simulate
+print(simulate(plan_of(3)).log_sha256)
+"""
+
+
+def first_found(seeds: range) -> Run | None:
+    return next((run for run in map(simulate, map(plan_of, seeds)) if run.findings), None)
+
+
+def test_nothing_is_found_in_some_seeds() -> None:
+    found = first_found(range(1, FEW + 1))
+
+    assert found is None, story_of(found)
+
+
+def test_the_same_seed_is_the_same_log_whatever_the_order_of_hashes() -> None:
+    here = simulate(plan_of(3)).log_sha256
+    command = [sys.executable, "-c", DIGEST]
+    environment = {**os.environ, "PYTHONHASHSEED": "4711"}
+
+    said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+
+    assert said.stdout.strip() == here
+
+
+def _one_too_many(sound: Callable[..., bool]) -> Callable[..., bool]:
+    def is_full(state: Any, group: str, **more: Any) -> bool:
+        return sound(state, group, **{**more, "picked": more.get("picked", 0) - 1})
+
+    return is_full
+
+
+def _knows_nothing(sound: Callable[..., Any]) -> Callable[..., Any]:
+    async def known(self: Any, phases: Any) -> None:
+        return None
+
+    return known
+
+
+PLANTED: Final = {
+    "a slot too many": ("libs.capacity.memory.state:is_full", _one_too_many),
+    "a repeated key is another's": ("services.admission.submitting:Submitting._known", _knows_nothing),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found(fault: str) -> None:
+    with planted(*PLANTED[fault]):
+        found = first_found(range(1, FEW + 1))
+
+    assert found is not None
+
+
+def test_what_fails_shrinks_to_less_that_fails_alike_and_is_told() -> None:
+    with planted(*PLANTED["a slot too many"]):
+        found = first_found(range(1, FEW + 1))
+        assert found is not None
+        short = shrink(found.plan, lambda plan: fails_alike(plan, found), most_runs=40)
+        told = story_of(simulate(short))
+
+    assert short.size < found.plan.size
+    assert f"SEED={short.seed}" in told
+
+
+def test_a_fault_less_changes_nothing_else() -> None:
+    plan = plan_of(3)
+
+    without = simulate(replace(plan, faults=(), acts=()))
+
+    assert [order.name for order in without.plan.orders] == [order.name for order in plan.orders]
+    assert without.findings == ()
