@@ -261,7 +261,8 @@ class Leases(Section):
 
 class Concurrency(Section):
     """Slots of named groups. `[concurrency.limits]` holds full names (`workflows`, `group:shop:db`), or the last part
-    alone (`db`), which then is the limit of every project's group of that name."""
+    alone (`db`), which then is the limit of every project's group of that name. What stands there has a label in the
+    metrics; all other groups are `other`."""
 
     default_lease_duration_secs: Seconds = default(300, "lease asked for outside a job")
     default_limit: Slots = default(1, "slots of a named group for which nobody has set or asked a limit")

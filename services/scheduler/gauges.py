@@ -1,7 +1,7 @@
 """What can be measured at any moment: how many wait, who leads, how full the groups are that many share.
 
-Owns which groups are looked at: those that policy, an operator or a running job names, and the pools. A group of one
-user or one project is in no label.
+Owns which groups are looked at: those that policy names, the pools, and those that running jobs hold. Under which label
+is in `labels`; of those that share one only what is taken is added up.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import Readings
-from libs.capacity.projection import defaults_of
 from libs.runtime.clock import Clock
+from services.scheduler.labels import ALL_PROVIDERS, OTHER, Labels
 from services.scheduler.leader import Leader
-from services.scheduler.signals import LLM, is_shared, provider_of
 
 LOOK_EVERY_MS: Final = 5000
 GROUPS_MAX: Final = 200  # a look is a question each
@@ -35,6 +34,7 @@ class Gauges:
         self._view = view
         self._leader = leader
         self._clock = clock
+        self._labels = Labels.of(ledger.policy)
         self._groups: tuple[GroupStatus, ...] = ()
         for name, observe, description in (
             ("headgate_queue_length", self._queued, "jobs in the queue, by pool"),
@@ -60,12 +60,11 @@ class Gauges:
             await self._clock.sleep_ms(LOOK_EVERY_MS)
 
     def _names(self) -> tuple[str, ...]:
-        defaults = (name for name in defaults_of(self._ledger.policy) if name.startswith(LLM) or is_group(name))
         jobs = [job for job in self._ledger.jobs.values() if not job.status.is_end]
         pools = (f"pool:{job.submission.pool}" for job in jobs)
         held = (group for job in jobs for group in job.groups)
-        names = dict.fromkeys((*defaults, *pools, *self._ledger.orders.limits, *held))
-        return tuple(filter(is_shared, names))[:GROUPS_MAX]
+        names = dict.fromkeys((*sorted(filter(is_group, self._labels.names)), *pools, *held))
+        return tuple(name for name in names if self._labels.of_group(name))[:GROUPS_MAX]
 
     def _queued(self, _: CallbackOptions) -> Iterable[Observation]:
         jobs = tuple(self._ledger.jobs.values())  # in one go: this is asked in the exporter's thread
@@ -77,16 +76,23 @@ class Gauges:
         return [Observation(int(self._leader.leads))]
 
     def _active(self, _: CallbackOptions) -> Iterator[Observation]:
-        return (Observation(each.active, {"group": each.group}) for each in self._groups)
+        """Those that share a label are added up."""
+        active = Counter[str]()
+        for each in self._groups:
+            active[self._labels.of_group(each.group) or OTHER] += each.active
+        return (Observation(count, {"group": label}) for label, count in active.items())
 
     def _limit(self, _: CallbackOptions) -> Iterator[Observation]:
-        return (Observation(each.limit, {"group": each.group}) for each in self._groups)
+        own = (each for each in self._groups if self._labels.of_group(each.group) == each.group)
+        return (Observation(each.limit, {"group": each.group}) for each in own)
 
     def _in_flight(self, _: CallbackOptions) -> Iterator[Observation]:
-        providers = (each for each in self._groups if each.group.startswith(LLM))
-        return (Observation(each.active, {"provider": provider_of(each.group)}) for each in providers)
+        for each in self._groups:
+            provider = "total" if each.group == ALL_PROVIDERS else self._labels.of_provider(each.group)
+            if provider:
+                yield Observation(each.active, {"provider": provider})
 
 
-def is_group(default: str) -> bool:
-    """Whether a default limit is that of one group, and not of every group of a kind."""
-    return default == "workflows" or default.startswith("group:")
+def is_group(name: str) -> bool:
+    """Whether it is one group, and not the last part of many."""
+    return name == "workflows" or ":" in name

@@ -38,8 +38,9 @@ from libs.capacity.ports import Leases, Tickets
 from libs.capacity.projection import epoch_ms
 from libs.policy import Policy
 from services.scheduler.domain import shut_until_ms
+from services.scheduler.labels import LLM
 from services.scheduler.ports import Commands
-from services.scheduler.signals import LLM, Signals
+from services.scheduler.signals import Signals
 
 logger = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from services.scheduler.cycle import Cycle
 from services.scheduler.gauges import Gauges
 from services.scheduler.handlers import Granting
 from services.scheduler.inbox import Inbox
+from services.scheduler.labels import Labels
 from services.scheduler.leader import Leader
 from services.scheduler.outages import Outages
 from services.scheduler.planning import Planner
@@ -45,7 +46,7 @@ def assemble(
     """A replica that goes on from this fold of the log."""
     policy, clock = ledger.policy, adapters.clock
     lease_ms = round(policy.leases.job_s * 1000)
-    signals, woken = Signals(adapters.telemetry), asyncio.Event()
+    signals, woken = Signals(adapters.telemetry, Labels.of(policy)), asyncio.Event()
     patience_ms = round(outage_patience_s * 1000)
     outages = Outages("log", "store", "commands", clock=clock, patience_ms=patience_ms, lease_ms=lease_ms)
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)

@@ -1,7 +1,7 @@
 """What the scheduler shows of itself: its metrics, and its decisions about a job as spans of that job's own trace.
 
-Owns the names, on which dashboards and alerts rely. Groups of one user or one project are in no label: there is no end
-of them, and `headgate concurrency status` shows them.
+Owns the names, on which dashboards and alerts rely. Which groups have a label is in `labels`; `headgate concurrency
+status` shows all of them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from libs.capacity.answers import Full, Granted, LeaseAnswer, Waits
 from libs.runtime.telemetry import Telemetry, job_trace
 from services.scheduler.batches import Batch
 from services.scheduler.domain import Decision
+from services.scheduler.labels import Labels
 
-PRIVATE: Final = ("user:", "project:")
-LLM: Final = "llm:"
 SECONDS: Final = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 15]
 WAITS_S: Final = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400]
 
@@ -32,8 +31,9 @@ WAITS_S: Final = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400]
 class Signals:
     """One replica's."""
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    def __init__(self, telemetry: Telemetry, labels: Labels) -> None:
         meter = telemetry.meter
+        self._labels = labels
         self._tracer = telemetry.tracer
         self._cycles = meter.create_histogram(
             "headgate_scheduler_cycle_seconds", description="one turn", explicit_bucket_boundaries_advisory=SECONDS
@@ -107,10 +107,10 @@ class Signals:
     def acquired(self, groups: Sequence[str], *, waited_s: float) -> None:
         """They got them. `waited_s` is not 0 where they had to wait."""
         self._count(groups, "acquired")
-        for group in filter(is_shared, groups):
-            self._waited.record(max(0.0, waited_s), {"group": group})
-            if waited_s and is_provider(group):
-                self._blocked_s.record(max(0.0, waited_s), {"provider": provider_of(group)})
+        for label in filter(None, map(self._labels.of_group, groups)):
+            self._waited.record(max(0.0, waited_s), {"group": label})
+        for provider in filter(None, map(self._labels.of_provider, groups if waited_s else ())):
+            self._blocked_s.record(max(0.0, waited_s), {"provider": provider})
 
     def _started(self, job: Job, data: JobDispatched, *, now: datetime) -> None:
         self._dispatched.add(1, {"pool": data.pool})
@@ -119,25 +119,9 @@ class Signals:
             self.acquired((*data.groups, f"pool:{data.pool}"), waited_s=waited_s)
 
     def _count(self, groups: Sequence[str], result: str) -> None:
-        for group in filter(is_shared, groups):
-            self._acquired.add(1, {"group": group, "result": result})
+        for label in filter(None, map(self._labels.of_group, groups)):
+            self._acquired.add(1, {"group": label, "result": result})
 
     def _count_blocked(self, groups: Sequence[str]) -> None:
-        for group in filter(is_provider, groups):
-            self._blocked.add(1, {"provider": provider_of(group)})
-
-
-def provider_of(group: str) -> str:
-    """The label of a provider's group; the one over all of them is the total."""
-    provider = group.removeprefix(LLM)
-    return "total" if provider == "global" else provider
-
-
-def is_provider(group: str) -> bool:
-    """Whether it is one provider's. The group over all of them is asked for beside it: one request is counted once."""
-    return group.startswith(LLM) and provider_of(group) != "total"
-
-
-def is_shared(group: str) -> bool:
-    """Whether it may stand in a label."""
-    return not group.startswith(PRIVATE)
+        for provider in filter(None, map(self._labels.of_provider, groups)):
+            self._blocked.add(1, {"provider": provider})

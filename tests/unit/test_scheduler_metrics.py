@@ -11,6 +11,7 @@ import pytest_asyncio
 from headgate_contracts import Tier
 from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
 from headgate_contracts.events import Group
+from libs.policy import Policy
 from services.scheduler.handlers import acquire, give_up
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
@@ -18,6 +19,11 @@ from tests.fixtures.schedulers import World
 SECOND = 1000
 DB, OLLAMA = "group:shop:db", "llm:ollama"
 LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return Policy.model_validate({"concurrency": {"limits": {DB: 1, "cache": 2}}})
 
 
 @pytest_asyncio.fixture
@@ -46,6 +52,10 @@ class Scraped:
     def value(self, name: str, **labels: str) -> float | None:
         values = [value for known, has, value in self._lines if known == name and labels.items() <= has.items()]
         return float(values[0]) if len(values) == 1 else None
+
+    def series(self, name: str) -> int:
+        """How many lines."""
+        return sum(known == name for known, _, _ in self._lines)
 
     def labels(self, name: str) -> set[str]:
         """Beside those that every metric of a service has."""
@@ -84,6 +94,41 @@ async def test_the_groups_of_one_user_are_in_no_label(world: World, leader: Repl
 
     assert shown.value("headgate_concurrency_slots_active", group="user:u-job-1") is None
     assert shown.value("headgate_concurrency_acquisition_total", group="project:p-job-1") is None
+
+
+async def test_groups_that_tenants_invent_are_summed_under_one_label(world: World, leader: Replica) -> None:
+    """By the hundred: as many lines as before."""
+    before = (await scrape(world, leader)).series("headgate_concurrency_slots_active")
+    names = [f"group:p{number}:{last}" for number in range(20) for last in ("theirs", "cache")]
+    await world.beat(slots=50)
+    for number, name in enumerate(names):
+        await world.submit(
+            f"more-{number}", user=f"u{number}", project=f"x{number}", groups=(Group(name=name, limit=1),)
+        )
+        await world.settle(leader)
+    for number in range(200):
+        await ask(world, leader, f"l{number}", f"group:q{number}:mine")
+
+    shown = await scrape(world, leader)
+
+    assert shown.value("headgate_concurrency_slots_active", group="other") == 20
+    assert shown.value("headgate_concurrency_slots_active", group="cache") == 20
+    assert shown.value("headgate_concurrency_slots_limit", group="other") is None
+    assert shown.series("headgate_concurrency_slots_active") == before + 2
+    for name in ("headgate_concurrency_acquisition_total", "headgate_concurrency_wait_seconds_count"):
+        assert shown.value(name, group="other", **({"result": "acquired"} if "acq" in name else {})) == 220
+        assert shown.series(name) == 4, "the pool, the group that policy names, the last part that it names, and other"
+
+
+async def test_a_provider_that_policy_does_not_name_has_no_label(world: World, leader: Replica) -> None:
+    for number in range(30):
+        await ask(world, leader, f"l{number}", f"llm:invented-{number}", wait_ms=60_000)
+        await ask(world, leader, f"m{number}", f"llm:invented-{number}", wait_ms=60_000)
+
+    shown = await scrape(world, leader)
+
+    assert shown.series("headgate_llm_blocked_requests_total") == 0
+    assert shown.series("headgate_llm_in_flight") == 5
 
 
 async def test_each_request_for_a_slot_is_counted_by_its_result(world: World, leader: Replica) -> None:

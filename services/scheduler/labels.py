@@ -1,0 +1,48 @@
+"""Under which label a group is counted: policy names those that have one, whatever tenants call theirs.
+
+    llm:openai, pool:gpu, workflows     by their names
+    group:shop:db                       by its name where `concurrency.limits` has that, by its last part where it has
+                                        `db`; else `other`, which all such groups are summed under
+    user:ann, project:shop              not at all
+
+So there are never more labels than lines in the policy, and pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from libs.policy import Policy
+
+PRIVATE: Final = ("user:", "project:")
+POOL: Final = "pool:"
+LLM: Final = "llm:"
+ALL_PROVIDERS: Final = f"{LLM}global"
+OTHER: Final = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Those that this policy names."""
+
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, policy: Policy) -> Labels:
+        providers = (f"{LLM}{name}" for name in policy.providers.limits)
+        return cls(frozenset((*policy.concurrency.limits, *providers, ALL_PROVIDERS)))
+
+    def of_group(self, group: str) -> str | None:
+        """Null for a group of one user or one project."""
+        if group.startswith(PRIVATE):
+            return None
+        if group in self.names or group.startswith(POOL):
+            return group
+        last = group.rpartition(":")[2]
+        return last if group.startswith("group:") and last in self.names else OTHER
+
+    def of_provider(self, group: str) -> str | None:
+        """The provider that the group is of, where policy has it; null for the group over all of them."""
+        named = group.startswith(LLM) and group in self.names and group != ALL_PROVIDERS
+        return group.removeprefix(LLM) if named else None
