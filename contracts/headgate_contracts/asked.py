@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from headgate_contracts.records import LabelKey, LabelValue, Note, TokenId, Url
 from headgate_contracts.tokens import JobId, Token
@@ -14,6 +24,8 @@ from headgate_contracts.vocabulary import Priority
 MAX_INPUT_BYTES: Final = 64 * 1024
 # What others will read on a terminal or in a page: one line, and no control (C0, C1) in it.
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
+DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+NO_MOMENT: Final = "write a moment and its time zone, as in 2030-01-31T06:00:00Z"
 ForeignId = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=ONE_LINE)]
 Reason = Annotated[Note, StringConstraints(pattern=ONE_LINE)]
 ForeignScope = Annotated[
@@ -23,6 +35,16 @@ ForeignScope = Annotated[
         r"|(pool|workflow):[A-Za-z0-9_-]{1,64}|user:[^\x00-\x1f\x7f-\x9f]{1,256}|project:[^\x00-\x1f\x7f-\x9f]{1,513})$"
     ),
 ]
+
+
+def _dated(value: object) -> object:
+    """pydantic takes seconds for a moment too, `0.5` as well, though the schema says `date-time`."""
+    if isinstance(value, int | float) or (isinstance(value, str) and not DATE.match(value)):
+        raise ValueError(NO_MOMENT)
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_dated)]
 Seconds = Annotated[int, Field(ge=1, lt=2**31)]
 NotifyUrl = Annotated[
     Url, Field(description="called for questions, reminders and ends, signed. It stands in events: put no secret in it")
@@ -61,7 +83,7 @@ class SubmitJob(JobOrder):
     project_id: ForeignId
     priority: Priority = Priority.NORMAL
     queue_ttl_s: Seconds | None = None
-    run_at: AwareDatetime | None = None
+    run_at: Moment | None = None
     notify_url: NotifyUrl | None = None
     labels: Labels = {}
 
@@ -72,7 +94,7 @@ class SubmitWorkflow(Asked):
     project_id: ForeignId
     phases: Annotated[tuple[JobOrder, ...], Field(min_length=1)]
     priority: Priority = Priority.NORMAL
-    run_at: AwareDatetime | None = None
+    run_at: Moment | None = None
     notify_url: NotifyUrl | None = None
     labels: Labels = {}
 

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 TAG: Final = re.compile(r'(?:W/)?"[!#-~\x80-\xff]*"')
+LIST: Final = re.compile(rf"[ \t,]*{TAG.pattern}(?:[ \t]*,[ \t,]*{TAG.pattern})*[ \t,]*")
 ANY: Final = "*"  # no tag is written so
 
 
@@ -16,9 +17,7 @@ def tags_in(condition: str) -> frozenset[str] | None:
     """What it names: tags, or any that there is. Null where it is neither a list of tags nor `*`."""
     if condition.strip() == ANY:
         return frozenset({ANY})
-    tags = frozenset(TAG.findall(condition))
-    beside = TAG.sub("", condition).strip(", \t")
-    return tags if tags and not beside else None
+    return frozenset(TAG.findall(condition)) if LIST.fullmatch(condition) else None
 
 
 def names_strongly(tags: frozenset[str], etag: str) -> bool:

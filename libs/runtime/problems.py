@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate_contracts import ContractError
@@ -43,6 +44,7 @@ ANSWERS_SAY: Final = (  # where they say nothing else: what is somebody's own is
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 NOWHERE: Final = {  # the framework has a title for these and no sentence
     404: "there is nothing at this path: /openapi.json lists all paths",
     405: "this path does not take the method: the header Allow names those that it takes",
@@ -222,6 +224,7 @@ def answer_with_problems(app: FastAPI, faults: Faults) -> None:
     """Every exception that a request can end with becomes a problem: by the table, else 500."""
     for kind, problem in _everywhere(faults).items():
         app.add_exception_handler(kind, _handler(problem))
+    app.add_exception_handler(405, _not_this_method)
     app.add_middleware(_Outermost)
 
 
@@ -234,6 +237,18 @@ def _handler(problem: Fault) -> Callable[[Request, Exception], Awaitable[Respons
         return problem(fault).response()
 
     return respond
+
+
+async def _not_this_method(request: Request, fault: Exception) -> Response:
+    """With all methods that the path takes: the framework names those of its first route alone."""
+    answer = _http(cast("HTTPException", fault)).response()
+    answer.headers["Allow"] = ", ".join(method for method in METHODS if _takes(request, method))
+    return answer
+
+
+def _takes(request: Request, method: str) -> bool:
+    scope = {**request.scope, "method": method}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
 
 class _Outermost:

@@ -7,9 +7,8 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import AwareDatetime
 
-from headgate_contracts.asked import ChangeScope
+from headgate_contracts.asked import ChangeScope, Moment
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import Analytics, AuditEntry, ScopeChange, ShownQueue, ShownWorker
 from libs.runtime.problems import Refused
@@ -70,7 +69,7 @@ def audit_routes(edge: Edge) -> APIRouter:
     async def audit(
         request: Request,
         who: Operator,
-        since: AwareDatetime | None = None,
+        since: Moment | None = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 200,
         cursor: Annotated[str | None, Query(max_length=256)] = None,
     ) -> JSONResponse:

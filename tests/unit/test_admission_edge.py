@@ -132,6 +132,37 @@ async def test_nobody_else_takes_a_token_back(front: Front) -> None:
         refused(await ann.post("/v1/tokens/revoke", json={"jti": "lost"}), 403, "forbidden")
 
 
+@pytest.mark.parametrize("moment", ["0.5", "1700000000", "NaN", "2026-01-01T00:00:00"])
+async def test_a_moment_is_a_date_with_its_zone_and_no_number(front: Front, desk: Desk, moment: str) -> None:
+    async with front.client("olga", scope="jobs:write ops") as olga:
+        audit = await olga.get("/v1/audit", params={"since": moment})
+        texts = await olga.post("/v1/jobs", json={**JOB, "run_at": moment})
+        number = await olga.post("/v1/jobs", json={**JOB, "run_at": 1_700_000_000.5})
+
+    fields = [refused(answer, 422, "invalid")["errors"][0]["field"] for answer in (audit, texts, number)]
+    assert fields == ["since", "run_at", "run_at"]
+    assert (await desk.log.mark()).seq == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "takes"),
+    [
+        ("DELETE", "/v1/jobs", "GET, POST"),
+        ("PUT", "/v1/jobs/x", "GET, PATCH"),
+        ("POST", "/v1/concurrency/db", "GET, PUT"),
+        ("GET", "/v1/queue/move", "POST"),
+    ],
+)
+async def test_a_method_that_is_not_taken_is_told_all_that_are(
+    front: Front, method: str, path: str, takes: str
+) -> None:
+    async with front.client() as ann:
+        answer = await ann.request(method, path)
+
+    refused(answer, 405, "method-not-allowed")
+    assert answer.headers["allow"] == takes
+
+
 async def test_a_ticket_says_for_which_token_it_was_given(front: Front, desk: Desk) -> None:
     async with front.client(token_id="lost") as ann:
         given = (await ann.post("/v1/stream-tickets")).json()

@@ -27,7 +27,9 @@ def test_a_list_of_tags_is_read(condition: str, tags: set[str]) -> None:
     assert tags_in(condition) == tags
 
 
-@pytest.mark.parametrize("condition", ["", ",", "7", '"7', '7"', '"7" x', '*, "7"', "**", "w/7", '"a b"', "'7'"])
+@pytest.mark.parametrize(
+    "condition", ["", ",", "7", '"7', '7"', '"7" x', '*, "7"', "**", "w/7", '"a b"', "'7'", '"7" "8"']
+)
 def test_what_is_no_list_of_tags_is_not_understood(condition: str) -> None:
     assert tags_in(condition) is None
 
