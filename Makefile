@@ -19,7 +19,7 @@ PYTHON ?= $(PYTHONS:%=python%) python3
 
 .PHONY: help setup demo up secrets check check-format check-lint check-types check-imports check-generated check-manifests \
 	generate fix test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts \
-	test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all bench lock clean
+	test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -186,6 +186,9 @@ test-browser: setup ## the page in a real Chromium (HEADGATE_CHROMIUM, else /usr
 test-hostile: setup ## fork bombs, 10 GB of memory and the like, in every sandbox this machine has; as root and as a user
 	@$(PYTEST) -m hostile tests/hostile $(ARGS)
 
+abuse: setup ## hostile cases by family, each a row; what they came to in docs/proof/abuse.md
+	@$(PYTEST) -m abuse tests/abuse --proof docs/proof/abuse.md $(ARGS)
+
 test-cluster: setup ## tests on three nats-servers with three replicas
 	@$(PYTEST) -m cluster $(ARGS)
 
@@ -201,7 +204,7 @@ test-fresh: setup ## the first commands of the README on machines that nobody ha
 test-pythons: setup ## make check and make test on the oldest and the newest Python, in containers, as a user and as root
 	@$(PYTEST) $(TWO_ROWS) -m pythons tests/fresh $(ARGS)
 
-test-all: check test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-browser test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
+test-all: check test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-browser abuse test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
 
 bench: setup ## figures, each with the floor beside it
 	@$(PYTEST) --capture=no -m bench tests/bench/bench_*.py $(ARGS)
