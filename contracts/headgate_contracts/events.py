@@ -64,8 +64,9 @@ class Submission(Record):
 
     `project_name` is what the client called its project, where that is no token and `project_id` says another thing.
     `shared`: the project is that of all who share the name, and not its user's own.
-    `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
-    first iteration that the other one left in its `checkpoint`.
+    `phases` is how many the workflow has. `input_bytes` is the size of its input, 0 where nobody has said it.
+    A job submitted again (`retry_of`) begins with the `finished_stages` of the first iteration that the other one left
+    in its `checkpoint`.
     """
 
     tier: OpenTier
@@ -85,6 +86,7 @@ class Submission(Record):
     notify_url: Url | None = None
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str], max_length=16)
     input_digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+    input_bytes: Amount = 0
     retry_of: JobId | None = None
     finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
     checkpoint: Token | None = None

@@ -792,8 +792,9 @@ export type Status = "queued" | "scheduled" | "waiting" | "starting" | "scaffold
  *
  * `project_name` is what the client called its project, where that is no token and `project_id` says another thing.
  * `shared`: the project is that of all who share the name, and not its user's own.
- * `phases` is how many the workflow has. A job submitted again (`retry_of`) begins with the `finished_stages` of the
- * first iteration that the other one left in its `checkpoint`.
+ * `phases` is how many the workflow has. `input_bytes` is the size of its input, 0 where nobody has said it.
+ * A job submitted again (`retry_of`) begins with the `finished_stages` of the first iteration that the other one left
+ * in its `checkpoint`.
  */
 export interface Submission {
   /** bootstrapper, partner, cto_scale. More may come. */
@@ -814,6 +815,7 @@ export interface Submission {
   readonly notify_url?: string | null;
   readonly labels?: Readonly<Record<string, string>>;
   readonly input_digest: string;
+  readonly input_bytes?: number;
   readonly retry_of?: string | null;
   readonly finished_stages?: ReadonlyArray<Stage>;
   readonly checkpoint?: string | null;

@@ -6,8 +6,9 @@ Days are days since 1970 in UTC, times are milliseconds since 1970 by the store'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from libs.capacity.rooms import Room
 from libs.capacity.rows import Pause
 
 
@@ -64,6 +65,9 @@ class Request:
     passed_bound: int
     lapse_ms: int
     cost_ms: int = 0  # what a new one costs of its user's time; they may be a minute ahead
+    inputs: Mapping[str, int] = field(default_factory=dict[str, int])  # job → bytes, of each phase
+    digest: str = ""  # of all of them: what is held under the job's id is held for this
+    room: Room | None = None  # for the bytes; null: as many as they like
     dry: bool = False  # the same answer, and nothing is held or counted
 
 
@@ -108,6 +112,20 @@ class ShareFull:
 
 
 @dataclass(frozen=True, slots=True)
+class BytesFull:
+    """The user holds `held` bytes of inputs and may hold `most`. The first of them goes after `retry_ms`, if known."""
+
+    held: int
+    most: int
+    retry_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """The job's id is held for other inputs."""
+
+
+@dataclass(frozen=True, slots=True)
 class HorizonFull:
     """No day up to and with `last_day` has a free place."""
 
@@ -122,7 +140,7 @@ class Known:
     seq: int
 
 
-ReserveAnswer = Reserved | Deferred | TooFast | Busy | ShareFull | HorizonFull | Known
+ReserveAnswer = Reserved | Deferred | TooFast | BytesFull | Busy | ShareFull | HorizonFull | Known | Other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -430,3 +448,5 @@ class Observation:
     spent: Mapping[str, int]  # user → up to when the time is spent that reservations cost
     shut: Mapping[str, int]  # group → until when
     published: Mapping[str, str]
+    stored: Mapping[str, int]  # user → bytes of their inputs; under the empty name, of all
+    input_ends: Mapping[str, int]  # job → when its input is over, or what is held for it

@@ -80,6 +80,10 @@ KEYS: Final = (
     Key("spent", "ZSET", "users → up to when their time is spent on reservations", "reserve", "sweep, once past"),
     Key("room", "ZSET", "jobs that wait for a free place → since when", "release, fold", "no member"),
     Key("quota:<user>:<day>", "SET", "jobs that take a place of it", "reserve, defer, sweep, fold, seed", "no member"),
+    Key("inputs", "HASH", "job → JSON of user, bytes, digest, ended", "reserve, fold, seed", "sweep"),
+    Key("stored", "HASH", "user → bytes of their inputs; under the empty name, of all", "as inputs", "no byte"),
+    Key("input_ends", "ZSET", "job → when its input, or its reservation, is over", "as inputs", "no member"),
+    Key("leaving:<user>", "ZSET", "ended jobs → when their input goes", "fold, seed", "no member"),
     Key("timers", "ZSET", "<kind>:<job> → due, in ms", "fold, seed, forget", "no member"),
     Key("paused", "HASH", "scope → JSON of by, reason, since_ms", "begin, fold", "no field"),
     # ── slots ─────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from headgate_contracts import Job, Priority, Status, Tier
+from libs.capacity.rooms import held_bytes
 from libs.capacity.rows import Row
 from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY
@@ -41,6 +42,8 @@ def row_of(job: Job, policy: Policy) -> Row:
         cancelling=job.cancel_requested_by is not None,
         quota_day=job.quota_day and (job.quota_day - EPOCH_DAY).days,
         timers=timers_of(job, policy),
+        input_bytes=held_bytes(asked.input_bytes),
+        input_until_ms=input_until_ms(job, policy),
         job=job.model_dump_json(exclude_defaults=True, by_alias=True),
     )
 
@@ -77,6 +80,13 @@ def timers_of(job: Job, policy: Policy) -> dict[str, int]:
         case _:
             due = {}
     return {kind: epoch_ms(moment) for kind, moment in due.items() if moment is not None}
+
+
+def input_until_ms(job: Job, policy: Policy) -> int | None:
+    """Until when the job can be submitted again, and what it was made from is kept; null while it is unfinished."""
+    if not job.status.is_end:
+        return None
+    return epoch_ms(job.updated_at) + policy.retention.inputs_days * 86_400_000
 
 
 def defaults_of(policy: Policy) -> dict[str, int]:

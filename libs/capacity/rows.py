@@ -45,6 +45,8 @@ class Row:
     cancelling: bool = False
     quota_day: int | None = None  # days since 1970; null: takes no place of a day
     timers: Mapping[str, int] = field(default_factory=dict[str, int])  # kind → due ms
+    input_bytes: int = 0  # what its input takes of the bucket; 0: nothing is known of it
+    input_until_ms: int | None = None  # when its input goes; null: the job is unfinished
     job: str = ""  # the folded Job as JSON, for readers
 
     @property

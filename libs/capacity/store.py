@@ -171,6 +171,9 @@ class _Readings(_Asked):
     async def day_used(self, user: str, day: int) -> int:
         return await self._ask("day_used_v1", user, day)
 
+    async def stored(self, user: str = "") -> int:
+        return await self._ask("stored_v1", user)
+
     async def queue(self, *, offset: int = 0, count: int = 100) -> tuple[QueueEntry, ...]:
         return store_readings.queue(await self._ask("queue_v1", offset, count))
 

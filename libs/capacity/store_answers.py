@@ -13,6 +13,7 @@ from libs.capacity.answers import (
     Between,
     BetweenAnswer,
     Busy,
+    BytesFull,
     DeferAnswer,
     Deferred,
     Folded,
@@ -28,6 +29,7 @@ from libs.capacity.answers import (
     NotQueued,
     NotReleasable,
     NotYours,
+    Other,
     Pick,
     Plan,
     ReleaseAnswer,
@@ -66,10 +68,20 @@ def reserved(reply: Reply) -> ReserveAnswer:
             return Reserved(arrival, place, tuple(passed), position, day)
         case ["deferred", day]:
             return Deferred(day)
-        case ["too_fast", retry_ms]:
-            return TooFast(retry_ms)
         case ["known", status, seq]:
             return Known(status, seq)
+        case ["other"]:
+            return Other()
+        case _:
+            return _refused(reply)
+
+
+def _refused(reply: Reply) -> TooFast | BytesFull | Busy | ShareFull | HorizonFull:
+    match reply:
+        case ["too_fast", retry_ms]:
+            return TooFast(retry_ms)
+        case ["bytes_full", held, most, *first]:
+            return BytesFull(held, most, first[0] if first else None)
         case ["busy", queued, slots]:
             return Busy(queued, slots)
         case ["share_full", held]:

@@ -93,7 +93,7 @@ def jobs_of(reply: Reply) -> tuple[tuple[str, int], ...]:
 
 def observation(reply: Reply, epoch: str) -> Observation:
     generation, applied, entries, statuses, groups, waiters, quotas, timers, limits, pauses, *rest = reply
-    slots, room, leases, eligible, parked, debts, lapses, spent, shut, published = rest
+    slots, room, leases, eligible, parked, debts, lapses, spent, shut, published, stored, input_ends = rest
     return Observation(
         mark=ViewMark(epoch, generation, applied, open=True),
         queue=queue(entries),
@@ -114,6 +114,8 @@ def observation(reply: Reply, epoch: str) -> Observation:
         spent=_numbers(spent),
         shut=_numbers(shut),
         published=dict(_pairs(published)),
+        stored=_numbers(stored),
+        input_ends=_numbers(input_ends),
     )
 
 

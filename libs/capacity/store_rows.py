@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from headgate_contracts.vocabulary import CLASS_NUMBERS
@@ -45,6 +46,8 @@ def shape_of(row: Row) -> str:
                 "started_ms": row.started_ms,
                 "quota_day": row.quota_day,
                 "timers": dict(row.timers) or None,
+                "input": row.input_bytes or None,
+                "input_until": row.input_until_ms,
             }
         )
     )
@@ -115,6 +118,9 @@ def request_text(request: Request) -> str:
                 "passed_bound": request.passed_bound,
                 "lapse_ms": request.lapse_ms,
                 "cost_ms": request.cost_ms,
+                "inputs": dict(request.inputs),
+                "digest": request.digest,
+                "room": request.room and asdict(request.room),
                 "dry": request.dry or None,
             }
         )

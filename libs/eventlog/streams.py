@@ -51,7 +51,7 @@ class LogSettings:
     pools: tuple[str, ...] = ("default",)
     jobs_max_bytes: int = 1024 * MIB  # 1.5 million events of 0.7 KB; an alert comes at 70 %
     logs_max_bytes: int = 256 * MIB
-    inputs_max_bytes: int = 512 * MIB  # 64 KiB at most each
+    inputs_max_bytes: int | None = None  # null: what policy says
     snapshots_max_bytes: int = 256 * MIB
     workspaces_max_bytes: int = 1024 * MIB
     results_max_bytes: int = 1024 * MIB
@@ -75,10 +75,11 @@ def streams(settings: LogSettings) -> tuple[Stream, ...]:
     return (
         _jobs(settings),
         _logs(settings),
-        _bucket(INPUTS, settings, max_bytes=settings.inputs_max_bytes, days=kept.inputs_days),
+        # Inputs and workspaces go some time after their job's end, which nobody knows beforehand: the age of the bucket
+        # itself is only the last resort.
+        _bucket(INPUTS, settings, max_bytes=settings.inputs_max_bytes or kept.inputs_bytes, days=kept.events_days),
         _objects(SNAPSHOTS, settings, max_bytes=settings.snapshots_max_bytes, days=kept.events_days),
-        # a workspace goes a day after its job's end, which nobody knows beforehand: its own age is only the last resort
-        _objects(WORKSPACES, settings, max_bytes=settings.workspaces_max_bytes, days=kept.inputs_days),
+        _objects(WORKSPACES, settings, max_bytes=settings.workspaces_max_bytes, days=kept.events_days),
         _objects(RESULTS, settings, max_bytes=settings.results_max_bytes, days=kept.results_days),
     )
 

@@ -112,6 +112,11 @@ def _conflicts_in_waiting(policy: Policy) -> Iterator[Problem]:
         wrong = f"{queue.user_share} is more than the whole queue"
         yield Problem("queue.user_share", wrong, f"write {queue.cap} or less, or raise queue.cap")
     # What is appended after its reservation has lapsed may exceed a limit.
+    largest = submissions.max_phases * submissions.max_input_bytes
+    if not largest < submissions.user_input_bytes <= policy.retention.inputs_bytes:
+        wrong = f"{submissions.user_input_bytes} bytes do not hold the largest workflow, or are more than the bucket"
+        instead = f"write more than {largest} and at most {policy.retention.inputs_bytes} (retention.inputs_bytes)"
+        yield Problem("submissions.user_input_bytes", wrong, instead)
     if submissions.append_deadline_s >= submissions.reservation_s:
         wrong = f"{toml_text(submissions.append_deadline_s)} s outlasts the reservation"
         instead = f"write less than {toml_text(submissions.reservation_s)}, or raise submissions.reservation_s"
@@ -149,11 +154,15 @@ def _conflicts_in_running(policy: Policy) -> Iterator[Problem]:
 
 def _conflicts_in_keeping(policy: Policy) -> Iterator[Problem]:
     kept, life_days = policy.retention, policy.longest_life_s / DAY_S
-    for key, days in (("events_days", kept.events_days), ("inputs_days", kept.inputs_days)):
-        if days <= life_days:
-            wrong = f"{days} days is not longer than the horizon and the longest run together ({life_days:.6g} days)"
-            instead = f"write {int(life_days) + 1} or more, or lower queue.horizon_days or runs.max_timeout_s"
-            yield Problem(f"retention.{key}", wrong, instead)
+    if kept.events_days <= life_days:
+        wrong = f"{kept.events_days} days is not longer than the horizon and the longest run together"
+        instead = f"write {int(life_days) + 1} or more, or lower queue.horizon_days or runs.max_timeout_s"
+        yield Problem("retention.events_days", f"{wrong} ({life_days:.6g} days)", instead)
+    # What is kept of a user is counted by the jobs that the fold knows.
+    if kept.inputs_days > kept.view_days:
+        wrong = f"{kept.inputs_days} days is longer than a finished job is known to the view"
+        instead = f"write {kept.view_days} or less, or raise retention.view_days"
+        yield Problem("retention.inputs_days", wrong, instead)
     # What was taken back is known from the log alone.
     if policy.tokens.longest_days >= kept.events_days:
         wrong = f"{policy.tokens.longest_days} days is not shorter than the log knows which tokens were taken back"

@@ -157,6 +157,13 @@ class Submissions(Section):
 
     # All of a minute's may come at once, so a batch of 100, the most there is, is within it.
     per_minute: Jobs = default(60, "jobs and phases that one user submits in a minute, all at once or not, then 429")
+    # With the default an eighth of the bucket: six greedy users crowd it, and no number of them closes it.
+    user_input_bytes: Annotated[Count, Unit("bytes")] = default(
+        67_108_864, "inputs that are kept of one user, each counted with 128 bytes for its name; then 429"
+    )
+    crowded: Share = default(
+        0.8, "part of the bucket of inputs above which a user's share shrinks, so that the largest are refused first"
+    )
     # Twenty phases of the largest input are 1.25 MiB, so the largest workflow is within a minute's too.
     bytes_per_minute: Annotated[Count, Unit("bytes")] = default(
         2_097_152, "inputs that one user submits in a minute, all at once or not, then 429"
@@ -369,7 +376,10 @@ class Retention(Section):
     """How long things are kept."""
 
     events_days: Days = default(90, "events; longer than any job can live")
-    inputs_days: Days = default(90, "inputs; longer than any job can live")
+    inputs_days: Days = default(1, "inputs, after the job's end: so long it can be submitted again")
+    inputs_bytes: Annotated[Count, Unit("bytes")] = default(
+        536_870_912, "the bucket of inputs; `headgate migrate` makes one that is there as large"
+    )
     results_days: Days = default(7, "results, after the job's end")
     workspaces_days: Days = default(1, "workspaces, after the job's end")
     logs_days: Days = default(1, "build log lines")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
@@ -88,6 +88,7 @@ def job_of(frame: SubmitJob | SubmitWorkflow, order: JobOrder, *, job_id: str, a
         notify_url=frame.notify_url,
         labels=frame.labels,
         input_digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
+        input_bytes=len(content),
         **more,
     )
     return NewJob(job_id, asker.user_id, project_id, submission, content)
@@ -104,6 +105,7 @@ def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_wor
             "submitted_at": asker.now,
             "run_at": None,
             "retry_of": job.id,
+            "input_bytes": len(content),
             "finished_stages": job.finished_stages if goes_on else (),
             "checkpoint": job.checkpoint if goes_on else None,
             **more,
@@ -122,6 +124,12 @@ def same_request(new: NewJob, first: Job) -> bool:
     now = _as_shared(new.submission, new, shared=then.shared)
     now = now.model_copy(update={name: getattr(then, name) for name in meanwhile})
     return now == then and new.project_id == first.project_id
+
+
+def digest_of_all(phases: Iterable[NewJob]) -> str:
+    """What stands for all inputs of one submission."""
+    digests = " ".join(each.submission.input_digest for each in phases)
+    return hashlib.sha256(digests.encode()).hexdigest()
 
 
 def priority_refusal(priority: Priority, tier: Tier, policy: Policy) -> NotAllowed | None:

@@ -63,6 +63,15 @@ class OverShare:
 
 
 @dataclass(frozen=True, slots=True)
+class OverBytes:
+    """The user holds `held` bytes of inputs and may hold `most`. `retry_ms`: when the first of them goes, if known."""
+
+    held: int
+    most: int
+    retry_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class NoDayLeft:
     """Every day up to the horizon is taken; at midnight there is one more."""
 
@@ -70,7 +79,7 @@ class NoDayLeft:
     retry_s: int
 
 
-NotTaken = KeyReused | SystemBusy | TooOften | OverShare | NoDayLeft
+NotTaken = KeyReused | SystemBusy | TooOften | OverShare | OverBytes | NoDayLeft
 SubmitOutcome = Accepted | NotTaken
 PreviewOutcome = Accepted | Previewed | NotTaken
 

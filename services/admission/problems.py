@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from headgate_contracts import Job
 from libs.runtime.problems import Problem
@@ -19,11 +20,14 @@ from services.admission.outcomes import (
     NotChanged,
     NotOver,
     NotTaken,
+    OverBytes,
     OverShare,
     SystemBusy,
     TooOften,
     Underway,
 )
+
+UNKNOWN_S: Final = 3600  # when to look again where nothing is known of when there will be room
 
 
 def not_taken(outcome: NotTaken) -> Problem:
@@ -44,12 +48,25 @@ def not_taken(outcome: NotTaken) -> Problem:
         case OverShare(held):
             detail = f"you hold {held} places of the queue, as many as one user may: wait until one of your jobs starts"
             return Problem(status=429, slug="share", title="Your share of the queue is full", detail=detail)
+        case OverBytes(held, most, retry_ms):
+            return _over_bytes(held, most, retry_ms)
         case NoDayLeft(last_day, retry_s):
             detail = f"every day up to {day_of(last_day)} is taken by your jobs: submit again after midnight UTC"
             return Problem(status=429, slug="horizon", title="No day left", detail=detail, retry_after_s=retry_s)
         case KeyReused(job_id):
             detail = f"Idempotency-Key: it stands for another request, job {job_id}; use a new key for a new request"
             return Problem(status=422, slug="key-reused", title="Key reused", detail=detail)
+
+
+def _over_bytes(held: int, most: int, retry_ms: int | None) -> Problem:
+    wait_s = UNKNOWN_S if retry_ms is None else max(1, math.ceil(retry_ms / 1000))
+    when = f"try again in {wait_s} s, when the first of them goes"
+    if retry_ms is None:
+        when = "none of them is of a job that has ended: they go some time after that"
+    detail = f"you hold {held} bytes of inputs, and may hold {most} now with this one: {when}"
+    more = {"held_bytes": held, "most_bytes": most}
+    title = "Your share of inputs is full"
+    return Problem(status=429, slug="input-share", title=title, detail=detail, retry_after_s=wait_s, more=more)
 
 
 def not_retried(outcome: NotOver | InputGone) -> Problem:

@@ -22,22 +22,25 @@ from headgate_contracts.events import Estimate
 from headgate_contracts.tokens import input_name
 from libs.capacity.answers import (
     Busy,
+    BytesFull,
     Deferred,
     HorizonFull,
     Known,
+    Other,
     Request,
     ReserveAnswer,
     Reserved,
     ShareFull,
     TooFast,
 )
+from libs.capacity.rooms import Room, held_bytes
 from libs.capacity.rows import score_of
 from libs.eventlog import Conflicted, Entry
 from libs.forecast.table import wanted_of
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_trace, traceparent
-from services.admission.domain import NewJob, busy_minutes, day_number, same_request
+from services.admission.domain import NewJob, busy_minutes, day_number, digest_of_all, same_request
 from services.admission.events import Stamp, queued_event, scheduled_event, waiting_event
 from services.admission.forecasts import Forecasts
 from services.admission.outcomes import (
@@ -45,6 +48,7 @@ from services.admission.outcomes import (
     KeyReused,
     NoDayLeft,
     NotTaken,
+    OverBytes,
     OverShare,
     Previewed,
     PreviewOutcome,
@@ -137,6 +141,10 @@ class Submitting:
                 return TooOften(rules.per_minute, rules.bytes_per_minute, retry_ms)
             case ShareFull(held):
                 return OverShare(held)
+            case BytesFull(held, most, retry_ms):
+                return OverBytes(held, most, retry_ms)
+            case Other():
+                return KeyReused(new.id)
             case HorizonFull(last_day):
                 return NoDayLeft(last_day, retry_s=DAY_S - self.clock.now_ms() // 1000 % DAY_S)
             case Known() | Reserved() | Deferred():  # the view knows the job and the log does not: it is another's log
@@ -167,7 +175,6 @@ class Submitting:
         policy, asked, now = self.policy, new.submission, self._now()
         tier = policy.tier_limits(asked.tier)
         phases, is_later = (new, *later), asked.run_at is not None and asked.run_at > now
-        input_bytes = sum(len(each.input) for each in phases)
         return Request(
             job=new.id,
             user=new.user_id,
@@ -184,7 +191,12 @@ class Submitting:
             user_share=policy.queue.user_share,
             passed_bound=policy.order.max_passed,
             lapse_ms=round(policy.submissions.reservation_s * 1000),
-            cost_ms=policy.submissions.cost_ms(phases=len(phases), input_bytes=input_bytes),
+            cost_ms=policy.submissions.cost_ms(
+                phases=len(phases), input_bytes=sum(each.submission.input_bytes for each in phases)
+            ),
+            inputs={each.id: held_bytes(each.submission.input_bytes) for each in phases},
+            digest=digest_of_all(phases),
+            room=Room.of(policy),
         )
 
     def _left_s(self, asked_ms: int) -> float:

@@ -14,6 +14,7 @@ DAY_MS: Final = 86_400_000
 TODAY: Final = 20_000
 NOW_MS: Final = TODAY * DAY_MS + 8 * 3_600_000
 LEASE_MS: Final = 30_000
+INPUT_MS: Final = 60_000  # how long an input outlives its job
 BOOSTS: Final = {"bootstrapper": 0, "partner": 2, "cto_scale": 5}
 DEFAULTS: Final = {
     "user/bootstrapper": 2,
@@ -95,8 +96,9 @@ _BOUNDS: Final[Details] = {
 
 def request(job: str, *, tier: str = "bootstrapper", **details: Any) -> Request:
     """What admission asks for a job with these details; what only its row has is left out."""
-    of_row = {"groups", "gates", "limits"}
-    asked = {**_WHO, **_BOUNDS, "boost": BOOSTS[tier], **details}
+    of_row = {"groups", "gates", "limits", "input_bytes"}
+    inputs = {job: details["input_bytes"]} if details.get("input_bytes") else {}
+    asked = {**_WHO, **_BOUNDS, "boost": BOOSTS[tier], "inputs": inputs, **details}
     return Request(job=job, **{name: value for name, value in asked.items() if name not in of_row})
 
 
@@ -126,6 +128,7 @@ def row(
         groups=(*own, *groups),
         gates=gates,
         limits=limits or {},
+        input_bytes=details.get("input_bytes", 0),
         job=f'{{"id":"{job}"}}',
         **who,
     )

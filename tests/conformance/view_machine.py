@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from libs.capacity.answers import Between, Deferred, Plan, Reserved
 from libs.capacity.ports import View
+from libs.capacity.rooms import Room
 from libs.capacity.rows import FreeLease
 from tests.conformance.view_log import TODAY, Details, held
 from tests.conformance.view_world import World
@@ -29,7 +30,15 @@ DEFAULTS = {
     "llm:ollama": 1,
     "group": 1,
 }
-BOUNDS = {"cap": 12, "user_share": 9, "per_day": 8, "horizon_days": 1, "passed_bound": BOUND, "lapse_ms": 4_000}
+BOUNDS = {
+    "cap": 12,
+    "user_share": 9,
+    "per_day": 8,
+    "horizon_days": 1,
+    "passed_bound": BOUND,
+    "lapse_ms": 4_000,
+    "room": Room(share=1_000, crowded_at=1_000, bucket=1_500),
+}
 INNER = ("group:shop:db", "llm:ollama")
 LIMITED = ("user:ann", "project:shop", "workflows", *INNER)
 SHUT = ("llm:ollama", "llm:ollama", "user:ann", "pool:gpu")
@@ -57,6 +66,7 @@ job_details = st.fixed_dictionaries(
         "groups": st.sampled_from(((), (), (INNER[0],), (INNER[1],), INNER, ("stage:build-deps:2",))),
         "gates": st.sampled_from(((), (), (), ("llm:ollama",))),
         "limits": st.sampled_from((None, None, {"group:shop:db": 2})),
+        "input_bytes": st.sampled_from((0, 100, 100, 400)),
     }
 )
 

@@ -39,6 +39,7 @@ from tests.conformance.view_log import (
     DEFAULTS,
     ENDS,
     IN_QUEUE,
+    INPUT_MS,
     LEASE_MS,
     NOW_MS,
     TODAY,
@@ -240,7 +241,8 @@ class World:
         known = self.rows[job]
         due = {"forget": self.now_ms + DAY_MS}
         day = None if refund else known.quota_day
-        return await self.fold(let_go(replace(known, status=status, place=None, quota_day=day, timers=due)))
+        ended = replace(known, status=status, place=None, quota_day=day, timers=due)
+        return await self.fold(let_go(replace(ended, input_until_ms=self.now_ms + INPUT_MS)))
 
     async def give_back(self, job: str, *, gates: tuple[str, ...] = ()) -> tuple[Grant, ...]:
         """Back to its old place; for a provider, behind its gate."""

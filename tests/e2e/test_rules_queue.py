@@ -34,6 +34,10 @@ max_passed = 2
 
 [tiers.bootstrapper]
 jobs_per_day = 3
+
+[submissions]
+max_input_bytes = 2000
+user_input_bytes = 41000
 """
 SLOTS = 8
 
@@ -81,6 +85,24 @@ async def test_nobody_holds_more_than_their_share_of_the_queue(customers: Custom
 
     assert "you hold 6 places of the queue" in told["detail"]
     await other.submitted()
+
+
+async def test_nobody_holds_more_than_their_share_of_inputs(customers: Customers) -> None:
+    await customers.paused()
+    greedy, other = await customers("bytes-1"), await customers("bytes-2")
+    large = {"note": "x" * 1800}
+    phases = [{"pipeline": "rehearsal", "input": LONG | large}] * 20
+    flow = await greedy.client.post("/workflows", json={"project_id": "shop", "phases": phases})
+    assert flow.status_code == 202, flow.text
+
+    tried = await greedy.client.post("/jobs?dry_run=true", json={"project_id": "shop", "input": LONG | large})
+    refused = await greedy.asked(LONG | large)
+    told, same = problem(refused, 429, "input-share"), problem(tried, 429, "input-share")
+
+    assert (told["held_bytes"], told["most_bytes"]) == (same["held_bytes"], 41000)
+    assert told["held_bytes"] > 36_000
+    assert int(refused.headers["retry-after"]) > 0
+    await other.submitted(LONG | large)
 
 
 async def test_jobs_over_the_daily_cap_are_accepted_for_the_next_days_and_past_the_horizon_refused(

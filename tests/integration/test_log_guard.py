@@ -158,7 +158,9 @@ async def test_other_settings_are_refused_each_by_its_name(nc: Client) -> None:
         "The log is not set up as it has to be: "
         "JOBS: max_age is 7776000 s, must be 5184000 s; "
         "KV_INPUTS: max_bytes is 8388608, must be 1000000; "
+        "KV_INPUTS: max_age is 7776000 s, must be 5184000 s; "
         "OBJ_SNAPSHOTS: max_age is 7776000 s, must be 5184000 s; "
+        "OBJ_WORKSPACES: max_age is 7776000 s, must be 5184000 s; "
         f"OBJ_RESULTS: max_age is 604800 s, must be 259200 s. {REMEDY}"
     )
 

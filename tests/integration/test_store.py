@@ -34,7 +34,9 @@ async def live(world: World) -> None:
     world.orders.defaults["llm:ollama"] = 1
     await world.configure(world.orders.defaults)
     for job in ("a", "b", "c", "d", "e"):
-        await world.submit(job, workflow="flow" if job == "b" else None)
+        await world.submit(job, workflow="flow" if job == "b" else None, input_bytes=100)
+    await world.submit("over", user="gone", input_bytes=100)
+    await world.finish("over")
     await world.submit("passing", tier="partner", user="bob", project="blog")
     await world.submit("brings", user="cleo", project="mill", groups=("group:mill:db",), limits={"group:mill:db": 2})
     await world.schedule("later")

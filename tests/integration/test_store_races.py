@@ -10,7 +10,8 @@ from typing import Any
 import pytest_asyncio
 from redis.asyncio import Redis
 
-from libs.capacity.answers import Busy, Deferred, Folded, Reserved, TooFast
+from libs.capacity.answers import Busy, BytesFull, Deferred, Folded, Reserved, TooFast
+from libs.capacity.rooms import Room
 from libs.capacity.rows import SetLimit
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
@@ -113,6 +114,35 @@ async def test_of_two_requests_for_the_last_of_a_users_minute_one_is_too_fast(
         answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
 
         assert Counter(map(type, answers)) == {Reserved: 1, TooFast: 1}
+        await lapse(world)
+
+
+@some_or_many_rounds
+async def test_of_two_submissions_at_the_last_bytes_of_a_share_one_is_refused(
+    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+) -> None:
+    room = Room(share=1_000, crowded_at=10_000, bucket=20_000)
+    for round_ in range(rounds):
+        asked = [request(f"r{round_}-{n}", input_bytes=501, room=room, per_day=10**6, cap=10**6) for n in range(2)]
+        answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
+
+        assert Counter(map(type, answers)) == {Reserved: 1, BytesFull: 1}
+        await lapse(world)
+
+
+@some_or_many_rounds
+async def test_of_two_submissions_at_the_last_bytes_of_the_bucket_one_is_refused(
+    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+) -> None:
+    room = Room(share=1_000, crowded_at=999, bucket=1_000)
+    for round_ in range(rounds):
+        asked = [
+            request(f"r{round_}-{n}", user=f"user-{n}", input_bytes=501, room=room, per_day=10**6, cap=10**6)
+            for n in range(2)
+        ]
+        answers = await both(*(view.reserve(ask, now_ms=world.now_ms) for view, ask in zip(rivals, asked, strict=True)))
+
+        assert Counter(map(type, answers)) == {Reserved: 1, BytesFull: 1}
         await lapse(world)
 
 

@@ -104,6 +104,21 @@ async def test_whoever_is_too_fast_hears_when_to_come_back() -> None:
     assert "60 s" in problem["detail"]
 
 
+async def test_whoever_holds_their_share_of_bytes_hears_how_much_and_when_to_come_back() -> None:
+    desk = Desk(submissions={"max_input_bytes": 400, "max_phases": 1, "user_input_bytes": 500})
+    await desk.fold()
+    large = {"input": {"prompt": "x" * 300}}
+    async with Front(desk).client() as ann:
+        await submitted(ann, **large)
+        answer = await ann.post("/v1/jobs", json=JOB | large)
+        tried = await ann.post("/v1/jobs?dry_run=true", json=JOB | large)
+        problem, same = refused(answer, 429, "input-share"), refused(tried, 429, "input-share")
+
+    assert (problem["held_bytes"], problem["most_bytes"]) == (441, 500)
+    assert answer.headers["retry-after"] == tried.headers["retry-after"] == "3600"
+    assert problem["detail"] == same["detail"]
+
+
 async def test_no_host_may_be_called_that_is_not_listed(front: Front) -> None:
     async with front.client() as ann:
         answer = await ann.post("/v1/jobs", json=JOB | {"notify_url": "http://169.254.169.254/latest"})

@@ -20,6 +20,7 @@ from services.admission.outcomes import (
     Accepted,
     KeyReused,
     NoDayLeft,
+    OverBytes,
     OverShare,
     Previewed,
     SystemBusy,
@@ -188,6 +189,68 @@ async def test_inputs_cost_of_the_minute_by_their_bytes() -> None:
 
     assert await desk.submit(**large) == TooOften(60, 1000, 30_000)
     assert isinstance(await desk.submit(user="u2", **large), Accepted)
+
+
+FEW_BYTES: dict[str, int] = {"max_input_bytes": 400, "max_phases": 2, "user_input_bytes": 1_500}
+LARGE: dict[str, Any] = {"input": {"prompt": "x" * 359}}  # 372 bytes as JSON, 500 with its name
+
+
+async def test_nobody_holds_more_than_a_share_of_the_bytes_of_inputs() -> None:
+    desk = Desk(submissions=FEW_BYTES)
+    await desk.fold()
+    jobs = [await desk.submitted(**LARGE) for _ in range(3)]
+    new = desk.new(**LARGE)
+
+    refused = await desk.submitting.submit(new)
+
+    assert refused == await desk.submitting.preview(new) == OverBytes(1_500, 1_500, None)
+    assert await desk.inputs.get(input_name(new.id, new.submission.input_digest)) is None
+    assert isinstance(await desk.submit(user="u2", **LARGE), Accepted)
+    await desk.changing.cancel(jobs[0], act=Act("u1"))
+    await desk.fold()
+    told = await desk.submit(**LARGE)
+    assert isinstance(told, OverBytes)
+    assert told.retry_ms is not None
+    assert 0 < told.retry_ms <= 86_400_000
+
+
+async def test_all_phases_are_held_before_the_first_event() -> None:
+    desk = Desk(submissions=FEW_BYTES)
+    await desk.fold()
+    phases = desk.phases(2)
+    assert isinstance(await desk.submitting.submit(*phases), Accepted)
+    before = await desk.view.stored("u1")
+
+    await desk.fold()
+
+    assert before == await desk.view.stored("u1") == sum(len(each.input) + 128 for each in phases)
+
+
+async def test_a_key_that_is_being_used_stores_no_input_for_another_request() -> None:
+    desk = Desk()
+    await desk.fold()
+    job_id = job_id_for_key("u1", "key")
+    first, other = desk.new(job_id=job_id), desk.new(job_id=job_id, **LARGE)
+    assert isinstance(await desk.submitting.submit(first), Accepted)  # and nobody has folded it
+
+    refused = await desk.submitting.submit(other)
+
+    assert refused == await desk.submitting.preview(other) == KeyReused(job_id)
+    assert await desk.inputs.get(input_name(job_id, other.submission.input_digest)) is None
+
+
+async def test_a_lost_view_gives_no_bytes_back_and_keeps_none() -> None:
+    desk = Desk(submissions=FEW_BYTES)
+    await desk.fold()
+    for _ in range(2):
+        await desk.submitted(**LARGE)
+
+    desk.store.lose()
+    await desk.fold()
+
+    assert await desk.view.stored("u1") == 1_000
+    assert isinstance(await desk.submit(**LARGE), Accepted)
+    assert isinstance(await desk.submit(**LARGE), OverBytes)
 
 
 async def test_a_repeated_key_costs_nothing_of_the_rate_and_is_found_though_it_is_used_up() -> None:

@@ -26,6 +26,8 @@ TIERS = {
 
 NUMBERS = {
     "submissions.per_minute": 60,
+    "submissions.user_input_bytes": 67_108_864,
+    "submissions.crowded": 0.8,
     "submissions.bytes_per_minute": 2_097_152,
     "submissions.max_input_bytes": 64 * 1024,
     "submissions.max_phases": 20,
@@ -90,7 +92,8 @@ NUMBERS = {
     "webhooks.tries": 8,
     "webhooks.first_pause_s": 10,
     "retention.events_days": 90,
-    "retention.inputs_days": 90,
+    "retention.inputs_days": 1,
+    "retention.inputs_bytes": 536_870_912,
     "retention.results_days": 7,
     "retention.workspaces_days": 1,
     "retention.logs_days": 1,
@@ -160,10 +163,17 @@ CONFLICTS = [
         ),
     ),
     (
-        "retention.inputs_days = 30",
+        "retention.inputs_days = 2",
         (
-            "retention.inputs_days: 30 days is not longer than the horizon and the longest run together (38 days); "
-            "write 39 or more, or lower queue.horizon_days or runs.max_timeout_s"
+            "retention.inputs_days: 2 days is longer than a finished job is known to the view; "
+            "write 1 or less, or raise retention.view_days"
+        ),
+    ),
+    (
+        "submissions.user_input_bytes = 1_000_000",
+        (
+            "submissions.user_input_bytes: 1000000 bytes do not hold the largest workflow, or are more than the "
+            "bucket; write more than 1310720 and at most 536870912 (retention.inputs_bytes)"
         ),
     ),
     (

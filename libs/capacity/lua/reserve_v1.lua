@@ -1,14 +1,16 @@
 -- Holds a place in the queue and a place of a day for a job that is about to be appended, all or none.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 JSON: id, user, project, workflow, pool, class, priority, boost, takes_day, later,
---            first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms, cost_ms, dry (or none)
---   GIVES    known, status, seq · reserved, arrival, place, passed, position, day · deferred, day · too_fast, for how long (ms) ·
+--            first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms, cost_ms, inputs (job → bytes),
+--            digest of them, room (share, crowded_at, bucket; or none), dry (or none)
+--   GIVES    known, status, seq · other · bytes_full, held, most, when the first goes (ms, or none) · reserved, arrival, place, passed, position, day · deferred, day · too_fast, for how long (ms) ·
 --            horizon_full, last day · busy, queued, slots · share_full, held
 --   KEEPS    asked twice it is the same reservation; nothing is held or counted where the answer is a refusal, or dry
 -- include: head.lua
 -- include: time.lua
 -- use: places
 -- use: days
+-- use: inputs
 local MINUTE_MS = 60000 -- how much of their time a user may spend ahead: a minute's reservations at once
 local ask = cjson.decode(ARGV[3])
 local lapses, today = now + ask.lapse_ms, days.today()
@@ -39,6 +41,7 @@ local function live_slots()
 end
 
 local function count(day)
+  inputs.hold(ask, lapses)
   if day then
     redis.call('SADD', key('quota', ask.user, day), ask.id)
   end
@@ -55,9 +58,14 @@ end
 local job = redis.call('HMGET', key('job', ask.id), 'status', 'seq', 'reservation')
 if job[1] then
   return { 'known', job[1], tonumber(job[2]) }
+end
+local held_for = inputs.of(ask.id)
+if held_for and held_for.digest and held_for.digest ~= ask.digest then
+  return { 'other' }
 elseif job[3] then
   if not ask.dry then
     redis.call('ZADD', key('lapses'), lapses, ask.id)
+    inputs.hold(ask, lapses)
   end
   return answer(cjson.decode(job[3]))
 end
@@ -65,6 +73,10 @@ end
 local early_ms = spent_with_this() - now - MINUTE_MS
 if early_ms > 0 then
   return { 'too_fast', early_ms }
+end
+local bytes_full = ask.room and inputs.refusal(ask)
+if bytes_full then
+  return bytes_full
 end
 
 local first_day = math.max(today, ask.first_day)

@@ -10,6 +10,7 @@
 -- use: catch_up
 -- use: workers
 -- use: refusals
+-- use: inputs
 local lapsed = redis.call('ZRANGEBYSCORE', key('lapses'), '-inf', now)
 for _, id in ipairs(lapsed) do
   local job = redis.call('HMGET', key('job', id), 'reservation', 'shape')
@@ -20,6 +21,7 @@ for _, id in ipairs(lapsed) do
 end
 redis.call('ZREMRANGEBYSCORE', key('spent'), '-inf', now)
 refusals.forget_old()
+inputs.sweep()
 catch_up.all()
 local gone = redis.call('ZRANGEBYSCORE', key('workers'), '-inf', now)
 for _, worker in ipairs(gone) do

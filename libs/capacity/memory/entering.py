@@ -15,6 +15,7 @@ from libs.capacity.answers import (
     NoRoom,
     NotQueued,
     NotReleasable,
+    Other,
     Release,
     ReleaseAnswer,
     Request,
@@ -23,6 +24,7 @@ from libs.capacity.answers import (
     ShareFull,
     TooFast,
 )
+from libs.capacity.memory import inputs
 from libs.capacity.memory.places import land, quit_queue, take
 from libs.capacity.memory.state import Reservation, State, live_pools, slots_of
 
@@ -39,10 +41,13 @@ def reserve(state: State, request: Request, *, now_ms: int) -> ReserveAnswer:
     row = state.rows.get(request.job)
     if row is not None:
         return Known(row.status, row.seq)
+    if inputs.is_other(state, request):
+        return Other()
     reservation = state.reservations.get(request.job)
     if reservation is None:
         return _reserve_anew(state, request, now_ms=now_ms)
     if not request.dry:
+        inputs.hold(state, request, now_ms=now_ms)
         state.lapses.add(request.job, now_ms + request.lapse_ms)
     return reservation.answer
 
@@ -51,6 +56,9 @@ def _reserve_anew(state: State, request: Request, *, now_ms: int) -> ReserveAnsw
     early_ms = _spent_with(state, request, now_ms) - now_ms - AHEAD_MS
     if early_ms > 0:
         return TooFast(early_ms)
+    bytes_full = inputs.refusal(state, request, now_ms=now_ms)
+    if bytes_full is not None:
+        return bytes_full
     today = now_ms // DAY_MS
     day = _free_day(state, request, today=today) if request.takes_day else None
     if request.takes_day and day is None:
@@ -164,6 +172,7 @@ def _hold(
         return reservation.answer
     if day is not None:
         reservation.quota = (request.user, day)
+    inputs.hold(state, request, now_ms=now_ms)
     if request.cost_ms:
         state.spent.add(request.user, _spent_with(state, request, now_ms))
     _keep(state, request.job, reservation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from libs.capacity.answers import Folded, Grant, Stale
-from libs.capacity.memory import slots
+from libs.capacity.memory import inputs, slots
 from libs.capacity.memory.blocking import enter, leave, limits_of, owe_raises
 from libs.capacity.memory.entering import RELEASABLE, cancel_reservation, give_day, take_day
 from libs.capacity.memory.places import join, quit_queue, spot_of
@@ -117,6 +117,7 @@ def _put(state: State, row: Row, *, now_ms: int, lease_ms: int) -> slots.Freed:
         enter(state, row, now_ms=now_ms)
     if row.status in ENDS:
         del state.passed[row.id]
+    inputs.fold(state, row)
     return freed
 
 

@@ -18,6 +18,7 @@ from libs.capacity.answers import (
     WorkerStatus,
 )
 from libs.capacity.memory.entering import RELEASABLE, is_reserved
+from libs.capacity.memory.inputs import stored
 from libs.capacity.memory.places import position
 from libs.capacity.memory.slots import job_of
 from libs.capacity.memory.sorted_set import SortedSet
@@ -220,6 +221,8 @@ def observe(state: State, *, now_ms: int) -> Observation:
         spent=_scores(state.spent),
         shut=_scores(state.shut),
         published=dict(state.published),
+        stored=dict(state.stored) | ({"": stored(state)} if state.stored else {}),
+        input_ends=_scores(state.input_ends),
     )
 
 

@@ -56,6 +56,17 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptInput:
+    """A job's input, or room that is held for it. `digest` is that of all that its submission asked room for."""
+
+    user: str
+    size: int
+    until_ms: int | None  # null: as long as its job is unfinished
+    digest: str | None = None  # null: in the log
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """Slots held by somebody who is no running job, or inside one (`owner`)."""
 
@@ -110,6 +121,9 @@ class State:
     room: SortedSet = field(default_factory=SortedSet)
     quota: defaultdict[tuple[str, int], set[str]] = field(default_factory=lambda: defaultdict(set))
     timers: SortedSet = field(default_factory=SortedSet)
+    inputs: dict[str, KeptInput] = field(default_factory=dict[str, KeptInput])
+    stored: Counter[str] = field(default_factory=Counter[str])  # user → bytes of their inputs
+    input_ends: SortedSet = field(default_factory=SortedSet)
     spent: SortedSet = field(default_factory=SortedSet)  # user → up to when their time is spent
 
     eligible: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))

@@ -37,7 +37,7 @@ from libs.capacity.answers import (
 )
 from libs.capacity.errors import ViewLost
 from libs.capacity.keys import check_digest
-from libs.capacity.memory import entering, life, places, planning, reading, slots, workers
+from libs.capacity.memory import entering, inputs, life, places, planning, reading, slots, workers
 from libs.capacity.memory.state import State
 from libs.capacity.rows import Change, Pause, Seed, Standing
 
@@ -176,6 +176,9 @@ class _Readings(_Kept):
 
     async def day_used(self, user: str, day: int) -> int:
         return entering.day_used(self._open(), user, day)
+
+    async def stored(self, user: str = "") -> int:
+        return inputs.stored(self._open(), user)
 
     async def queue(self, *, offset: int = 0, count: int = 100) -> tuple[QueueEntry, ...]:
         return reading.queue(self._open(), offset=offset, count=count)

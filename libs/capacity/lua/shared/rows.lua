@@ -2,6 +2,7 @@
 -- `shape` is all that indexes are made of, as the caller's own JSON text.
 -- use: queue
 -- use: leases
+-- use: inputs
 
 function rows.contains(list, wanted)
   for _, item in ipairs(list) do
@@ -140,6 +141,9 @@ function rows.replace(was, row, is, lease_ms)
     'status', is.status, 'seq', is.seq, 'cancelling', is.cancelling, 'worker', is.worker, 'doc', is.doc)
   if not was.shape then
     redis.call('ZADD', key('owned', row.user), row.first_seq, row.id)
+  end
+  if not was.shape or old.input ~= row.input or old.input_until ~= row.input_until then
+    inputs.fold(row)
   end
   return freed
 end
