@@ -18,8 +18,8 @@ Schema = dict[str, Any]
 
 ABOUT: Final = """Everything that happens to a job in Headgate is one event in one log on NATS JetStream.
 
-Read it with a durable consumer of your own and read-only credentials. You need not ask anybody, and nobody has to
-know that you read. Delivery is at least once; `id` is an event's own for ever, and so is (`data.job_id`, `sequence`).
+Read it with durable consumers of your own and the credentials of your team: `headgate teams add` makes both. Delivery
+is at least once; `id` is an event's own for ever, and so is (`data.job_id`, `sequence`).
 Ignore fields and types that you do not know: within v1 both are added, and nothing is changed or taken away.
 
 Messages are CloudEvents 1.0 in structured mode: the body is the whole event as JSON. `sequence` is an extension
@@ -65,12 +65,14 @@ CONSUMER: Final = {
         "`deliver_policy` `all` begins with the oldest event there is, `new` with the next one.",
         "Fetch with `$JS.API.CONSUMER.MSG.NEXT.JOBS.<durable_name>`; the clients of NATS do all of it for you.",
         f"The names {', '.join(OWN_CONSUMERS)} are Headgate's own and refused.",
+        "A team's consumers are made for it, with these settings and its own filter.",
+        "Where `headgate up` runs, the user of `nats_url` makes its own, by the request above.",
     ],
 }
 RIGHTS: Final = (
-    "The NATS user `consumer`. It may read the stream JOBS, make, ask and remove consumers there, and acknowledge. It"
-    " may publish no event, change no stream, and touch no consumer of Headgate's own. All teams have this one user:"
-    " nothing but the names keeps your consumers apart from theirs."
+    "A NATS user of your team's own, `team-<name>`, in an account of its own. It may pull from your team's consumers,"
+    " look at them and acknowledge, and nothing else: it makes no consumer, publishes no event, and reads what its"
+    " consumers' filters let through. `headgate teams add <name>` gives it, `teams remove <name>` takes it back."
 )
 ORDERING: Final = (
     "The stream is one order. A job's events come in the order of their `sequence`, which counts from 1 without a gap."

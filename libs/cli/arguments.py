@@ -81,12 +81,23 @@ REVOKE_EXAMPLES: Final = """examples:
 Of a whole token only its id (jti) is read and sent. What it has opened ends."""
 
 MIGRATE_EXAMPLES: Final = """examples:
-  HEADGATE_NATS_URL=tls://admin:password@nats:4222 headgate migrate --policy policy.toml --replicas 3"""
+  HEADGATE_NATS_URL=tls://operator:password@nats:4222 headgate migrate --policy policy.toml --replicas 3
+  headgate migrate --teams teams.conf"""
+
+TEAMS_EXAMPLES: Final = """examples:
+  headgate teams add billing
+  headgate teams add billing --consumer failures --filter "headgate.jobs.v1.*.*.shop.failed"
+  headgate teams add billing --deployed
+  headgate teams list
+  headgate teams remove billing
+
+What is printed first is the URL for NATS, with the password: once, and never again.
+A consumer is named after its team: billing, or billing-failures for --consumer failures."""
 
 SIMULATE_EXAMPLES: Final = """examples:
   headgate simulate --policy other.toml
   headgate simulate --policy other.toml --today policy.toml --since 7d --plot waits.svg
-  HEADGATE_NATS_URL=tls://consumer:password@nats:4222 headgate simulate --policy other.toml --json
+  HEADGATE_NATS_URL=tls://operator:password@nats:4222 headgate simulate --policy other.toml --json
 
 Jobs come when they came and take as long as they took; who waits for whom
 follows from the policy. What was recorded and what today's policy gives in the
@@ -109,6 +120,7 @@ def parser() -> ArgumentParser:
     add_operators(commands)
     _add_token(commands)
     _add_migrate(commands)
+    _add_teams(commands)
     _add_simulate(commands)
     _add_log(commands)
     return root
@@ -214,6 +226,21 @@ def _add_migrate(commands: Parsers) -> None:
     migrate = add(commands, "migrate", later("operations", "migrate_log"), about, MIGRATE_EXAMPLES)
     migrate.add_argument("--policy", type=Path, help="retention is read from there")
     migrate.add_argument("--replicas", type=positive, default=1, help="3 on three servers (1)")
+    teams = "the file of other teams: their consumers are made, those of teams that are gone are removed"
+    migrate.add_argument("--teams", type=Path, metavar="FILE", help=teams)
+
+
+def _add_teams(commands: Parsers) -> None:
+    below = verbs(commands, "teams", "let other teams read the log", TEAMS_EXAMPLES)
+    new = below.add("add", later("teams", "add"), "give a team credentials and consumers of its own")
+    new.add_argument("name", metavar="NAME", help="1 to 32 of a-z 0-9 -")
+    new.add_argument("--consumer", action="append", default=[], metavar="FOR", help="one more, for this purpose")
+    new.add_argument("--filter", action="append", default=[], metavar="SUBJECT", help="what it may read (every job)")
+    gone = below.add("remove", later("teams", "remove"), "let a team read nothing any more")
+    gone.add_argument("name", metavar="NAME", help="of the team")
+    shown = below.add("list", later("teams", "show"), "every team, its consumers, what they let through")
+    for command in (new, gone, shown):
+        command.add_argument("--deployed", action="store_true", help="in compose or Kubernetes, not by `up` here")
 
 
 def _add_simulate(commands: Parsers) -> None:

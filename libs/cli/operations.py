@@ -7,8 +7,9 @@ import os
 import secrets
 import time
 from argparse import Namespace
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
 from nats.aio.client import Client
@@ -25,8 +26,10 @@ from libs.eventlog import JetStreamLog, LogSettings, Migrated, Record, connect, 
 from libs.eventlog.api import state_of
 from libs.eventlog.errors import SettingsDiffer
 from libs.eventlog.streams import JOBS
+from libs.eventlog.teams import settle_teams
 from libs.local.provisions import USER_SCOPE, operator_url, signed
 from libs.local.state import state_here
+from libs.local.teams import Team, consumers_of, read_teams
 from libs.policy import load_policy
 from libs.runtime.keys import PRIVATE_FILE
 
@@ -55,14 +58,18 @@ def migrate_log(args: Namespace, out: Output) -> int:
     """Make what is missing and bring in line what differs."""
     with reported():
         policy = load_policy(args.policy, environ=os.environ)
-        done = asyncio.run(_migrated(LogSettings(replicas=args.replicas, retention=policy.retention)))
-    out.data({"made": done.made, "changed": done.changed})
+        settings = LogSettings(replicas=args.replicas, retention=policy.retention)
+        teams = None if args.teams is None else read_teams(args.teams.read_text(encoding="utf-8"))
+        done = asyncio.run(_migrated(settings, teams=teams))
+    out.data({"made": done.made, "changed": done.changed, "removed": done.removed})
     for name in done.made:
         out.say(f"made     {name}")
     for change in done.changed:
         out.say(f"changed  {change}")
-    if not (done.made or done.changed):
-        out.say("Nothing to do: every stream and bucket is as it has to be.")
+    for name in done.removed:
+        out.say(f"removed  {name}")
+    if not (done.made or done.changed or done.removed):
+        out.say("Nothing to do: every stream, bucket and consumer is as it has to be.")
     return 0
 
 
@@ -73,10 +80,14 @@ def tail_log(args: Namespace, out: Output) -> int:
     return 0
 
 
-async def _migrated(settings: LogSettings) -> Migrated:
+async def _migrated(settings: LogSettings, *, teams: Sequence[Team] | None) -> Migrated:
     url = os.environ.get(NATS_URL) or operator_url(running_here(instead=NATS_URL).nats_url, state_here())
     async with _connected(url, name="headgate migrate") as client:
-        return await migrate(client, settings, new_epoch=ulid(time.time_ns() // 1_000_000, secrets.token_bytes(10)))
+        done = await migrate(client, settings, new_epoch=ulid(time.time_ns() // 1_000_000, secrets.token_bytes(10)))
+        if teams is None:
+            return done
+        made, ended = await settle_teams(client, consumers_of(teams))
+        return replace(done, made=(*done.made, *made), removed=tuple(ended))
 
 
 async def _tail(out: Output, *, last: int, stay: bool) -> None:

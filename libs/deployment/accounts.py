@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from libs.deployment.generated import ROOT, keep
-from libs.local.nats_config import NatsConfig, NatsUser
+from libs.local.nats_config import TEAMS_FILE, NatsConfig, NatsUser, including
 from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
 
 FOLDER: Final = ROOT / "k8s" / "base" / "config"
 SHARD: Final = "main"
 POOLS: Final = ("default",)
 SYSTEM: Final = "system"
+TEAMS: Final = f"../nats-teams/{TEAMS_FILE}"  # a folder of its own: it is a secret, and changes while the server runs
 HEAD: Final = "# Made by `python -m libs.deployment.accounts`. Passwords come from the server's environment.\n"
 _NATS_PASSWORD: Final = re.compile(r'(?<="password": )"(\w+)"')
 _VALKEY_PASSWORD: Final = re.compile(r"(?<= on )>(\w+)")
@@ -48,7 +49,7 @@ def nats_accounts(*, shard: str = SHARD, pools: Sequence[str] = POOLS) -> str:
     whole = json.loads(config.render())
     ours = {key: whole[key] for key in ("accounts", "system_account")}
     # what stands in quotes is a text to nats-server, what does not is the name of a variable
-    return HEAD + _NATS_PASSWORD.sub(r"$\1", json.dumps(ours, indent=2)) + "\n"
+    return HEAD + including(TEAMS, _NATS_PASSWORD.sub(r"$\1", json.dumps(ours, indent=2))) + "\n"
 
 
 def valkey_accounts(*, shard: str = SHARD) -> str:

@@ -6,6 +6,7 @@
         passwords.json   of every user of NATS and Valkey, made once
         webhooks.json    a secret for each receiver that the policy lists, made once
         <process>.env    what this process finds in its environment, and no other's
+        teams/teams.conf what nats-server knows of other teams, by `headgate teams`
         kubernetes.json  the same as Secrets, and the public keys as a ConfigMap: kubectl apply -f
 
 Made once and then kept: run again it writes the same, and what was written into `webhooks.json`. Owns the files;
@@ -22,14 +23,17 @@ from pathlib import Path
 from typing import Final
 
 from libs.deployment.accounts import FOLDER, SYSTEM, variable
+from libs.local.nats_config import TEAMS_FILE
 from libs.local.permissions import NATS_USERS, VALKEY_USERS
 from libs.local.state import StateFolder, state_here, write_private
+from libs.local.teams import teams_file, teams_in
 from libs.policy import load_policy
 from libs.runtime.keys import PUBLIC_FILE, keep_keys
 
 NATS_AT: Final = "nats:4222"  # both names are those of the services of compose and of Kubernetes
 VALKEY_AT: Final = "valkey:6379"
 KUBERNETES_FILE: Final = "kubernetes.json"
+TEAMS_SECRET: Final = "nats-teams"
 
 Environments = Mapping[str, Mapping[str, str]]
 
@@ -47,11 +51,11 @@ def environments(
     return servers | processes
 
 
-def kubernetes(told: Environments, *, jwks: str) -> str:
+def kubernetes(told: Environments, *, jwks: str, teams: str) -> str:
     """A list that `kubectl apply` takes, without a namespace: the one that is chosen there."""
     items: list[object] = [
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": "Opaque", "stringData": dict(texts)}
-        for name, texts in told.items()
+        for name, texts in {**told, TEAMS_SECRET: {TEAMS_FILE: teams}}.items()
     ]
     items.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "jwks"}, "data": {PUBLIC_FILE: jwks}})
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n"
@@ -68,7 +72,8 @@ def write_secrets(state: StateFolder, *, receivers: Iterable[str] = ()) -> Path:
     for name, texts in told.items():
         write_private(kept.root / f"{name}.env", "".join(f"{key}={value}\n" for key, value in texts.items()))
     jwks = (state.keys / PUBLIC_FILE).read_text(encoding="utf-8")
-    write_private(kept.root / KUBERNETES_FILE, kubernetes(told, jwks=jwks))
+    teams = teams_file(teams_in(state.deployed_teams))
+    write_private(kept.root / KUBERNETES_FILE, kubernetes(told, jwks=jwks, teams=teams))
     return kept.root
 
 
@@ -76,7 +81,7 @@ def _of_process(user: str, nats: Mapping[str, str], valkey: Mapping[str, str]) -
     told = {"HEADGATE_NATS_URL": f"nats://{user}:{nats[user]}@{NATS_AT}"}
     if user in VALKEY_USERS:
         told["HEADGATE_REDIS_URL"] = f"redis://{user}:{valkey[user]}@{VALKEY_AT}/0"
-    elif user not in ("operator", "consumer"):
+    elif user != "operator":
         told["HEADGATE_REDIS_URL"] = f"redis://{VALKEY_AT}/0"  # every service is told where it is; these have no user
     return told
 

@@ -25,6 +25,7 @@ class Migrated:
 
     made: tuple[str, ...]
     changed: tuple[str, ...]
+    removed: tuple[str, ...] = ()
 
 
 async def migrate(nc: Client, settings: LogSettings, *, new_epoch: str) -> Migrated:

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from libs.eventlog.api import listen
 from libs.eventlog.edge import translated
-from libs.eventlog.errors import LogUnavailable, SettingsDiffer
+from libs.eventlog.errors import LogRefused, LogUnavailable, SettingsDiffer
 
 SERVERS_SUBJECT: Final = "headgate.servers"
 ANSWERS_WITHIN_S: Final = 2.0
@@ -87,3 +87,14 @@ def _server_in(message: Msg) -> Server:
 def _number(version: str) -> tuple[int, ...]:
     """The three numbers of a version; what stands behind a dash says nothing about order here."""
     return tuple(int(part) for part in version.partition("-")[0].split("."))
+
+
+async def reload_server(nc: Client) -> None:
+    """Have the one server that this user of the system account speaks to read its configuration again."""
+    with translated("the server"):
+        known = from_json((await nc.request("$SYS.REQ.SERVER.PING", b"", timeout=ANSWERS_WITHIN_S)).data)
+        subject = f"$SYS.REQ.SERVER.{known['server']['id']}.RELOAD"
+        answer = from_json((await nc.request(subject, b"", timeout=ANSWERS_WITHIN_S)).data)
+    if "error" in answer:
+        reason = f"the server does not read its configuration again: {answer['error'].get('description', answer)}"
+        raise LogRefused(reason=reason)

@@ -14,6 +14,8 @@ LocalServerError
 ├── AlreadyUp
 ├── StateUnusable
 ├── GatewayPortTaken
+├── TeamRefused
+├── TeamsUnreadable
 └── NothingContains
 """
 
@@ -88,3 +90,11 @@ class NothingContains(LocalServerError):
     """{platform} cannot contain what jobs run, and {why}.
     Run Headgate in containers (`make secrets`, then `docker compose up --build`, as docs/run.md says),
     or set HEADGATE_SANDBOX=trusted where every job may do all that you may."""
+
+
+class TeamRefused(LocalServerError):
+    """It is not done: {reason}."""
+
+
+class TeamsUnreadable(LocalServerError):
+    """The file of teams cannot be read. It is made by `headgate teams` and by nothing else: put the old one back."""

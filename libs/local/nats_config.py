@@ -3,7 +3,10 @@
 Owns the layout of accounts. Refuses to be a general template: it says what Headgate needs and nothing else.
 
     SYS       the servers' own account; exports one question, "who is there and how are you set up?"
-    HEADGATE  JetStream and all users; imports that question as `headgate.servers`
+    HEADGATE  JetStream and the users of services; imports that question as `headgate.servers`, and exports what other
+              teams may ask of their consumers
+    TEAM-…    another team: no JetStream, one user, what HEADGATE exports of this team's consumers. From a file of its
+              own, so that a team comes and goes while the server runs
     others    the same again, with streams and subjects of their own: one server for several installations
 
 So a service learns each server's version and `jetstream.config.sync_always` from NATS itself, with no more right than
@@ -19,10 +22,22 @@ from pathlib import Path
 from typing import Final
 
 from libs.eventlog.servers import SERVERS_SUBJECT
+from libs.eventlog.streams import JOBS
 from libs.local.errors import UnsafeCredential
 
 _URL_SAFE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SERVERS_QUESTION = "$SYS.REQ.SERVER.PING.VARZ"
+TEAMS_FILE: Final = "teams.conf"
+# A client of a team asks JetStream as all do. Its account has none, and the server would answer so itself: what is
+# asked is renamed before it leaves the account, and by that name imported. Rights are about the new name.
+TEAM_API: Final = "headgate.api"
+_JS_API: Final = "$JS.API"
+_TEAM_VERBS: Final = ("CONSUMER.INFO", "CONSUMER.MSG.NEXT")
+_EXPORTS: Final = (
+    {"service": f"{_JS_API}.CONSUMER.INFO.{JOBS}.*"},
+    {"service": f"{_JS_API}.CONSUMER.MSG.NEXT.{JOBS}.*", "response_type": "stream"},
+    {"service": f"$JS.ACK.{JOBS}.>"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,7 @@ class NatsConfig:
     host: str = "127.0.0.1"
     sync_interval: str = "always"  # any other value is for the test that services refuse it
     seat: ClusterSeat | None = None
+    teams: str | None = None  # the file with the accounts of teams, as seen from this one
     more_accounts: Mapping[str, Sequence[NatsUser]] = field(default_factory=dict[str, Sequence[NatsUser]])
 
     def render(self) -> str:
@@ -99,7 +115,7 @@ class NatsConfig:
         }
         if self.seat:
             config["cluster"] = self.seat.as_config()
-        return json.dumps(config, indent=2, ensure_ascii=False)
+        return including(self.teams, json.dumps(config, indent=2, ensure_ascii=False))
 
     def _accounts(self) -> dict[str, object]:
         ours = {"HEADGATE": self.users, **self.more_accounts}
@@ -109,9 +125,37 @@ class NatsConfig:
         return {"SYS": system, **{name: _account(users) for name, users in ours.items()}}
 
 
+def including(file: str | None, config: str) -> str:
+    """This configuration with the accounts of that file: a word of nats-server's own, which JSON has none for."""
+    return config if file is None else config.replace('"accounts": {', f'"accounts": {{\n    include "{file}"', 1)
+
+
+def team_asks(consumers: Sequence[str]) -> tuple[str, ...]:
+    """What a team may publish, in its own account."""
+    api = (f"{TEAM_API}.{verb}.{JOBS}.{consumer}" for consumer in consumers for verb in _TEAM_VERBS)
+    return (*api, *(f"$JS.ACK.{JOBS}.{consumer}.>" for consumer in consumers))
+
+
+def team_account(user: NatsUser, consumers: Sequence[str]) -> dict[str, object]:
+    """By the names of its consumers: what is imported by a wildcard, an answer can be sent to."""
+    renamed = {
+        f"{_JS_API}.{verb}.{JOBS}.{consumer}": f"{TEAM_API}.{verb}.{JOBS}.{consumer}"
+        for consumer in consumers
+        for verb in _TEAM_VERBS
+    }
+    asks = [{"service": {"account": "HEADGATE", "subject": theirs}, "to": ours} for theirs, ours in renamed.items()]
+    acks = [{"service": {"account": "HEADGATE", "subject": f"$JS.ACK.{JOBS}.{each}.>"}} for each in consumers]
+    return {"users": [user.as_config()], "mappings": renamed, "imports": [*asks, *acks]}
+
+
 def _account(users: Sequence[NatsUser]) -> dict[str, object]:
     question = {"service": {"account": "SYS", "subject": _SERVERS_QUESTION}, "to": SERVERS_SUBJECT}
-    return {"jetstream": "enabled", "users": [user.as_config() for user in users], "imports": [question]}
+    return {
+        "jetstream": "enabled",
+        "users": [user.as_config() for user in users],
+        "exports": list(_EXPORTS),
+        "imports": [question],
+    }
 
 
 def require_url_safe(*credentials: str) -> None:

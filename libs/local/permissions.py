@@ -9,8 +9,10 @@ what", by the event's token. Refuses to make passwords: they are arguments.
     worker      its events, log lines, workspaces, results; pulls what is dispatched, reads inputs, sends commands,
                 hears who is to be cancelled
     notifier    writes nothing; follows the log, hears lines and positions, asks for positions
-    operator    makes and changes streams, buckets and the pools' consumers: `headgate migrate`
-    consumer    what another team gets: reads the log, with consumers of its own
+    operator    makes and changes streams, buckets and the consumers of pools and teams: `headgate migrate`
+    team-…      what another team gets: pulls from its own consumers, in an account of its own
+    consumer    `headgate up` alone: reads the log, with consumers of its own. It belongs to the machine's owner, whose
+                operator's token stands in the same file: what may make consumers may have them deliver to any subject
 
 Answers come to each user on inboxes of its own, where no other may listen. A right is about a subject and not about
 what a message holds: which job an event may be about, and what may follow what, is for the log's expectations and for
@@ -32,12 +34,14 @@ from libs.eventlog.connection import SHARED_INBOXES
 from libs.eventlog.pools import pool_consumer
 from libs.eventlog.servers import SERVERS_SUBJECT
 from libs.eventlog.streams import INPUTS, JOBS, LOGS, RESULTS, SNAPSHOTS, WORKSPACES, streams
-from libs.local.nats_config import NatsUser
+from libs.local.nats_config import NatsUser, team_asks
 from libs.local.servers import ValkeyUser
 
 Subjects = tuple[str, ...]
 
-NATS_USERS: Final = ("admission", "scheduler", "worker", "notifier", "operator", "consumer")
+NATS_USERS: Final = ("admission", "scheduler", "worker", "notifier", "operator")
+READER: Final = "consumer"  # of `headgate up`
+UP_USERS: Final = (*NATS_USERS, READER)
 VALKEY_USERS: Final = ("headgate", "admission", "scheduler")
 API: Final = "$JS.API"
 ACKS: Final = "$JS.ACK"
@@ -66,16 +70,22 @@ class Rights:
 
 
 def nats_users(passwords: Mapping[str, str], *, shard: str, pools: Sequence[str]) -> dict[str, NatsUser]:
-    """Every user of NATS. `pools` are those that have workers."""
+    """The users of NATS that have a password here. `pools` are those that have workers."""
     rights = {
         "admission": _admission(pools),
         "scheduler": _scheduler(shard, pools),
         "worker": _worker(shard, pools),
         "notifier": _notifier(shard, pools),
-        "operator": _operator(),
-        "consumer": _consumer(pools),
+        "operator": _operator(pools),
+        READER: _consumer(pools),
     }
-    return {name: rights[name].user(name, passwords[name]) for name in NATS_USERS}
+    return {name: each.user(name, passwords[name]) for name, each in rights.items() if name in passwords}
+
+
+def team_user(name: str, password: str, consumers: Sequence[str]) -> NatsUser:
+    """A team's. In an account of its own nobody else's inbox can be heard."""
+    rights = Rights(publish=team_asks(consumers), subscribe=(f"{SHARED_INBOXES}.>",))
+    return rights.user(name, password)
 
 
 def valkey_users(passwords: Mapping[str, str], *, shard: str) -> dict[str, ValkeyUser]:
@@ -164,9 +174,26 @@ def _notifier(shard: str, pools: Sequence[str]) -> Rights:
     )
 
 
-def _operator() -> Rights:
-    consumers = (f"{API}.CONSUMER.{verb}.{JOBS}.*" for verb in ("INFO", "CREATE"))
-    return Rights(publish=(*_sees_streams(), *_changes_streams(), *consumers, SERVERS_SUBJECT))
+def _operator(pools: Sequence[str]) -> Rights:
+    """Makes and ends what lasts, and reads the log: `headgate log`, `headgate simulate`."""
+    return Rights(
+        publish=(
+            *_opens_log(),
+            *_changes_streams(),
+            *_scans(JOBS),
+            f"{API}.CONSUMER.INFO.{JOBS}.*",
+            f"{API}.CONSUMER.LIST.{JOBS}",
+        ),
+        refused=tuple(
+            subject
+            for consumer in (*_shared_consumers(pools), f"{JOBS}.{WEBHOOKS}")
+            for subject in (
+                f"{API}.CONSUMER.MSG.NEXT.{consumer}",
+                f"{API}.CONSUMER.DELETE.{consumer}",
+                f"{ACKS}.{consumer}.>",
+            )
+        ),
+    )
 
 
 def _consumer(pools: Sequence[str]) -> Rights:

@@ -20,7 +20,7 @@ from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import Tier
 from libs.local.environments import of_service
 from libs.local.nats_config import NatsUser
-from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
+from libs.local.permissions import UP_USERS, VALKEY_USERS, nats_users, valkey_users
 from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
@@ -51,7 +51,7 @@ class Provisions:
     def of(cls, settings: UpSettings, state: StateFolder, *, receivers: Iterable[str] = ()) -> Provisions:
         """`receivers` are hosts whose webhooks are to be signed."""
         passwords = state.passwords(
-            [SYSTEM, *(f"nats/{name}" for name in NATS_USERS), *(f"valkey/{name}" for name in VALKEY_USERS)]
+            [SYSTEM, *(f"nats/{name}" for name in UP_USERS), *(f"valkey/{name}" for name in VALKEY_USERS)]
         )
         keep_keys(state.keys)
         return cls(
@@ -139,9 +139,18 @@ def signed(
 
 def operator_url(nats_url: str, state: StateFolder) -> str:
     """For `headgate migrate`, where another user's URL of the same server is known."""
+    return with_user(nats_url, "operator", state.passwords(["nats/operator"])["nats/operator"])
+
+
+def system_url(nats_url: str, state: StateFolder) -> str:
+    """For whatever only an operator of NATS may do."""
+    return with_user(nats_url, SYSTEM, state.passwords([SYSTEM])[SYSTEM])
+
+
+def with_user(nats_url: str, user: str, password: str) -> str:
+    """The same server, as somebody else."""
     parts = urlsplit(nats_url)
-    password = state.passwords(["nats/operator"])["nats/operator"]
-    return f"{parts.scheme}://operator:{password}@{parts.hostname}:{parts.port}"
+    return f"{parts.scheme}://{user}:{password}@{parts.hostname}:{parts.port}"
 
 
 def _of(passwords: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -38,6 +38,7 @@ class NatsServer(ServerProcess):
         sync_interval: str = "always",
         port: int | None = None,
         seat: ClusterSeat | None = None,
+        teams: str | None = None,
     ) -> None:
         super().__init__(name=name, folder=folder)
         self.port = port or free_ports(1)[0]
@@ -46,6 +47,7 @@ class NatsServer(ServerProcess):
         self._system_user = system_user
         self._sync_interval = sync_interval
         self._seat = seat
+        self._teams = teams
 
     @property
     def url(self) -> str:
@@ -73,6 +75,7 @@ class NatsServer(ServerProcess):
             system_user=self._system_user,
             sync_interval=self._sync_interval,
             seat=self._seat,
+            teams=self._teams,
         )
         path = _write_private(self.folder / f"{self.name}.conf", config.render())
         return [str(nats_server_binary()), "--config", str(path)]

@@ -60,6 +60,15 @@ class StateFolder:
         return self.root / "workspaces"
 
     @property
+    def teams(self) -> Path:
+        """What the nats-server of this machine knows of other teams. Those of compose and Kubernetes have another."""
+        return self.root / "nats" / "teams.conf"
+
+    @property
+    def deployed_teams(self) -> Path:
+        return self.root / "secrets" / "teams" / "teams.conf"
+
+    @property
     def up_file(self) -> Path:
         return self.root / "up.json"
 

@@ -24,16 +24,19 @@ from typing import Final, TypeVar
 from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import Tier
 from libs.eventlog import LogSettings, connect, migrate
+from libs.eventlog.teams import settle_teams
 from libs.local.caddy import CaddyServer, open_door
 from libs.local.containment import SANDBOX, sandbox_here
 from libs.local.errors import GatewayPortTaken, NotReady
 from libs.local.keeping import Kept
+from libs.local.nats_config import TEAMS_FILE
 from libs.local.process import ChildProcess
 from libs.local.provisions import OPERATOR_SCOPE, TOKEN_TTL_S, USER_SCOPE, Provisions
 from libs.local.servers import NatsServer, ValkeyServer
 from libs.local.service import HOST, ServiceProcess
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
+from libs.local.teams import consumers_of, teams_in
 from libs.local.up_file import RunningServer, RunningService, UpFile
 from libs.policy import load_policy
 from libs.policy.model import DAY_S
@@ -134,7 +137,9 @@ class Supervisor:
 
     async def _start_servers(self) -> None:
         provisions, root = self._provisions, self.state.root
-        self._nats = NatsServer(root / "nats", users=list(provisions.nats.values()), system_user=provisions.nats_system)
+        self._teams = teams_in(self.state.teams)
+        users = list(provisions.nats.values())
+        self._nats = NatsServer(root / "nats", users=users, system_user=provisions.nats_system, teams=TEAMS_FILE)
         self._valkey = ValkeyServer(root / "valkey", users=list(provisions.valkey.values()))
         self._servers = [self._kept(self._nats), self._kept(self._valkey)]
         await _all(server.start() for server in self._servers)
@@ -143,6 +148,7 @@ class Supervisor:
         client = await connect(self._nats.url_for(self._provisions.nats["operator"]), name="migrate")
         try:
             await migrate(client, settings, new_epoch=ulid(time.time_ns() // 1_000_000, secrets.token_bytes(10)))
+            await settle_teams(client, consumers_of(self._teams))
         finally:
             await client.close()
 

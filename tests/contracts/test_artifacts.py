@@ -24,7 +24,9 @@ from headgate_contracts.vocabulary import ActName
 from libs.eventlog import LogSettings
 from libs.eventlog.api import EPOCH_KEY
 from libs.eventlog.streams import JOBS, streams
-from libs.local.permissions import NATS_USERS, nats_users
+from libs.local.errors import TeamRefused
+from libs.local.permissions import READER, nats_users
+from libs.local.teams import new_team
 from tests.fixtures.records import events
 
 TYPES = list(DATA_BY_TYPE)
@@ -121,11 +123,12 @@ def test_the_asyncapi_document_says_of_the_stream_what_migrate_makes() -> None:
 
 
 def test_the_asyncapi_document_says_which_names_of_consumers_are_refused() -> None:
-    passwords = {str(name): "secret" for name in NATS_USERS}
-    consumer = nats_users(passwords, shard="main", pools=("gpu",))["consumer"]
+    consumer = nats_users({READER: "secret"}, shard="main", pools=("gpu",))[READER]
 
     for name in (each.replace("<pool>", "gpu") for each in OWN_CONSUMERS):
         assert f"$JS.API.CONSUMER.CREATE.JOBS.{name}" in consumer.refused
+        with pytest.raises(TeamRefused):
+            new_team(name, password="secret", purposes=(), filters=())
 
 
 def test_every_parameter_of_an_address_is_described() -> None:

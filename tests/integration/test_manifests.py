@@ -29,7 +29,7 @@ SETTINGS = {
 }
 TOLD = environments(dict.fromkeys(("system", *NATS_USERS), "p"), dict.fromkeys(VALKEY_USERS, "p"), webhooks={})
 NEEDED = {CADDY_IMAGE: {"add": ["NET_BIND_SERVICE"]}}  # all that the restricted profile lets a pod have
-BROUGHT = json.loads(kubernetes(TOLD, jwks="{}"))["items"]
+BROUGHT = json.loads(kubernetes(TOLD, jwks="{}", teams=""))["items"]
 
 
 @pytest.fixture(params=[BASE, LOCAL], ids=["base", "local"])
@@ -105,7 +105,8 @@ def test_each_pod_gets_its_own_secret_and_no_other(rendered: Rendered) -> None:
     for name, pod in rendered.pods().items():
         secrets = {referred for kind, referred in _referred(pod) if kind == "Secret"}
 
-        assert secrets == {"migrate": {"operator"}, "gateway": set()}.get(name, {name})
+        others = {"migrate": {"operator", "nats-teams"}, "nats": {"nats", "nats-teams"}, "gateway": set[str]()}
+        assert secrets == others.get(name, {name})
 
 
 def test_every_variable_is_one_that_its_service_reads(rendered: Rendered) -> None:
@@ -217,3 +218,5 @@ def _referred(pod: Manifest) -> Iterator[tuple[str, str]]:
     for volume in pod.get("volumes", []):
         if "configMap" in volume:
             yield "ConfigMap", volume["configMap"]["name"]
+        if "secret" in volume:
+            yield "Secret", volume["secret"]["secretName"]

@@ -16,9 +16,11 @@ from redis.exceptions import AuthenticationError, NoPermissionError
 from libs.deployment import accounts
 from libs.deployment.secrets import write_secrets
 from libs.eventlog import LogSettings, LogUnavailable, connect, migrate, open_log
+from libs.local.nats_config import TEAMS_FILE
 from libs.local.permissions import NATS_USERS, VALKEY_USERS
 from libs.local.servers import NatsServer, ValkeyServer, nats_server_binary, valkey_server_binary
 from libs.local.state import StateFolder
+from libs.local.teams import teams_in
 from tests.fixtures import sources
 from tests.fixtures.logs import new_epoch
 from tests.fixtures.manifests import BASE, LOCAL, render
@@ -34,6 +36,7 @@ class DeployedNats(NatsServer):
         self.environment = {**os.environ, **told, "SERVER_NAME": "nats-0"}
 
     def prepare(self) -> list[str]:
+        teams_in(self.folder.parent / "nats-teams" / TEAMS_FILE)
         for file in (LOCAL / "nats.conf", CONFIG / "accounts.conf"):
             here = file.read_text().replace("/data", str(self.folder))
             (self.folder / file.name).write_text(here)
@@ -129,31 +132,24 @@ async def test_a_service_may_not_empty_the_view(valkey_at: str, told: dict[str, 
 
 @pytest.mark.parametrize("config", [CONFIG / "nats.conf", LOCAL / "nats.conf"], ids=["base", "local"])
 def test_nats_takes_its_configuration(config: Path, tmp_path: Path, told: dict[str, dict[str, str]]) -> None:
-    for file in (config, CONFIG / "accounts.conf"):
-        (tmp_path / file.name).write_text(file.read_text())
-
-    run = subprocess.run(  # noqa: S603 - our own binary
-        [nats_server_binary(), "-t", "-c", tmp_path / "nats.conf"],
-        env={**told["nats"], "SERVER_NAME": "nats-0"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    run = tried(config, tmp_path, environment={**told["nats"], "SERVER_NAME": "nats-0"})
 
     assert run.returncode == 0, run.stderr
 
 
-def test_without_its_passwords_nats_does_not_start(tmp_path: Path) -> None:
-    for file in (LOCAL / "nats.conf", CONFIG / "accounts.conf"):
-        (tmp_path / file.name).write_text(file.read_text())
+def tried(config: Path, folder: Path, *, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """What nats-server says of this configuration, with the files beside it where compose and Kubernetes put them."""
+    teams_in(folder / "nats-teams" / TEAMS_FILE)
+    here = folder / "nats"
+    here.mkdir()
+    for file in (config, CONFIG / "accounts.conf"):
+        (here / file.name).write_text(file.read_text())
+    command = [nats_server_binary(), "-t", "-c", here / "nats.conf"]
+    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)  # noqa: S603 - ours
 
-    run = subprocess.run(  # noqa: S603 - our own binary
-        [nats_server_binary(), "-t", "-c", tmp_path / "nats.conf"],
-        env={"SERVER_NAME": "nats-0"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+
+def test_without_its_passwords_nats_does_not_start(tmp_path: Path) -> None:
+    run = tried(LOCAL / "nats.conf", tmp_path, environment={"SERVER_NAME": "nats-0"})
 
     assert "NATS_SYSTEM_PASSWORD" in run.stderr
 
@@ -174,12 +170,14 @@ def test_every_password_of_a_valkey_user_is_put_in() -> None:
 
 def test_what_was_made_once_is_made_again_the_same(tmp_path: Path) -> None:
     state = StateFolder(tmp_path / "state")
-    first = {file.name: file.read_text() for file in write_secrets(state).iterdir()}
+    first = {file.name: file.read_text() for file in write_secrets(state).rglob("*.*")}
 
-    again = {file.name: file.read_text() for file in write_secrets(state).iterdir()}
+    again = {file.name: file.read_text() for file in write_secrets(state).rglob("*.*")}
 
     assert again == first
-    assert all(file.stat().st_mode & 0o077 == 0 for file in (state.root, *(state.root / "secrets").iterdir()))
+    folder = state.root / "secrets"
+    closed = (state.root, folder, *(file for file in folder.iterdir() if file.name != "teams"))
+    assert all(file.stat().st_mode & 0o077 == 0 for file in closed)  # what is in `teams` a server of another user reads
 
 
 def test_the_checked_in_files_are_those_that_follow_from_the_permissions(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ from libs.eventlog.history import History, JetStreamScans
 from libs.eventlog.lines import JetStreamLines
 from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.local.nats_config import NatsUser
-from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
+from libs.local.permissions import UP_USERS, VALKEY_USERS, nats_users, valkey_users
 from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser
 from libs.runtime.clock import SystemClock
 from libs.runtime.eventually import eventually
@@ -83,6 +83,8 @@ OWNERS = {
     "$JS.API.STREAM.PURGE.OBJ_WORKSPACES": {"admission", "scheduler", "worker"},
     "$JS.API.STREAM.PURGE.OBJ_SNAPSHOTS": {"scheduler"},
     "$JS.API.CONSUMER.CREATE.JOBS.team-a.headgate.jobs.v1.>": {"consumer"},
+    "$JS.API.CONSUMER.LIST.JOBS": {"operator"},
+    "$JS.API.CONSUMER.DELETE.JOBS.team-a": {"admission", "scheduler", "notifier", "operator", "consumer"},
     f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}": {"operator"},
     f"$JS.API.CONSUMER.INFO.{WORKERS_CONSUMER}": {"worker", "operator", "consumer"},
     f"$JS.API.CONSUMER.CREATE.{WORKERS_CONSUMER}.headgate.jobs.v1.>": set(),
@@ -99,7 +101,7 @@ OWNERS = {
 LISTENERS = {
     ">": set(),
     "_INBOX.>": {"consumer"},
-    **{f"_INBOX_{name}.>": {name} for name in NATS_USERS},
+    **{f"_INBOX_{name}.>": {name} for name in UP_USERS},
     "headgate.jobs.>": set(),
     "headgate.jobs.v1.*.*.*.cancel_requested": {"worker"},
     "headgate.jobs.v1.*.*.*.queued": set(),
@@ -114,7 +116,7 @@ LISTENERS = {
 
 @pytest_asyncio.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[NatsServer, dict[str, NatsUser]]]:
-    users = nats_users(passwords(NATS_USERS), shard="main", pools=("default",))
+    users = nats_users(passwords(UP_USERS), shard="main", pools=("default",))
     async with NatsServer(tmp_path_factory.mktemp("permissions"), users=list(users.values())) as running:
         client = await connect(running.url_for(users["operator"]), name="migrate")
         await migrate(client, settings(), new_epoch=new_epoch())
@@ -125,7 +127,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tupl
 Server = tuple[NatsServer, dict[str, NatsUser]]
 
 
-@pytest.mark.parametrize("name", NATS_USERS)
+@pytest.mark.parametrize("name", UP_USERS)
 async def test_a_user_writes_its_own_events_and_is_refused_all_others(server: Server, name: str) -> None:
     mine = {row.event for row in TABLE if row.writer.value == name}
 
@@ -134,14 +136,14 @@ async def test_a_user_writes_its_own_events_and_is_refused_all_others(server: Se
     assert {EVENTS[subject] for subject in EVENTS.keys() - refused} == mine
 
 
-@pytest.mark.parametrize("name", NATS_USERS)
+@pytest.mark.parametrize("name", UP_USERS)
 async def test_a_user_says_what_is_its_own_and_is_refused_all_else(server: Server, name: str) -> None:
     refused = await refusals(server, name, publishing=list(OWNERS))
 
     assert OWNERS.keys() - refused == {subject for subject, owners in OWNERS.items() if name in owners}
 
 
-@pytest.mark.parametrize("name", NATS_USERS)
+@pytest.mark.parametrize("name", UP_USERS)
 async def test_a_user_hears_what_is_for_it_and_is_refused_all_else(server: Server, name: str) -> None:
     refused = await refusals(server, name, hearing=list(LISTENERS))
 
@@ -353,7 +355,7 @@ async def test_who_has_no_business_in_the_store_is_not_let_in(store: Store) -> N
 
 
 async def test_the_system_account_is_not_open_with_a_known_password(tmp_path: Path) -> None:
-    users = nats_users(passwords(NATS_USERS), shard="main", pools=())
+    users = nats_users(passwords(UP_USERS), shard="main", pools=())
     system = NatsUser("system", "made-for-this-folder")
     async with NatsServer(tmp_path, users=list(users.values()), system_user=system) as running:
         known = running.url_for(NatsUser("system", "system"))

@@ -18,7 +18,12 @@ import pytest_asyncio
 
 from headgate_contracts import Tier
 from libs.cli.__main__ import main
+from libs.deployment.secrets import write_secrets
+from libs.eventlog import LogUnavailable, connect
+from libs.local.state import StateFolder
+from libs.local.teams import read_teams
 from libs.runtime.eventually import eventually
+from tests.fixtures.clients import nats_client
 from tests.fixtures.installation import Installation, installed
 from tests.fixtures.streams import listening
 
@@ -370,3 +375,40 @@ async def _answers(client: httpx.AsyncClient, path: str, status: int) -> bool:
     found = (await client.get(path)).status_code
     assert found in (status, 502, 503), found
     return found == status
+
+
+async def test_a_team_reads_the_log_for_as_long_as_it_is_one(there: Installation) -> None:
+    async with there.client("u-team", Tier.PARTNER) as client:
+        await client.post("/jobs", json={"project_id": "shop", "pipeline": "rehearsal", "input": QUICK})
+
+    made = (await headgate("teams", "add", "billing", "--consumer", "all", "--json")).data
+    again = await headgate("teams", "add", "billing")
+    own = await headgate("teams", "add", "worker")
+    listed = (await headgate("teams", "list", "--json")).data
+    async with nats_client(made["nats_url"]) as team:
+        consumer = await team.jetstream().pull_subscribe("", "billing-all", "JOBS")
+        assert await consumer.fetch(1, timeout=30)
+    removed = await headgate("teams", "remove", "billing")
+
+    assert (again.code, own.code, removed.code) == (REFUSED, REFUSED, DONE)
+    assert "there is a team billing already" in again.err
+    assert [(each["name"], each["consumers"]) for each in listed] == [("billing", ["billing-all"])]
+    assert "password" not in listed[0]
+    with pytest.raises(LogUnavailable):
+        await connect(made["nats_url"], name="gone", within_s=0.5)
+    assert (await headgate("teams", "list", "--json")).data == []
+
+
+async def test_a_team_of_a_deployment_is_written_into_the_file_that_its_servers_read(tmp_path: Path) -> None:
+    """Nothing is asked of a server, as none can be reached from here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADGATE_STATE", str(tmp_path))
+        early = await headgate("teams", "add", "billing", "--deployed")
+        write_secrets(StateFolder(tmp_path))
+        made = (await headgate("teams", "add", "billing", "--deployed", "--json")).data
+        said = await headgate("teams", "remove", "billing", "--deployed")
+
+    assert (early.code, "make secrets" in early.err) == (FAILED, True)
+    assert re.fullmatch(r"nats://team-billing:[\w-]{32}@nats:4222", made["nats_url"])
+    assert "headgate migrate" in said.out
+    assert read_teams((tmp_path / "secrets" / "teams" / "teams.conf").read_text()) == ()

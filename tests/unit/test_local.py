@@ -13,7 +13,7 @@ from headgate_contracts import TABLE, Writer
 from libs.local.errors import AlreadyUp, StateUnusable, UpSettingsWrong
 from libs.local.keeping import SETTLED_AFTER_S, deaths_after, has_failed, pause_s
 from libs.local.last_words import last_words
-from libs.local.permissions import NATS_USERS, nats_users, writes
+from libs.local.permissions import UP_USERS, nats_users, writes
 from libs.local.provisions import operator_url
 from libs.local.settings import read_up_settings
 from libs.local.state import StateFolder
@@ -207,7 +207,7 @@ def test_a_services_right_to_write_is_the_table_and_nothing_else(writer: Writer)
 
 
 def test_nobody_may_write_to_all_of_the_log_or_hear_all_of_it() -> None:
-    users = nats_users(dict.fromkeys(NATS_USERS, "secret"), shard="main", pools=("default",))
+    users = nats_users(dict.fromkeys(UP_USERS, "secret"), shard="main", pools=("default",))
 
     for user in users.values():
         assert not {">", "headgate.>", "headgate.jobs.>", "headgate.jobs.v1.>"} & {
