@@ -60,6 +60,15 @@ class JetStreamInputs:
         """Gone when this returns, whether there was one or not."""
         await self._write(name, b"", headers=ERASED)
 
+    async def names(self) -> list[str]:
+        """Of all that is there, also of what was deleted and has left a marker."""
+        words = f"$KV.{INPUTS}."
+        return [subject.removeprefix(words) for subject in await subjects_of(self._nc, f"KV_{INPUTS}", f"{words}>")]
+
+    async def purge(self, name: str) -> None:
+        """Gone without a marker, and its marker too: for who may purge the bucket."""
+        await ask(self._nc, "STREAM.PURGE", stream=f"KV_{INPUTS}", question={"filter": _input_subject(name)})
+
     async def _write(self, name: str, content: bytes, *, headers: dict[str, str] | None = None) -> None:
         with translated(INPUTS):
             reply = await self._nc.request(_input_subject(name), content, timeout=PUT_WITHIN_S, headers=headers)
@@ -175,6 +184,9 @@ class MemoryBucket:
 
     async def delete(self, name: str) -> None:
         self._kept.pop(check_token("name", name), None)
+
+    async def purge(self, name: str) -> None:
+        await self.delete(name)
 
 
 def _name_in(encoded: str) -> str | None:

@@ -131,6 +131,7 @@ def _scheduler(shard: str, pools: Sequence[str]) -> Rights:
             *_reads_objects(SNAPSHOTS),
             *_writes_objects(SNAPSHOTS),
             *_deletes_objects(WORKSPACES),
+            f"{API}.STREAM.PURGE.KV_{INPUTS}",  # after their jobs' end
             f"{LIVE_PREFIX}.{shard}.position.*.*",
             f"{CMD_PREFIX}.{shard}.granted.*",
         ),

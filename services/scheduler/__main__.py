@@ -19,7 +19,7 @@ from libs.capacity.ports import View
 from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store_client import open_client
 from libs.eventlog import JetStreamSnapshots, LogUnavailable
-from libs.eventlog.buckets import JetStreamObjects
+from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.streams import WORKSPACES
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS, VIEW
@@ -30,7 +30,7 @@ from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from services.scheduler.cycle import FOLD
 from services.scheduler.forecasting import Forecaster
-from services.scheduler.janitor import Janitor
+from services.scheduler.janitor import Janitor, kept_inputs, kept_workspaces
 from services.scheduler.ports import Adapters
 from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica, assemble
@@ -78,12 +78,17 @@ async def compose(service: Service) -> None:
 def _habits(ground: Ground[SchedulerSettings], replica: Replica, view: View) -> tuple[Loop, ...]:
     """What is done now and then, and what nobody waits for."""
     ledger, leader, clock = replica.ledger, replica.leader, ground.clock
-    workspaces = JetStreamObjects(ground.nc, WORKSPACES)
+    kept = ground.policy.retention
+    remains = (
+        kept_workspaces(JetStreamObjects(ground.nc, WORKSPACES), kept),
+        kept_inputs(JetStreamInputs(ground.nc), kept),
+    )
+    janitors = [Janitor(each, ground.log, ledger=ledger, leader=leader, clock=clock) for each in remains]
     return (
         Loop("snapshots", replica.keeper.run),
         Loop("gauges", replica.gauges.run),
         Loop("forecast", Forecaster(ledger, view, clock=clock, leader=leader, meter=ground.telemetry.meter).run),
-        Loop("workspaces", Janitor(workspaces, ground.log, ledger=ledger, leader=leader, clock=clock).run),
+        *(Loop(each.what, janitor.run) for each, janitor in zip(remains, janitors, strict=True)),
     )
 
 

@@ -1,12 +1,15 @@
-"""Workspaces that nobody goes on from any more are deleted: some time after their job's end, by the leader.
+"""What jobs leave behind is deleted some time after their end, by the leader: workspaces, and inputs.
 
-    <job>-<attempt>-<n>  ──► does a job name it that is unfinished, or ended lately? ─yes─► kept
-                         ──► did its own job end long enough ago? ──no──► kept
-                                                                 ──yes─► deleted
+    <job>-…  ──► does a job name it that is unfinished, or ended lately? ─yes─► kept
+             ──► did its own job end long enough ago? ──no──► kept
+                                                     ──yes─► deleted
 
-A job that was submitted again names the workspace of the one it goes on from, so that one lives as long as it does.
-Owns the question and nothing else: it decides no job, and runs beside the cycle, never in it. What it cannot delete now
-it deletes the next time.
+A job that was submitted again names the workspace of the one it goes on from, so that one lives as long as it does. It
+has its own copy of the input; so an input goes when no retry can come, whatever became of retries before.
+
+Owns the question and nothing else: it decides no job, and runs beside the cycle, never in it. It goes by what is there
+and by what the log says: whoever was killed in the middle, or has lost the view, begins again and finds the same. What
+it cannot delete now it deletes the next time.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,92 +26,137 @@ from headgate_contracts import Event
 from headgate_contracts.events import JobData
 from libs.capacity.ledger import Ledger
 from libs.eventlog.errors import LogError
+from libs.policy import Retention
 from libs.runtime.clock import Clock
 from services.scheduler.leader import Leader
-from services.scheduler.ports import History, Workspaces
+from services.scheduler.ports import History, Inputs, Workspaces
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY_MS: Final = 60_000  # what is kept for days may go a minute late
-NAME: Final = re.compile(r"([A-Za-z0-9_-]{1,40})-[0-9]{1,9}-[0-9]{1,9}")  # <job>-<attempt>-<n>
+MINUTE_MS: Final = 60_000
+WORKSPACE: Final = re.compile(r"([A-Za-z0-9_-]{1,40})-[0-9]{1,9}-[0-9]{1,9}")  # <job>-<attempt>-<n>
+INPUT: Final = re.compile(r"([A-Za-z0-9_-]{1,40})-[0-9a-f]{22}")  # as `input_name` has it
 LOOK_AGAIN: Final = 20  # deletions: meanwhile somebody may have begun to go on from one of those that are left
+BREATHE: Final = 1000  # names: others of this process want their turn
 PACE_MS: Final = 10  # between two deletions, so that a thousand of them disturb nobody
 
 
-class Janitor:
-    """One replica's; it works while that leads."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remains:
+    """One kind of what jobs leave behind, and how long it outlives its job."""
 
-    def __init__(
-        self, workspaces: Workspaces, history: History, *, ledger: Ledger, leader: Leader, clock: Clock
-    ) -> None:
-        self._workspaces = workspaces
+    what: str
+    names: Callable[[], Awaitable[list[str]]]
+    delete: Callable[[str], Awaitable[None]]
+    pattern: re.Pattern[str]
+    kept: timedelta
+    strange_for: timedelta  # how long it may be there before its job is
+    look_every_ms: int
+
+    def job_of(self, name: str) -> str | None:
+        """Whose it is, by its name; null for one that none of us has given: it is not ours to delete."""
+        found = self.pattern.fullmatch(name)
+        return found and found[1]
+
+
+def kept_workspaces(bucket: Workspaces, kept: Retention) -> Remains:
+    """Kept for days, so they may go a minute late."""
+    return Remains(
+        what="workspaces",
+        names=bucket.names,
+        delete=bucket.delete,
+        pattern=WORKSPACE,
+        kept=timedelta(days=kept.workspaces_days),
+        strange_for=timedelta(),
+        look_every_ms=MINUTE_MS,
+    )
+
+
+def kept_inputs(bucket: Inputs, kept: Retention) -> Remains:
+    """An input is written before its job's first event, which follows within a minute or never. There may be a
+    million, so they are listed less often: the bucket has room for what goes ten minutes late."""
+    return Remains(
+        what="inputs",
+        names=bucket.names,
+        delete=bucket.purge,
+        pattern=INPUT,
+        kept=timedelta(days=kept.inputs_days),
+        strange_for=timedelta(hours=1),
+        look_every_ms=10 * MINUTE_MS,
+    )
+
+
+class Janitor:
+    """One replica's, for one kind; it works while that leads."""
+
+    def __init__(self, remains: Remains, history: History, *, ledger: Ledger, leader: Leader, clock: Clock) -> None:
+        self._remains = remains
         self._history = history
         self._ledger = ledger
         self._leader = leader
         self._clock = clock
-        self._kept = timedelta(days=ledger.policy.retention.workspaces_days)
         self._ends: dict[str, datetime] = {}  # of jobs that only the log knows, as long as something of them is there
+        self._strange: dict[str, datetime] = {}  # jobs that even the log does not know → since when
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Look now and then."""
         while not stopping.is_set():
-            await self._clock.sleep_ms(LOOK_EVERY_MS)
+            await self._clock.sleep_ms(self._remains.look_every_ms)
             if self._leader.leads:
                 try:
                     await self.sweep()
                 except LogError as fault:
-                    logger.warning("workspaces are not looked through: %s", fault)
+                    logger.warning("%s are not looked through: %s", self._remains.what, fault)
 
     async def sweep(self) -> int:
         """Delete what nobody needs; how many that were."""
-        names = await self._workspaces.names()
+        names = await self._remains.names()
+        gone = await self._over(names)
         named = self._named()
-        gone: list[str] = []
-        for name in names:
-            job_id = job_of(name)
-            if job_id is not None and name not in named and await self._is_over(job_id):
-                gone.append(name)
-        for number, name in enumerate(gone):
+        for number, name in enumerate(gone, 1):
             if number % LOOK_AGAIN == 0:
                 named = self._named()
             if name not in named:
-                await self._workspaces.delete(name)
+                await self._remains.delete(name)
             await self._clock.sleep_ms(PACE_MS)
         if gone:
-            logger.info("%s workspaces were deleted, of jobs that ended", len(gone))
-        left = {job_of(name) for name in names}.difference(map(job_of, gone))
+            logger.info("%s %s were deleted, of jobs that ended", len(gone), self._remains.what)
+        left = {self._remains.job_of(name) for name in names}.difference(map(self._remains.job_of, gone))
         self._ends = {job_id: at for job_id, at in self._ends.items() if job_id in left}
+        self._strange = {job_id: at for job_id, at in self._strange.items() if job_id in left}
         return len(gone)
+
+    async def _over(self, names: list[str]) -> list[str]:
+        named, gone = self._named(), list[str]()
+        for number, name in enumerate(names, 1):
+            job_id = self._remains.job_of(name)
+            if job_id is not None and name not in named and await self._is_over(job_id):
+                gone.append(name)
+            if number % BREATHE == 0:
+                await asyncio.sleep(0)
+        return gone
 
     def _named(self) -> set[str | None]:
         """The workspaces that somebody may still go on from: a job, or whoever submits one again that ended lately."""
-        since = self._leader.now - self._kept
+        since = self._leader.now - self._remains.kept
         jobs = [job for job in self._ledger.jobs.values() if not job.status.is_end or job.updated_at > since]
         return {name for job in jobs for name in (job.checkpoint, job.submission.checkpoint)}
 
     async def _is_over(self, job_id: str) -> bool:
-        """Whether the job ended long enough ago."""
+        """Whether the job ended long enough ago, or never began."""
         job = self._ledger.jobs.get(job_id)
-        if job is None:
-            ended_at = await self._end_in_the_log(job_id)
-        else:
-            ended_at = job.updated_at if job.status.is_end else None
-        return ended_at is not None and ended_at <= self._leader.now - self._kept
-
-    async def _end_in_the_log(self, job_id: str) -> datetime | None:
-        """Of a job that this fold has forgotten. What the log does not know either is of no job any more."""
+        if job is not None:
+            return job.status.is_end and self._is_past(job.updated_at, self._remains.kept)
         if job_id not in self._ends:
             records = await self._history.read(job_id)
             if not records:
-                return self._leader.now - self._kept
+                since = self._strange.setdefault(job_id, self._leader.now)
+                return self._is_past(since, self._remains.strange_for)
             event = records[-1].event
             if not (isinstance(event, Event) and isinstance(event.data, JobData) and event.data.status.is_end):
-                return None
+                return False
             self._ends[job_id] = records[-1].at
-        return self._ends[job_id]
+        return self._is_past(self._ends[job_id], self._remains.kept)
 
-
-def job_of(workspace: str) -> str | None:
-    """Whose it is, by its name; null for one that no worker has given: it is not ours to delete."""
-    found = NAME.fullmatch(workspace)
-    return found and found[1]
+    def _is_past(self, since: datetime, by: timedelta) -> bool:
+        return since + by <= self._leader.now

@@ -44,6 +44,13 @@ class Workspaces(Protocol):
     async def delete(self, name: str) -> None: ...
 
 
+class Inputs(Protocol):
+    """What jobs are made from, as admission keeps it."""
+
+    async def names(self) -> list[str]: ...
+    async def purge(self, name: str) -> None: ...
+
+
 class Leads(Protocol):
     """Whether this replica decides now."""
 

@@ -133,6 +133,16 @@ async def test_a_name_that_nobody_could_have_given_hides_no_other(nc: Client) ->
     assert await objects.names() == ["job-1"]
 
 
+async def test_inputs_are_listed_and_purged_without_a_marker(inputs: JetStreamInputs | MemoryBucket) -> None:
+    for name in ("job-1-abc", "job-2-abc"):
+        await inputs.put(name, b"{}")
+
+    for _ in range(2):
+        await inputs.purge("job-1-abc")
+
+    assert (await inputs.names(), await inputs.get("job-1-abc")) == (["job-2-abc"], None)
+
+
 async def test_an_input_is_erased(inputs: JetStreamInputs | MemoryBucket) -> None:
     await inputs.put("job-1-abc", b"{}")
     await inputs.put("job-2-abc", b"{}")

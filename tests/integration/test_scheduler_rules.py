@@ -17,14 +17,14 @@ from headgate_contracts.events import JobMoved, JobScheduled, LeaseReleased
 from libs.capacity.answers import Between, Reserved
 from libs.capacity.ledger import Ledger
 from libs.eventlog import Appended, Entry
-from libs.eventlog.buckets import JetStreamObjects
+from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.streams import WORKSPACES
 from libs.local.permissions import NATS_USERS, nats_users
 from libs.local.servers import DEFAULT_NATS_USERS, NatsServer
-from libs.policy import Policy
+from libs.policy import Policy, Retention
 from libs.runtime.clock import SystemClock
 from libs.runtime.eventually import eventually
-from services.scheduler.janitor import Janitor
+from services.scheduler.janitor import Janitor, kept_inputs, kept_workspaces
 from tests.fixtures.clients import nats_client
 from tests.fixtures.crowd import SHARD, Crowd, a_crowd
 from tests.fixtures.lives import event_id, life_of, step, submission
@@ -198,16 +198,26 @@ async def test_the_scheduler_may_delete_workspaces_and_read_why(tmp_path: Path) 
         objects = JetStreamObjects(nc, WORKSPACES)
         for name in ("gone-1-1", "kept"):
             await objects.put(name, b"work" * 50_000)
+        given = JetStreamInputs(nc)
+        for name in (f"gone-{'0' * 22}", f"gone-{'1' * 22}", f"kept-{'0' * 22}"):
+            await given.put(name, b"{}")
+        await given.delete(f"gone-{'1' * 22}")  # an operator has erased it: a marker is left
 
         async with connected(server.url_for(users["scheduler"])) as own:
             bucket = JetStreamObjects(own, WORKSPACES)
             leading: Any = Leading()
-            janitor = Janitor(bucket, log, ledger=Ledger(Policy()), leader=leading, clock=SystemClock())
+            ledger, clock = Ledger(Policy()), SystemClock()
+            remains = kept_workspaces(bucket, Retention())
+            janitor = Janitor(remains, log, ledger=ledger, leader=leading, clock=clock)
             deleted = await asyncio.wait_for(janitor.sweep(), 30)
+            remains = kept_inputs(JetStreamInputs(own), Retention())
+            janitor = Janitor(remains, log, ledger=ledger, leader=leading, clock=clock)
+            await asyncio.wait_for(janitor.sweep(), 30)
 
         assert deleted == 1
         assert await objects.names() == ["kept"]
         assert await objects.get("gone-1-1") is None
+        assert await given.names() == [f"kept-{'0' * 22}"]
 
 
 async def _fold(log: Any, name: str) -> Ledger:

@@ -78,7 +78,7 @@ OWNERS = {
     "$JS.API.STREAM.MSG.GET.LOGS": {"notifier"},
     "$JS.API.CONSUMER.CREATE.LOGS": set(),
     "$JS.API.STREAM.PURGE.LOGS": {"admission"},
-    "$JS.API.STREAM.PURGE.KV_INPUTS": set(),
+    "$JS.API.STREAM.PURGE.KV_INPUTS": {"scheduler"},
     "$JS.API.STREAM.PURGE.OBJ_RESULTS": {"admission", "worker"},
     "$JS.API.STREAM.PURGE.OBJ_WORKSPACES": {"admission", "scheduler", "worker"},
     "$JS.API.STREAM.PURGE.OBJ_SNAPSHOTS": {"scheduler"},

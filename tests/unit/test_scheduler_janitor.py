@@ -1,4 +1,4 @@
-"""Workspaces after the end of their jobs: deleted when nobody can go on from them, and not a day before."""
+"""Workspaces and inputs after the end of their jobs: deleted when nobody can need them, and not a day before."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from headgate_contracts import Status
 from libs.eventlog.buckets import MemoryBucket
-from libs.policy import Policy
-from services.scheduler.janitor import Janitor, job_of
+from libs.policy import Policy, Retention
+from services.scheduler.janitor import Janitor, Remains, kept_inputs, kept_workspaces
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World, a_world
 
@@ -23,7 +23,11 @@ def workspaces() -> MemoryBucket:
 
 @pytest.fixture
 def janitor(world: World, leader: Replica, workspaces: MemoryBucket) -> Janitor:
-    return Janitor(workspaces, world.log, ledger=leader.ledger, leader=leader.leader, clock=world.clock)
+    return janitor_of(world, leader, kept_workspaces(workspaces, leader.ledger.policy.retention))
+
+
+def janitor_of(world: World, replica: Replica, remains: Remains) -> Janitor:
+    return Janitor(remains, world.log, ledger=replica.ledger, leader=replica.leader, clock=world.clock)
 
 
 async def failed(world: World, name: str) -> None:
@@ -106,7 +110,7 @@ async def test_what_the_fold_has_forgotten_is_asked_of_the_log(workspaces: Memor
     policy = Policy.model_validate({"retention": {"workspaces_days": 5, "view_days": 1}})
     async with a_world(policy=policy) as world:
         replica = await world.leading()
-        janitor = Janitor(workspaces, world.log, ledger=replica.ledger, leader=replica.leader, clock=world.clock)
+        janitor = janitor_of(world, replica, kept_workspaces(workspaces, policy.retention))
         await failed(world, "job-1")
         await workspaces.put("job-1-1-2", b"work")
         await world.pass_ms(3 * DAY, replica, every_ms=DAY)
@@ -146,4 +150,117 @@ async def test_a_job_that_goes_on_is_never_taken_for_another_with_a_longer_name(
     ("name", "job"), [("job-1-2", "job"), ("a-b-1-2", "a-b"), ("a-1", None), ("a", None), ("a-1-x", None)]
 )
 def test_a_workspaces_name_says_whose_it_is(name: str, job: str | None) -> None:
-    assert job_of(name) == job
+    assert kept_workspaces(MemoryBucket(), Retention()).job_of(name) == job
+
+
+# ── inputs ────────────────────────────────────────────────────────────────────
+
+DIGEST = "0123456789abcdef012345"
+
+
+def input_of(job: str) -> str:
+    return f"{job}-{DIGEST}"
+
+
+@pytest.fixture
+def of_inputs(world: World, leader: Replica, workspaces: MemoryBucket) -> Janitor:
+    """Of the same bucket, as inputs."""
+    return janitor_of(world, leader, kept_inputs(workspaces, leader.ledger.policy.retention))
+
+
+async def test_an_input_goes_a_day_after_the_end_of_its_job_and_no_earlier(
+    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+) -> None:
+    await failed(world, "job-1")
+    await world.submit("waits")
+    for job in ("job-1", "waits"):
+        await workspaces.put(input_of(job), b"{}")
+
+    before = await sweep(world, of_inputs, workspaces, after_ms=DAY - HOUR)
+    after = await sweep(world, of_inputs, workspaces, after_ms=2 * HOUR)
+
+    assert (before, after) == ([input_of("job-1"), input_of("waits")], [input_of("waits")])
+
+
+async def test_a_retry_keeps_its_own_input_when_the_first_ones_goes(
+    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+) -> None:
+    await failed(world, "job-1")
+    await workspaces.put(input_of("job-1"), b"{}")
+    await world.submit("again", retry_of="job-1")
+    await workspaces.put(input_of("again"), b"{}")
+
+    assert await sweep(world, of_inputs, workspaces, after_ms=DAY + HOUR) == [input_of("again")]
+
+
+async def test_an_input_whose_job_never_began_goes_after_an_hour(
+    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+) -> None:
+    await workspaces.put(input_of("never"), b"{}")
+    await workspaces.put("notes", b"of somebody else")
+
+    seen = await sweep(world, of_inputs, workspaces)
+    waits = await sweep(world, of_inputs, workspaces, after_ms=HOUR - 60_000)
+    gone = await sweep(world, of_inputs, workspaces, after_ms=2 * 60_000)
+
+    assert (seen, waits, gone) == ([input_of("never"), "notes"], [input_of("never"), "notes"], ["notes"])
+
+
+async def test_an_input_that_is_there_before_its_job_is_stays(
+    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+) -> None:
+    await workspaces.put(input_of("job-1"), b"{}")
+    await sweep(world, of_inputs, workspaces)
+    await world.submit("job-1")
+
+    assert await sweep(world, of_inputs, workspaces, after_ms=2 * HOUR) == [input_of("job-1")]
+
+
+@pytest.mark.parametrize("stops_after", range(8))
+async def test_whoever_is_killed_in_the_middle_is_followed_by_one_who_ends_it(
+    world: World, leader: Replica, workspaces: MemoryBucket, stops_after: int
+) -> None:
+    kept = kept_inputs(workspaces, leader.ledger.policy.retention)
+    await failed(world, "job-1")
+    await world.submit("waits")
+    for name in (input_of("job-1"), f"job-1-{DIGEST[::-1]}", input_of("waits")):
+        await workspaces.put(name, b"{}")
+    await world.pass_ms(DAY + HOUR, *world.replicas, every_ms=HOUR)
+
+    killed = asyncio.create_task(janitor_of(world, leader, kept).sweep())
+    for _ in range(stops_after):
+        await asyncio.sleep(0)
+    killed.cancel()
+    await asyncio.gather(killed, return_exceptions=True)
+
+    assert await sweep(world, janitor_of(world, leader, kept), workspaces) == [input_of("waits")]
+
+
+async def test_a_lost_view_keeps_no_input_longer_and_takes_none_earlier(
+    world: World, leader: Replica, workspaces: MemoryBucket
+) -> None:
+    await failed(world, "job-1")
+    await workspaces.put(input_of("job-1"), b"{}")
+    world.store.lose()
+    await world.settle(*world.replicas)
+    of_inputs = janitor_of(world, leader, kept_inputs(workspaces, leader.ledger.policy.retention))
+
+    before = await sweep(world, of_inputs, workspaces, after_ms=DAY - HOUR)
+    after = await sweep(world, of_inputs, workspaces, after_ms=2 * HOUR)
+
+    assert (before, after) == ([input_of("job-1")], [])
+
+
+async def test_bytes_are_given_back_when_the_input_goes(
+    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+) -> None:
+    await failed(world, "job-1")
+    await workspaces.put(input_of("job-1"), b"{}")
+    counted = await world.view.stored()
+
+    left = await sweep(world, of_inputs, workspaces, after_ms=DAY - HOUR)
+    still = await world.view.stored()
+    gone = await sweep(world, of_inputs, workspaces, after_ms=2 * HOUR)
+
+    assert (left, gone) == ([input_of("job-1")], [])
+    assert (counted > 0, still, await world.view.stored()) == (True, counted, 0)
