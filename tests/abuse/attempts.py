@@ -22,6 +22,7 @@ import httpx
 from tests.abuse.forging import forged
 from tests.abuse.scene import JSON, OF_ANN, Scene
 from tests.abuse.sockets import statuses
+from tests.hostile.conftest import REFUSED, UNREACHED
 
 HELD: Final = ""
 NOBODYS: Final = "j-that-never-was"
@@ -135,7 +136,9 @@ class Sends:
     door: str = "gateway"
 
     async def through(self, scene: Scene) -> str:
-        raw = self.raw.replace(b"<token>", scene.tokens["ann"].encode())
+        raw = self.raw
+        for name, who in ((b"<token>", "ann"), (b"<olga>", "olga")):
+            raw = raw.replace(name, scene.company.token(who).encode())
         got = await statuses(scene.port(self.door), raw, most=len(self.gets))
         return HELD if got == self.gets else f"answered {got} in place of {self.gets}"
 
@@ -186,8 +189,39 @@ class Looks:
     async def through(self, scene: Scene) -> str:
         secret, written = scene.secrets[self.secret], await scene.written(self.place)
         assert len(secret) >= 8, secret
-        assert written, f"nothing was written to {self.place}"
+        assert written or self.place.startswith("log"), f"there is nothing: {self.place}"  # a log may be quiet
         return f"it stands in {self.place}" if secret.encode() in written else HELD
+
+
+@dataclass(frozen=True)
+class Pries:
+    """What a job's command tries, by its name in `tests/hostile/prying.py`."""
+
+    what: str
+    network: bool = False
+
+    async def through(self, scene: Scene) -> str:
+        got = (await scene.tried_by_a_command(network=self.network))[self.what]
+        return HELD if got in REFUSED | UNREACHED | {"ENOTSUP"} else f"it got {got}"
+
+
+@dataclass(frozen=True)
+class Shows:
+    """A header of an answer that is yes: what it holds or never does; where neither is named it is not there."""
+
+    line: str
+    header: str
+    says: str = ""
+    never: str = ""
+    who: str = "ann"
+    headers: tuple[tuple[str, str], ...] = ()
+
+    async def through(self, scene: Scene) -> str:
+        answer = await scene.ask(self.who, scene.named(self.line), None, self.headers)
+        got = answer.headers.get(self.header, "")
+        held = self.says in got and self.never not in got if self.never else self.says in got
+        held = held if self.says or self.never else not got
+        return HELD if held and answer.status_code == 200 else f"{answer.status_code}, {self.header}: {got}"
 
 
 @dataclass(frozen=True)

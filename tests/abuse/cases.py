@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.abuse.attempts import Attempt
-from tests.abuse.families import http, tenancy, tokens
+from tests.abuse.families import brokers, exhaustion, http, jobs, secrets, tenancy, tokens, web
 from tests.abuse.families import input as inputs
 
 FAMILIES: Final = {
@@ -14,6 +14,11 @@ FAMILIES: Final = {
     "input": inputs.TABLE,
     "HTTP": http.TABLE,
     "tenancy": tenancy.TABLE,
+    "secrets": secrets.TABLE,
+    "broker rights": brokers.TABLE,
+    "hostile jobs": jobs.TABLE,
+    "web": web.TABLE,
+    "exhaustion": exhaustion.TABLE,
 }
 
 

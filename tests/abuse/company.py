@@ -69,6 +69,7 @@ async def settle(company: Company) -> dict[str, str]:
         flow = await done(ann.post("/workflows", json={"project_id": "later", "phases": [phase, phase]}))
         names |= {"workflow": flow["id"], "waiting": flow["phases"][1]["id"], "group": "group:ann:shop:db"}
         await hers.until(names["cancelled"], "cancelled")
+        names["xss"] = await _submitted_by_mallory(company)
         SECRETS["ticket"] = (await done(ann.post("/stream-tickets")))["ticket"]
         await _follow(company.there, SECRETS["ticket"])
         return names
@@ -92,6 +93,14 @@ class _Hers:
             return (await done(self._ann.get(f"/jobs/{job}")))["status"] == status
 
         await eventually(stands, every_s=0.05)
+
+
+async def _submitted_by_mallory(company: Company) -> str:
+    """A job whose every text is one that a careless page would run."""
+    script = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}${7*7}"
+    body = {"project_id": script, "labels": {"l": script[:120]}, "pipeline": "rehearsal", "input": {"prompt": script}}
+    async with company.client("mallory") as mallory:
+        return (await done(mallory.post("/jobs", json=body)))["id"]
 
 
 async def _follow(there: Installation, ticket: str) -> None:

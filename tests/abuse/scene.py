@@ -5,6 +5,7 @@ Owns who is there, what their things are called, and how each door is asked. Ref
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,17 +24,21 @@ from libs.runtime.keys import KeyPair, keep_keys
 from tests.abuse.company import SECRETS, Company, settle
 from tests.fixtures.clients import nats_client
 from tests.fixtures.installation import Installation, installed
+from tests.hostile.conftest import PLACES, Hostile
 
 POLICY: Final = """
 [tiers.partner]
 cycles_per_batch = 1
 [stream]
 per_user = 3
+[queue]
+user_share = 20
 [webhooks]
 hosts = ["hooks.example"]
 """
 JSON: Final = (("Content-Type", "application/json"),)
 OF_ANN: Final = "<of ann>"  # any id of hers
+SCRIPT: Final = (Path(__file__).parents[1] / "hostile" / "prying.py").read_text(encoding="utf-8")
 LAST: Final = "nobody.may.say.this"
 CLOSED: Final = ("permissions violation", "authorization violation")
 
@@ -47,7 +52,7 @@ class Scene:
     company: Company
     names: Mapping[str, str]
     secrets: dict[str, str]
-    pried: dict[str, Any] = field(default_factory=dict[str, Any])
+    pried: dict[bool, dict[str, Any]] = field(default_factory=dict[bool, dict[str, Any]])
 
     @cached_property
     def pair(self) -> KeyPair:
@@ -62,7 +67,7 @@ class Scene:
         return json.loads((self.there.state / "passwords.json").read_text(encoding="utf-8"))
 
     def named(self, text: str, **others: str) -> str:
-        told = {"token": self.company.token("ann"), "ticket": SECRETS["ticket"]}
+        told = {"token": self.company.token("ann"), "olga": self.company.token("olga"), "ticket": SECRETS["ticket"]}
         for name, value in {**told, **self.names, **others}.items():
             text = text.replace(f"<{name}>", value)
         return text
@@ -125,8 +130,17 @@ class Scene:
         except (NoPermissionError, AuthenticationError):
             return True
         except ResponseError as fault:
-            return "NOAUTH" in str(fault) or "WRONGPASS" in str(fault)
+            return any(word in str(fault) for word in ("NOAUTH", "WRONGPASS", "not allowed"))
         return False
+
+    async def tried_by_a_command(self, *, network: bool) -> dict[str, Any]:
+        """All of `tests/hostile/prying.py`, once, contained as a worker without special rights contains it."""
+        if network not in self.pried:
+            [place] = [place for place in PLACES if place.name == "plain-user"]
+            ran = await asyncio.to_thread(Hostile(place, []).python, SCRIPT, network=network)
+            assert (ran["ended_by"], ran["exit_code"]) == ("itself", 0), ran
+            self.pried[network] = json.loads(ran["output_tail"])
+        return self.pried[network]
 
     async def written(self, place: str) -> bytes:
         """All that stands there by now."""
@@ -139,7 +153,9 @@ class Scene:
             case "metrics":
                 return (await self.http.get(f"http://127.0.0.1:{self.port(name)}/metrics")).content
             case "command line":
-                return _command_line(self.there.pid(name))
+                return _told(self.there.pid(name), "cmdline")
+            case "environment":
+                return _told(self.there.pid(name), "environ")
             case "answers":
                 return b"\n".join([(await self.ask("ann", self.named(line))).content for line in TOLD])
             case "page":
@@ -158,8 +174,8 @@ class Scene:
         return [known[name]] if name in known else [state / "logs" / f"{name}.log"]
 
 
-def _command_line(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+def _told(pid: int, file: str) -> bytes:
+    return Path(f"/proc/{pid}/{file}").read_bytes()
 
 
 TOLD: Final = tuple(
@@ -187,10 +203,12 @@ async def a_scene(folder: Path) -> AsyncIterator[Scene]:
 def _held(there: Installation) -> dict[str, str]:
     """What the state folder holds and nothing else may."""
     passwords: dict[str, str] = json.loads((there.state / "passwords.json").read_text(encoding="utf-8"))
+    [[webhooks]] = json.loads((there.state / "webhooks.json").read_text(encoding="utf-8")).values()
     private = (there.state / "keys" / "private-key.pem").read_text(encoding="utf-8").splitlines()[1]
     up = there.up
     return {
         "private key": private,
+        "secret of webhooks": webhooks,
         "operator's token": up.operator_token.rpartition(".")[2],
         "user's token": up.user_token.rpartition(".")[2],
         **{f"password of {name}": word for name, word in passwords.items()},

@@ -32,6 +32,8 @@ BOUNDS = {
 }
 DRIVER = Path(__file__).parent / "driver.py"
 SHARED_FOLDERS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - they are looked at
+REFUSED = {"EPERM", "EACCES", "ENOENT", "ESRCH", "EROFS", "ENOSYS"}
+UNREACHED = {"ECONNREFUSED", "ENETUNREACH", "EACCES", "EPERM"}
 OUTER_S = 60
 OUTER_MEMORY = 1536 * MIB
 OUTER_PROCESSES = 1500

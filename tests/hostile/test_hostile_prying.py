@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.hostile.conftest import PLACES, Hostile, Place
+from tests.hostile.conftest import PLACES, REFUSED, UNREACHED, Hostile, Place
 
 SCRIPT = (Path(__file__).parent / "prying.py").read_text(encoding="utf-8")
-REFUSED = {"EPERM", "EACCES", "ENOENT", "ESRCH", "EROFS", "ENOSYS"}
-UNREACHED = {"ECONNREFUSED", "ENETUNREACH", "EACCES", "EPERM"}
 PRIED = (
     *PLACES,
     Place("plain-root-without-landlock", as_root=True, without=("landlock",)),
