@@ -16,6 +16,7 @@ from headgate_contracts.subjects import LOG_SUBJECTS
 from libs.eventlog import EpochDiffers, JetStreamLog, LogMissing, Page, RecordsMissing, Unreadable, WentBack, migrate
 from libs.eventlog.api import ask, state_of
 from libs.eventlog.lines import JetStreamLines, LinePage
+from libs.eventlog.pools import pool_consumer
 from libs.eventlog.streams import JOBS, LOGS
 from libs.local.servers import NatsServer
 from libs.runtime.eventually import eventually
@@ -211,7 +212,9 @@ async def _append_some(log: JetStreamLog, count: int) -> None:
 
 
 async def _consumers(nc: Client, stream: str = JOBS) -> list[str]:
-    return (await ask(nc, "CONSUMER.NAMES", stream=stream, question={}))["consumers"] or []
+    """Those of readers."""
+    all_of_them = (await ask(nc, "CONSUMER.NAMES", stream=stream, question={}))["consumers"] or []
+    return [name for name in all_of_them if name not in map(pool_consumer, settings().pools)]
 
 
 @contextlib.asynccontextmanager

@@ -29,6 +29,14 @@ def shared() -> Iterator[Path]:
 
 
 @pytest.fixture
+def _unmasked() -> Iterator[None]:
+    """What is made here is for everybody to read, unless it is said otherwise."""
+    mask = os.umask(0o022)
+    yield
+    os.umask(mask)
+
+
+@pytest.fixture
 def _masked() -> Iterator[None]:
     """What is made here is for its owner alone, unless it is said otherwise."""
     mask = os.umask(0o077)
@@ -54,6 +62,7 @@ def test_a_link_leads_where_it_leads(shared: Path) -> None:
     assert barrier(shared / "python") == shared / "home"
 
 
+@pytest.mark.usefixtures("_unmasked")
 def test_a_folder_is_readable_with_all_that_is_in_it(shared: Path) -> None:
     (shared / "wheels").mkdir()
     (shared / "wheels" / "one.whl").touch()
@@ -96,6 +105,7 @@ def test_nothing_can_be_brought_to_where_nobody_gets(shared: Path) -> None:
         bring([], shared / "home" / "workspaces")
 
 
+@pytest.mark.usefixtures("_unmasked")
 def test_a_python_in_a_closed_home_stands_on_one_that_is_open_or_it_is_said(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
