@@ -18,7 +18,9 @@ from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import Readings
+from libs.capacity.rooms import Room
 from libs.runtime.clock import Clock
+from services.scheduler.crowding import Crowding
 from services.scheduler.labels import ALL_PROVIDERS, OTHER, Labels
 from services.scheduler.leader import Leader
 
@@ -36,6 +38,7 @@ class Gauges:
         self._clock = clock
         self._labels = Labels.of(ledger.policy)
         self._groups: tuple[GroupStatus, ...] = ()
+        self._crowding = Crowding(meter, room=Room.of(ledger.policy), view=view, leader=leader)
         for name, observe, description in (
             ("headgate_queue_length", self._queued, "jobs in the queue, by pool"),
             ("headgate_scheduler_leads", self._leads, "1 while this replica leads"),
@@ -46,7 +49,8 @@ class Gauges:
             meter.create_observable_gauge(name, [observe], description=description)
 
     async def look(self) -> None:
-        """Ask the view about each group that many share."""
+        """Ask the view about inputs, and about each group that many share."""
+        await self._crowding.look()
         names = self._names() if self._leader.leads else ()
         try:
             self._groups = tuple([await self._view.group(name) for name in names])

@@ -39,6 +39,7 @@ METRICS = {
         "headgate_concurrency_wait_seconds",
         "headgate_llm_in_flight",
         "headgate_queue_length",
+        "headgate_inputs_bytes",
         "headgate_scheduler_leads",
         "headgate_scheduler_cycle_seconds",
         "headgate_scheduler_events_total",
