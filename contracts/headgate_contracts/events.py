@@ -350,6 +350,12 @@ class LimitSet(_GroupAct):
     limit: Count
 
 
+class LimitUnset(_GroupAct):
+    """What an operator has set is no longer so: the group has the slots that its jobs bring, or that policy says."""
+
+    ACT = ActName.LIMIT_UNSET
+
+
 class LeaseReleased(_GroupAct):
     """This lease was forced free."""
 
@@ -419,6 +425,14 @@ JOB_DATA: tuple[type[JobData], ...] = (
     JobReady,
     JobFailed,
 )
-Act = QueuePaused | QueueResumed | LimitSet | LeaseReleased | ContentErased | TokenRevoked
-ACT_DATA: tuple[type[Act], ...] = (QueuePaused, QueueResumed, LimitSet, LeaseReleased, ContentErased, TokenRevoked)
+Act = QueuePaused | QueueResumed | LimitSet | LimitUnset | LeaseReleased | ContentErased | TokenRevoked
+ACT_DATA: tuple[type[Act], ...] = (
+    QueuePaused,
+    QueueResumed,
+    LimitSet,
+    LimitUnset,
+    LeaseReleased,
+    ContentErased,
+    TokenRevoked,
+)
 Data = JobData | Act | SchedulerCommitted

@@ -35,6 +35,7 @@ from headgate_contracts.events import (
     JobWaiting,
     LeaseReleased,
     LimitSet,
+    LimitUnset,
     QueuePaused,
     QueueResumed,
     SchedulerCommitted,
@@ -150,6 +151,7 @@ def _acts() -> Iterator[AnyEvent]:
     yield _event(_A, None, QueuePaused(scope="pool:gpu", by=by, reason="driver update"))
     yield _event(_A, None, QueueResumed(scope="pool:gpu", by=by))
     yield _event(_A, None, LimitSet(group="llm:openai", by=by, limit=6, reason="new quota"))
+    yield _event(_A, None, LimitUnset(group="llm:openai", by=by, reason="as policy says again"))
     yield _event(_A, None, ContentErased(user_id="u1", by=by, reason="asked for by the user"))
     yield _event(_A, None, LeaseReleased(group="group:shop:staging-db", by=by, lease="01KJPZ7QXN5B2D9F4H8K3M6PRT"))
     until = AT + timedelta(days=30)

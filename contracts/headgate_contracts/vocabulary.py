@@ -80,6 +80,7 @@ class ActName(StrEnum):
     PAUSED = "paused"
     RESUMED = "resumed"
     LIMIT_SET = "limit_set"
+    LIMIT_UNSET = "limit_unset"
     LEASE_RELEASED = "lease_released"
     CONTENT_ERASED = "content_erased"
     TOKEN_REVOKED = "token_revoked"

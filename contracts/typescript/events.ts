@@ -698,6 +698,31 @@ export interface LimitSetEvent {
   readonly data: LimitSet;
 }
 
+/** What an operator has set is no longer so: the group has the slots that its jobs bring, or that policy says. */
+export interface LimitUnset {
+  readonly by: string;
+  readonly reason?: string;
+  readonly group: string;
+}
+
+/** What an operator has set is no longer so: the group has the slots that its jobs bring, or that policy says. */
+export interface LimitUnsetEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.limit_unset.v1";
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: LimitUnset;
+}
+
 /** The classes of the queue. A lower number always goes first. */
 export type Priority = "urgent" | "high" | "normal" | "low" | "background";
 
@@ -848,4 +873,4 @@ export interface TokenRevokedEvent {
 }
 
 /** Any event of the log; `type` tells which. */
-export type HeadgateEvent = ContentErasedEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;
+export type HeadgateEvent = ContentErasedEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;

@@ -123,7 +123,7 @@ class Ledger:
         return Standing(
             arrivals=orders.arrivals,
             tiers=dict(orders.tiers),
-            limits=dict(orders.limits),
+            limits=orders.in_force(),
             defaults=self._defaults,
             pauses=tuple(orders.pauses.values()),
         )
@@ -143,9 +143,10 @@ class Ledger:
         if isinstance(data, JobQueued):
             self._count_passed(data, record.at)
         row = self._keep(before, job, cap=data.quota_cap if isinstance(data, JobQueued | JobScheduled) else None)
+        unused = self.orders.end(job) if job.status.is_end and before is not None else ()
         if before is not None and isinstance(data, JobDispatched):
             self.turns.start(before.priority.class_number, at_ms=epoch_ms(record.at), starved=data.starved)
-        return Change(seq=record.seq, prev=prev, row=row, passed=passed, passed_before=passed_before)
+        return Change(seq=record.seq, prev=prev, row=row, passed=passed, passed_before=passed_before, unused=unused)
 
     def _begin(self, job: Job) -> int:
         """A job's first event: what it brings for others, and how often it was passed already."""

@@ -80,6 +80,13 @@ class SetLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsetLimit:
+    """Nobody has said any more how many slots the group has: policy does."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
 class FreeLease:
     """This lease inside a job or outside any is over. A job's own slot is freed by `given_back` alone."""
 
@@ -87,7 +94,7 @@ class FreeLease:
     lease: str
 
 
-Order = Pause | Resume | SetLimit | FreeLease
+Order = Pause | Resume | SetLimit | UnsetLimit | FreeLease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +106,7 @@ class Change:
     row: Row | None = None
     passed: tuple[str, ...] = ()  # the jobs that this one was placed ahead of, by boost
     passed_before: int = 0  # of a first row: how often the log says it was passed before its own first event
+    unused: tuple[str, ...] = ()  # groups whose limit a submission brought, and which no unfinished job names any more
     order: Order | None = None
     complaint: str | None = None  # why the record was stepped over
 

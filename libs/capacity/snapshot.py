@@ -28,7 +28,7 @@ from libs.capacity.rows import Pause
 from libs.capacity.turns import Turn, Turns
 from libs.policy import Policy
 
-SHAPE: Final = 2
+SHAPE: Final = 3
 
 
 class SnapshotUnusable(ValueError):
@@ -63,6 +63,7 @@ def picture_of(ledger: Ledger, *, epoch: str) -> Picture:
             "limits": dict(orders.limits),
             "pauses": {scope: asdict(pause) for scope, pause in orders.pauses.items()},
         },
+        "brought": dict(orders.brought),
         "early": {job_id: (count, at.isoformat()) for job_id, (count, at) in ledger.early.items()},
         "forced": dict(ledger.forced),
         "over": dict(ledger.days.over),
@@ -94,6 +95,7 @@ def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Pol
     jobs, passed = _jobs(lines)
     orders, users = _orders(header["orders"]), {job.user_id for job in jobs.values()}
     orders.tiers = {user: tier for user, tier in orders.tiers.items() if user in users}
+    orders.brought = header.get("brought", {})
     return Ledger(
         policy,
         applied=header["applied"],

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.answers import Deferral, Heartbeat, Request
-from libs.capacity.rows import Change, FreeLease, Order, Pause, Resume, Row, Seed, SetLimit, Standing
+from libs.capacity.rows import Change, FreeLease, Order, Pause, Resume, Row, Seed, SetLimit, Standing, UnsetLimit
 from libs.capacity.scripts import Arg
 
 PRIORITY_OF_CLASS: Final = {number: priority.value for priority, number in CLASS_NUMBERS.items()}
@@ -64,7 +64,8 @@ def change_args(change: Change) -> tuple[Arg, ...]:
     if change.row is None:
         return *head, ""
     passed = to_json(change.passed) if change.passed else ""
-    return *head, *row_args(change.row), passed, change.passed_before
+    unused = to_json(change.unused) if change.unused else ""
+    return *head, *row_args(change.row), passed, change.passed_before, unused
 
 
 def seed_args(seed: Seed) -> tuple[Arg, ...]:
@@ -80,6 +81,8 @@ def order_text(order: Order) -> str:
             fields = {"act": "resume", "scope": scope, "class": CLASS_OF_SCOPE.get(scope)}
         case SetLimit(group, limit):
             fields = {"act": "set_limit", "group": group, "limit": limit}
+        case UnsetLimit(group):
+            fields = {"act": "unset_limit", "group": group}
         case FreeLease(group, lease):
             fields = {"act": "free_lease", "group": group, "lease": lease}
     return to_json(_without_null(fields))

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from headgate_contracts import Event, JobEvent, Writer
-from headgate_contracts.events import JobQueued, LimitSet, QueuePaused, QueueResumed
+from headgate_contracts.events import Group, JobQueued, LimitSet, LimitUnset, QueuePaused, QueueResumed
 from libs.capacity.answers import Observation, Request, Reserved
 from libs.capacity.errors import ViewLost
 from libs.capacity.folder import Folder
@@ -42,6 +42,7 @@ from tests.fixtures.lives import STARTED_AT, event_id, wander
 EPOCH = "01JB00000000000000000000EP"
 POLICY = Policy()
 LEASE_MS, LAPSE_MS = 30_000, 60_000
+GROUPS = ("group:shop:db", "group:shop:cache")
 OPERATIONS = (
     *("submit", "submit blind", "act", "look", "hurt", "restart", "take"),
     *("go on", "go on", "go on", "bring", "bring"),
@@ -88,7 +89,8 @@ class OnValkey:
         await self.raw.flushall()
 
     async def copy(self) -> object:
-        return {key: await self.raw.dump(key) for key in await self.raw.keys("*")}
+        found = {key: await self.raw.dump(key) for key in await self.raw.keys("*")}
+        return {key: value for key, value in found.items() if value is not None}  # some end by themselves
 
     async def put_back(self, older: Any) -> None:
         await self.raw.flushall()
@@ -146,7 +148,7 @@ class Bench:
     async def submit(self, *, reserve: bool) -> None:
         job_id = f"job-{next(self.numbers)}"
         life = list(wander(self.random, job_id=job_id, steps=self.random.randint(1, 25), ends=True))
-        first = life[0]
+        first = self.asking(life[0])
         if reserve and isinstance(first.data, JobQueued):
             first = await self.reserved(first, first.data)
             if first is None:
@@ -154,6 +156,13 @@ class Bench:
         answer = await self.log.append(first, after=None)
         self.lasts[job_id] = answer.records[0].seq  # type: ignore[union-attr]
         self.lives[job_id] = life[1:]
+
+    def asking(self, first: JobEvent) -> JobEvent:
+        """Half of all jobs name one of two groups, half of those bring its limit."""
+        limit = self.random.choice((None, self.random.randint(1, 3)))
+        groups = (Group(name=self.random.choice(GROUPS), limit=limit),) if self.random.random() < 0.5 else ()
+        asked = first.data.submission.model_copy(update={"groups": groups})  # type: ignore[union-attr]
+        return replace(first, data=first.data.model_copy(update={"submission": asked}))
 
     async def reserved(self, event: JobEvent, data: JobQueued) -> JobEvent | None:
         """The first event as admission makes it: with the place that the view gave."""
@@ -197,6 +206,8 @@ class Bench:
                 QueuePaused(scope=scope, by="olga"),
                 QueueResumed(scope=scope, by="olga"),
                 LimitSet(group="user:user-1", limit=self.random.randint(1, 9), by="olga"),
+                LimitSet(group=self.random.choice(GROUPS), limit=self.random.randint(1, 9), by="olga"),
+                LimitUnset(group=self.random.choice((*GROUPS, "user:user-1")), by="olga"),
             )
         )
         return Event(event_id("act", next(self.numbers)), Writer.ADMISSION, STARTED_AT, data)

@@ -128,6 +128,42 @@ async def test_the_first_submission_sets_a_groups_limit(world: World) -> None:
     assert await world.plan() == ["a", "b"]
 
 
+async def test_a_group_that_no_job_names_any_more_leaves_the_view(world: World) -> None:
+    await world.spread("a", **TEAM)
+    await world.dispatch("a")
+    used = await world.view.groups(now_ms=world.now_ms)
+
+    await world.finish("a", unused=("group:shop:db",))
+    unused = await world.view.groups(now_ms=world.now_ms)
+    await world.spread("b", "c", groups=("group:shop:db",))
+
+    assert set(used) - set(unused) >= {"group:shop:db"}
+    assert await world.plan() == ["b"], "the default again"
+
+
+async def test_a_limit_that_is_gone_lets_as_many_start_as_policy_allows(world: World) -> None:
+    await world.configure({**DEFAULTS, "group/db": 3})
+    await world.spread(*"abcd", **TEAM)
+    await world.set_limit("group:shop:db", 1)
+    limited = await world.plan()
+
+    await world.unset_limit("group:shop:db")
+
+    assert limited == ["a"]
+    assert await world.plan() == ["a", "b", "c"]
+
+
+async def test_who_waits_for_a_slot_hears_that_a_limit_is_gone(world: World) -> None:
+    await world.configure({**DEFAULTS, "group/db": 2})
+    await world.set_limit("group:shop:db", 1)
+    await world.hold("first", "group:shop:db")
+    await world.acquire("second", "group:shop:db", wait_ms=60_000)
+
+    grants = await world.unset_limit("group:shop:db")
+
+    assert [grant.lease for grant in grants] == ["second"]
+
+
 async def test_policy_names_a_group_of_every_project(world: World) -> None:
     await world.configure({**DEFAULTS, "group/db": 1})
     await world.spread("a", "b", **TEAM)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from libs.capacity.answers import HeldLease, Request
-from libs.capacity.rows import Order, Pause, Resume, Row, SetLimit, Standing
+from libs.capacity.rows import Order, Pause, Resume, Row, SetLimit, Standing, UnsetLimit
 
 DAY_MS: Final = 86_400_000
 TODAY: Final = 20_000
@@ -55,6 +55,8 @@ class Orders:
                 self.pauses.pop(scope, None)
             case SetLimit(group, limit):
                 self.limits[group] = limit
+            case UnsetLimit(group):
+                self.limits.pop(group, None)
             case _:
                 pass
 

@@ -101,7 +101,7 @@ DETAILS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
     "go_on": {"acts": acts},
     "pause_or_resume": {"scope": st.sampled_from(SCOPES), "again": st.booleans()},
-    "change_a_limit": {"group": st.sampled_from((*LIMITED, *DEFAULTS)), "limit": st.integers(0, 3)},
+    "change_a_limit": {"group": st.sampled_from((*LIMITED, *DEFAULTS)), "limit": st.integers(-1, 3)},
     "shut": {"group": st.sampled_from(SHUT), "for_ms": st.sampled_from((0, 2_000, 9_000, 40_000))},
     "count_refused": {"reason": st.sampled_from(("busy", "too-fast"))},
     "publish": {"name": st.sampled_from(("forecast", "analytics")), "text": st.sampled_from(("", "{}", "ü"))},
@@ -272,7 +272,9 @@ class ViewMachine(RuleBasedStateMachine):
             self.run(self.world.pause(scope))
 
     def change_a_limit(self, *, group: str, limit: int) -> None:
-        if group in LIMITED:
+        if limit < 0:
+            self.run(self.world.unset_limit(group))
+        elif group in LIMITED:
             self.run(self.world.set_limit(group, limit))
         else:
             self.run(self.world.configure({**DEFAULTS, group: limit}))

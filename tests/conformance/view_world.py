@@ -33,7 +33,7 @@ from libs.capacity.answers import (
     Reserved,
 )
 from libs.capacity.ports import View
-from libs.capacity.rows import Change, Order, Pause, Resume, Row, Seed, SetLimit
+from libs.capacity.rows import Change, Order, Pause, Resume, Row, Seed, SetLimit, UnsetLimit
 from tests.conformance.view_log import (
     DAY_MS,
     DEFAULTS,
@@ -99,10 +99,17 @@ class World:
         self.now_ms += by_ms
 
     async def fold(
-        self, row: Row | None = None, *, passed: tuple[str, ...] = (), order: Order | None = None
+        self,
+        row: Row | None = None,
+        *,
+        passed: tuple[str, ...] = (),
+        order: Order | None = None,
+        unused: tuple[str, ...] = (),
     ) -> tuple[Grant, ...]:
         """The next record of the log."""
-        change = self.write(row, passed=passed, order=order)
+        change = replace(self.write(row, passed=passed, order=order), unused=unused)
+        for group in unused:
+            self.orders.limits.pop(group, None)
         answer = await self.view.fold([change], lease_ms=LEASE_MS, now_ms=self.now_ms)
         assert isinstance(answer, Folded), answer
         return answer.grants
@@ -236,13 +243,15 @@ class World:
     async def ask_to_cancel(self, job: str) -> None:
         await self.fold(replace(self.rows[job], cancelling=True))
 
-    async def finish(self, job: str, status: str = "ready", *, refund: bool = False) -> tuple[Grant, ...]:
+    async def finish(
+        self, job: str, status: str = "ready", *, refund: bool = False, unused: tuple[str, ...] = ()
+    ) -> tuple[Grant, ...]:
         """Any of the three ends, from anywhere."""
         known = self.rows[job]
         due = {"forget": self.now_ms + DAY_MS}
         day = None if refund else known.quota_day
         ended = replace(known, status=status, place=None, quota_day=day, timers=due)
-        return await self.fold(let_go(replace(ended, input_until_ms=self.now_ms + INPUT_MS)))
+        return await self.fold(let_go(replace(ended, input_until_ms=self.now_ms + INPUT_MS)), unused=unused)
 
     async def give_back(self, job: str, *, gates: tuple[str, ...] = ()) -> tuple[Grant, ...]:
         """Back to its old place; for a provider, behind its gate."""
@@ -268,6 +277,9 @@ class World:
 
     async def set_limit(self, group: str, limit: int) -> tuple[Grant, ...]:
         return await self.fold(order=SetLimit(group, limit))
+
+    async def unset_limit(self, group: str) -> tuple[Grant, ...]:
+        return await self.fold(order=UnsetLimit(group))
 
     # ── workers and leases ────────────────────────────────────────────────────
 

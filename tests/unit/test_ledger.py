@@ -19,12 +19,13 @@ from headgate_contracts.events import (
     Group,
     LeaseReleased,
     LimitSet,
+    LimitUnset,
     QueuePaused,
     QueueResumed,
     SchedulerCommitted,
 )
 from libs.capacity.ledger import Ledger
-from libs.capacity.rows import Change, FreeLease, Pause, Resume, SetLimit
+from libs.capacity.rows import Change, FreeLease, Pause, Resume, SetLimit, UnsetLimit
 from libs.capacity.snapshot import SnapshotUnusable, dump, load, picture_of
 from libs.policy import Policy
 from tests.fixtures.lives import event_id, life_of, queued, step, submission, wander
@@ -138,7 +139,71 @@ def test_a_submission_sets_a_limit_only_where_none_is_set(group: str, sets: bool
 
     ledger, _ = folded([queued("job-1", submission=asked), queued("job-2", submission=asked)])
 
-    assert ledger.orders.limits == ({group: 7} if sets else {})
+    assert ledger.orders.in_force() == ({group: 7} if sets else {})
+
+
+DB = "group:shop:db"
+LONG = "queued dispatched started"
+
+
+def asking(job: str, story: str, *, limit: int | None = None) -> list[object]:
+    return list(life_of(job, story, submission=submission(groups=(Group(name=DB, limit=limit),))))
+
+
+@pytest.mark.parametrize(
+    ("events", "in_force", "unused"),
+    [
+        (asking("job-1", LONG, limit=2), {DB: 2}, []),
+        (asking("job-1", "queued cancelled", limit=2), {}, [2]),
+        (asking("job-1", "scheduled cancelled", limit=2), {}, [2]),
+        (asking("job-1", f"{LONG} failed", limit=2), {}, [4]),
+        ([*asking("job-1", "queued cancelled", limit=2), *asking("job-2", "queued", limit=3)], {DB: 3}, [2]),
+        ([*asking("job-2", "queued"), *asking("job-1", "queued cancelled", limit=2)], {DB: 2}, []),
+        ([*asking("job-2", "queued cancelled"), *asking("job-1", "queued", limit=2)], {DB: 2}, []),
+        ([*asking("job-1", "queued", limit=2), *asking("job-2", "queued cancelled", limit=3)], {DB: 2}, []),
+        ([LimitSet(group=DB, limit=5, by="olga"), *asking("job-1", "queued cancelled", limit=2)], {DB: 5}, []),
+    ],
+)
+def test_the_limit_that_a_submission_brings_goes_with_the_last_unfinished_job_of_its_group(
+    events: list[object], in_force: dict[str, int], unused: list[int]
+) -> None:
+    ledger, changes = folded([act(each) if isinstance(each, LimitSet) else each for each in events])
+
+    assert ledger.orders.in_force() == in_force
+    assert [change.seq for change in changes if change.unused] == unused
+    assert {group for change in changes for group in change.unused} <= {DB}
+
+
+def test_a_limit_that_is_unset_leaves_what_submissions_bring_and_else_policy() -> None:
+    unset = act(LimitUnset(group=DB, by="olga"))
+    ledger, changes = folded(
+        [
+            act(LimitSet(group=DB, limit=5, by="olga")),
+            *asking("job-1", "queued", limit=2),
+            unset,
+            act(LimitSet(group=DB, limit=6, by="olga")),
+            act(LimitUnset(group=DB, by="olga")),
+            *asking("job-1", "queued cancelled")[1:],
+            act(LimitUnset(group=DB, by="olga")),
+        ]
+    )
+
+    orders = [change.order for change in changes if change.order]
+    assert orders == [SetLimit(DB, 5), SetLimit(DB, 2), SetLimit(DB, 6), SetLimit(DB, 2), UnsetLimit(DB)]
+    assert (ledger.orders.in_force(), changes[5].unused) == ({}, (DB,))
+
+
+def test_a_ledger_that_was_put_away_still_knows_which_groups_are_used() -> None:
+    ledger, _ = folded(
+        [*asking("job-1", "queued", limit=2), *asking("job-2", "queued"), *asking("job-3", "queued cancelled")]
+    )
+
+    resumed = load(dump(ledger, epoch="E"), epoch="E", policy=POLICY)
+
+    assert resumed.orders == ledger.orders
+    for number, job in ((5, "job-1"), (6, "job-2")):
+        last = resumed.apply(Logged(number, T0, asking(job, "queued cancelled")[1]))
+    assert (resumed.orders.in_force(), resumed.orders.asked, last.unused) == ({}, {}, (DB,))
 
 
 @pytest.mark.parametrize(

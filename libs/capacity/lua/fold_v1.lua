@@ -3,7 +3,8 @@
 --   ARGV     1 epoch, 2 now (ms or empty), 3 lease of a running job (ms), 4 the record's seq, 5 the one it follows,
 --            6 order (JSON, or empty: none), 7 job's id (empty: no row), then the row: 8 shape (JSON), 9 status, 10 seq,
 --            11 cancelling ('1' or empty), 12 worker, 13 the job (JSON), 14 whom it passed (JSON list, or empty: nobody),
---            15 of a first row: how often it was passed before
+--            15 of a first row: how often it was passed before, 16 groups whose limit nobody brings any more (JSON list,
+--            or empty: none)
 --   GIVES    how far the view is folded now, the grants
 --   KEEPS    nothing happens unless the view stands at 5, so a record is folded once and in the log's order, whoever folds
 -- include: head.lua
@@ -86,6 +87,11 @@ end
 if follows then
   if id ~= '' then
     fold_row()
+    if ARGV[16] ~= '' then
+      for _, group in ipairs(cjson.decode(ARGV[16])) do
+        orders.unset_limit({ group = group })
+      end
+    end
   end
   if ARGV[6] ~= '' then
     local order = cjson.decode(ARGV[6])

@@ -13,7 +13,19 @@ from libs.capacity.memory.blocking import enter, leave, limits_of, owe_raises
 from libs.capacity.memory.entering import RELEASABLE, cancel_reservation, give_day, take_day
 from libs.capacity.memory.places import join, quit_queue, spot_of
 from libs.capacity.memory.state import SCOPE_OF_CLASS, State, is_paused, named_default
-from libs.capacity.rows import CLASS_STEP, Change, FreeLease, Order, Pause, Resume, Row, Seed, SetLimit, Standing
+from libs.capacity.rows import (
+    CLASS_STEP,
+    Change,
+    FreeLease,
+    Order,
+    Pause,
+    Resume,
+    Row,
+    Seed,
+    SetLimit,
+    Standing,
+    UnsetLimit,
+)
 
 ENDS = frozenset({"ready", "failed", "cancelled"})
 
@@ -64,6 +76,8 @@ def _fold_one(state: State, change: Change, *, lease_ms: int, now_ms: int) -> li
     grants: list[Grant] = []
     if change.row is not None:
         grants += _fold_row(state, change.row, change, lease_ms=lease_ms, now_ms=now_ms)
+    for group in change.unused:
+        grants += _unset_limit(state, group, now_ms=now_ms)
     if change.order is not None:
         grants += _fold_order(state, change.order, now_ms=now_ms)
     return grants + slots.end_quarantine(state, now_ms=now_ms)
@@ -156,6 +170,8 @@ def _fold_order(state: State, order: Order, *, now_ms: int) -> list[Grant]:
             _resume(state, scope, now_ms=now_ms)
         case SetLimit(group, limit):
             return _set_limit(state, group, limit, now_ms=now_ms)
+        case UnsetLimit(group):
+            return _unset_limit(state, group, now_ms=now_ms)
         case FreeLease(group, lease):
             return slots.hand_on(state, slots.force(state, group, lease), now_ms=now_ms)
     return []
@@ -197,6 +213,13 @@ def _members(state: State, scope: str) -> list[str]:
 def _set_limit(state: State, group: str, limit: int, *, now_ms: int) -> list[Grant]:
     before = limits_of(state, [group], now_ms=now_ms)
     state.limits[group] = limit
+    owe_raises(state, before, now_ms=now_ms)
+    return slots.wake(state, group, now_ms=now_ms)
+
+
+def _unset_limit(state: State, group: str, *, now_ms: int) -> list[Grant]:
+    before = limits_of(state, [group], now_ms=now_ms)
+    state.limits.pop(group, None)
     owe_raises(state, before, now_ms=now_ms)
     return slots.wake(state, group, now_ms=now_ms)
 

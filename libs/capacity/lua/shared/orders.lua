@@ -56,6 +56,13 @@ function orders.set_limit(order)
   leases.wake({ order.group })
 end
 
+function orders.unset_limit(order)
+  debts.change_limits(debts.buckets_of(order.group), function()
+    redis.call('HDEL', key('limits'), order.group)
+  end)
+  leases.wake({ order.group })
+end
+
 -- An operator's word: the lease is over, and its stage is not to hold it again. A job's own slot is not to be had so.
 function orders.free_lease(order)
   local asked = redis.call('HGET', key('waiter', order.lease), 'groups')
