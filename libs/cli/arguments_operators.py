@@ -59,6 +59,7 @@ CONCURRENCY_EXAMPLES: Final = """examples:
   headgate concurrency status
   headgate concurrency status llm:openai
   headgate concurrency set llm:openai --limit 6 --reason "new quota"
+  headgate concurrency unset llm:openai
   headgate concurrency release group:shop:staging-db LEASE --force"""
 
 REASON: Final = "kept in the log, with who it was"
@@ -129,3 +130,6 @@ def _add_concurrency(commands: Parsers) -> None:
     limit.add_argument("group")
     limit.add_argument("--limit", type=positive, required=True, metavar="N")
     limit.add_argument("--reason", default="", help=REASON)
+    unset = below.add("unset", concurrency.unset_limit, "what was set is taken back")
+    unset.add_argument("group")
+    unset.add_argument("--reason", default="", help=REASON)

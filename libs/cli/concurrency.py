@@ -46,6 +46,14 @@ def set_limit(args: Namespace, out: Output) -> int:
     return 0
 
 
+def unset_limit(args: Namespace, out: Output) -> int:
+    """Take back what was set: what the group's jobs bring holds again, or what policy says."""
+    told = operator_api().send("DELETE", with_query(path_of("concurrency", args.group), reason=args.reason))
+    out.data(told)
+    out.say(f"{told['group']}  {counted(told['limit'], 'slot')} from now on: nothing is set by hand.")
+    return 0
+
+
 def _holder_line(holder: Mapping[str, Any]) -> Sequence[str]:
     """A running job's own slot is called after it: that is not said twice."""
     own_slot = holder["lease"] == f"{holder['job_id']}:{holder['attempt']}"

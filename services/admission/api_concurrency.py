@@ -42,17 +42,8 @@ def group_routes(edge: Edge) -> APIRouter:
 
 
 def slot_routes(edge: Edge) -> APIRouter:
-    """How many there are, and one that is taken from its holder."""
+    """One that is taken from its holder."""
     router = route_group()
-
-    @router.put("/concurrency/{group:path}")
-    async def set_limit(group: GroupPath, body: SetGroupLimit, who: Operator) -> ShownGroup:
-        """From now on, for the backlog too. It stands above the policy, survives restarts, and ends no running job."""
-        name = _named(group)
-        if name.startswith("pool:"):
-            raise Refused(problems.pool_limit(name))
-        await edge.operating.set_limit(name, body.limit, by=who.user, reason=body.reason)
-        return (await edge.overseeing.group(name)).model_copy(update={"limit": body.limit})
 
     @router.delete("/concurrency/{group:path}/leases/{lease}", response_model=LeaseRelease, responses=GIVEN_BACK)
     async def release(group: GroupPath, lease: LeasePath, who: Operator, reason: Reason = "") -> Response:
@@ -65,6 +56,37 @@ def slot_routes(edge: Edge) -> APIRouter:
                 return _freed(name, freed)
 
     return router
+
+
+def limit_routes(edge: Edge) -> APIRouter:
+    """How many there are. They stand behind those of slots, whose paths they match too."""
+    router = route_group()
+
+    @router.put("/concurrency/{group:path}")
+    async def set_limit(group: GroupPath, body: SetGroupLimit, who: Operator) -> ShownGroup:
+        """From now on, for the backlog too. It stands above the policy, survives restarts, and ends no running job."""
+        name = _named(group)
+        if name.startswith("pool:"):
+            raise Refused(problems.pool_limit(name))
+        await _require(edge, name)
+        await edge.operating.set_limit(name, body.limit, by=who.user, reason=body.reason)
+        return (await edge.overseeing.group(name)).model_copy(update={"limit": body.limit})
+
+    @router.delete("/concurrency/{group:path}")
+    async def unset_limit(group: GroupPath, who: Operator, reason: Reason = "") -> ShownGroup:
+        """Takes back what an operator has set: the group has the slots that its jobs bring, or that policy says."""
+        name = _named(group)
+        await _require(edge, name)
+        await edge.operating.unset_limit(name, by=who.user, reason=reason)
+        return await edge.overseeing.group(name)
+
+    return router
+
+
+async def _require(edge: Edge, name: str) -> None:
+    """Somebody has it: a limit of what nobody has would only be a name that was mistyped."""
+    if (near := await edge.overseeing.groups_near(name)) is not None:
+        raise Refused(problems.no_such_group(name, near.groups))
 
 
 def _named(text: str) -> str:

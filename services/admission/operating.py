@@ -3,6 +3,7 @@
     pause, resume   a scope; decided by the view once it has folded what the log holds, so that a resume sees the pause
                     that was answered a moment ago. While there is no view they are written without a look
     set_limit       of a group; always written, for it stands above what policy says, whatever that is now
+    unset_limit     what was set; always written too, as only the log knows who has set it
     release         a lease, or a running job's own slot: the act names the holder, and the scheduler gives it back
 
 An act that would change nothing is not written, and its answer says so. An act is done when the log has it; its answer
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate_contracts.events import Act, LeaseReleased, LimitSet, QueuePaused, QueueResumed
+from headgate_contracts.events import Act, LeaseReleased, LimitSet, LimitUnset, QueuePaused, QueueResumed
 from libs.capacity.answers import GroupStatus, Holder
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.rows import Pause
@@ -82,6 +83,10 @@ class Operating:
     async def set_limit(self, group: str, limit: int, *, by: str, reason: str) -> Done:
         """Give the group this many slots from now on."""
         return await self._write(LimitSet(by=by, reason=reason, group=group, limit=limit))
+
+    async def unset_limit(self, group: str, *, by: str, reason: str) -> Done:
+        """Let the group have what its jobs bring, or what policy says."""
+        return await self._write(LimitUnset(by=by, reason=reason, group=group))
 
     async def release(self, group: str, lease: str, *, by: str, reason: str) -> ForcedFree | NoSuchLease:
         """Force a slot free."""

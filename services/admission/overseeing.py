@@ -6,9 +6,10 @@ Changes nothing. Owns what of it a user may see: no other user's name, job or pr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Final, Protocol
 
 from headgate_contracts import Event, Job
@@ -28,6 +29,7 @@ from headgate_contracts.shown import (
 )
 from libs.capacity.answers import GroupStatus, Holder, QueueEntry, WorkerStatus
 from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.projection import groups_of
 from libs.capacity.rows import Pause
 from libs.eventlog import Record
 from libs.policy import Policy
@@ -35,12 +37,20 @@ from services.admission.ports import View
 from services.admission.reading import Reading, Seen
 
 PAGE: Final = 500
+NEAR: Final = 3  # names that may have been meant
 PUBLIC: Final = ("all", "priority", "pool")  # scopes that name nobody
 UNTOLD: Final = {"job_id", "user_id", "project_id", "by", "reason", "note"}  # said beside the details, or no detail
 
 
 class Past(Protocol):
     async def acts(self, *, since: datetime | None = None, after: int = 0, count: int) -> list[Record]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Nobody has the group; these there are that may have been meant."""
+
+    groups: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +112,15 @@ class Overseeing:
     async def group(self, name: str) -> ShownGroup:
         return shown_group(await self.view.group(name))
 
+    async def groups_near(self, name: str) -> Near | None:
+        """Null where somebody has a group of that name: policy, an operator, a holder, or a job that waits."""
+        if name.startswith("user:") and await self.view.jobs_of(name.removeprefix("user:"), count=1):
+            return None
+        known, entries = set(await self.view.groups()), await self._entries()
+        jobs = await self._jobs([entry.job for entry in entries if not entry.reserved])
+        known.update(group for job in jobs for group in groups_of(job))
+        return None if name in known else Near(tuple(near(name, known)))
+
     async def workers(self) -> list[ShownWorker]:
         return [_worker(each) for each in await self.view.workers()]
 
@@ -128,6 +147,16 @@ class Overseeing:
             found |= {job_id for job_id, _ in page}
             before = page[-1][1]
         return found
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """Those that may have been meant, the likeliest first: like it, else of its kind."""
+    ordered = sorted(known)
+    kind = name.partition(":")[0]
+    return (
+        get_close_matches(name, ordered, n=NEAR, cutoff=0.6)
+        or [each for each in ordered if each.partition(":")[0] == kind][:NEAR]
+    )
 
 
 def shown_pause(pause: Pause) -> ShownPause:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from headgate_contracts import Job
@@ -175,6 +176,13 @@ def no_group_name(text: str) -> Problem:
 def pool_limit(name: str) -> Problem:
     detail = f"{name} has as many slots as its live workers: start or stop workers instead, nothing was changed"
     return Problem(status=409, slug="pool-limit", title="Not set by hand", detail=detail)
+
+
+def no_such_group(name: str, near: Sequence[str]) -> Problem:
+    there = f"there is {', '.join(near)}" if near else "see GET /v1/concurrency"
+    later = "for one that is still to come write a limit into the policy (concurrency.limits)"
+    detail = f"nobody has a group {name!r}, nothing was changed: {there}; {later}"
+    return Problem(status=404, slug="not-found", title="No such group", detail=detail)
 
 
 def no_such_lease(group: str, lease: str, *, holders: int) -> Problem:

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from services.admission.api import Edge
 from services.admission.api_bulk import bulk_routes
-from services.admission.api_concurrency import group_routes, slot_routes
+from services.admission.api_concurrency import group_routes, limit_routes, slot_routes
 from services.admission.api_content import erasure_routes, log_routes, result_routes
 from services.admission.api_jobs import life_routes, place_routes, submit_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
@@ -32,6 +32,7 @@ ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
     audit_routes,
     group_routes,
     slot_routes,
+    limit_routes,
     result_routes,
     log_routes,
     ticket_routes,

@@ -333,7 +333,7 @@ async def test_order_limits_and_pauses_survive_the_loss_of_the_view(customers: C
     first, second, third = [await user.submitted() for _ in range(3)]
     await customers.ordered(first, second, third)
     await customers.ops.client.post("/queue/move", json={"job_id": third, "before": first})
-    await customers.ops.client.put("/concurrency/group:u1:shop:kept", json={"limit": 7})
+    await customers.ops.client.put("/concurrency/user:loss-1", json={"limit": 7})
     await customers.ordered(third, first, second)
 
     await there.kill("valkey")
@@ -344,7 +344,7 @@ async def test_order_limits_and_pauses_survive_the_loss_of_the_view(customers: C
 
     await eventually(back, every_s=0.2)
     assert await customers.order() == [third, first, second]
-    assert (await customers.ops.client.get("/concurrency/group:u1:shop:kept")).json()["limit"] == 7
+    assert (await customers.ops.client.get("/concurrency/user:loss-1")).json()["limit"] == 7
     assert [each["scope"] for each in (await customers.ops.client.get("/queue")).json()["paused"]] == ["all"]
 
 

@@ -141,6 +141,9 @@ async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     workers = await headgate("workers")
     raised = await headgate("concurrency", "set", group, "--limit", "2", "--reason", "more")
     await until(waits, "code")
+    unset = await headgate("concurrency", "unset", group, "--reason", "as before")
+    mistyped = await headgate("concurrency", "set", f"{group}s", "--limit", "2")
+    audit = await headgate("audit")
 
     assert f"1. Group {group}: 1 of 1 slots are taken" in explained.out
     assert f"A slot of {group} comes free (now: {running})" in explained.out
@@ -149,6 +152,10 @@ async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     assert {"pool:default", "user:user", group} <= {each["group"] for each in every}
     assert running in workers.out
     assert f"{group}  2 slots from now on." in raised.out
+    assert f"{group}  1 slot from now on: nothing is set by hand." in unset.out
+    assert "limit_unset" in audit.out
+    assert mistyped.code == REFUSED
+    assert f"nobody has a group '{group}s', nothing was changed: there is {group}" in mistyped.err
 
 
 async def test_a_slot_is_forced_free_by_giving_the_attempt_back() -> None:

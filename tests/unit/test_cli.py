@@ -317,6 +317,7 @@ COMMANDS = [
     ["concurrency", "status"],
     ["concurrency", "release", "workflows", "j1:1", "--force"],
     ["concurrency", "set", "workflows", "--limit", "3"],
+    ["concurrency", "unset", "workflows"],
     ["workers"],
     ["audit"],
     ["erase", "u1"],

@@ -163,6 +163,45 @@ async def test_a_limit_is_an_act_and_counts_for_the_backlog(desk: Desk) -> None:
     assert await acts(desk) == [LimitSet(group="group:shop:db", limit=7, **OPS)]
 
 
+async def test_a_limit_that_is_unset_is_an_act_and_policy_counts_again(desk: Desk) -> None:
+    await desk.operating.set_limit("workflows", 7, **OPS)
+    await desk.fold()
+
+    await desk.operating.unset_limit("workflows", **OPS)
+    await desk.fold()
+
+    assert (await desk.overseeing.group("workflows")).limit == 5
+    assert (await desk.log.last("headgate.ops.v1.limit_unset")) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("workflows", None),
+        ("llm:openai", None),
+        ("user:u1", None),
+        ("project:u1:shop", None),
+        ("group:u1:shop:db", None),
+        ("llm:opennai", ["llm:openai"]),
+        ("group:u1:shop:dbs", ["group:u1:shop:db"]),
+        ("project:u2:shop", ["project:u1:shop"]),
+        ("workflow", ["workflows"]),
+        ("stage:of:nothing:2", []),
+        ("user:nobody", ["user:u1"]),
+    ],
+)
+async def test_a_group_that_nobody_has_is_told_with_what_is_near_it(
+    desk: Desk, name: str, there: list[str] | None
+) -> None:
+    """Known by policy, or by a job that waits and whose groups nobody holds yet."""
+    await desk.submitted(concurrency_group="db", concurrency_limit=2)
+    await desk.fold()
+
+    near = await desk.overseeing.groups_near(name)
+
+    assert (near and list(near.groups[:1])) == there
+
+
 async def test_a_forced_release_names_the_holder(desk: Desk) -> None:
     job = await desk.go_on(await desk.submitted(), "dispatched", "started")
     await desk.fold()
