@@ -58,7 +58,7 @@ def migrate_log(args: Namespace, out: Output) -> int:
     """Make what is missing and bring in line what differs."""
     with reported():
         policy = load_policy(args.policy, environ=os.environ)
-        settings = LogSettings(replicas=args.replicas, retention=policy.retention)
+        settings = LogSettings(replicas=args.replicas, retention=policy.retention, pools=policy.pools.served)
         teams = None if args.teams is None else read_teams(args.teams.read_text(encoding="utf-8"))
         done = asyncio.run(_migrated(settings, teams=teams))
     out.data({"made": done.made, "changed": done.changed, "removed": done.removed})

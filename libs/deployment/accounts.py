@@ -1,7 +1,7 @@
 """The users of NATS and Valkey as files, for servers that compose or Kubernetes runs.
 
-`python -m libs.deployment.accounts` writes them, with `--check` it only says whether they are up to date. `--pool`
-names the pools that have workers, once for each.
+`python -m libs.deployment.accounts` writes them, with `--check` it only says whether they are up to date. Which pools
+have workers is read from the policy beside them.
 
 Owns the files' shape. Who may do what stands in `libs.local.permissions`. Refuses to know a password: each is the name
 of a variable that the server finds in its environment.
@@ -20,10 +20,11 @@ from typing import Final
 from libs.deployment.generated import ROOT, keep
 from libs.local.nats_config import TEAMS_FILE, NatsConfig, NatsUser, including
 from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
+from libs.policy import load_policy
+from libs.policy.sections import USUAL_POOL
 
 FOLDER: Final = ROOT / "k8s" / "base" / "config"
 SHARD: Final = "main"
-POOLS: Final = ("default",)
 SYSTEM: Final = "system"
 TEAMS: Final = f"../nats-teams/{TEAMS_FILE}"  # a folder of its own: it is a secret, and changes while the server runs
 HEAD: Final = "# Made by `python -m libs.deployment.accounts`. Passwords come from the server's environment.\n"
@@ -36,7 +37,7 @@ def variable(server: str, user: str) -> str:
     return f"{server}_{user}_PASSWORD".upper()
 
 
-def nats_accounts(*, shard: str = SHARD, pools: Sequence[str] = POOLS) -> str:
+def nats_accounts(*, shard: str = SHARD, pools: Sequence[str] = (USUAL_POOL,)) -> str:
     """For `include` in a nats-server's configuration."""
     users = nats_users(_variables("NATS", NATS_USERS), shard=shard, pools=pools)
     config = NatsConfig(
@@ -66,10 +67,10 @@ def _variables(server: str, users: Sequence[str]) -> Mapping[str, str]:
 def main(words: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m libs.deployment.accounts")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--pool", action="append", default=[])
     args = parser.parse_args(words)
+    pools = load_policy(FOLDER / "policy.toml", environ={}).pools.served
     texts = {
-        FOLDER / "accounts.conf": nats_accounts(pools=args.pool or POOLS),
+        FOLDER / "accounts.conf": nats_accounts(pools=pools),
         FOLDER / "valkey-users.conf": valkey_accounts(),
     }
     return keep(texts, by="libs.deployment.accounts", check=args.check)

@@ -24,9 +24,10 @@ from libs.local.permissions import UP_USERS, VALKEY_USERS, nats_users, valkey_us
 from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
+from libs.policy import Policy
+from libs.policy.sections import USUAL_POOL
 from libs.runtime.keys import PUBLIC_FILE, keep_keys, sign_token
 
-POOL: Final = "default"
 ISSUER: Final = "headgate"
 AUDIENCE: Final = "headgate"
 SYSTEM: Final = "system"
@@ -48,8 +49,8 @@ class Provisions:
     webhook_secrets: Mapping[str, Sequence[str]]
 
     @classmethod
-    def of(cls, settings: UpSettings, state: StateFolder, *, receivers: Iterable[str] = ()) -> Provisions:
-        """`receivers` are hosts whose webhooks are to be signed."""
+    def of(cls, settings: UpSettings, state: StateFolder, policy: Policy) -> Provisions:
+        """With a secret for each receiver of webhooks, and rights at the pools that policy names."""
         passwords = state.passwords(
             [SYSTEM, *(f"nats/{name}" for name in UP_USERS), *(f"valkey/{name}" for name in VALKEY_USERS)]
         )
@@ -58,10 +59,10 @@ class Provisions:
             settings,
             state.keys,
             state.workspaces,
-            nats=nats_users(_of(passwords, "nats/"), shard=settings.shard, pools=(POOL,)),
+            nats=nats_users(_of(passwords, "nats/"), shard=settings.shard, pools=policy.pools.served),
             nats_system=NatsUser(SYSTEM, passwords[SYSTEM]),
             valkey=valkey_users(_of(passwords, "valkey/"), shard=settings.shard),
-            webhook_secrets=state.webhook_secrets(receivers),
+            webhook_secrets=state.webhook_secrets(policy.webhooks.receivers),
         )
 
     def environment(
@@ -96,7 +97,7 @@ class Provisions:
                 return users | {"HEADGATE_WEBHOOK_SECRETS": json.dumps(self.webhook_secrets)}
             case "worker":
                 return {
-                    "HEADGATE_POOL": POOL,
+                    "HEADGATE_POOL": USUAL_POOL,
                     "HEADGATE_SLOTS": str(self.settings.slots),
                     "HEADGATE_WORKSPACES": str(self.workspaces),
                 }

@@ -78,9 +78,9 @@ class Supervisor:
         with self.state.usable():
             self.state.up_file.unlink(missing_ok=True)
             self._door = self._open_door()
-            self._provisions = Provisions.of(self._settings, self.state, receivers=policy.webhooks.receivers)
+            self._provisions = Provisions.of(self._settings, self.state, policy)
             await self._start_servers()
-            await self._migrate(LogSettings(retention=policy.retention))
+            await self._migrate(LogSettings(retention=policy.retention, pools=policy.pools.served))
             self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
             await _all(service.start() for service in self._every_service())
 

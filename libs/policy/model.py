@@ -20,6 +20,7 @@ from libs.policy.sections import (
     Forecast,
     Leases,
     Order,
+    Pools,
     Projects,
     Providers,
     Queue,
@@ -55,6 +56,7 @@ class Policy(Section):
     submissions: Submissions = Submissions()
     queue: Queue = Queue()
     order: Order = Order()
+    pools: Pools = Pools()
     runs: Runs = Runs()
     sandbox: Sandbox = Sandbox()
     leases: Leases = Leases()
@@ -182,6 +184,10 @@ def _conflicts_in_groups(policy: Policy) -> Iterator[Problem]:
             wrong = f"a group of kind {kind} has no limit here"
             instead = f"leave it out and {LIMITED_ELSEWHERE[kind]}"
             yield Problem(key_path("concurrency", "limits", group), wrong, instead)
+    for pool in dict.fromkeys(policy.pools.closing):
+        if pool in policy.pools.open:
+            wrong = f"{pool} cannot take new jobs and take none"
+            yield Problem("pools.closing", wrong, "leave it out here, or in pools.names; default is always open")
     if "global" in policy.providers.limits:
         yield Problem("providers.limits.global", "global is no provider", "write it as providers.global_limit")
 

@@ -45,15 +45,19 @@ MINUTE_MS: Final = 60_000
 
 GROUP: Final = r"^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,64}){0,3}$"
 PROVIDER: Final = r"^[a-z0-9_]{1,64}$"
+POOL: Final = r"^[A-Za-z0-9_-]{1,64}$"
 HOST: Final = r"^[a-z0-9.-]{1,253}(:[0-9]{1,5})?$"
 IN_WORDS: Final = {
     GROUP: "a group's name, like db or group:shop:db",
     PROVIDER: "a provider's name of a-z, 0-9 and _",
+    POOL: "a pool's name of A-Z, a-z, 0-9, _ and -",
     HOST: "a host in lower case, like hooks.example.com or hooks.example.com:8443, without https:// and path",
 }
 GroupKey = Annotated[str, Field(pattern=GROUP)]
 ProviderName = Annotated[str, Field(pattern=PROVIDER)]
+PoolName = Annotated[str, Field(pattern=POOL)]
 Host = Annotated[str, Field(pattern=HOST)]
+USUAL_POOL: Final = "default"
 
 
 class Section(BaseModel):
@@ -201,6 +205,28 @@ class Queue(Section):
     release_spread_s: Annotated[int, Field(ge=0, le=86_400), Unit("s")] = default(
         3600, "scheduled jobs are released over this time after midnight UTC"
     )
+
+
+class Pools(Section):
+    """Whose workers may run a job. A job of a pool that is not named here is refused, a worker of one does not start.
+    A pool is given up in two steps: first to `closing`, and out of that once nothing of it waits any more."""
+
+    names: Annotated[tuple[PoolName, ...], Field(strict=False), Unit("pools")] = default(
+        (), "pools beside `default`, which is always one; `headgate migrate` makes what their workers take jobs from"
+    )
+    closing: Annotated[tuple[PoolName, ...], Field(strict=False), Unit("pools")] = default(
+        (), "pools that take no new jobs, while their workers go on with what waits"
+    )
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Those that a job may name."""
+        return tuple(dict.fromkeys((USUAL_POOL, *self.names)))
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """Those that may have workers."""
+        return tuple(dict.fromkeys((*self.open, *self.closing)))
 
 
 class Order(Section):

@@ -153,6 +153,8 @@ def frame_refusal(body: SubmitJob | SubmitWorkflow, asker: Asker) -> NotAllowed 
 
 def order_refusal(order: JobOrder, policy: Policy) -> NotAllowed | None:
     """What is not allowed about an order in itself."""
+    if (refusal := pool_refusal(order.pool, policy)) is not None:
+        return refusal
     if (order.run_timeout_s or 0) > policy.runs.max_timeout_s:
         return NotAllowed("run_timeout_s", f"at most {policy.runs.max_timeout_s:g} seconds are allowed")
     if not _is_json(order.input):
@@ -162,6 +164,14 @@ def order_refusal(order: JobOrder, policy: Policy) -> NotAllowed | None:
     if order.concurrency_limit is not None and order.concurrency_group is None:
         return NotAllowed("concurrency_limit", "a limit needs a concurrency_group to hold for")
     return None
+
+
+def pool_refusal(pool: str, policy: Policy) -> NotAllowed | None:
+    """A job of a pool that no worker may serve would wait for ever, in everybody's queue."""
+    if pool in policy.pools.open:
+        return None
+    wrong = "takes no new jobs" if pool in policy.pools.closing else "is no pool here"
+    return NotAllowed("pool", f"{pool!r} {wrong}: name {', '.join(policy.pools.open)}")
 
 
 def may_be_retried(job: Job) -> bool:

@@ -74,6 +74,8 @@ class Intake:
         match outcome:
             case Accepted():
                 return self._accepted(outcome, started_ns).job
+            case NotAllowed():
+                raise Refused(problems.invalid(outcome))
             case NotOver() | InputGone():
                 raise Refused(problems.not_retried(outcome))
             case refusal:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from headgate_contracts import Job
 from libs.capacity.answers import Outlook
+from services.admission.domain import NotAllowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class InputGone:
     job: Job
 
 
-RetryOutcome = SubmitOutcome | NotOver | InputGone
+RetryOutcome = SubmitOutcome | NotOver | InputGone | NotAllowed
 
 
 # ── why nothing was changed ───────────────────────────────────────────────────

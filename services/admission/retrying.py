@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headgate_contracts import Job
 from headgate_contracts.tokens import input_name
-from services.admission.domain import Asker, may_be_retried, retried_job
+from services.admission.domain import Asker, may_be_retried, pool_refusal, retried_job
 from services.admission.outcomes import InputGone, NotOver, RetryOutcome
 from services.admission.phases import phases_from
 from services.admission.ports import Inputs, Log, Workspaces
@@ -33,6 +33,9 @@ class Retrying:
         if not may_be_retried(job):
             return NotOver(job)
         jobs = await phases_from(self.log, job)
+        for each in jobs:
+            if (refusal := pool_refusal(each.submission.pool, asker.policy)) is not None:
+                return refusal
         inputs = await asyncio.gather(*map(self._input, jobs))
         kept = [(each, content) for each, content in zip(jobs, inputs, strict=True) if content is not None]
         if len(kept) < len(jobs):

@@ -24,6 +24,7 @@ from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
+from libs.policy import Policy, PolicyError, load_policy
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
@@ -173,6 +174,14 @@ def _tools(
     )
 
 
+def require_pool(pool: str, policy: Policy) -> None:
+    """Nobody could send a job there, and nobody has made what it would be taken from."""
+    if pool not in policy.pools.served:
+        known = ", ".join(policy.pools.served)
+        wrong = f"HEADGATE_POOL: {pool!r} is no pool that the policy names ({known}); set it to one of them,"
+        raise SettingsWrong([f"{wrong} or add it to pools.names there, run `headgate migrate` and restart admission"])
+
+
 def main() -> int:
     """All in one, and when it is over nothing is left of it: what the spawner leaves, if it dies, becomes ours."""
     keep_private()
@@ -186,10 +195,11 @@ def main() -> int:
 def _main() -> int:
     try:
         settings = read_settings(WorkerSettings)
+        require_pool(settings.pool, load_policy(settings.policy, environ=os.environ))
         providers = endpoints(settings.providers, os.environ)
         settling = partial(_level, settings)
         premises, level = asyncio.run(settle(settings.workspaces, settings.instance, find=settling))
-    except (SettingsWrong, PremisesUnusable, SandboxMissing) as wrong:
+    except (SettingsWrong, PolicyError, PremisesUnusable, SandboxMissing) as wrong:
         sys.stderr.write(f"worker: {wrong}\n")
         return 2
     grace_s = settings.drain_grace_s + settings.end_grace_s + LAST_WORDS_S + REST_S

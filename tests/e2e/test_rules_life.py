@@ -17,6 +17,9 @@ from tests.fixtures.customers import LONG, QUICK, Customer, Customers, problem
 from tests.fixtures.installation import Installation, installed
 
 POLICY = """
+[pools]
+names = ["gpu"]  # which nobody serves
+
 [confirmation]
 reminders_s = [1.5, 3]
 timeout_s = 12

@@ -24,6 +24,9 @@ from tests.fixtures.customers import LONG, QUICK, Customers, problem
 from tests.fixtures.installation import Installation, installed
 
 POLICY = """
+[pools]
+names = ["gpu"]  # which nobody serves
+
 [queue]
 cap = 12
 user_share = 6

@@ -65,6 +65,16 @@ async def test_the_consumer_of_a_pool_is_brought_in_line(nc: Client, monkeypatch
     assert found.config.ack_wait == 20
 
 
+async def test_a_pool_that_is_named_gets_a_consumer_and_one_that_is_not_any_more_keeps_its_own(nc: Client) -> None:
+    await migrate(nc, settings(), new_epoch=new_epoch())
+
+    named = await migrate(nc, settings(pools=("default", "gpu")), new_epoch=new_epoch())
+    left = await migrate(nc, settings(), new_epoch=new_epoch())
+
+    assert (named.made, left.made, left.changed) == (("worker-gpu",), (), ())
+    assert (await nc.jetstream().consumer_info("JOBS", "worker-gpu")).config.filter_subject is not None
+
+
 async def test_no_stream_takes_consumers_without_end(nc: Client) -> None:
     await migrate(nc, settings(), new_epoch=new_epoch())
 

@@ -23,6 +23,7 @@ from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.local.supervisor import Supervisor
 from libs.local.up_file import UpFile, read_up_file
+from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from services.worker.sandbox import kernel
 from tests.fixtures.floor import children_of
@@ -157,7 +158,7 @@ async def test_a_server_that_lives_and_does_not_serve_is_ended(tmp_path: Path, m
 
 
 def test_a_policy_that_is_not_asked_for_reaches_no_service(tmp_path: Path) -> None:
-    given = Provisions.of(UpSettings(port=0, state=tmp_path, policy=None), StateFolder(tmp_path))
+    given = Provisions.of(UpSettings(port=0, state=tmp_path, policy=None), StateFolder(tmp_path), Policy())
     nats, valkey = NatsServer(tmp_path / "nats"), ValkeyServer(tmp_path / "valkey")
     inherited = {"HEADGATE_POLICY": "mine.toml", "TZ": "UTC"}
 

@@ -12,6 +12,7 @@ from libs.local.environments import of_machine, of_service
 from libs.local.provisions import Provisions
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
+from libs.policy import Policy
 from libs.runtime.settings import ServiceSettings
 from services.admission.settings import AdmissionSettings
 from services.notifier.settings import NotifierSettings
@@ -55,7 +56,7 @@ TRACES: Final = {"HTTPS_PROXY": "http://user:word@proxy", "OTEL_EXPORTER_OTLP_HE
 
 @pytest.fixture
 def provisions(tmp_path: Path) -> Provisions:
-    return Provisions.of(UpSettings(state=tmp_path), StateFolder(tmp_path))
+    return Provisions.of(UpSettings(state=tmp_path), StateFolder(tmp_path), Policy())
 
 
 def given(provisions: Provisions, service: str, shell: dict[str, str]) -> dict[str, str]:

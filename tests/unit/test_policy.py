@@ -44,6 +44,8 @@ NUMBERS = {
     "order.ageing_ceiling": Priority.HIGH,
     "order.starved_after_s": 3600,
     "order.starved_every": 10,
+    "pools.names": (),
+    "pools.closing": (),
     "runs.timeout_s": 6 * 3600,
     "runs.max_timeout_s": 24 * 3600,
     "runs.max_lost": 3,

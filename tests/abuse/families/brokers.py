@@ -85,7 +85,7 @@ TABLE: Final[dict[str, dict[str, Attempt]]] = {
         **_says("scheduler", f"{API}.CONSUMER.DELETE.JOBS.worker-default"),
         **_says("notifier", f"{API}.CONSUMER.DELETE.JOBS.webhooks", f"{API}.CONSUMER.MSG.NEXT.JOBS.worker-default"),
         **_says("worker", f"{API}.CONSUMER.MSG.NEXT.JOBS.webhooks", f"{API}.CONSUMER.DELETE.JOBS.worker-default"),
-        **_says("worker", f"{API}.CONSUMER.MSG.NEXT.JOBS.worker-gpu"),
+        **_says("worker", f"{API}.CONSUMER.MSG.NEXT.JOBS.worker-gpu", f"{API}.CONSUMER.CREATE.JOBS.worker-default"),
     },
     "what jobs bring and make is read by few": {
         **_says("consumer", f"{API}.STREAM.MSG.GET.KV_INPUTS", f"{API}.DIRECT.GET.KV_INPUTS"),
