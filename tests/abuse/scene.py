@@ -186,11 +186,11 @@ PUBLIC: Final = ("GET /", "GET /openapi.json", "GET /assets/js/main.js", "GET /a
 
 
 @asynccontextmanager
-async def a_scene(folder: Path) -> AsyncIterator[Scene]:
+async def a_scene(folder: Path, *, policy: str = POLICY) -> AsyncIterator[Scene]:
     async with AsyncExitStack() as stack:
         there = await stack.enter_async_context(
             installed(
-                folder, policy=POLICY, workers=1, slots=3, environ={"OPENAI_API_KEY": SECRETS["key of a provider"]}
+                folder, policy=policy, workers=1, slots=3, environ={"OPENAI_API_KEY": SECRETS["key of a provider"]}
             )
         )
         client = httpx.AsyncClient(base_url=there.up.url, timeout=60)
