@@ -1,0 +1,21 @@
+"""Bugs to be planted, so that a proof can show what it would find: each is one function with one mistake in it.
+
+Each is one that a careful engineer might make: a plain job still runs through, and it shows only where things happen at
+once, fail, come late or run full. A twin calls the sound function for all that it does right, so it survives a change
+of it. Nothing here is ever imported by the project itself.
+
+    log · queue · slots       by what they are planted in
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+from tests.planted.log import LOG
+from tests.planted.queue import QUEUE
+from tests.planted.slots import SLOTS
+
+__all__ = ["BUGS", "Bug"]
+
+BUGS: Final[tuple[Bug, ...]] = (*LOG, *QUEUE, *SLOTS)
