@@ -4,18 +4,22 @@ Each is one that a careful engineer might make: a plain job still runs through, 
 once, fail, come late or run full. A twin calls the sound function for all that it does right, so it survives a change
 of it. Nothing here is ever imported by the project itself.
 
-    log · queue · slots       by what they are planted in
+    log · queue · slots · scheduler · worker · admission · notifier       by what they are planted in
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from tests.planted.admission import ADMISSION
 from tests.planted.bug import Bug
 from tests.planted.log import LOG
+from tests.planted.notifier import NOTIFIER
 from tests.planted.queue import QUEUE
+from tests.planted.scheduler import SCHEDULER
 from tests.planted.slots import SLOTS
+from tests.planted.worker import WORKER
 
 __all__ = ["BUGS", "Bug"]
 
-BUGS: Final[tuple[Bug, ...]] = (*LOG, *QUEUE, *SLOTS)
+BUGS: Final[tuple[Bug, ...]] = (*LOG, *QUEUE, *SLOTS, *SCHEDULER, *WORKER, *ADMISSION, *NOTIFIER)

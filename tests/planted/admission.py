@@ -1,0 +1,124 @@
+"""In admission: what it answers, under which id, and what becomes of a race."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from headgate_contracts import Job, JobEvent, advance
+from headgate_contracts.events import JobCancelled, JobData
+from libs.eventlog import OutcomeUnknown
+from services.admission.changing import Changing, Jobs
+from services.admission.domain import NewJob
+from services.admission.outcomes import Accepted, SubmitOutcome
+from services.admission.submitting import Submitting
+from tests.planted.bug import Bug
+
+
+def answers_before_it_knows(sound: Any) -> Any:
+    async def _begin(
+        self: Submitting, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int
+    ) -> SubmitOutcome:
+        try:
+            return await sound(self, events, phases, asked_ms=asked_ms)
+        except OutcomeUnknown:
+            return Accepted(tuple(advance(None, event) for event in events))
+
+    return _begin
+
+
+def writes_phase_by_phase(sound: Any) -> Any:
+    async def _begin(
+        self: Submitting, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int
+    ) -> SubmitOutcome:
+        jobs: list[Job] = []
+        for event, phase in zip(events, phases, strict=True):
+            outcome = await sound(self, [event], [phase], asked_ms=asked_ms)
+            if not isinstance(outcome, Accepted) or outcome.again:
+                return outcome
+            jobs += outcome.jobs
+        return Accepted(tuple(jobs))
+
+    return _begin
+
+
+def takes_a_race_for_done(sound: Any) -> Any:
+    async def _settle(self: Changing, jobs: Jobs, decide: Callable[[Jobs], Awaitable[Any]]) -> Any:
+        tried = False
+
+        async def once(seen: Jobs) -> Any:
+            nonlocal tried
+            steps = {} if tried else await decide(seen)
+            tried = tried or (isinstance(steps, dict) and bool(steps))
+            return steps
+
+        return await sound(self, jobs, once)
+
+    return _settle
+
+
+def asks_no_user(sound: Any) -> Any:
+    def job_id_for_key(user_id: str, idempotency_key: str) -> str:
+        return sound("", idempotency_key)
+
+    return job_id_for_key
+
+
+def compares_no_bodies(sound: Any) -> Any:
+    def same_request(new: NewJob, first: Job) -> bool:
+        return new.project_id == first.project_id
+
+    return same_request
+
+
+def refunds_no_cancel(sound: Any) -> Any:
+    def changes_of(job: Job, data: JobData, at: datetime) -> dict[str, Any]:
+        changes = sound(job, data, at)
+        return {**changes, "quota_day": job.quota_day} if isinstance(data, JobCancelled) else changes
+
+    return changes_of
+
+
+ADMISSION: Final = (
+    Bug(
+        "answered-before-the-append",
+        "services.admission.submitting:Submitting._begin",
+        answers_before_it_knows,
+        "202 means durable (I9). Where it is not known whether the log has the event, 202 is said all the same, and "
+        "the job may never have been there (I1).",
+    ),
+    Bug(
+        "workflow-written-phase-by-phase",
+        "services.admission.submitting:Submitting._begin",
+        writes_phase_by_phase,
+        "A workflow is accepted whole or not at all. Where admission dies or the log goes away in between its first "
+        "phases stand alone, and the same key is refused as another request.",
+    ),
+    Bug(
+        "cancel-loses-to-a-dispatch",
+        "services.admission.changing:Changing._settle",
+        takes_a_race_for_done,
+        "Whoever was first is looked at, and it is decided again. A cancel that a dispatch forestalls is answered with "
+        "202 and written nowhere: the job runs to its end (I9).",
+    ),
+    Bug(
+        "key-without-its-user",
+        "headgate_contracts.tokens:job_id_for_key",
+        asks_no_user,
+        "An Idempotency-Key is its user's. The second user of a key is shown the first one's job, or refused for it.",
+    ),
+    Bug(
+        "key-answers-for-another-body",
+        "services.admission.domain:same_request",
+        compares_no_bodies,
+        "The same key with another body is 422. It is 202 with the first job, and what was asked for is never done.",
+    ),
+    Bug(
+        "day-counts-the-cancelled",
+        "headgate_contracts.changes:changes_of",
+        refunds_no_cancel,
+        "A job that is cancelled before it started gives its place of the day back. It does not: the next one is "
+        "scheduled for tomorrow while the user has a place today.",
+    ),
+)

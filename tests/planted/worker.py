@@ -1,0 +1,126 @@
+"""In the worker: whose an attempt is, for how long, and what it leaves to the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from headgate_contracts import Job, advance
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import JobCancelled, JobData
+from libs.eventlog import Appended, Conflicted
+from services.worker.attempt.chain import Chain, append_surely
+from services.worker.attempt.checkpoints import Checkpoints
+from services.worker.domain import Interruption, Lease, cancel, checkpoint_name, event_about
+from tests.planted.bug import Bug
+
+_storing: Final[set[asyncio.Task[None]]] = set()
+
+
+def names_before_it_stores(sound: Any) -> Any:
+    async def keep(self: Checkpoints, content: bytes) -> None:
+        self._count += 1
+        name, before = checkpoint_name(self._job, self._count), self.newest
+        task = asyncio.create_task(self._shelf.put(name, content), name=f"store {name}")
+        _storing.add(task)
+        task.add_done_callback(_storing.discard)
+        self.newest = name
+        if before is not None:
+            self._shelf.forget(before)
+
+    return keep
+
+
+def names_it_as_the_attempt_before(sound: Any) -> Any:
+    def checkpoint_name(job: Job, number: int) -> str:
+        return sound(job.model_copy(update={"attempt": max(1, job.attempt - 1)}), number)
+
+    return checkpoint_name
+
+
+def knows_its_worker_alone(sound: Any) -> Any:
+    def still_ours(job: Job | None, *, attempt: int, worker: str) -> bool:
+        return job is not None and sound(job, attempt=job.attempt, worker=worker)
+
+    return still_ours
+
+
+def extends_by_and_not_to(sound: Any) -> Any:
+    def kept(self: Lease, *, sent_ms: int, lease_ms: int) -> Lease:
+        return Lease(max(self.ends_ms, sent_ms) + lease_ms)
+
+    return kept
+
+
+def asks_for_a_cancel_once(sound: Any) -> Any:
+    async def _write(self: Chain, data: JobData) -> JobData | None:
+        if self.job.cancel_requested_by is not None and not isinstance(data, JobCancelled):
+            data = cancel(self.job)
+        while self._ours():
+            event = event_about(self.job, data, event_id=self._new_id(), now=utc(self._clock.now_ms()))
+            match await append_surely(self._log, event, after=self.job, clock=self._clock, ours=self._ours):
+                case Appended(records):
+                    self.job = advance(self.job, event, seq=records[0].seq)
+                    return data
+                case Conflicted() if not await self._read_on():
+                    return None
+                case _:
+                    pass
+        return None
+
+    return _write
+
+
+def leaves_it_to_its_lease(sound: Any) -> Any:
+    def broken_off(job: Job, why: Interruption, *, debug_id: str, provider: str | None = None) -> JobData | None:
+        if why is Interruption.DRAINED:
+            return None
+        return sound(job, why, debug_id=debug_id, provider=provider)
+
+    return broken_off
+
+
+WORKER: Final = (
+    Bug(
+        "checkpoint-named-before-it-is-stored",
+        "services.worker.attempt.checkpoints:Checkpoints.keep",
+        names_before_it_stores,
+        "A stage's work is stored first, then the next event names it. Where the worker dies in between the log names "
+        "work that nobody has: the job fails with its earlier stages gone.",
+    ),
+    Bug(
+        "retry-under-the-wrong-attempt",
+        "services.worker.domain:checkpoint_name",
+        names_it_as_the_attempt_before,
+        "A checkpoint's name is never used twice. The second attempt writes over the first one's: where it dies before "
+        "its event, or an old worker stores late, the next goes on from work that the log does not tell of.",
+    ),
+    Bug(
+        "fence-without-the-attempt",
+        "services.worker.domain:still_ours",
+        knows_its_worker_alone,
+        "At most one attempt is accepted (I3). Where a job is given back and comes to the same worker again, its old "
+        "attempt takes the new one for itself and writes in its name.",
+    ),
+    Bug(
+        "goes-on-after-its-lease",
+        "services.worker.domain:Lease.kept",
+        extends_by_and_not_to,
+        "A lease ends one lease after the last heartbeat that was heard. Each heartbeat adds one to the end of the "
+        "last: a worker that is cut off runs on while another has its job (I4).",
+    ),
+    Bug(
+        "cancel-overwritten",
+        "services.worker.attempt.chain:Chain._write",
+        asks_for_a_cancel_once,
+        "A cancel works in every state before the end. One that comes in while an event is being written is read and "
+        "passed over: the job is ready, after its user was told that it would be cancelled (I9).",
+    ),
+    Bug(
+        "drained-as-if-lost",
+        "services.worker.domain:broken_off",
+        leaves_it_to_its_lease,
+        "A worker that is told to stop hands its jobs over, and a rollout does not count against them. They wait for a "
+        "lease and are given back as lost; after the fourth rollout they fail.",
+    ),
+)
