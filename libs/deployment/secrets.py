@@ -72,6 +72,8 @@ def write_secrets(state: StateFolder, *, receivers: Iterable[str] = ()) -> Path:
     for name, texts in told.items():
         write_private(kept.root / f"{name}.env", "".join(f"{key}={value}\n" for key, value in texts.items()))
     jwks = (state.keys / PUBLIC_FILE).read_text(encoding="utf-8")
+    state.deployed_teams.parent.mkdir(exist_ok=True)
+    state.deployed_teams.parent.chmod(0o755)  # whatever the mask: a server in a container is another user
     teams = teams_file(teams_in(state.deployed_teams))
     write_private(kept.root / KUBERNETES_FILE, kubernetes(told, jwks=jwks, teams=teams))
     return kept.root

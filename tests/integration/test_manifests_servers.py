@@ -161,6 +161,18 @@ def test_the_three_servers_look_for_each_other_where_kubernetes_puts_them() -> N
     assert set(re.findall(r'"nats://([^"]+)"', (CONFIG / "nats.conf").read_text())) == pods
 
 
+def test_a_server_of_another_user_reads_the_file_of_teams_whatever_the_mask(tmp_path: Path) -> None:
+    state, before = StateFolder(tmp_path / "state"), os.umask(0o077)
+    try:
+        write_secrets(state)
+    finally:
+        os.umask(before)
+
+    teams = state.deployed_teams
+    assert (teams.parent.stat().st_mode & 0o777, teams.stat().st_mode & 0o777) == (0o755, 0o644)
+    assert state.root.stat().st_mode & 0o077 == 0
+
+
 def test_every_password_of_a_valkey_user_is_put_in() -> None:
     wanted = set(re.findall(r"\$\{(\w+)\}", (CONFIG / "valkey-users.conf").read_text()))
 
