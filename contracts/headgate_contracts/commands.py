@@ -43,7 +43,10 @@ class NamedLease(Record):
 
 
 class Beat(Record):
-    """A worker lives: what it can run, what it runs, and what that holds."""
+    """A worker lives: what it can run, what it runs, and what that holds.
+
+    `stopped` are attempts that it has ended because an operator wanted their slots: said until they were given back.
+    """
 
     worker: Token
     pool: Token
@@ -51,6 +54,7 @@ class Beat(Record):
     draining: bool = False
     holders: tuple[HolderName, ...] = ()
     leases: tuple[NamedLease, ...] = ()
+    stopped: tuple[HolderName, ...] = ()
 
 
 class BeatReply(Record):
@@ -81,6 +85,9 @@ class GiveUpLease(Record):
 
 class LeaseReply(Record):
     """How a lease stands. `waiting` holds nothing; the grant comes on the lease's own subject.
+
+    `not_yours` comes there too, under an attempt's own name: an operator wants its slots, so its worker ends it and
+    says so in its heartbeats.
 
     Where `group` is that of a provider that pauses, `shut_ms` says for how long still.
     """
@@ -153,6 +160,22 @@ class PositionChanged(Record):
 
 def command_subject(shard: str, command: Command) -> str:
     return f"{CMD_PREFIX}.{check_token('shard', shard)}.{command}"
+
+
+def own_lease(holder: str) -> str:
+    """An attempt's own name, `<job>:<attempt>`, as that of a lease."""
+    return holder.replace(":", "-")
+
+
+def stage_lease(holder: str, number: int) -> str:
+    """The n-th lease that an attempt's stages ask for."""
+    return f"{own_lease(holder)}-{number}"
+
+
+def holder_named(lease: str) -> str:
+    """The attempt whose stage has a lease of this name; any other name as it is."""
+    *attempt, number = lease.rsplit("-", 2)
+    return ":".join(attempt) if len(attempt) == 2 and number.isdigit() else lease
 
 
 def granted_subject(shard: str, lease: str) -> str:

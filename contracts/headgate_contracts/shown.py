@@ -334,7 +334,7 @@ class ScopeChange(Shown):
 
 
 class LeaseRelease(Shown):
-    """What came of a forced release: a lease ends with it, a running job's own slot when its attempt is given back."""
+    """What came of a forced release: a lease outside jobs ends with it, a running job's slot when it is given back."""
 
     group: str
     lease: str

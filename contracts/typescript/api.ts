@@ -127,7 +127,7 @@ export interface JobOrder {
   readonly run_timeout_s?: number | null;
 }
 
-/** What came of a forced release: a lease ends with it, a running job's own slot when its attempt is given back. */
+/** What came of a forced release: a lease outside jobs ends with it, a running job's slot when it is given back. */
 export interface LeaseRelease {
   readonly group: string;
   readonly lease: string;

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, cast
 
 from headgate_contracts import ContractError, Event, Job, JobEvent, Status, UnknownEvent, advance, step_over
+from headgate_contracts.commands import holder_named
 from headgate_contracts.events import (
     JobData,
     JobDispatched,
@@ -60,7 +61,7 @@ class Ledger:
     passed: dict[str, int] = field(default_factory=dict[str, int])
     early: dict[str, tuple[int, datetime]] = field(default_factory=dict[str, tuple[int, datetime]])
     orders: Orders = field(default_factory=Orders)
-    forced: dict[str, str] = field(default_factory=dict[str, str])  # running job → who forced its slot free
+    forced: dict[str, str] = field(default_factory=dict[str, str])  # running job → who forced a slot of it free
     days: Days = field(default_factory=Days)
     turns: Turns = field(default_factory=Turns)
     learned: Paces = field(default_factory=Paces)
@@ -208,14 +209,19 @@ class Ledger:
                 for job in self.jobs.values():
                     if job.status is Status.QUEUED:  # no other has a turn
                         self.turns.fold(job, paused=self.orders.is_paused(job), at_ms=at_ms)
-            case LeaseReleased():
-                self._force(act)
+            case LeaseReleased() if self._force(act):
+                order = None  # it is held until its attempt has ended
             case _:
                 pass
         return Change(seq=record.seq, prev=prev, order=order)
 
-    def _force(self, act: LeaseReleased) -> None:
-        """The slot of a running attempt, named by its holder: that attempt is to be given back."""
-        job = self.jobs.get(act.lease.rpartition(":")[0])
-        if job is not None and job.holder == act.lease and act.group in (*job.groups, f"pool:{job.submission.pool}"):
-            self.forced[job.id] = act.by
+    def _force(self, act: LeaseReleased) -> bool:
+        """Whether it is a running attempt's, its own slot or one that its stage holds: that is to be given back."""
+        holder = holder_named(act.lease)
+        job = self.jobs.get(holder.rpartition(":")[0])
+        if job is None or job.holder != holder:
+            return False
+        if act.lease == holder and act.group not in (*job.groups, f"pool:{job.submission.pool}"):
+            return False
+        self.forced[job.id] = act.by
+        return True

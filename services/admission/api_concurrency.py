@@ -47,7 +47,7 @@ def slot_routes(edge: Edge) -> APIRouter:
 
     @router.delete("/concurrency/{group:path}/leases/{lease}", response_model=LeaseRelease, responses=GIVEN_BACK)
     async def release(group: GroupPath, lease: LeasePath, who: Operator, reason: Reason = "") -> Response:
-        """Forces a slot free. A running job's own slot is free once its attempt was given back: then it is 202."""
+        """Forces a slot free. A running job's, its own or its stage's, is free once its attempt was given back: 202."""
         name = _named(group)
         match await edge.operating.release(name, lease, by=who.user, reason=reason):
             case NoSuchLease(status):
@@ -98,7 +98,7 @@ def _named(text: str) -> str:
 
 def _freed(group: str, freed: ForcedFree) -> JSONResponse:
     holder = freed.holder
-    own_slot = holder.job is not None and holder.name == f"{holder.job}:{holder.attempt}"
-    message = "the attempt is given back, then its slots are free" if own_slot else "the lease has ended"
+    is_run = holder.job is not None
+    message = "the attempt is given back, then its slots are free" if is_run else "the lease has ended"
     shown = LeaseRelease(group=group, lease=holder.name, job_id=holder.job, attempt=holder.attempt, message=message)
-    return JSONResponse(shown.model_dump(mode="json"), 202 if own_slot else 200)
+    return JSONResponse(shown.model_dump(mode="json"), 202 if is_run else 200)

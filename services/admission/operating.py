@@ -45,7 +45,7 @@ class NotPaused:
 
 @dataclass(frozen=True, slots=True)
 class ForcedFree:
-    """The lease ends by the act; a running job's own slot when its attempt is given back."""
+    """A lease outside any job ends by the act; a running job's slot, its own or its stage's, with its attempt."""
 
     holder: Holder
 

@@ -89,6 +89,7 @@ class Cycle:
         self._look_at_ms = self._clock.monotonic_ms()
         self._look_every_ms = min(LOOK_EVERY_MS, outages.patience_ms // 3)
         self._configured = False
+        self._stopped: frozenset[str] = frozenset()  # attempts whose workers were told to end them
         self.folded = asyncio.Event()  # all that was in the log at the start is, and there is a view
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -131,6 +132,7 @@ class Cycle:
                 return False
             await self._bring()
             due = await self._look_around() if self._is_time_to_look else ()
+            await self._stop_forced()
             await self._chain.find()
             return not self._inbox.caught_up or await self._decide(due)
 
@@ -181,6 +183,7 @@ class Cycle:
     async def _look_around(self) -> tuple[DueTimer, ...]:
         """What time alone has changed. Reservations lapse here, so the log's leader is asked first what there is."""
         await self._mark()
+        self._stopped = frozenset()  # what was told may have been lost: it is told again
         if not self._inbox.caught_up:
             self._look_at_ms = self._clock.monotonic_ms()
             return ()
@@ -224,6 +227,11 @@ class Cycle:
 
     async def _tell(self, grants: Sequence[Grant]) -> None:
         await self._granting.tell(grants, now=self._leader.now)
+
+    async def _stop_forced(self) -> None:
+        forced = self._planner.duties.to_stop
+        await self._granting.stop(holder for holder in forced if holder not in self._stopped)
+        self._stopped = frozenset(forced)
 
     async def _until_woken(self) -> None:
         with suppress(TimeoutError):

@@ -1,6 +1,6 @@
 """What is to be done because something else happened, and what has to be asked of the view before it can be.
 
-    forced     an operator forced a running job's slot free        given back
+    forced     an operator forced a slot of it free                given back, once nobody runs it any more
     slipped    it took a place of a day that had none left         a place of another day
     doomed     an earlier phase failed or was cancelled            cancelled
     phase      the phase before it is ready                        a place in the queue
@@ -31,11 +31,13 @@ ENTERING: Final = frozenset({Status.SCHEDULED, Status.WAITING})
 
 @dataclass(slots=True)
 class Duties:
-    """The leader's list, and its questions. `refused`: who was told that there is no room, or no day, in that order."""
+    """The leader's list, and its questions. `stopped`: attempts that their workers say they have ended. `refused`: who
+    was told that there is no room, or no day, in that order."""
 
     view: Entrance
     ledger: Ledger
     policy: Policy
+    stopped: set[str] = field(default_factory=set[str])
     refused: dict[str, int] = field(default_factory=dict[str, int])
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -43,7 +45,8 @@ class Duties:
         """What the ledger says is to be done. `again`: also by those who were told that there is no room, or no day."""
         ledger = self.ledger
         for job_id in ledger.forced:
-            yield answers.Due(Due.FORCED, job_id, 0)
+            if ledger.jobs[job_id].worker is None or ledger.jobs[job_id].holder in self.stopped:
+                yield answers.Due(Due.FORCED, job_id, 0)
         for job in ledger.days.slipped(ledger.jobs):
             if again or job.id not in self.refused:
                 yield answers.Due(Due.SLIPPED, job.id, 0)
@@ -52,6 +55,17 @@ class Duties:
         free = [job_id for job_id in ledger.phases.free if again or job_id not in self.refused]
         for job_id in sorted(free, key=lambda job_id: ledger.jobs[job_id].first_seq):  # older workflows first
             yield answers.Due(Due.PHASE, job_id, 0)
+
+    def kind_of(self, due: answers.Due) -> str:
+        """A worker that is gone before it gave a forced attempt back was not lost by the job's doing."""
+        return Due.FORCED if due.kind == Due.LEASE and due.job in self.ledger.forced else due.kind
+
+    @property
+    def to_stop(self) -> tuple[str, ...]:
+        """Attempts that are to be given back and that somebody runs."""
+        jobs = (self.ledger.jobs[job_id] for job_id in self.ledger.forced)
+        run = (job.holder for job in jobs if job.holder and job.worker is not None)
+        return tuple(holder for holder in run if holder not in self.stopped)
 
     def cause(self, kind: str, job: Job) -> str:
         """Why, in words for the event."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
@@ -28,6 +28,7 @@ from headgate_contracts.commands import (
     ShutProvider,
     TicketRedeemed,
     granted_subject,
+    own_lease,
 )
 from headgate_contracts.envelope import utc
 from libs.capacity import answers
@@ -88,11 +89,28 @@ class Granting:
             await self.commands.tell(subject, reply)
             self.signals.acquired(groups.split(","), waited_s=(now - utc(int(since_ms))).total_seconds())
 
+    async def stop(self, holders: Iterable[str]) -> None:
+        """An operator wants slots of these attempts: their workers end them, and say so."""
+        for holder in holders:
+            reply = LeaseReply(lease=own_lease(holder), state="not_yours")
+            await self.commands.tell(granted_subject(self.shard, reply.lease), reply)
+
 
 async def hear(
-    command: Beat, *, view: Leases, ledger: Ledger, granting: Granting, policy: Policy, now: datetime
+    command: Beat,
+    *,
+    view: Leases,
+    ledger: Ledger,
+    granting: Granting,
+    policy: Policy,
+    now: datetime,
+    stopped: set[str] | None = None,
 ) -> BeatReply:
-    """The worker lives: its leases are extended, and it hears what became of each of its attempts."""
+    """The worker lives: its leases are extended, and it hears what became of each of its attempts. In `stopped` is kept
+    what it has ended because somebody wanted the slots."""
+    if stopped is not None:
+        stopped.update(command.stopped)
+        stopped.difference_update([holder for holder in stopped if opinion_of(ledger, holder) is Opinion.OVER])
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
             said = await view.beat(_heartbeat(command, policy))
@@ -102,10 +120,11 @@ async def hear(
     else:
         await granting.tell(said.grants, now=now)
     opinions = {holder: opinion_of(ledger, holder) for holder in said.not_yours}
+    gone = tuple(holder for holder in command.stopped if opinion_of(ledger, holder) is Opinion.OVER)
     return BeatReply(
         kept=(*said.kept, *_those(opinions, Opinion.RUNS)),
         cancel=(*said.cancel, *_those(opinions, Opinion.ENDS)),
-        not_yours=_those(opinions, Opinion.OVER),
+        not_yours=(*_those(opinions, Opinion.OVER), *gone),
         lost_leases=said.lost_leases,
         lease_s=policy.leases.job_s,
     )

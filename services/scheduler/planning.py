@@ -53,11 +53,12 @@ class Planner:
     shard: str
     debug_id_of: Callable[[str], str]
     aside: dict[str, int] = field(default_factory=dict[str, int])
+    stopped: set[str] = field(default_factory=set[str])
     duties: Duties = field(init=False)
     _looked: bool = False
 
     def __post_init__(self) -> None:
-        self.duties = Duties(self.view, self.ledger, self.policy)
+        self.duties = Duties(self.view, self.ledger, self.policy, self.stopped)
 
     async def propose(self, due: Sequence[answers.Due], *, leader: str, now: datetime, outage: bool) -> Proposal:
         """The next batch. `outage`: nobody could hear the workers until lately."""
@@ -109,9 +110,10 @@ class Planner:
                 break
             if job is None or each.attempt not in (None, job.attempt) or self.aside.get(job.id) == job.seq:
                 continue
-            asked += each.kind in (Due.RELEASE, Due.PHASE, Due.SLIPPED)
-            given = await self._circumstances(each.kind, job, now=now, outage=outage)
-            decided += self._sound(job, partial(decide, each.kind, job, given=given))
+            kind = self.duties.kind_of(each)
+            asked += kind in (Due.RELEASE, Due.PHASE, Due.SLIPPED)
+            given = await self._circumstances(kind, job, now=now, outage=outage)
+            decided += self._sound(job, partial(decide, kind, job, given=given))
         return decided
 
     async def _circumstances(self, kind: str, job: Job, *, now: datetime, outage: bool) -> Circumstances:

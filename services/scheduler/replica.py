@@ -34,6 +34,7 @@ class Replica:
     leader: Leader
     inbox: Inbox
     granting: Granting
+    stopped: set[str]  # attempts that their workers have ended, as an operator wants their slots
     cycle: Cycle
     woken: asyncio.Event
     keeper: SnapshotKeeper
@@ -46,7 +47,7 @@ def assemble(
     """A replica that goes on from this fold of the log."""
     policy, clock = ledger.policy, adapters.clock
     lease_ms = round(policy.leases.job_s * 1000)
-    signals, woken = Signals(adapters.telemetry, Labels.of(policy)), asyncio.Event()
+    signals, woken, stopped = Signals(adapters.telemetry, Labels.of(policy)), asyncio.Event(), set[str]()
     patience_ms = round(outage_patience_s * 1000)
     outages = Outages("log", "store", "commands", clock=clock, patience_ms=patience_ms, lease_ms=lease_ms)
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
@@ -57,7 +58,9 @@ def assemble(
         folder=Folder(adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=adapters.new_id),
         inbox=inbox,
         leader=leader,
-        planner=Planner(adapters.view, ledger, policy, shard, debug_id_of=lambda job_id: job_trace(job_id).debug_id),
+        planner=Planner(
+            adapters.view, ledger, policy, shard, debug_id_of=lambda job_id: job_trace(job_id).debug_id, stopped=stopped
+        ),
         chain=Chain(adapters, shard=shard, inbox=inbox, leader=leader, signals=signals),
         outages=outages,
         granting=granting,
@@ -70,6 +73,7 @@ def assemble(
         leader=leader,
         inbox=inbox,
         granting=granting,
+        stopped=stopped,
         cycle=cycle,
         woken=woken,
         keeper=SnapshotKeeper(adapters.snapshots, ledger, epoch=epoch, leader=leader, clock=clock),

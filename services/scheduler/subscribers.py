@@ -124,6 +124,7 @@ class Subscribers:
                 granting=replica.granting,
                 policy=replica.ledger.policy,
                 now=self._now,
+                stopped=replica.stopped,
             )
         replica.woken.set()  # a worker may have come, or have more slots
         self._stir()

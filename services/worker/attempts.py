@@ -48,6 +48,7 @@ class Attempts:
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining_since_ms: int | None = None
         self._over = False  # the grace
+        self.stopped: dict[str, None] = {}  # ended as an operator wants their slots; said until they were given back
 
     def __iter__(self) -> Iterator[Attempt]:
         return iter(tuple(self._running.values()))
@@ -109,6 +110,8 @@ class Attempts:
             with self._tools.signals.attempt():
                 ended = await attempt.run()
             self._tools.signals.ended(ended or "lost")
+            if ended is None and attempt.was_forced:
+                self.stopped[attempt.holder] = None
         finally:
             del self._running[attempt.holder]
             self._beat_soon()

@@ -74,9 +74,10 @@ class Interruption(IntEnum):
 
     DRAINED = 1
     PROVIDER = 2
-    TIMED_OUT = 3
-    CANCELLED = 4
-    LOST = 5
+    FORCED = 3
+    TIMED_OUT = 4
+    CANCELLED = 5
+    LOST = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ def broken_off(job: Job, why: Interruption, *, debug_id: str, provider: str | No
             return give_back(job)
         case Interruption.PROVIDER:
             return give_back(job, provider=provider)
-        case Interruption.LOST:
+        case Interruption.FORCED | Interruption.LOST:
             return None
 
 

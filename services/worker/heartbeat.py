@@ -77,7 +77,8 @@ class Heartbeat:
             self._soon.clear()
             heard = await self.beat()
             await self._clock.sleep_ms(SOONEST_MS)
-            await self._pause((self._every_ms if heard else min(self._every_ms, UNHEARD_AGAIN_MS)) - SOONEST_MS)
+            in_peace = heard and not self._attempts.stopped  # the leader has to hear of those
+            await self._pause((self._every_ms if in_peace else min(self._every_ms, UNHEARD_AGAIN_MS)) - SOONEST_MS)
 
     async def _pause(self, pause_ms: int) -> None:
         soon = asyncio.create_task(self._soon.wait())
@@ -96,6 +97,7 @@ class Heartbeat:
             draining=self._attempts.draining,
             holders=tuple(attempt.holder for attempt in self._attempts),
             leases=tuple(lease for attempt in self._attempts for lease in attempt.slots.named),
+            stopped=tuple(self._attempts.stopped),
         )
 
     def _note(self, answer: BeatReply | Unheard) -> None:
@@ -112,6 +114,8 @@ class Heartbeat:
         for holder in (*reply.kept, *reply.cancel):
             if attempt := self._attempts.find(holder):
                 attempt.hold_until(attempt.lease.kept(sent_ms=sent_ms, lease_ms=lease_ms))
+        for holder in reply.not_yours:
+            self._attempts.stopped.pop(holder, None)
         for holder in (*reply.cancel, *reply.not_yours):
             if attempt := self._attempts.find(holder):
                 attempt.look_soon()

@@ -1,8 +1,8 @@
 """The NATS edge of a worker: what it is told without having asked. Handlers are short, so they are FastStream's.
 
-Both are hints. A grant that is lost is learned by asking again, and a wish for the end of a job comes with the next
-heartbeat too; what is told here is only sooner. Nobody is answered: an append waits for the answer of the log, and
-FastStream would send it one of its own.
+A grant that is lost is learned by asking again, a wish for the end of a job comes with the next heartbeat too, and that
+an operator wants an attempt's slots is told each second until it was given back. Nobody is answered: an append waits
+for the answer of the log, and FastStream would send it one of its own.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from faststream.nats import NatsBroker, NatsMessage
 
 from headgate_contracts import ContractError, Event, EventName, consumer_filter, parse_event
-from headgate_contracts.commands import LeaseReply, granted_subject
+from headgate_contracts.commands import LeaseReply, granted_subject, own_lease
 from headgate_contracts.events import JobCancelRequested
+from services.worker.attempt.run import Attempt
 from services.worker.attempts import Attempts
+from services.worker.domain import Interruption
 
 
 def subscribe(broker: NatsBroker, attempts: Attempts, *, shard: str) -> None:
@@ -21,7 +23,7 @@ def subscribe(broker: NatsBroker, attempts: Attempts, *, shard: str) -> None:
     @broker.subscriber(granted_subject(shard, "x").removesuffix("x") + "*", no_reply=True)
     async def granted(reply: LeaseReply) -> None:
         for attempt in attempts:
-            attempt.slots.granted(reply.lease)
+            _hear(attempt, reply)
 
     @broker.subscriber(consumer_filter(event=EventName.CANCEL_REQUESTED), no_reply=True)
     async def cancel_requested(message: NatsMessage) -> None:
@@ -33,3 +35,10 @@ def subscribe(broker: NatsBroker, attempts: Attempts, *, shard: str) -> None:
         if isinstance(event, Event) and isinstance(event.data, JobCancelRequested):
             for attempt in attempts.of_job(event.data.job_id):
                 attempt.look_soon()
+
+
+def _hear(attempt: Attempt, reply: LeaseReply) -> None:
+    if reply.state != "not_yours":
+        attempt.slots.granted(reply.lease)
+    elif own_lease(attempt.holder) == reply.lease:
+        attempt.interrupt(Interruption.FORCED)

@@ -23,6 +23,7 @@ from libs.runtime.eventually import eventually
 from libs.runtime.telemetry import job_trace
 from services.worker.child.messages import Endpoint
 from services.worker.children import PASSED_ON, Spawner
+from services.worker.domain import Interruption
 from services.worker.ports import Unheard
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.levels import find_level
@@ -504,7 +505,23 @@ async def test_a_stage_that_will_not_wait_is_told_that_there_is_no_slot(shop: Sh
     assert shop.lines.lines[0].line == "none: no slot of db within 0 s"
 
 
-async def test_a_slot_that_was_forced_free_breaks_off_what_needed_it(hasty: Shop) -> None:
+async def test_an_attempt_whose_slot_was_forced_free_is_ended_and_said_to_be_until_it_is_back(
+    shop: Shop,
+) -> None:
+    job = await shop.dispatched("job-1", {"stages": {"scaffold": 0, "code": 60}})
+    shop.hand(job)
+    await shop.until("job-1", "code")
+
+    shop.running(job).interrupt(Interruption.FORCED)
+
+    await eventually(lambda: shop.scheduler.beats[-1].stopped)
+    said = shop.scheduler.beats[-1]
+    assert (said.stopped, said.holders, shop.story("job-1").split()[-1]) == (("job-1:1",), (), "code")
+    await shop.write("job-1", "given_back:forced")
+    await eventually(lambda: not shop.attempts.stopped)
+
+
+async def test_a_slot_that_was_taken_away_breaks_off_what_needed_it(hasty: Shop) -> None:
     hasty.hand(await hasty.dispatched("job-1", {"do": "loses_a_slot"}, pipeline="misbehaving"))
     await eventually(lambda: hasty.lines.lines)
 

@@ -179,7 +179,7 @@ def _stages(dice: Dice, groups: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 
 def _act(dice: Dice) -> Act:
-    kind, at_s = dice.one_of("act", ("pause", "limit", "move")), dice.between("act", 2.0, BUSY_S + 10)
+    kind, at_s = dice.one_of("act", ("pause", "limit", "force", "force", "move")), dice.between("act", 2.0, BUSY_S + 10)
     match kind:
         case "pause":
             return Act(kind=kind, at_s=at_s, what=dice.one_of("act", SCOPES), for_s=dice.between("act", 1.0, 10.0))

@@ -62,7 +62,15 @@ def _knows_nothing(sound: Callable[..., Any]) -> Callable[..., Any]:
     return known
 
 
+def _lets_another_in(sound: Callable[..., bool]) -> Callable[..., bool]:
+    def force(self: Any, act: Any) -> bool:
+        return False
+
+    return force
+
+
 PLANTED: Final = {
+    "two in one slot": ("libs.capacity.ledger:Ledger._force", _lets_another_in),
     "a slot too many": ("libs.capacity.memory.state:is_full", _one_too_many),
     "a repeated key is another's": ("services.admission.submitting:Submitting._known", _knows_nothing),
 }

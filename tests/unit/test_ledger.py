@@ -213,10 +213,13 @@ def test_a_ledger_that_was_put_away_still_knows_which_groups_are_used() -> None:
         ("pool:default", "job-1:1", {"job-1": "olga"}),
         ("user:user-2", "job-1:1", {}),
         ("user:user-1", "job-1:2", {}),
+        ("llm:ollama", "job-1-1-1", {"job-1": "olga"}),
+        ("llm:ollama", "job-1-2-1", {}),
+        ("llm:ollama", "job-1-1", {}),
         ("llm:ollama", "lease-1", {}),
     ],
 )
-def test_a_forced_release_names_an_attempt_that_runs_and_holds_the_group(
+def test_a_forced_release_names_an_attempt_that_runs_by_its_own_slot_or_its_stages(
     group: str, lease: str, forced: dict[str, str]
 ) -> None:
     release = act(LeaseReleased(group=group, lease=lease, by="olga"))
@@ -224,7 +227,7 @@ def test_a_forced_release_names_an_attempt_that_runs_and_holds_the_group(
     ledger, changes = folded([*life_of("job-1", "queued dispatched started"), release])
 
     assert ledger.forced == forced
-    assert changes[-1].order == FreeLease(group, lease)
+    assert changes[-1].order == (None if forced else FreeLease(group, lease))  # the attempt holds it until it ends
 
 
 def test_an_attempt_that_is_over_is_forced_no_more() -> None:

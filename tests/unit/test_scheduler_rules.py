@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from headgate_contracts import Event, Job, Priority, Status, Tier
+from headgate_contracts.commands import LeaseReply
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobScheduled
 from libs.capacity.answers import Deferred
@@ -154,23 +155,72 @@ async def test_a_forced_attempt_is_given_back_and_another_has_its_slot_only_then
 
     await world.force("user:u1", "first:1")
     await world.settle(leader)
+    runs = await world.job("first")
+    await world.beat(slots=1, stopped=("first:1",))
+    await world.settle(leader)
 
     job = await world.job("first")
+    assert (runs.status, runs.attempt) == (Status.CODE, 1)  # until its worker has ended it
     assert [stage.value for stage in job.finished_stages] == ["scaffold"]
     assert (job.attempt, job.lost) == (2, 0)  # it stood before the other, and runs again
     assert world.dispatched() == ["first", "first"]
 
 
-async def test_a_forced_attempt_whose_end_was_asked_for_is_cancelled(world: World, leader: Replica) -> None:
+@pytest.mark.parametrize("lease", ["job-1:1", "job-1-1-1"])
+async def test_a_worker_is_told_at_once_that_its_attempt_was_forced_and_again_each_second(
+    world: World, leader: Replica, lease: str
+) -> None:
+    await running(world, leader)
+
+    await world.force("pool:default", lease)
+    await world.settle(leader)
+    told = [*world.told.replies]
+    await world.pass_ms(2 * SECOND, leader)
+
+    forced = ("headgate.cmd.v1.main.granted.job-1-1", LeaseReply(lease="job-1-1", state="not_yours"))
+    assert told == [forced]
+    assert world.told.replies == [forced] * 3
+
+
+async def test_a_forced_attempt_that_nobody_has_claimed_is_given_back_at_once(world: World, leader: Replica) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)
-    await world.write("job-1", "started", "cancel_requested")
 
     await world.force("pool:default", "job-1:1")
     await world.settle(leader)
 
+    assert (await world.job("job-1")).attempt == 2
+    assert not world.told.replies
+
+
+async def test_a_forced_attempt_whose_worker_is_gone_is_given_back_with_its_lease_and_not_as_lost(
+    world: World, leader: Replica
+) -> None:
+    await running(world, leader)
+
+    await world.force("pool:default", "job-1:1")
+    await world.pass_ms(40 * SECOND, leader)
+
+    job = await world.job("job-1")
+    assert (job.status, job.lost) == (Status.QUEUED, 0)
+
+
+async def test_a_forced_attempt_whose_end_was_asked_for_is_cancelled(world: World, leader: Replica) -> None:
+    await running(world, leader)
+    await world.write("job-1", "cancel_requested")
+
+    await world.force("pool:default", "job-1:1")
+    await world.pass_ms(40 * SECOND, leader)
+
     assert (await world.job("job-1")).status is Status.CANCELLED
+
+
+async def running(world: World, leader: Replica) -> None:
+    await world.submit("job-1")
+    await world.beat(slots=1)
+    await world.settle(leader)
+    await world.write("job-1", "started")
 
 
 async def test_a_lease_inside_a_job_or_of_another_attempt_forces_nobody_back(world: World, leader: Replica) -> None:

@@ -211,6 +211,7 @@ def test_every_event_of_a_worker_is_signed_by_it(life: list[JobEvent]) -> None:
         (Interruption.CANCELLED, "cancelled"),
         (Interruption.TIMED_OUT, "failed"),
         (Interruption.DRAINED, "given_back"),
+        (Interruption.FORCED, None),
         (Interruption.PROVIDER, "given_back"),
         (Interruption.LOST, None),
     ],

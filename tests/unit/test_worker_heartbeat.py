@@ -51,6 +51,7 @@ class Table:
 
     attempts: list[Attempt]
     draining: bool = False
+    stopped: dict[str, None] = field(default_factory=dict)
 
     def __iter__(self) -> Any:
         return iter(self.attempts)

@@ -6,6 +6,7 @@
                         ├─ cancelled ─► process ends ─► cancelled
                         ├─ deadline ──► process ends ─► failed (timeout)
                         ├─ provider ──► process ends ─► given_back: the provider
+                        ├─ forced ────► process ends ─► nothing: the schedulers are told, and give it back
                         ├─ drained ───► process ends ─► given_back: what is done
                         └─ lost ──────► process ends, and nothing is written
 

@@ -75,6 +75,11 @@ class Attempt:
         self._looking: asyncio.Task[None] | None = None
 
     @property
+    def was_forced(self) -> bool:
+        """Whether it was ended because an operator wants its slots."""
+        return self._tenure.why is Interruption.FORCED
+
+    @property
     def lease(self) -> Lease:
         return self._tenure.lease
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate_contracts import Job, Stage
-from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, ShutProvider
+from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, ShutProvider, stage_lease
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from services.worker.child.messages import MAX_WAIT_MS, Acquire, LeaseTold, Shut
@@ -190,7 +190,7 @@ class StageSlots:
         )
 
     def _lease(self, number: int) -> str:
-        return f"{self._job.id}-{self._job.attempt}-{number}"
+        return stage_lease(self._holder, number)
 
     def _groups(self, wanted: Acquire, stage: Stage) -> tuple[str, ...]:
         """`stage:<pipeline>-<stage>:<n>` has n slots by its name: there is no number to keep, none to forget, and one

@@ -1,7 +1,8 @@
 """How long an attempt is this worker's, and what breaks off its work.
 
     its lease has ended, or LOST ─────────────► not ours any more: nothing may be written
-    CANCELLED · TIMED_OUT · PROVIDER · DRAINED ► what runs is broken off; of two reasons the stronger one counts
+    CANCELLED · TIMED_OUT · FORCED · PROVIDER · DRAINED
+                                       └──────► what runs is broken off; of two reasons the stronger one counts
 
 Refuses to know what follows from a reason: that is `domain`, and `course` does it.
 """
