@@ -51,6 +51,7 @@ def check_laws(state: State, world: World, *, bound: int) -> None:
     _every_queued_job_is_in_one_set(state, world.rows)
     _nobody_is_passed_more_often_than_the_bound(state, world, bound)
     _days_and_timers_are_those_of_the_jobs(state, world.rows)
+    _inputs_add_up_and_those_of_unfinished_jobs_stay(state)
     _slots_are_held_by_those_who_run(state, world.rows)
     _leases_and_waiters_inside_a_job_run_with_it(state)
     _nobody_waits_for_a_slot_that_is_free(state, world.orders)
@@ -77,6 +78,17 @@ def _every_queued_job_is_in_one_set(state: State, rows: Mapping[str, Row]) -> No
     assert {name for name, members in state.parked.items() if members} == set().union(*state.buckets.values())
     for bucket, members in state.parked.items():
         assert all(bucket_of(rows[job], group_of(bucket)[0]) == bucket for job in members)
+
+
+def _inputs_add_up_and_those_of_unfinished_jobs_stay(state: State) -> None:
+    sums = Counter[str]()
+    for kept in state.inputs.values():
+        sums[kept.user] += kept.size
+    assert state.stored == sums
+    assert set(state.input_ends) == {job for job, kept in state.inputs.items() if kept.until_ms is not None}
+    unfinished = [row for row in state.rows.values() if row.input_bytes and row.input_until_ms is None]
+    assert [state.inputs[row.id].size for row in unfinished] == [row.input_bytes for row in unfinished]
+    assert all(state.inputs[row.id].until_ms is None for row in unfinished)
 
 
 def _nobody_is_passed_more_often_than_the_bound(state: State, world: World, bound: int) -> None:

@@ -31,12 +31,21 @@ function inputs.drop(id)
   end
 end
 
+-- In the place of what was held under the job's id. Most often that is as large, and no sum changes.
 local function put(id, kept, ends)
-  inputs.drop(id)
-  count(kept.user, kept.bytes)
+  local old = inputs.of(id)
+  if old and (old.user ~= kept.user or old.bytes ~= kept.bytes or old.ended) then
+    inputs.drop(id)
+    old = nil
+  end
+  if not old then
+    count(kept.user, kept.bytes)
+  end
   redis.call('HSET', key('inputs'), id, cjson.encode(kept))
   if ends then
     redis.call('ZADD', key('input_ends'), ends, id)
+  elseif old then
+    redis.call('ZREM', key('input_ends'), id)
   end
   if kept.ended then
     redis.call('ZADD', key('leaving', kept.user), ends, id)
@@ -52,9 +61,10 @@ end
 
 -- As the log says: until its time is over, once the job has ended.
 function inputs.fold(row)
-  inputs.drop(row.id)
   if row.input then
     put(row.id, { user = row.user, bytes = row.input, ended = row.input_until and true }, row.input_until)
+  else
+    inputs.drop(row.id)
   end
 end
 
