@@ -157,6 +157,8 @@ def contents(archive: bytes) -> dict[str, int]:
 def _place(asked: str | None, job_id: str) -> Path:
     """The file that was asked for, or one named after the job: here, or in the folder that was asked for."""
     place, usual = Path(asked or "."), f"{job_id}.tar.gz"
+    if asked and asked.endswith("/") and not place.is_dir():
+        raise Usage(what=f"there is no folder {asked}: make it, or name a file with -o.")
     return place / usual if place.is_dir() else place
 
 
