@@ -26,6 +26,8 @@ def watch(api: Api, job_id: str, out: Output) -> int:
     except Interrupted:
         out.say(f"The job goes on: `{called()} jobs follow {job_id}` watches it again.")
         raise
+    if line.status == "failed":
+        out.say(f"`{called()} jobs show {job_id}` says why.")  # the row of a terminal may be too short for it
     return 0 if line.status == "ready" else 1
 
 

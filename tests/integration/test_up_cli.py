@@ -348,6 +348,18 @@ def test_a_stream_that_is_cut_goes_on_after_the_last_id_and_the_last_line(far: F
     assert [path.partition("?")[2] for path, _, _ in far.asked] == ["replay=true", "log_after=12", "log_after=12"]
 
 
+def test_whoever_follows_a_job_that_fails_is_told_where_all_of_it_stands(
+    far: Far, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far.says(as_stream(status("failed", 5, summary="There is no pipeline x in the pool."), END))
+
+    code = main(["jobs", "follow", "j1"])
+
+    failed, hint = capsys.readouterr().out.splitlines()
+    assert (code, failed) == (1, "failed: There is no pipeline x in the pool.")
+    assert hint.endswith("jobs show j1` says why.")
+
+
 def test_a_stream_whose_end_was_missed_ends_without_a_word(far: Far, at_once: list[float]) -> None:
     far.says(as_stream(status("ready", 7)), (204, {}, b""))
 
