@@ -115,7 +115,7 @@ def _show(found: Comparison, out: Output) -> None:
 
 
 def _lines(kind: Kind) -> list[tuple[tuple[str, ...], float]]:
-    """The cells of each, and the mean that is drawn beside them."""
+    """The cells of each, and the mean as it stands there, which is drawn beside them."""
     lines: list[tuple[tuple[str, ...], float]] = []
     for source in SOURCES:
         waits = kind.waits.get(source)
@@ -124,7 +124,7 @@ def _lines(kind: Kind) -> list[tuple[tuple[str, ...], float]]:
             lines.append(((*names, WORDS[source], "0", "", "", "", ""), 0.0))
             continue
         numbers = (f"{value:,.1f}" for value in (waits.mean, waits.p50, waits.p90, waits.p99))
-        lines.append(((*names, WORDS[source], str(waits.count), *numbers), waits.mean))
+        lines.append(((*names, WORDS[source], str(waits.count), *numbers), round(waits.mean, 1)))
     return lines
 
 

@@ -341,6 +341,36 @@ def test_the_command_shows_all_three_and_draws_them(asked: Namespace, capsys: py
     assert asked.plot.read_text().startswith("<svg ")
 
 
+@pytest_asyncio.fixture
+async def prompt_start() -> AsyncIterator[tuple[Record, ...]]:
+    """One job that waits 20 ms."""
+    async with a_world(policy=POLICY) as world:
+        leader = world.replica("a")
+        await world.settle(leader)
+        await world.beat("worker-1", slots=1)
+        await world.submit("a", user="u", project="p", tier=Tier.PARTNER, takes_day=True)
+        await world.pass_ms(20)
+        await world.settle(leader)
+        yield tuple(world.records())
+
+
+def test_a_wait_that_is_shown_as_none_has_no_bar(
+    asked: Namespace,
+    prompt_start: tuple[Record, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def read(recorder: Recorder, tell: Any) -> None:
+        recorder.take(prompt_start)
+
+    monkeypatch.setattr(command, "_read", read)
+
+    command.simulate(asked, Output(as_json=False))
+
+    [recorded] = [line for line in capsys.readouterr().out.splitlines() if "recorded" in line]
+    assert recorded.split()[-5:] == ["1", "0.0", "0.0", "0.0", "0.0"]
+
+
 def test_json_is_all_that_a_program_gets(asked: Namespace, capsys: pytest.CaptureFixture[str]) -> None:
     command.simulate(asked, Output(as_json=True))
 
