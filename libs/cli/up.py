@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from libs.cli.calling import called
 from libs.cli.errors import Interrupted
@@ -18,6 +18,8 @@ from libs.local.settings import UpSettings, read_up_settings
 from libs.local.state import DEFAULT_STATE
 from libs.local.supervisor import Say, Supervisor
 from libs.local.up_file import UpFile
+
+BUILDS: Final = "services.worker.build"
 
 
 def up(args: Namespace, out: Output) -> int:
@@ -37,10 +39,7 @@ def up(args: Namespace, out: Output) -> int:
         out.say(f"\nThe dashboard, as a user:\n{running.url}/#token={running.user_token}")
         out.say(f"\nThe dashboard, as an operator:\n{running.url}/#token={running.operator_token}")
         out.say(f"\nThe API is on {running.url}; all of this is in {settings.state / 'up.json'}.")
-        out.say("A first job, from another terminal in this folder:\n", style="bold")
-        out.say(f'{_again(settings)} submit "a URL shortener" --project shop --follow\n')
-        if not os.environ.get("HEADGATE_PROVIDERS"):
-            out.say("Builds are written without a language model; README.md says how to name one.")
+        say_first_job(_again(settings), os.environ, out)
         out.say("Ctrl-C stops it and loses nothing.", style="dim")
         out.plain(f"ready {running.url}")
 
@@ -54,6 +53,18 @@ def up(args: Namespace, out: Output) -> int:
         if not is_ready.is_set():
             raise
     return 0
+
+
+def say_first_job(command: str, environ: Mapping[str, str], out: Output) -> None:
+    """A build, where there are builds. What other pipelines take nobody knows here."""
+    pipelines = [name.strip() for name in environ.get("HEADGATE_PIPELINES", "").split(",")]
+    if any(pipelines) and BUILDS not in pipelines:
+        out.say("Its pipelines are those that HEADGATE_PIPELINES names: submit with --pipeline and --input.")
+        return
+    out.say("A first job, from another terminal in this folder:\n", style="bold")
+    out.say(f'{command} submit "a URL shortener" --project shop --follow\n')
+    if not environ.get("HEADGATE_PROVIDERS"):
+        out.say("Builds are written without a language model; README.md says how to name one.")
 
 
 def _again(settings: UpSettings) -> str:

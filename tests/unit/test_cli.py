@@ -22,6 +22,7 @@ from libs.cli.following import watch_all
 from libs.cli.output import Output
 from libs.cli.streams import Retry, StreamEvent, parsed
 from libs.cli.target import Target, find_target
+from libs.cli.up import say_first_job
 from libs.local.up_file import UpFile
 
 UP = UpFile(
@@ -453,6 +454,18 @@ def test_a_submission_that_cannot_be_meant_says_how_to_write_it(words: list[str]
         submitting.submit(args, Output(as_json=True))
 
     assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "builds"),
+    [("", True), ("greeting, services.worker.build", True), ("services.worker.rehearsal,greeting", False)],
+)
+def test_the_first_job_that_is_proposed_is_one_that_can_run(
+    pipelines: str, *, builds: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say_first_job("headgate", {"HEADGATE_PIPELINES": pipelines}, Output(as_json=False))
+
+    assert ('submit "a URL shortener"' in capsys.readouterr().out) is builds
 
 
 HOSTILE = "\x1b]52;c;cm0=\x07shop\x1b[2J\u202e"
