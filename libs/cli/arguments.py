@@ -145,8 +145,8 @@ def _add_submit(commands: Parsers) -> None:
     submit.add_argument("--input", metavar="JSON", help="an object, or @ and the name of a file that holds one")
     submit.add_argument("--group", metavar="NAME", help="take a slot of this group of the project while it runs")
     submit.add_argument("--group-limit", type=positive, metavar="N", help="its slots, where nobody has set them yet")
-    submit.add_argument("--queue-ttl", type=positive, metavar="S", help="fail where it has not started within so long")
-    submit.add_argument("--run-timeout", type=positive, metavar="S", help="fail where it runs for longer")
+    submit.add_argument("--queue-ttl", type=positive, metavar="SECONDS", help="fail where it has not started by then")
+    submit.add_argument("--run-timeout", type=positive, metavar="SECONDS", help="fail where it runs for longer")
     submit.add_argument(
         "--notify-url", metavar="URL", help="call this for questions and the end, where policy allows it"
     )

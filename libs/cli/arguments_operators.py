@@ -60,7 +60,10 @@ CONCURRENCY_EXAMPLES: Final = """examples:
   headgate concurrency status llm:openai
   headgate concurrency set llm:openai --limit 6 --reason "new quota"
   headgate concurrency unset llm:openai
-  headgate concurrency release group:shop:staging-db LEASE --force"""
+  headgate concurrency release group:shop:staging-db LEASE --force
+
+Where nobody has set the LIMIT of a project, it depends on the tier of the job
+that starts: the highest is shown, `headgate explain JOB` tells a job's own."""
 
 REASON: Final = "kept in the log, with who it was"
 
@@ -83,7 +86,7 @@ def add_operators(commands: Parsers) -> None:
     why = "why a job waits, who holds what, what would let it run"
     explain = add(commands, "explain", queue.explain, why, EXPLAIN_EXAMPLES)
     explain.add_argument("job")
-    add(commands, "usage", jobs.usage, "what is used of one's day", USAGE_EXAMPLES)
+    add(commands, "usage", jobs.usage, "how many jobs one has used today, and how many are left", USAGE_EXAMPLES)
     _add_queue(commands)
     _add_concurrency(commands)
     add(commands, "workers", operators.workers, "who is there to run jobs", WORKERS_EXAMPLES)
@@ -95,12 +98,14 @@ def add_operators(commands: Parsers) -> None:
     erase.add_argument("--reason", default="", help=REASON)
     run = later("rebuilding", "rebuild")
     rebuild = add(commands, "rebuild", run, "fold the view again from the log", REBUILD_EXAMPLES)
-    rebuild.add_argument("--within", type=positive, default=120, metavar="S", help="how long to wait for it (120)")
+    rebuild.add_argument(
+        "--within", type=positive, default=120, metavar="SECONDS", help="how long to wait for it (120)"
+    )
 
 
 def _add_queue(commands: Parsers) -> None:
     below = verbs(commands, "queue", "who waits, and what operators do about it", QUEUE_EXAMPLES)
-    below.add("show", queue.show, "every job in order")
+    below.add("show", queue.show, "every job that waits, in order")
     for name, run, words in (
         ("pause", queue.pause, "start nothing in a scope until it is resumed"),
         ("resume", queue.resume, "let a scope start again"),
