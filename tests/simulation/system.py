@@ -21,7 +21,7 @@ from libs.capacity.lead import MemoryLead
 from libs.capacity.memory.view import MemoryStore, MemoryView
 from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.errors import LogError, LogFull, LogUnavailable, OutcomeUnknown
-from libs.eventlog.memory import MemoryServer, MemorySnapshots
+from libs.eventlog.memory import MemorySnapshots
 from libs.eventlog.settling import SettlingLog
 from libs.eventlog.values import Record
 from libs.runtime.lifecycle import Health, Loop, Service
@@ -51,6 +51,7 @@ from tests.simulation.network import Link, Network, Trouble, Way
 from tests.simulation.plan import ADMISSIONS, POLICY, SCHEDULERS, SERVICES, SLOTS, Fault
 from tests.simulation.pool import Pool, PoolEdge
 from tests.simulation.quiet import quiet_telemetry
+from tests.simulation.server import Server
 from tests.simulation.stages import Deeds, Play, Stages
 from tests.simulation.virtual import LoopClock, Process, VirtualLoop
 
@@ -68,28 +69,6 @@ class Unavailable(Exception):
 
 class NoAnswer(Exception):
     """The connection broke, or nobody has answered in time."""
-
-
-class _Decoded:
-    """A stored message that has made its journey as bytes once: what is read of it is frozen."""
-
-    def __init__(self, kept: Any) -> None:
-        self.seq, self.at, self.message = kept.seq, kept.at, kept.message
-        self._record: Record = kept.record()
-
-    def record(self) -> Record:
-        return self._record
-
-
-class Server(MemoryServer):
-    """The log, and who is to hear of each record."""
-
-    heard: Callable[[Record], None]
-
-    def _store(self, message: Any) -> None:
-        super()._store(message)
-        kept = self._kept[-1] = _Decoded(self._kept[-1])  # type: ignore[assignment,call-overload]
-        self.heard(kept.record())
 
 
 @dataclass(frozen=True, slots=True)
