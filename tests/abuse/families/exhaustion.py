@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from tests.abuse.attempts import Asks, Attempt, Sends
 from tests.abuse.steps import exhaustion as steps
@@ -30,6 +30,11 @@ def _announced(line: str, length: int, *, token: bytes = b"<olga>") -> bytes:
     """A head alone: whatever is refused is refused without a byte of the body."""
     head = f"{line} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n"
     return head.encode() + b"Authorization: Bearer " + token + b"\r\n\r\n"
+
+
+def _of_a_pool(line: str, body: dict[str, Any]) -> Asks:
+    """Refused with the pools that there are: else such jobs fill the queue, and nobody takes them out."""
+    return Asks(line, json=body, gets=422, says="default")
 
 
 def _chunked(line: str, length: int) -> bytes:
@@ -74,6 +79,12 @@ TABLE: Final[dict[str, dict[str, Attempt]]] = {
         ),
         "a workflow longer than the tier's day": steps.POOR_WORKFLOW,
         "six jobs of a tier with five a day": steps.POOR_DAY,
+    },
+    "a pool has workers, or no jobs": {
+        "a job": _of_a_pool("POST /v1/jobs", {"input": {}, "project_id": "a", "pool": "gpu"}),
+        "a dry run": _of_a_pool("POST /v1/jobs?dry_run=true", {"input": {}, "project_id": "a", "pool": "gpu"}),
+        "a workflow": _of_a_pool("POST /v1/workflows", {"project_id": "a", "phases": [{"input": {}, "pool": "gpu"}]}),
+        "the pool of all others": _of_a_pool("POST /v1/jobs", {"input": {}, "project_id": "a", "pool": "DEFAULT"}),
     },
     "who stays away or says nothing holds nobody up": {
         "200 connections without a word": steps.idle(200, b""),
