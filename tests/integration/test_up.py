@@ -204,7 +204,7 @@ async def test_a_migration_of_a_running_system_finds_nothing_to_do(machine: Mach
     code, out, err = await machine.headgate("migrate", "--json")
 
     assert code == 0, err
-    assert json.loads(out) == {"made": [], "changed": []}
+    assert json.loads(out) == {"made": [], "changed": [], "removed": []}
 
 
 @pytest.mark.up
