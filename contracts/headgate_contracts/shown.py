@@ -186,6 +186,7 @@ class Explanation(Shown):
     queue: QueuePart | None
     waiting_on: tuple[WaitingOn, ...]
     would_run: tuple[str, ...]
+    may_wait_s: float | None = None  # for its first start, then it fails; pauses and what is away do not count
 
 
 class QueueLine(Shown):

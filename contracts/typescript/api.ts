@@ -67,6 +67,7 @@ export interface Explanation {
   readonly queue: QueuePart | null;
   readonly waiting_on: ReadonlyArray<WaitingOn>;
   readonly would_run: ReadonlyArray<string>;
+  readonly may_wait_s?: number | null;
 }
 
 /**

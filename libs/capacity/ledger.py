@@ -30,6 +30,7 @@ from headgate_contracts.events import (
 from libs.capacity.days import Days
 from libs.capacity.orders import Orders
 from libs.capacity.paces import Pace, Paces, Wait
+from libs.capacity.patience import Patience
 from libs.capacity.phases import Phases
 from libs.capacity.projection import defaults_of, epoch_ms, row_of
 from libs.capacity.rows import Change, Row, Seed, Standing
@@ -64,6 +65,7 @@ class Ledger:
     forced: dict[str, str] = field(default_factory=dict[str, str])  # running job → who forced a slot of it free
     days: Days = field(default_factory=Days)
     turns: Turns = field(default_factory=Turns)
+    patience: Patience = field(default_factory=Patience)
     learned: Paces = field(default_factory=Paces)
     phases: Phases = field(default_factory=Phases)
     places: Places = field(default_factory=Places)
@@ -78,6 +80,8 @@ class Ledger:
             self.places.fold(None, job)
             self.days.restore(job)
             self.turns.restore(job, paused=self.orders.is_paused(job))
+            if self.orders.is_paused(job):  # of an older snapshot; a newer one knows since when
+                self.patience.fold(job, paused=True, at_ms=epoch_ms(job.updated_at))
         ended = sorted((job.updated_at, job.id) for job in self.jobs.values() if job.status.is_end)
         self._ended.extend(ended)
 
@@ -174,7 +178,7 @@ class Ledger:
         self.days.fold(before, job, cap=self._cap_of(job) if cap is None else cap)
         self.places.fold(before, job)
         self.phases.fold(job, self.jobs)
-        self.turns.fold(job, paused=self.orders.is_paused(job), at_ms=epoch_ms(job.updated_at))
+        self._fold_pauses(job, at_ms=epoch_ms(job.updated_at))
         if not job.status.is_running:
             self.forced.pop(job.id, None)
         if job.status.is_end:
@@ -208,12 +212,17 @@ class Ledger:
                 at_ms = epoch_ms(record.at)
                 for job in self.jobs.values():
                     if job.status is Status.QUEUED:  # no other has a turn
-                        self.turns.fold(job, paused=self.orders.is_paused(job), at_ms=at_ms)
+                        self._fold_pauses(job, at_ms=at_ms)
             case LeaseReleased() if self._force(act):
                 order = None  # it is held until its attempt has ended
             case _:
                 pass
         return Change(seq=record.seq, prev=prev, order=order)
+
+    def _fold_pauses(self, job: Job, *, at_ms: int) -> None:
+        paused = self.orders.is_paused(job)
+        self.turns.fold(job, paused=paused, at_ms=at_ms)
+        self.patience.fold(job, paused=paused, at_ms=at_ms)
 
     def _force(self, act: LeaseReleased) -> bool:
         """Whether it is a running attempt's, its own slot or one that its stage holds: that is to be given back."""

@@ -117,8 +117,8 @@ def _queue_timers(job: Job, policy: Policy) -> dict[str, int]:
     if _may_rise(job.priority, policy.order.ageing_ceiling):
         since_ms = epoch_ms(job.aged_at) if job.aged_at else entered_ms
         timers["age"] = since_ms + _ms(policy.order.ageing_after_s)
-    if job.submission.queue_ttl_s is not None and job.started_at is None:
-        timers["queue_ttl"] = entered_ms + job.submission.queue_ttl_s * 1000
+    if job.started_at is None:  # at the earliest: what does not count is added when it comes due
+        timers["queue_ttl"] = entered_ms + _ms(policy.queue.ttl_s(job.submission.queue_ttl_s))
     return timers
 
 

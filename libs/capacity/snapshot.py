@@ -24,6 +24,7 @@ from libs.capacity.days import Days
 from libs.capacity.ledger import Ledger
 from libs.capacity.orders import Orders
 from libs.capacity.paces import WAITS_MAX, Pace, Paces, Wait
+from libs.capacity.patience import Patience
 from libs.capacity.rows import Pause
 from libs.capacity.turns import Turn, Turns
 from libs.policy import Policy
@@ -68,6 +69,7 @@ def picture_of(ledger: Ledger, *, epoch: str) -> Picture:
         "forced": dict(ledger.forced),
         "over": dict(ledger.days.over),
         "turns": {number: asdict(turn) for number, turn in ledger.turns.by_class.items()},
+        "patience": asdict(ledger.patience),
         "paces": {tier: asdict(pace) for tier, pace in ledger.paces.items()},
     }
     return Picture(header, tuple(ledger.waits), tuple(ledger.jobs.values()), dict(ledger.passed))
@@ -106,6 +108,7 @@ def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Pol
         forced=header.get("forced", {}),
         days=Days(over=header.get("over", {})),
         turns=Turns({int(number): Turn(**turn) for number, turn in header.get("turns", {}).items()}),
+        patience=_patience(header),
         learned=_learned(header),
     )
 
@@ -125,6 +128,14 @@ def _jobs(lines: Iterable[str]) -> tuple[dict[str, Job], dict[str, int]]:
 def _orders(raw: dict[str, Any]) -> Orders:
     pauses = {scope: Pause(**pause) for scope, pause in raw["pauses"].items()}
     return Orders(arrivals=raw["arrivals"], tiers=raw["tiers"], limits=raw["limits"], pauses=pauses)
+
+
+def _patience(header: dict[str, Any]) -> Patience:
+    raw: dict[str, Any] = header.get("patience", {})
+    over: dict[str, list[list[int]]] = raw.get("over", {})
+    return Patience(
+        {job_id: [(begin, end) for begin, end in spans] for job_id, spans in over.items()}, raw.get("since", {})
+    )
 
 
 def _learned(header: dict[str, Any]) -> Paces:

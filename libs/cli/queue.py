@@ -32,6 +32,9 @@ def explain(args: Namespace, out: Output) -> int:
         since = f" (since {local_time(reason['since'])})" if reason.get("since") else ""
         out.say(f"\n{number}. {reason['message']}{since}", style="yellow")
         out.say(f"   it goes on when: {way}")
+    if told.get("may_wait_s"):
+        out.say(f"\nIt may wait for {told['may_wait_s']:g} s, then it fails.")
+        out.say("Pauses, outages and time without a worker do not count.")
     return 0
 
 

@@ -201,10 +201,19 @@ class Queue(Section):
     busy_step_minutes: Annotated[Count, Unit("minutes")] = default(
         15, "'try again in N minutes' is rounded up to a multiple of this"
     )
+    default_ttl_s: Seconds = default(
+        604_800,
+        "how long a job may wait for its first start that names no queue_ttl_s; pauses, outages and time without a "
+        "worker of its pool do not count",
+    )
     horizon_days: Days = default(30, "how far ahead a job may be scheduled, then 429")
     release_spread_s: Annotated[int, Field(ge=0, le=86_400), Unit("s")] = default(
         3600, "scheduled jobs are released over this time after midnight UTC"
     )
+
+    def ttl_s(self, asked_s: int | None) -> float:
+        """How long a job may wait that asks for this, or for nothing."""
+        return self.default_ttl_s if asked_s is None else asked_s
 
 
 class Pools(Section):

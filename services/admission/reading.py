@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate_contracts import Event, Job, Tier
+from headgate_contracts import Event, Job, Status, Tier
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
 from headgate_contracts.shown import Explanation, HistoryEntry, QueuePart, ShownJob, Usage, WaitingOn, shown_event
@@ -94,7 +94,12 @@ class Reading:
             queue=shown.queue,
             waiting_on=shown.waiting_on,
             would_run=would_run(job, shown.waiting_on, owner=owner),
+            may_wait_s=self._may_wait_s(job),
         )
+
+    def _may_wait_s(self, job: Job) -> float | None:
+        waits = job.status is Status.QUEUED and job.started_at is None
+        return self.policy.queue.ttl_s(job.submission.queue_ttl_s) if waits else None
 
     async def usage(self, user: str, tier: Tier) -> Usage:
         """What the user has used of today."""

@@ -152,6 +152,7 @@ class Cycle:
 
     async def _stand_by(self) -> None:
         self._configured = False
+        self._planner.absences.forget()
         if self._is_time_to_look:
             await self._mark()
             await self._folder.stand_by()
@@ -193,6 +194,8 @@ class Cycle:
             self._outages.settled()
         if self._outages.can_judge:
             await self._tell((await self._view.sweep()).grants)
+        heard = sorted((each.heard_ms, each.pool) for each in await self._view.workers() if not each.draining)
+        self._planner.absences.look({pool: at_ms for at_ms, pool in heard})
         due = await self._planner.look()
         await self._planner.forget(due)
         return tuple(each for each in due if each.kind != Due.LEASE or self._outages.can_judge)

@@ -77,6 +77,7 @@ class Circumstances:
     day: int | None = None  # another one that has a place left, since 1970; null: none has
     cause: str = ""  # why, in words
     tier: Tier | None = None  # of the job's user now: that of their newest submission
+    waited_ms: int = 0  # in the queue, as far as it counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +220,17 @@ def _placed(job: Job, given: Circumstances, *, why: QueuedWhy) -> JobData | None
     )
 
 
-def _waited_too_long(job: Job, given: Circumstances) -> JobData:
-    detail = f"It was to wait for at most {job.submission.queue_ttl_s} s (queue_ttl_s) and never started."
+def _waited_too_long(job: Job, given: Circumstances) -> JobData | None:
+    """Null where too much of its time does not count yet: it stays due."""
+    asked_s = job.submission.queue_ttl_s
+    most_s = given.policy.queue.ttl_s(asked_s)
+    if given.waited_ms < most_s * 1000:
+        return None
+    by = "queue.default_ttl_s" if asked_s is None else "queue_ttl_s"
+    detail = (
+        f"It was to wait for at most {most_s:g} s ({by}) and never started. "
+        "Time in which it was paused, or could not be served, was not counted."
+    )
     return _failed(job, given, summary="The job waited too long in the queue.", detail=detail, fault=Fault.TIMEOUT)
 
 

@@ -16,11 +16,13 @@ from typing import Final
 from headgate_contracts import Job, Status, Tier, advance
 from libs.capacity import answers
 from libs.capacity.ledger import Ledger
+from libs.capacity.patience import covered_ms
 from libs.capacity.ports import View
 from libs.capacity.projection import epoch_ms, groups_of
 from libs.capacity.turns import NO_PLAN, Starts, next_starts
 from libs.policy import Policy
 from libs.runtime.telemetry import job_context
+from services.scheduler.absences import Absences
 from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
 from services.scheduler.domain import Circumstances, Decision, Due, decide, start
 from services.scheduler.duties import Duties
@@ -30,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 LOOK: Final = 256  # timers read at first; more where the first ones are jobs that wait for room
 LOOK_MAX: Final = 65_536
+STAYING: Final = (Due.RELEASE, Due.QUEUE_TTL)
 ASK_MAX: Final = 50  # places asked for in one turn: while the queue is full each is a question without a gain
 UNSIGNED: Final = "0" * 26  # the id of an event that is only tried out
 
@@ -52,6 +55,7 @@ class Planner:
     policy: Policy
     shard: str
     debug_id_of: Callable[[str], str]
+    absences: Absences
     aside: dict[str, int] = field(default_factory=dict[str, int])
     stopped: set[str] = field(default_factory=set[str])
     duties: Duties = field(init=False)
@@ -77,13 +81,14 @@ class Planner:
         return Proposal(batch, more=starts.plan.more, overdue=len(decided) >= BATCH_MAX)
 
     async def look(self) -> tuple[answers.Due, ...]:
-        """What is due by the clock. Jobs that wait for room stay due: they must not hide what came due after them."""
+        """What is due by the clock. Who waits for room stays due, and whose time does not all count: they must not hide
+        what came due after them."""
         self._looked = True
         self.duties.forget()
         limit = LOOK
         while True:
             due = await self.view.due(limit)
-            others = sum(each.kind != Due.RELEASE for each in due)
+            others = sum(each.kind not in STAYING for each in due)
             if len(due) < limit or others >= BATCH_MAX or limit >= LOOK_MAX:
                 return due
             limit *= 4
@@ -121,10 +126,19 @@ class Planner:
         match kind, job.status:
             case (Due.RELEASE, Status.SCHEDULED) | (Due.PHASE, Status.WAITING):
                 return replace(given, placement=await self.duties.place(job))
+            case Due.QUEUE_TTL, Status.QUEUED:
+                return replace(given, waited_ms=self._waited_ms(job, now_ms=epoch_ms(now)))
             case Due.SLIPPED, Status.QUEUED:
                 return replace(given, day=await self.duties.day(job, now=now))
             case _:
                 return replace(given, cause=self.duties.cause(kind, job))
+
+    def _waited_ms(self, job: Job, *, now_ms: int) -> int:
+        if job.standing is None:
+            return 0
+        begin_ms, pool = epoch_ms(job.standing.entered_at), job.submission.pool
+        spans = (*self.ledger.patience.spans(job.id, now_ms=now_ms), *self.absences.spans(pool, now_ms=now_ms))
+        return now_ms - begin_ms - covered_ms(spans, begin_ms=begin_ms, end_ms=now_ms)
 
     async def _spread(self) -> list[Decision]:
         """In a batch of their own: where one of them could not be written, none may be."""

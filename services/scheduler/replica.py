@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from libs.capacity.folder import Folder
 from libs.capacity.ledger import Ledger
 from libs.runtime.telemetry import job_trace
+from services.scheduler.absences import Absences
 from services.scheduler.chain import Chain
 from services.scheduler.cycle import Cycle
 from services.scheduler.gauges import Gauges
@@ -18,7 +19,7 @@ from services.scheduler.handlers import Granting
 from services.scheduler.inbox import Inbox
 from services.scheduler.labels import Labels
 from services.scheduler.leader import Leader
-from services.scheduler.outages import Outages
+from services.scheduler.outages import SETTLING_BEATS, Outages
 from services.scheduler.planning import Planner
 from services.scheduler.ports import Adapters
 from services.scheduler.signals import Signals
@@ -59,7 +60,13 @@ def assemble(
         inbox=inbox,
         leader=leader,
         planner=Planner(
-            adapters.view, ledger, policy, shard, debug_id_of=lambda job_id: job_trace(job_id).debug_id, stopped=stopped
+            adapters.view,
+            ledger,
+            policy,
+            shard,
+            debug_id_of=lambda job_id: job_trace(job_id).debug_id,
+            absences=Absences(SETTLING_BEATS * patience_ms),
+            stopped=stopped,
         ),
         chain=Chain(adapters, shard=shard, inbox=inbox, leader=leader, signals=signals),
         outages=outages,

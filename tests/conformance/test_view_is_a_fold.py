@@ -251,6 +251,7 @@ class Bench:
                 for record in (await anext(pages)).records:
                     ledger.apply(record)
         assert (ledger.jobs, ledger.passed, ledger.orders) == (held.jobs, held.passed, held.orders)
+        assert ledger.patience == held.patience
         fresh = MemoryView(EPOCH, clock=self.clock.now_ms)
         await self.folder_over(fresh, ledger).rebuild()
         return await fresh.observe()

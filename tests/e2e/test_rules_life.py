@@ -156,7 +156,10 @@ async def test_a_job_that_waits_rises_class_by_class_and_never_above_high(custom
 
 async def test_a_job_ends_that_waited_or_ran_for_longer_than_it_may(customers: Customers) -> None:
     user = await customers("time-1")
-    waits, runs = await user.submitted(pool="gpu", queue_ttl_s=1), await user.submitted(run_timeout_s=1)
+    group: dict[str, Any] = {"concurrency_group": "one", "concurrency_limit": 1}
+    holds = await user.submitted(**group)
+    await user.until(holds, "code")
+    waits, runs = await user.submitted(queue_ttl_s=1, **group), await user.submitted(run_timeout_s=1)
 
     ended = [await user.until(job, "failed") for job in (waits, runs)]
 

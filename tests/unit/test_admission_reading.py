@@ -166,6 +166,17 @@ async def test_an_explanation_says_what_would_let_it_run(desk: Desk) -> None:
     assert (explained.id, explained.status, explained.queue and explained.queue.position) == (job.id, "queued", 1)
     assert [each.reason for each in explained.waiting_on] == ["no_worker"]
     assert explained.would_run == ("A worker of pool default starts",)
+    assert explained.may_wait_s == 604_800
+
+
+async def test_an_explanation_says_how_long_a_job_may_wait_that_never_ran(desk: Desk) -> None:
+    asked = await desk.submitted(queue_ttl_s=60)
+    ran = await desk.go_on(await desk.submitted(), "dispatched", "started", "given_back:lost")
+    await desk.fold()
+
+    explained = [await desk.reading.explained(job, asker="u1") for job in (asked, ran)]
+
+    assert [each.may_wait_s for each in explained] == [60, None]
 
 
 async def test_a_job_that_has_ended_waits_for_nothing(desk: Desk) -> None:

@@ -37,6 +37,7 @@ NUMBERS = {
     "queue.cap": 100,
     "queue.user_share": 50,
     "queue.busy_step_minutes": 15,
+    "queue.default_ttl_s": 604_800,
     "queue.horizon_days": 30,
     "queue.release_spread_s": 3600,
     "order.max_passed": 10,

@@ -21,6 +21,9 @@ def at(job_seconds: int) -> int:
     return epoch_ms(STARTED_AT + timedelta(seconds=job_seconds))
 
 
+TTL = at(1 + 604_800)
+
+
 def test_every_limit_of_the_policy_has_the_name_the_view_asks_for() -> None:
     policy = Policy.model_validate({"concurrency": {"limits": {"group:shop:db": 3, "db": 2}}})
 
@@ -59,12 +62,12 @@ def test_a_job_needs_its_users_and_projects_slots_then_those_it_asks_for() -> No
     ("story", "details", "timers"),
     [
         ("scheduled", {}, {"release": at(86_400)}),
-        ("queued", {}, {"age": at(1) + HOUR_MS}),
-        ("queued", {"submission": submission(priority=Priority.HIGH)}, {}),
+        ("queued", {}, {"age": at(1) + HOUR_MS, "queue_ttl": TTL}),
+        ("queued", {"submission": submission(priority=Priority.HIGH)}, {"queue_ttl": TTL}),
         ("queued", {"submission": submission(queue_ttl_s=60)}, {"age": at(1) + HOUR_MS, "queue_ttl": at(61)}),
-        ("queued reprioritized:aged", {}, {"age": at(2) + HOUR_MS}),
-        ("queued moved:spaced", {}, {"age": at(1) + HOUR_MS}),
-        ("queued dispatched given_back:lost", {}, {"age": at(3) + HOUR_MS}),
+        ("queued reprioritized:aged", {}, {"age": at(2) + HOUR_MS, "queue_ttl": TTL}),
+        ("queued moved:spaced", {}, {"age": at(1) + HOUR_MS, "queue_ttl": TTL}),
+        ("queued dispatched given_back:lost", {}, {"age": at(3) + HOUR_MS, "queue_ttl": TTL}),
         ("queued dispatched", {}, {}),
         ("queued cancelled", {}, {"forget": at(2) + 24 * HOUR_MS}),
     ],
@@ -86,7 +89,7 @@ def test_a_job_that_was_given_another_class_waits_its_hour_there() -> None:
     job = job_after("queued")
     lower = advance(job, step(job, "reprioritized:operator", to=Priority.LOW))
 
-    assert dict(row_of(lower, POLICY).timers) == {"age": at(2) + HOUR_MS}
+    assert dict(row_of(lower, POLICY).timers) == {"age": at(2) + HOUR_MS, "queue_ttl": TTL}
 
 
 def test_a_question_reminds_twice_and_then_ends() -> None:

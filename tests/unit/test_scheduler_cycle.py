@@ -279,11 +279,55 @@ async def test_a_run_that_takes_too_long_fails(world: World, leader: Replica) ->
 
 
 async def test_a_job_that_waits_longer_than_it_wants_to_fails(world: World, leader: Replica) -> None:
+    await waiting(world, leader, 2 * SECOND)
     await world.submit("job-1", queue_ttl_s=60)
 
-    await world.pass_ms(59 * SECOND, leader)
+    await waiting(world, leader, 59 * SECOND)
     assert (await world.job("job-1")).status is Status.QUEUED
-    await world.pass_ms(2 * SECOND, leader)
+    await waiting(world, leader, 3 * SECOND)
+
+    job = await world.job("job-1")
+    assert (job.status, job.failure and job.failure.fault) == (Status.FAILED, "timeout")
+
+
+async def waiting(world: World, leader: Replica, duration_ms: int) -> None:
+    """The pool has a worker that takes nothing, and is heard."""
+    for _ in range(duration_ms // SECOND):
+        await world.beat("idle", slots=0)
+        await world.pass_ms(SECOND, leader)
+
+
+@pytest.mark.parametrize("away", ["paused", "no worker", "all"])
+async def test_time_in_which_nobody_could_serve_a_job_does_not_count(world: World, leader: Replica, away: str) -> None:
+    await waiting(world, leader, 2 * SECOND)
+    await world.submit("job-1", queue_ttl_s=60)
+    await waiting(world, leader, 30 * SECOND)
+
+    if away == "paused":
+        await world.pause("user:user-1")
+        await waiting(world, leader, 100 * SECOND)
+        await world.resume("user:user-1")
+    elif away == "no worker":
+        await world.pass_ms(100 * SECOND, leader)
+    else:
+        await world.clock.advance_ms(100 * SECOND)  # no turn came to an end
+    await waiting(world, leader, 25 * SECOND)
+    assert (await world.job("job-1")).status is Status.QUEUED
+    await waiting(world, leader, 45 * SECOND)
+
+    assert (await world.job("job-1")).status is Status.FAILED
+
+
+async def test_a_new_leader_gives_each_job_its_whole_time_again(world: World, leader: Replica) -> None:
+    await waiting(world, leader, 2 * SECOND)
+    await world.submit("job-1", queue_ttl_s=60)
+    await waiting(world, leader, 50 * SECOND)
+
+    await leader.leader.resign()
+    other = await world.leading("b")
+    await waiting(world, other, 58 * SECOND)
+    assert (await world.job("job-1")).status is Status.QUEUED
+    await waiting(world, other, 10 * SECOND)
 
     assert (await world.job("job-1")).status is Status.FAILED
 
@@ -364,12 +408,16 @@ async def test_a_crowd_of_timers_is_worked_off_at_once(world: World, leader: Rep
     await world.pass_ms(20 * SECOND, leader)
     names = await world.submit_many(90, queue_ttl_s=30)
     await world.beat(slots=30)
+    await world.beat("idle", slots=0)
     await world.settle(leader)
     for name in names[:30]:
         await world.write(name, "started")
     await world.settle(leader)
 
-    await world.pass_ms(32 * SECOND, leader, every_ms=4 * SECOND)
+    for _ in range(8):
+        await world.pass_ms(4 * SECOND, leader, every_ms=4 * SECOND)
+        await world.beat("idle", slots=0)
+    await world.settle(leader)
 
     seen = [record.event.data for record in world.records() if isinstance(record.event, Event)]
     ends = [type(data).__name__ for data in seen if isinstance(data, JobGivenBack | JobFailed)]

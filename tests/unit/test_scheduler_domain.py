@@ -38,7 +38,8 @@ from services.scheduler.domain import (
 from tests.fixtures.lives import event_id, job_after, submission
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-GIVEN = Circumstances(now=NOW, policy=Policy(), debug_id="4bf92f3577b34da6a3ce929d0e0e4736")
+WEEK_MS = 604_800_000
+GIVEN = Circumstances(now=NOW, policy=Policy(), debug_id="4bf92f3577b34da6a3ce929d0e0e4736", waited_ms=WEEK_MS)
 GROUPS = ("user:user-1", "project:project-1")
 LOST_ONCE = " dispatched started given_back:lost"
 
@@ -67,6 +68,27 @@ def due(kind: Due, story: str, job_id: str = "job-1") -> Decision:
 
 def starting(job_id: str) -> Decision:
     return start(job_after("queued", job_id), groups=GROUPS, given=GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "waited_ms", "told"),
+    [
+        (None, WEEK_MS - 1, None),
+        (None, WEEK_MS, "604800 s (queue.default_ttl_s)"),
+        (60, 59_999, None),
+        (60, 60_000, "60 s (queue_ttl_s)"),
+        (10 * 604_800, WEEK_MS, None),
+    ],
+)
+def test_a_job_fails_once_it_has_waited_for_as_long_as_counts(
+    asked_s: int | None, waited_ms: int, told: str | None
+) -> None:
+    job = job_after("queued", submission=submission(queue_ttl_s=asked_s))
+
+    data = decided(Due.QUEUE_TTL, job, replace(GIVEN, waited_ms=waited_ms))
+
+    assert (data is None) is (told is None)
+    assert told is None or (isinstance(data, JobFailed) and f"at most {told} and never started" in (data.detail or ""))
 
 
 # ── what is written at once ───────────────────────────────────────────────────
