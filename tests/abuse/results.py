@@ -14,8 +14,9 @@ from tests.abuse.cases import CASES, Case
 
 HEAD: Final = """# What was tried, and what came through
 
-Made by `make abuse`. Each case is a line of a table in [tests/abuse/families](../../tests/abuse/families), sent to an
-installation of its own as `headgate up` runs it. What each defence is, is in [security](../security.md).
+Made by `make abuse PROOF=docs/proof/abuse.md`. Each case is a line of a table in
+[tests/abuse/families](../../tests/abuse/families), sent to an installation of its own as `headgate up` runs it.
+What each defence is, is in [security](../security.md).
 """
 
 
