@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.simulation.plan import JOBS, Plan, plan_of
 from tests.simulation.proof import proof_of
-from tests.simulation.run import Run, simulate
+from tests.simulation.run import Run, Stuck, simulate
 from tests.simulation.shrink import shrink
 from tests.simulation.story import story_of
 
@@ -38,7 +38,10 @@ class Verdict:
 
 
 def verdict_of(seed: int, jobs: int) -> Verdict:
-    run = simulate(plan_of(seed, jobs=jobs))
+    try:
+        run = simulate(plan_of(seed, jobs=jobs))
+    except Stuck as stuck:
+        return Verdict(seed, (f"{type(stuck).__name__}: {Stuck.__doc__}",), 0, "")
     return Verdict(seed, tuple(map(str, run.findings)), len(run.records), run.log_sha256)
 
 

@@ -17,13 +17,16 @@ import heapq
 from asyncio import events
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, copy_context
-from typing import Any
+from typing import Any, Final
 
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
+ROUNDS_AT_ONCE: Final = 20_000
+
+
 class Stuck(Exception):
-    """Nothing is ready, and nothing ever will be."""
+    """Nothing is ready and nothing ever will be, or something goes round and round and no time passes."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -36,6 +39,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._now_s = 0.0
+        self._rounds = 0  # since time has passed
         self.broken: list[str] = []  # what no task has caught
         self.set_task_factory(_in_its_process)
         self.set_exception_handler(self._note)
@@ -78,6 +82,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if not timers:
                 raise Stuck
             self._now_s = max(self._now_s, timers[0]._when)
+            self._rounds = 0
+        self._rounds += 1
+        if self._rounds > ROUNDS_AT_ONCE:
+            raise Stuck
         while timers and timers[0]._when <= self._now_s:
             timer = heapq.heappop(timers)
             timer._scheduled = False

@@ -149,7 +149,7 @@ async def test_a_moment_is_a_date_with_its_zone_and_no_number(front: Front, desk
     [
         ("DELETE", "/v1/jobs", "GET, POST"),
         ("PUT", "/v1/jobs/x", "GET, PATCH"),
-        ("POST", "/v1/concurrency/db", "GET, PUT"),
+        ("POST", "/v1/concurrency/db", "GET, PUT, DELETE"),
         ("GET", "/v1/queue/move", "POST"),
     ],
 )

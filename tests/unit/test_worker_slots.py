@@ -119,6 +119,18 @@ async def test_a_grant_that_was_lost_is_found_by_asking_again(clock: ManualClock
     assert scene.told == [(1, "granted")]
 
 
+async def test_a_turn_that_was_none_is_not_asked_for_without_end(clock: ManualClock) -> None:
+    scene = Scene(clock, "waiting", Unheard.NOBODY)
+    scene.ask(Acquire(lease=1, groups=("db",)))
+    await breathe()
+
+    scene.slots.granted("job-1-1-1")
+    await breathe()
+
+    assert len(scene.scheduler.asked) == 2
+    scene.slots.close()
+
+
 async def test_a_grant_for_another_is_passed_over(clock: ManualClock) -> None:
     assert not Scene(clock, "waiting").slots.granted("job-9-1-1")
 

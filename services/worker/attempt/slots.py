@@ -144,6 +144,7 @@ class StageSlots:
         give_up_at_ms = self._clock.monotonic_ms() + wait_ms
         while True:
             left_ms = give_up_at_ms - self._clock.monotonic_ms()
+            ask.granted.clear()  # a turn that comes from here on is seen after the answer
             answer = await self._scheduler.acquire(self._command(lease, ask, wait_ms=max(0, left_ms)))
             self._look_at_pause(ask, answer)
             match answer:
