@@ -154,8 +154,8 @@ test-lives: setup ## random lives of view, queue and log, hundreds each
 # By default as many seeds as CI takes. SEED= tells one; PROOF= writes the page.
 SEEDS ?= 300
 SIMULATE = $(BIN)/python -m tests.simulation
-simulate: setup ## schedules of a bad day in virtual time: SEEDS=10000, or SEED=4711 as a story; JOBS=15 of each
-	@$(if $(SEED),$(SIMULATE) --seed $(SEED) $(JOBS:%=--jobs %) --shrink,$(SIMULATE) --seeds $(SEEDS) $(JOBS:%=--jobs %) $(PROOF:%=--proof %) && $(PYTEST) -n auto -m simulation tests/simulation $(ARGS))
+simulate: setup ## schedules of a bad day in virtual time: SEEDS=10000, SEED=4711 as a story, or PLANTED=yes; JOBS=15 of each
+	@$(if $(PLANTED),$(SIMULATE) --planted --seeds $(SEEDS) $(JOBS:%=--jobs %),$(if $(SEED),$(SIMULATE) --seed $(SEED) $(JOBS:%=--jobs %) --shrink,$(SIMULATE) --seeds $(SEEDS) $(JOBS:%=--jobs %) $(PROOF:%=--proof %) && $(PYTEST) -n auto -m simulation tests/simulation $(ARGS)))
 
 test-kills: setup ## servers, schedulers and workers killed, frozen and cut off under load
 	@$(PYTEST) -n auto -m kills $(ARGS)

@@ -4,6 +4,7 @@ python -m tests.simulation --seeds 10000 --processes 2          seeds 1 to 10000
 python -m tests.simulation --seed 4711                          that one, told
 python -m tests.simulation --seed 4711 --shrink                 the shortest plan that fails as it does
 python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md
+python -m tests.simulation --seeds 2000 --planted               which of tests/planted are found, each alone
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.planted import BUGS
+from tests.simulation.hunting import hunt_all
 from tests.simulation.plan import JOBS, Plan, plan_of
 from tests.simulation.proof import proof_of
 from tests.simulation.run import Run, Stuck, simulate
@@ -49,6 +52,8 @@ def main() -> int:
     asked = _arguments().parse_args()
     if asked.seed is not None:
         return _tell(asked.seed, jobs=asked.jobs, shortest=asked.shrink)
+    if asked.planted:
+        return _hunt(asked.seeds, asked.jobs, asked.processes)
     began_s = time.monotonic()
     verdicts = list(_said(_verdicts(asked.seeds, asked.jobs, asked.processes)))
     took_s, wrong = time.monotonic() - began_s, [each for each in verdicts if each.findings]
@@ -71,7 +76,17 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--proof")
+    parser.add_argument("--planted", action="store_true")
     return parser
+
+
+def _hunt(seeds: int, jobs: int, processes: int) -> int:
+    missed = 0
+    for hunt in hunt_all(BUGS, seeds=seeds, jobs=jobs, processes=processes):
+        missed += hunt.finding is None
+        _print(f"{hunt.bug:<40} {f'{hunt.seeds:>5}  {hunt.finding}' if hunt.finding else '    –  not found'}")
+    _print(f"{len(BUGS) - missed} of {len(BUGS)} found within {seeds} seeds")
+    return 1 if missed else 0
 
 
 def _verdicts(seeds: int, jobs: int, processes: int) -> Iterator[Verdict]:
