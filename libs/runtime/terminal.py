@@ -30,6 +30,11 @@ def plain(text: str) -> str:
     return MARKS.sub(GONE, _SEQUENCE.sub("", text))
 
 
+def between_sequences(text: str) -> list[str]:
+    """What stands before, between and behind them; together they are the text without any."""
+    return _SEQUENCE.split(text)
+
+
 def coloured(line: str) -> str:
     """One line, whose colours end with it. Of what overwrites itself the last state is kept, as a terminal shows it."""
     shown, ends = "", 0

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libs.runtime.terminal import COLOUR, coloured, plain
 from services.worker.attempt.secrets import ADDRESS, MASKED, PATH, Mask, for_users
 
 LETTERS = string.ascii_letters + string.digits
@@ -253,3 +254,45 @@ def test_no_escape_sequence_hides_a_secret(line: str) -> None:
 
 def test_a_line_without_a_secret_keeps_its_colours_and_nothing_else() -> None:
     assert Mask().line("\x1b[32m3 passed\x1b[0m\x1b]52;c;eA==\x07") == "\x1b[32m3 passed\x1b[0m"
+
+
+def test_what_an_open_sequence_swallows_is_looked_through_where_a_line_overwrites_itself() -> None:
+    assert Mask().line("\x1b]0;x\rsk-proj-Ab3dEf6hIj9kLm2nOp5qRs8t") == MASKED
+    assert Mask().line("built\x1b[32msk-proj-Ab3dEf6hIj9kLm2nOp5qRs8t") == f"built{MASKED}"
+
+
+def test_a_private_key_that_begins_in_what_is_overwritten_is_masked() -> None:
+    mask = Mask()
+
+    assert mask.line("-----BEGIN PRIVATE KEY-----\rMIIEow") == MASKED
+    assert mask.line("IBAAKC") == MASKED
+
+
+SEQUENCES = (
+    "\x1b\\",
+    "\x1b]0;x",
+    "\x1bP",
+    "\x1b]52;c;",
+    "\x1b[31m",
+    "\x1b[0m",
+    "\x1b[2K",
+    "\x1b[",
+    "\x1b(",
+    "\x1b[38;5;1",
+)
+PIECES = st.sampled_from(["word", *SEQUENCES, *" \r\n\t\x00\x07\x1b\x85\x90\x9b\x9c\x9d\u202e"])
+
+
+@given(
+    before=st.lists(PIECES, max_size=6),
+    secret=st.sampled_from(list(SECRETS.values())),
+    after=st.lists(PIECES, max_size=6),
+)
+def test_no_order_of_sequences_brings_a_secret_through(before: list[str], secret: str, after: list[str]) -> None:
+    word_ends = " " if before[-1:] == ["word"] else ""
+    text = "".join([*before, word_ends, secret, *after])
+
+    for shown in (Mask().line(text), Mask().text(text)):
+        assert secret not in COLOUR.sub("", shown)
+        assert secret not in plain(shown)
+        assert secret not in COLOUR.sub("", coloured(shown))

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
-from libs.runtime.terminal import coloured, plain
+from libs.runtime.terminal import between_sequences, coloured, plain
 
 MASKED: Final = "[masked]"
 PATH: Final = "[path]"
@@ -88,9 +88,20 @@ class Mask:
         self._pem_lines = 0
 
     def line(self, line: str) -> str:
-        bare = plain(line)
-        masked = self._line(bare)
-        return coloured(line) if masked == bare else masked
+        """What is shown is what was looked through: of what overwrites itself the last state, after all before it."""
+        *overwritten, last = line.rstrip("\r\n").split("\r")
+        for part in overwritten:  # a private key may begin there
+            self._bare(part)
+        masked, shown = self._bare(last), coloured(last)
+        return shown if masked == plain(shown) else masked
+
+    def _bare(self, line: str) -> str:
+        """Without sequences. One may stand in the middle of a secret, or join it to the word before."""
+        masked = self._line(plain(line))
+        for part in between_sequences(line):
+            for secret in _SHAPES.findall(plain(part)):
+                masked = masked.replace(secret, MASKED)
+        return masked
 
     def _line(self, line: str) -> str:
         if self._pem_lines:
@@ -106,7 +117,7 @@ class Mask:
 
     def text(self, text: str) -> str:
         """Many lines, without colours."""
-        return "\n".join(self._line(plain(line)) for line in text.split("\n"))
+        return "\n".join(self._bare(line) for line in text.split("\n"))
 
     def _inside_a_key(self, line: str) -> str:
         ended = _PEM_END.search(line)
