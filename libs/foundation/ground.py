@@ -133,7 +133,9 @@ async def lay(
     log = await waited(LOG, lambda: open_log(nc, shape, clock=clock), away=(LogUnavailable, LogMissing))
     await waited(KEYS, tokens.keys.load, away=(KeysAway,))
     if behind_gateway:
-        taken_back = RevocationFollower(log, JetStreamScans(nc), tokens.revocations, clock=clock)
+        taken_back = RevocationFollower(
+            log, JetStreamScans(nc), tokens.revocations, longest_s=terms.longest_s, clock=clock
+        )
         await waited(LOG, taken_back.catch_up, away=(LogUnavailable,))
         await service.start(Loop("tokens taken back", taken_back.run))
     return Ground(

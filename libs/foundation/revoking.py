@@ -8,6 +8,9 @@
 One question a second finds each of them on every replica, whatever happens to a connection meanwhile, and costs the
 service nothing that it serves. Only the last of the subject is asked for; where it is a new one, those in between are
 read. A replica that cannot reach the log goes on with what it knows.
+
+An act says until when the policy of its day let any token be good. Tokens may be good for longer since, so each replica
+also counts from the act by the policy that it checks tokens by: the later of the two holds.
 """
 
 from __future__ import annotations
@@ -41,10 +44,13 @@ class Scanned(Protocol):
 class RevocationFollower:
     """Brings what this replica knows up to the log."""
 
-    def __init__(self, log: Newest, scans: Scanned, revocations: Revocations, *, clock: Clock) -> None:
+    def __init__(
+        self, log: Newest, scans: Scanned, revocations: Revocations, *, longest_s: float, clock: Clock
+    ) -> None:
         self._log = log
         self._scans = scans
         self._revocations = revocations
+        self._longest_ms = int(longest_s * 1000)
         self._clock = clock
         self._seen = 0
 
@@ -71,6 +77,7 @@ class RevocationFollower:
         self._seen = max(self._seen, record.seq)
         match record.event:
             case Event(data=TokenRevoked() as act):
-                self._revocations.take_back(act.jti, until_ms=epoch_ms(act.until))
+                until_ms = max(epoch_ms(act.until), epoch_ms(record.at) + self._longest_ms)
+                self._revocations.take_back(act.jti, until_ms=until_ms)
             case _:  # of a newer writer, in a shape that nobody here knows
                 pass

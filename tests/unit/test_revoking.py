@@ -20,16 +20,17 @@ from libs.runtime.lifecycle import Loop
 from libs.runtime.revocations import Revocations
 
 NUMBERS = count(1)
+DAY_S = 86_400
 
 
 class Replica:
     """What it knows, and how it comes to know it."""
 
-    def __init__(self, server: MemoryServer, clock: ManualClock) -> None:
+    def __init__(self, server: MemoryServer, clock: ManualClock, *, longest_s: int = DAY_S) -> None:
         self.log = MemoryLog(server, clock=clock)
         self.scans = Lagging(server)
         self.revocations = Revocations(clock=clock)
-        self.follower = RevocationFollower(self.log, self.scans, self.revocations, clock=clock)
+        self.follower = RevocationFollower(self.log, self.scans, self.revocations, longest_s=longest_s, clock=clock)
 
     def knows(self, *token_ids: str) -> bool:
         return all(each in self.revocations for each in token_ids)
@@ -66,7 +67,7 @@ async def acted(replica: Replica, *acts: Act) -> None:
 
 
 def revoked(token_id: str, clock: ManualClock) -> TokenRevoked:
-    return TokenRevoked(by="ops", jti=token_id, until=utc(clock.now_ms() + 86_400_000))
+    return TokenRevoked(by="ops", jti=token_id, until=utc(clock.now_ms() + DAY_S * 1000))
 
 
 async def test_a_replica_that_starts_knows_all_that_were_taken_back(replica: Replica, clock: ManualClock) -> None:
@@ -76,6 +77,20 @@ async def test_a_replica_that_starts_knows_all_that_were_taken_back(replica: Rep
 
     assert replica.knows("a", "b")
     assert replica.revocations.until_ms("a") == clock.now_ms() + 86_400_000
+
+
+@pytest.mark.parametrize(("longest_s", "holds_s"), [(2 * DAY_S, 2 * DAY_S), (DAY_S // 2, DAY_S)])
+async def test_a_policy_that_lets_tokens_be_good_for_longer_brings_none_back(
+    server: MemoryServer, clock: ManualClock, longest_s: int, holds_s: int
+) -> None:
+    replica = Replica(server, clock, longest_s=longest_s)
+    acted_ms = clock.now_ms()
+    await acted(replica, revoked("a", clock))
+
+    await clock.advance_ms(3600_000)
+    await replica.follower.catch_up()
+
+    assert replica.revocations.until_ms("a") == acted_ms + holds_s * 1000
 
 
 async def test_an_empty_log_is_soon_read(replica: Replica) -> None:
