@@ -21,7 +21,7 @@ from libs.capacity.ports import Readings
 from libs.capacity.rooms import Room
 from libs.runtime.clock import Clock
 from services.scheduler.crowding import Crowding
-from services.scheduler.labels import ALL_PROVIDERS, OTHER, Labels
+from services.scheduler.labels import ALL_PROVIDERS, OTHER, WORKFLOWS, Labels
 from services.scheduler.leader import Leader
 
 LOOK_EVERY_MS: Final = 5000
@@ -99,4 +99,4 @@ class Gauges:
 
 def is_group(name: str) -> bool:
     """Whether it is one group, and not the last part of many."""
-    return name == "workflows" or ":" in name
+    return name == WORKFLOWS or ":" in name

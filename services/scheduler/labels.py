@@ -2,7 +2,8 @@
 
     llm:openai, pool:gpu, workflows     by their names
     group:shop:db                       by its name where `concurrency.limits` has that, by its last part where it has
-                                        `db`; else `other`, which all such groups are summed under
+                                        `db`; else `other`, which all such groups are summed under, also a tenant's
+                                        own `workflows`: that name is the group over all jobs
     user:ann, project:shop              not at all
 
 So there are never more labels than lines in the policy, and pools.
@@ -19,6 +20,7 @@ PRIVATE: Final = ("user:", "project:")
 POOL: Final = "pool:"
 LLM: Final = "llm:"
 ALL_PROVIDERS: Final = f"{LLM}global"
+WORKFLOWS: Final = "workflows"
 OTHER: Final = "other"
 
 
@@ -40,7 +42,7 @@ class Labels:
         if group in self.names or group.startswith(POOL):
             return group
         last = group.rpartition(":")[2]
-        return last if group.startswith("group:") and last in self.names else OTHER
+        return last if group.startswith("group:") and last in self.names - {WORKFLOWS} else OTHER
 
     def of_provider(self, group: str) -> str | None:
         """The provider that the group is of, where policy has it; null for the group over all of them."""

@@ -1,0 +1,29 @@
+"""Under which label a group is counted, and that a tenant's name never lands in a group of all."""
+
+from __future__ import annotations
+
+import pytest
+
+from libs.policy import Policy
+from services.scheduler.labels import OTHER, Labels
+
+POLICY = Policy.model_validate({"concurrency": {"limits": {"workflows": 5, "db": 2, "group:shop:web": 1}}})
+
+
+@pytest.mark.parametrize(
+    ("group", "label"),
+    [
+        ("workflows", "workflows"),
+        ("group:ann:shop:workflows", OTHER),
+        ("group:shop:workflows", OTHER),
+        ("group:shop:db", "db"),
+        ("group:shop:web", "group:shop:web"),
+        ("group:ann:shop:web", OTHER),
+        ("pool:gpu", "pool:gpu"),
+        ("llm:global", "llm:global"),
+        ("user:ann", None),
+        ("project:shop", None),
+    ],
+)
+def test_a_group_is_counted_under_a_name_of_policy_or_with_all_others(group: str, label: str | None) -> None:
+    assert Labels.of(POLICY).of_group(group) == label
