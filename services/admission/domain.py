@@ -39,6 +39,11 @@ class NewJob:
     submission: Submission
     input: bytes
 
+    @property
+    def project_scope(self) -> str:
+        """As its first event will have it."""
+        return project_scope(self.user_id, self.project_id, shared=self.submission.shared)
+
 
 @dataclass(frozen=True, slots=True)
 class NotAllowed:

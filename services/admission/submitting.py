@@ -178,7 +178,7 @@ class Submitting:
         return Request(
             job=new.id,
             user=new.user_id,
-            project=new.project_id,
+            project=new.project_scope,
             pool=asked.pool,
             class_number=asked.priority.class_number,
             boost=tier.boost,

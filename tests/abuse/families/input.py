@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from tests.abuse.attempts import Asks, Attempt
 
@@ -51,6 +52,29 @@ def _texts(**texts: str) -> dict[str, Attempt]:
                 "POST /v1/jobs/<queued>/cancel", json={"reason": f"a{text}b"}, gets=422, says="control characters"
             ),
         }.items()
+    }
+
+
+def _reasons() -> dict[str, Attempt]:
+    """A control of each kind where each act is given its reason; resuming takes the body of pausing."""
+    acts: dict[str, tuple[str, dict[str, Any] | None]] = {
+        "of many jobs": ("POST /v1/jobs/cancel", {"project": "shop"}),
+        "of a workflow": ("POST /v1/workflows/w/cancel", {}),
+        "of a priority": ("PATCH /v1/jobs/<queued>", {"priority": "low"}),
+        "of a move": ("POST /v1/queue/move", {"job_id": "<queued>", "before": "j"}),
+        "of a pause": ("POST /v1/queue/pause", {"scope": "all"}),
+        "of a revocation": ("POST /v1/tokens/revoke", {"jti": "lost"}),
+        "of a limit": ("PUT /v1/concurrency/db", {"limit": 3}),
+        "of a limit that is unset": ("DELETE /v1/concurrency/db", None),
+        "of a slot that is forced free": ("DELETE /v1/concurrency/db/leases/x", None),
+        "of an erasure": ("DELETE /v1/users/bob/content", None),
+    }
+    return {
+        f"{name} {act}": Asks(line, who="olga", json={**body, "reason": f"a{text}b"}, gets=422, says="reason")
+        if body is not None
+        else Asks(f"{line}?reason=a{quote(text)}b", who="olga", gets=422, says="reason")
+        for act, (line, body) in acts.items()
+        for name, text in (("escape", "\x1b"), ("a C1 control", "\x9b"))
     }
 
 
@@ -154,6 +178,7 @@ TABLE: Final[dict[str, dict[str, Attempt]]] = {
         a_bell="\x07",
         delete="\x7f",
     ),
+    "a reason is one line": _reasons(),
     "an input has a size and a depth": {
         "64 KiB and a little": _raw(_input(b'"' + b"a" * 65_536 + b'"')),
         "952 levels": _raw(_input(b'{"a":' * DEEP + b"1" + b"}" * DEEP)),
