@@ -172,6 +172,10 @@ class Submissions(Section):
     bytes_per_minute: Annotated[Count, Unit("bytes")] = default(
         2_097_152, "inputs that one user submits in a minute, all at once or not, then 429"
     )
+    # A change of a workflow is one event for each phase that has not ended: six of the largest workflow a minute.
+    changes_per_minute: Jobs = default(
+        120, "jobs and phases that one user changes in a minute at one replica (class, cancel, confirm), then 429"
+    )
     max_input_bytes: Annotated[int, Field(ge=1, le=900_000), Unit("bytes")] = default(
         65_536, "largest input of a job; it travels in one NATS message of at most 1 MiB"
     )
@@ -189,6 +193,10 @@ class Submissions(Section):
         by_phases = phases * max(1, MINUTE_MS // self.per_minute)
         by_bytes = math.ceil(input_bytes * MINUTE_MS / self.bytes_per_minute)
         return min(MINUTE_MS, max(by_phases, by_bytes))
+
+    def change_cost_ms(self, events: int) -> int:
+        """What a change costs of its user's minute, by the events that it writes; a larger one costs all of it."""
+        return min(MINUTE_MS, events * max(1, MINUTE_MS // self.changes_per_minute))
 
 
 class Queue(Section):

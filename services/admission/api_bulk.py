@@ -21,7 +21,7 @@ from services.admission import problems
 from services.admission.api import Edge, Writer, route_group
 from services.admission.api_jobs import IdempotencyKey, act_of
 from services.admission.intake import Intake, key_of
-from services.admission.outcomes import Accepted
+from services.admission.outcomes import Accepted, Ended
 from services.admission.refusals import AWAY
 
 AT_ONCE: Final = 16  # cancellations of one request under way; the log syncs its disk once for all of them
@@ -40,7 +40,8 @@ def bulk_routes(edge: Edge) -> APIRouter:
 
     @router.post("/jobs/cancel", status_code=207, response_model=Outcomes)
     async def cancel_all(body: CancelJobs, who: Writer) -> JSONResponse:
-        """Each of one's own jobs that is meant and has not ended."""
+        """Each of one's own jobs that is meant and has not ended. Of more than a user may change in a minute the others
+        are 429, each with `retry_after_s`: ask again then."""
         jobs = await edge.changing.unfinished(who.user, wanted=_meant(body))
         return _outcomes(await _cancel_each(edge, jobs, who, body.reason))
 
@@ -91,9 +92,11 @@ async def _cancel_one(edge: Edge, job: Job, who: Principal, reason: str) -> Job 
         outcome = await edge.changing.cancel(job, act=act_of(who, reason))
     except AWAY as fault:
         return problem_for(fault, LATER)
-    if isinstance(outcome, Accepted) or outcome.job.status is Status.CANCELLED:  # with the phase before it
-        return outcome.job
-    return problems.not_changed(outcome)
+    match outcome:
+        case Accepted() | Ended(Job(status=Status.CANCELLED)):  # ended with the phase before it
+            return outcome.job
+        case refusal:
+            return problems.not_changed(refusal)
 
 
 def _meant(body: CancelJobs) -> Callable[[Job], bool]:

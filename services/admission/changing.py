@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -24,6 +24,7 @@ from libs.eventlog import Appended, Entry
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.etags import names_strongly
+from services.admission.change_rate import ChangeRate
 from services.admission.domain import etag_of, may_be_placed
 from services.admission.events import (
     Act,
@@ -41,6 +42,7 @@ from services.admission.outcomes import (
     NeighbourGone,
     NoRoomBetween,
     NotAsked,
+    TooManyChanges,
     Underway,
 )
 from services.admission.phases import job_in_log, workflow_phases
@@ -64,8 +66,9 @@ class Changing:
     policy: Policy
     clock: Clock
     ids: Ids
+    rate: ChangeRate = field(default_factory=ChangeRate)
 
-    async def cancel(self, *jobs: Job, act: Act) -> Accepted | Ended:
+    async def cancel(self, *jobs: Job, act: Act) -> Accepted | Ended | TooManyChanges:
         """End the jobs, or ask their workers to. Of several, those that have ended stay as they are."""
 
         async def decide(seen: Jobs) -> Steps | Ended:
@@ -74,9 +77,9 @@ class Changing:
             asked_anew = (job for job in seen if not (job.status.is_running and job.cancel_requested_by is not None))
             return _steps((job.id, cancelling_event(job, act, self._stamp())) for job in asked_anew)
 
-        return await self._settle(jobs, decide)
+        return await self._settle(jobs, decide, spender=_spender(act))
 
-    async def confirm(self, job: Job, *, by: str) -> Accepted | NotAsked:
+    async def confirm(self, job: Job, *, by: str) -> Accepted | NotAsked | TooManyChanges:
         """Grant another batch of cycles, if that is what the job waits for."""
         answered = job.confirmations  # a later question is another one
 
@@ -86,11 +89,11 @@ class Changing:
                 return NotAsked(seen[0])
             return {job.id: event}
 
-        return await self._settle((job,), decide)
+        return await self._settle((job,), decide, spender=by)
 
     async def prioritize(
         self, job: Job, to: Priority, *, act: Act, expected: frozenset[str] | None = None
-    ) -> Accepted | Underway | Changed:
+    ) -> Accepted | Underway | Changed | TooManyChanges:
         """Another class for the job and for the phases of its workflow that have not started.
 
         `expected`: the tags of which the job has to have one (`If-Match`); null: wherever it stands.
@@ -104,11 +107,11 @@ class Changing:
             others = (each for each in seen if each.priority is not to)
             return _steps((each.id, reprioritizing_event(each, to, act, self._stamp())) for each in others)
 
-        return await self._settle(await self._with_other_phases(job), decide)
+        return await self._settle(await self._with_other_phases(job), decide, spender=_spender(act))
 
     async def move(
         self, job: Job, *, before: str | None, after: str | None, act: Act
-    ) -> Accepted | Underway | NeighbourGone | NoRoomBetween:
+    ) -> Accepted | Underway | NeighbourGone | NoRoomBetween | TooManyChanges:
         """Put the job right before or right after another one in the queue."""
 
         async def decide(seen: Jobs) -> Steps | Underway | NeighbourGone | NoRoomBetween:
@@ -122,7 +125,7 @@ class Changing:
                 case NotQueued(gone):
                     return Underway(seen[0]) if gone == job.id else NeighbourGone(gone)
 
-        return await self._settle((job,), decide)
+        return await self._settle((job,), decide, spender=_spender(act))
 
     async def unfinished(self, user: str, *, wanted: Callable[[Job], bool]) -> Jobs:
         """The user's jobs that have not ended, newest first: all that the log holds now, as none may be left out."""
@@ -136,12 +139,18 @@ class Changing:
             before = page[-1][1]
         return tuple(job for job in found if not job.status.is_end and wanted(job))
 
-    async def _settle(self, jobs: Jobs, decide: Callable[[Jobs], Awaitable[Steps | T]]) -> Accepted | T:
+    async def _settle(
+        self, jobs: Jobs, decide: Callable[[Jobs], Awaitable[Steps | T]], *, spender: str | None
+    ) -> Accepted | T | TooManyChanges:
+        paid = 0  # events; what is tried again is paid once
         for attempt in range(TRIES):
             steps = await decide(jobs)
             # What is seen at first may be the view's, a moment behind: that nothing is to be done only the log can say.
             fresh = attempt > 0
             if isinstance(steps, dict) and steps:
+                if spender is not None and (early := self._pay(spender, len(steps) - paid)) is not None:
+                    return early
+                paid = max(paid, len(steps))
                 answer = await self.log.append_batch([Entry(steps[job.id], job) for job in jobs if job.id in steps])
                 if isinstance(answer, Appended):
                     seqs = {stored.event.id: stored.seq for stored in answer.records}
@@ -150,6 +159,12 @@ class Changing:
                 return Accepted(jobs, again=True) if isinstance(steps, dict) else steps
             jobs = tuple(await asyncio.gather(*map(self._again, jobs)))
         raise TimeoutError(f"job {jobs[0].id} changed {TRIES} times while it was to be changed: try again")
+
+    def _pay(self, user: str, events: int) -> TooManyChanges | None:
+        rules = self.policy.submissions
+        cost_ms = rules.change_cost_ms(max(0, events))
+        wait_ms = self.rate.spend(user, cost_ms, now_ms=self.clock.monotonic_ms())
+        return TooManyChanges(rules.changes_per_minute, wait_ms) if wait_ms else None
 
     async def _with_other_phases(self, job: Job) -> Jobs:
         """The job, and what of its workflow can still change with it."""
@@ -165,6 +180,11 @@ class Changing:
 
     def _now(self) -> datetime:
         return utc(self.clock.now_ms())
+
+
+def _spender(act: Act) -> str | None:
+    """Whose minute it is; null for operators, who may have to end everything at once and are trusted with it."""
+    return None if act.operator else act.by
 
 
 def _steps(decided: Iterable[tuple[str, JobEvent | None]]) -> Steps:

@@ -145,4 +145,12 @@ class NoRoomBetween:
     """The two neighbours stand on consecutive numbers until the scheduler has spread them."""
 
 
-NotChanged = Ended | NotAsked | Underway | Changed | NeighbourGone | NoRoomBetween
+@dataclass(frozen=True, slots=True)
+class TooManyChanges:
+    """The user changes jobs faster than one user may."""
+
+    per_minute: int
+    retry_ms: int
+
+
+NotChanged = Ended | NotAsked | Underway | Changed | NeighbourGone | NoRoomBetween | TooManyChanges

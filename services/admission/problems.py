@@ -24,6 +24,7 @@ from services.admission.outcomes import (
     OverBytes,
     OverShare,
     SystemBusy,
+    TooManyChanges,
     TooOften,
     Underway,
 )
@@ -101,6 +102,12 @@ def not_changed(outcome: NotChanged) -> Problem:
         case NoRoomBetween():
             detail = "there is no number left between the two: the scheduler makes room, try again in a moment"
             return Problem(status=409, slug="no-gap", title="No room between", detail=detail, retry_after_s=1)
+        case TooManyChanges(per_minute, retry_ms):
+            wait_s = max(1, math.ceil(retry_ms / 1000))
+            detail = f"you may change {per_minute} jobs and phases a minute: try again in {wait_s} s"
+            return Problem(
+                status=429, slug="too-many-changes", title="Too many changes", detail=detail, retry_after_s=wait_s
+            )
 
 
 def too_many_tickets(most: int, *, retry_ms: int) -> Problem:

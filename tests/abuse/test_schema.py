@@ -29,6 +29,7 @@ cycles_per_batch = 1
 [submissions]
 per_minute = 100_000
 bytes_per_minute = 1_000_000_000
+changes_per_minute = 100_000
 [webhooks]
 hosts = ["hooks.example"]
 """

@@ -43,6 +43,7 @@ user_share = 10000
 [submissions]
 per_minute = 1000000
 bytes_per_minute = 1000000000
+changes_per_minute = 1000000
 """
 KILLED = ("worker", "scheduler", "admission", "notifier", "valkey", "nats")
 

@@ -19,6 +19,7 @@ from services.admission.outcomes import (
     NeighbourGone,
     NoRoomBetween,
     NotAsked,
+    TooManyChanges,
     Underway,
 )
 from tests.fixtures.desk import Desk
@@ -306,3 +307,27 @@ async def asked(desk: Desk) -> Job:
         job = advance(job, event, seq=answer.records[0].seq)
     assert job is not None
     return job
+
+
+async def test_a_change_costs_by_the_events_that_it_writes_and_operators_pay_nothing() -> None:
+    desk = Desk(submissions={"changes_per_minute": 6})
+    await desk.fold()
+    outcome = await desk.submitting.submit(*desk.phases(3))
+    assert isinstance(outcome, Accepted)
+    first = outcome.job
+    user, operator = Act("u1", "why not"), Act("boss", "why not", operator=True)
+
+    for to in (Priority.LOW, Priority.LOW, Priority.NORMAL):  # the second writes nothing
+        assert isinstance(await desk.changing.prioritize(first, to, act=user), Accepted)
+        first = await desk.reading.find(first.id) or first
+    head = await desk.log.mark()
+    refused = await desk.changing.prioritize(first, Priority.LOW, act=user)
+    unwritten = await desk.log.mark() == head
+    by_operator = await desk.changing.prioritize(first, Priority.LOW, act=operator)
+    await desk.clock.advance_ms(30_000)
+    later = await desk.changing.cancel(*outcome.jobs, act=user)
+
+    assert refused == TooManyChanges(6, 30_000)
+    assert unwritten
+    assert isinstance(by_operator, Accepted)
+    assert isinstance(later, Accepted)

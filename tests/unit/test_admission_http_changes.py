@@ -154,3 +154,21 @@ async def test_without_its_input_a_job_cannot_be_submitted_again(front: Front, d
         answer = await ann.post(f"/v1/jobs/{job['id']}/retry")
 
     assert "submit a new job" in refused(answer, 410, "input-gone")["detail"]
+
+
+async def test_whoever_changes_too_fast_hears_when_to_come_back() -> None:
+    desk = Desk(submissions={"changes_per_minute": 1})
+    await desk.fold()
+    async with Front(desk, meanwhile=desk.fold).client() as ann:
+        first, second = await submitted(ann), await submitted(ann)
+        await desk.fold()
+        cancelled = await ann.post(f"/v1/jobs/{first['id']}/cancel")
+        late = await ann.patch(f"/v1/jobs/{second['id']}", json={"priority": "low"})
+        every = (await ann.post("/v1/jobs/cancel", json={"project": "shop"})).json()["results"]
+
+    assert cancelled.status_code == 202
+    assert (refused(late, 429, "too-many-changes")["detail"], late.headers["retry-after"]) == (
+        "you may change 1 jobs and phases a minute: try again in 60 s",
+        "60",
+    )
+    assert (every[-1]["status"], every[-1]["problem"]["retry_after_s"]) == (429, 60)

@@ -29,6 +29,7 @@ NUMBERS = {
     "submissions.user_input_bytes": 67_108_864,
     "submissions.crowded": 0.8,
     "submissions.bytes_per_minute": 2_097_152,
+    "submissions.changes_per_minute": 120,
     "submissions.max_input_bytes": 64 * 1024,
     "submissions.max_phases": 20,
     "submissions.idempotency_s": 24 * 3600,
