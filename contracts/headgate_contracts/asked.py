@@ -162,7 +162,7 @@ class RevokeToken(Asked):
     """The token that is taken back, by its claim `jti`, and why."""
 
     jti: TokenId
-    reason: Note = ""
+    reason: Reason = ""
 
 
 class SetGroupLimit(Asked):
