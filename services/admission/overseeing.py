@@ -116,7 +116,9 @@ class Overseeing:
         """Null where somebody has a group of that name: policy, an operator, a holder, or a job that waits."""
         if name.startswith("user:") and await self.view.jobs_of(name.removeprefix("user:"), count=1):
             return None
-        known, entries = set(await self.view.groups()), await self._entries()
+        # A last part alone (`db`) is policy's word for every project's group of it: no job takes a slot of that.
+        known = {group for group in await self.view.groups() if ":" in group or group == "workflows"}
+        entries = await self._entries()
         jobs = await self._jobs([entry.job for entry in entries if not entry.reserved])
         known.update(group for job in jobs for group in groups_of(job))
         return None if name in known else Near(tuple(near(name, known)))
@@ -154,7 +156,8 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     ordered = sorted(known)
     kind = name.partition(":")[0]
     return (
-        get_close_matches(name, ordered, n=NEAR, cutoff=0.6)
+        [each for each in ordered if each.rpartition(":")[2] == name][:NEAR]
+        or get_close_matches(name, ordered, n=NEAR, cutoff=0.6)
         or [each for each in ordered if each.partition(":")[0] == kind][:NEAR]
     )
 

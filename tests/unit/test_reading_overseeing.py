@@ -102,6 +102,19 @@ async def test_a_group_is_told_with_its_holders(desk: Desk) -> None:
     assert "user:u1" in [each.group for each in await desk.overseeing.groups()]
 
 
+async def test_the_last_part_of_a_group_is_no_group_and_its_full_names_are_told() -> None:
+    desk = Desk(concurrency={"limits": {"db": 3}})
+    await desk.fold()
+    await desk.submitted(concurrency_group="db")
+    await desk.fold()
+
+    near = await desk.overseeing.groups_near("db")
+
+    assert near is not None
+    assert near.groups == ("group:u1:shop:db",)
+    assert await desk.overseeing.groups_near("group:u1:shop:db") is None
+
+
 # ── acts ──────────────────────────────────────────────────────────────────────
 
 
