@@ -75,7 +75,7 @@ class Policy(Section):
 
     @property
     def longest_life_s(self) -> float:
-        """From a submission to the end of its job at the latest, waiting in the queue aside, which nothing bounds."""
+        """From a submission to the end of its job at the latest, but for the queue: see `queue.default_ttl_s`."""
         batches = max(-(-limits.hard_cap // limits.cycles_per_batch) for limits in map(self.tier_limits, Tier))
         running = (batches + self.runs.max_lost) * self.runs.max_timeout_s
         return self.queue.horizon_days * DAY_S + running + (batches - 1) * self.confirmation.timeout_s
