@@ -21,7 +21,7 @@ from nats.js.api import ObjectMeta
 from pydantic_core import from_json
 
 from headgate_contracts.tokens import check_token
-from libs.eventlog.api import ask, message_in, subjects_of
+from libs.eventlog.api import ask, message_in, state_of, subjects_of
 from libs.eventlog.edge import fault_in, translated
 from libs.eventlog.errors import LogRefused
 from libs.eventlog.streams import INPUTS
@@ -65,9 +65,17 @@ class JetStreamInputs:
         words = f"$KV.{INPUTS}."
         return [subject.removeprefix(words) for subject in await subjects_of(self._nc, f"KV_{INPUTS}", f"{words}>")]
 
-    async def purge(self, name: str) -> None:
-        """Gone without a marker, and its marker too: for who may purge the bucket."""
-        await ask(self._nc, "STREAM.PURGE", stream=f"KV_{INPUTS}", question={"filter": _input_subject(name)})
+    async def revision(self) -> int:
+        """Of what was put last, under any name; what is put later has a larger one."""
+        return (await state_of(self._nc, f"KV_{INPUTS}")).last_seq
+
+    async def purge(self, name: str, *, through: int | None = None) -> None:
+        """Gone without a marker, and its marker too: for who may purge the bucket. What was put after the revision
+        `through` stays."""
+        question: dict[str, str | int] = {"filter": _input_subject(name)}
+        if through is not None:
+            question["seq"] = through + 1  # the first that stays
+        await ask(self._nc, "STREAM.PURGE", stream=f"KV_{INPUTS}", question=question)
 
     async def _write(self, name: str, content: bytes, *, headers: dict[str, str] | None = None) -> None:
         with translated(INPUTS):
@@ -162,9 +170,16 @@ class MemoryBucket:
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
+        self._revisions: dict[str, int] = {}
+        self._puts = 0
 
     async def put(self, name: str, content: bytes) -> None:
         self._kept[check_token("name", name)] = content
+        self._puts += 1
+        self._revisions[name] = self._puts
+
+    async def revision(self) -> int:
+        return self._puts
 
     async def get(self, name: str) -> bytes | None:
         return self._kept.get(check_token("name", name))
@@ -184,9 +199,11 @@ class MemoryBucket:
 
     async def delete(self, name: str) -> None:
         self._kept.pop(check_token("name", name), None)
+        self._revisions.pop(name, None)
 
-    async def purge(self, name: str) -> None:
-        await self.delete(name)
+    async def purge(self, name: str, *, through: int | None = None) -> None:
+        if through is None or self._revisions.get(name, 0) <= through:
+            await self.delete(name)
 
 
 def _name_in(encoded: str) -> str | None:

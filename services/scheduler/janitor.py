@@ -7,6 +7,11 @@
 A job that was submitted again names the workspace of the one it goes on from, so that one lives as long as it does. It
 has its own copy of the input; so an input goes when no retry can come, whatever became of retries before.
 
+An input whose job never began may be put anew at any moment, by a client that repeats its key, and its job's first
+event may follow while others are deleted. Each submission puts its input before it appends. So such an input is deleted
+through the revision that the bucket had when it was seen, `strange_for` ago, longer than any submission takes: what was
+put since is a later one and stays. To ask the log once more before each deletion would leave a gap.
+
 Owns the question and nothing else: it decides no job, and runs beside the cycle, never in it. It goes by what is there
 and by what the log says: whoever was killed in the middle, or has lost the view, begins again and finds the same. What
 it cannot delete now it deletes the next time.
@@ -41,13 +46,22 @@ BREATHE: Final = 1000  # names: others of this process want their turn
 PACE_MS: Final = 10  # between two deletions, so that a thousand of them disturb nobody
 
 
+@dataclass(frozen=True, slots=True)
+class Strange:
+    """What is there of a job that even the log does not know: since when, and what was put last by then."""
+
+    since: datetime
+    revision: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remains:
     """One kind of what jobs leave behind, and how long it outlives its job."""
 
     what: str
     names: Callable[[], Awaitable[list[str]]]
-    delete: Callable[[str], Awaitable[None]]
+    revision: Callable[[], Awaitable[int]]  # of what was put last
+    delete: Callable[[str, int | None], Awaitable[None]]  # through this revision, or whatever is there
     pattern: re.Pattern[str]
     kept: timedelta
     strange_for: timedelta  # how long it may be there before its job is
@@ -64,7 +78,8 @@ def kept_workspaces(bucket: Workspaces, kept: Retention) -> Remains:
     return Remains(
         what="workspaces",
         names=bucket.names,
-        delete=bucket.delete,
+        revision=_put_once,
+        delete=lambda name, _: bucket.delete(name),
         pattern=WORKSPACE,
         kept=timedelta(days=kept.workspaces_days),
         strange_for=timedelta(),
@@ -78,7 +93,8 @@ def kept_inputs(bucket: Inputs, kept: Retention) -> Remains:
     return Remains(
         what="inputs",
         names=bucket.names,
-        delete=bucket.purge,
+        revision=bucket.revision,
+        delete=lambda name, through: bucket.purge(name, through=through),
         pattern=INPUT,
         kept=timedelta(days=kept.inputs_days),
         strange_for=timedelta(hours=1),
@@ -96,7 +112,7 @@ class Janitor:
         self._leader = leader
         self._clock = clock
         self._ends: dict[str, datetime] = {}  # of jobs that only the log knows, as long as something of them is there
-        self._strange: dict[str, datetime] = {}  # jobs that even the log does not know → since when
+        self._strange: dict[str, Strange] = {}  # by name
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Look now and then."""
@@ -117,20 +133,21 @@ class Janitor:
             if number % LOOK_AGAIN == 0:
                 named = self._named()
             if name not in named:
-                await self._remains.delete(name)
+                strange = self._strange.get(name)
+                await self._remains.delete(name, strange and strange.revision)
             await self._clock.sleep_ms(PACE_MS)
         if gone:
             logger.info("%s %s were deleted, of jobs that ended", len(gone), self._remains.what)
         left = {self._remains.job_of(name) for name in names}.difference(map(self._remains.job_of, gone))
         self._ends = {job_id: at for job_id, at in self._ends.items() if job_id in left}
-        self._strange = {job_id: at for job_id, at in self._strange.items() if job_id in left}
+        self._strange = {name: seen for name, seen in self._strange.items() if self._remains.job_of(name) in left}
         return len(gone)
 
     async def _over(self, names: list[str]) -> list[str]:
         named, gone = self._named(), list[str]()
         for number, name in enumerate(names, 1):
             job_id = self._remains.job_of(name)
-            if job_id is not None and name not in named and await self._is_over(job_id):
+            if job_id is not None and name not in named and await self._is_over(job_id, name):
                 gone.append(name)
             if number % BREATHE == 0:
                 await asyncio.sleep(0)
@@ -142,21 +159,31 @@ class Janitor:
         jobs = [job for job in self._ledger.jobs.values() if not job.status.is_end or job.updated_at > since]
         return {name for job in jobs for name in (job.checkpoint, job.submission.checkpoint)}
 
-    async def _is_over(self, job_id: str) -> bool:
-        """Whether the job ended long enough ago, or never began."""
+    async def _is_over(self, job_id: str, name: str) -> bool:
+        """Whether the job of this name ended long enough ago, or never began."""
         job = self._ledger.jobs.get(job_id)
         if job is not None:
             return job.status.is_end and self._is_past(job.updated_at, self._remains.kept)
         if job_id not in self._ends:
             records = await self._history.read(job_id)
             if not records:
-                since = self._strange.setdefault(job_id, self._leader.now)
-                return self._is_past(since, self._remains.strange_for)
+                return await self._is_long_strange(name)
+            self._strange.pop(name, None)
             event = records[-1].event
             if not (isinstance(event, Event) and isinstance(event.data, JobData) and event.data.status.is_end):
                 return False
             self._ends[job_id] = records[-1].at
         return self._is_past(self._ends[job_id], self._remains.kept)
 
+    async def _is_long_strange(self, name: str) -> bool:
+        if name not in self._strange:
+            self._strange[name] = Strange(since=self._leader.now, revision=await self._remains.revision())
+        return self._is_past(self._strange[name].since, self._remains.strange_for)
+
     def _is_past(self, since: datetime, by: timedelta) -> bool:
         return since + by <= self._leader.now
+
+
+async def _put_once() -> int:
+    """Of a workspace: each has a name of its own."""
+    return 0

@@ -143,6 +143,21 @@ async def test_inputs_are_listed_and_purged_without_a_marker(inputs: JetStreamIn
     assert (await inputs.names(), await inputs.get("job-1-abc")) == (["job-2-abc"], None)
 
 
+async def test_an_input_that_is_put_anew_stays_where_the_one_before_is_purged(
+    inputs: JetStreamInputs | MemoryBucket,
+) -> None:
+    await inputs.put("job-1-abc", b"{}")
+    seen = await inputs.revision()
+    await inputs.put("job-1-abc", b"{}")
+    anew = await inputs.revision()
+
+    await inputs.purge("job-1-abc", through=seen)
+    left = await inputs.get("job-1-abc")
+    await inputs.purge("job-1-abc", through=anew)
+
+    assert (seen < anew, left, await inputs.names()) == (True, b"{}", [])
+
+
 async def test_an_input_is_erased(inputs: JetStreamInputs | MemoryBucket) -> None:
     await inputs.put("job-1-abc", b"{}")
     await inputs.put("job-2-abc", b"{}")

@@ -9,6 +9,7 @@ import pytest
 from headgate_contracts import Status
 from libs.eventlog.buckets import MemoryBucket
 from libs.policy import Policy, Retention
+from libs.runtime.eventually import eventually
 from services.scheduler.janitor import Janitor, Remains, kept_inputs, kept_workspaces
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World, a_world
@@ -204,6 +205,28 @@ async def test_an_input_whose_job_never_began_goes_after_an_hour(
     gone = await sweep(world, of_inputs, workspaces, after_ms=2 * 60_000)
 
     assert (seen, waits, gone) == ([input_of("never"), "notes"], [input_of("never"), "notes"], ["notes"])
+
+
+@pytest.mark.parametrize("its_job_begins", [True, False])
+async def test_an_input_that_is_put_anew_while_others_are_deleted_stays(
+    world: World, of_inputs: Janitor, workspaces: MemoryBucket, *, its_job_begins: bool
+) -> None:
+    """A submission whose append failed leaves its input; its client repeats the key when the janitor has decided."""
+    for job in ("a-first", "job-1"):
+        await workspaces.put(input_of(job), b"{}")
+    await sweep(world, of_inputs, workspaces)
+    await world.pass_ms(2 * HOUR, *world.replicas, every_ms=HOUR)
+
+    sweeping = asyncio.create_task(of_inputs.sweep())
+    await eventually(lambda: world.clock.sleeping > 0)
+    await workspaces.put(input_of("job-1"), b"{}")
+    if its_job_begins:
+        await world.submit("job-1")
+    while not sweeping.done():
+        await world.clock.advance_ms(10)
+
+    assert await workspaces.names() == [input_of("job-1")]
+    assert await sweep(world, of_inputs, workspaces) == [input_of("job-1")]  # an hour begins anew
 
 
 async def test_an_input_that_is_there_before_its_job_is_stays(
