@@ -12,6 +12,8 @@ import pytest
 from headgate_contracts import Event, Status, Tier, Writer
 from headgate_contracts.events import JobScheduled, QueuePaused
 from headgate_contracts.tokens import input_name, job_id_for_key
+from libs.capacity.answers import Request, ReserveAnswer
+from libs.capacity.memory import MemoryView
 from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.memory import Fate, MemoryLog
 from libs.runtime.clock import ManualClock
@@ -26,7 +28,7 @@ from services.admission.outcomes import (
     SystemBusy,
     TooOften,
 )
-from tests.fixtures.desk import Desk
+from tests.fixtures.desk import EPOCH, Desk
 from tests.fixtures.lives import step
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
@@ -429,3 +431,18 @@ async def test_nobody_tries_to_append_for_longer_than_the_reservation_is_sure() 
 
     with pytest.raises(TimeoutError):
         await replace(desk.submitting, log=silent).submit(desk.new())
+
+
+async def test_a_place_is_held_for_the_project_as_its_event_will_name_it(desk: Desk) -> None:
+    asked: list[Request] = []
+
+    class Seen(MemoryView):
+        async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer:
+            asked.append(request)
+            return await super().reserve(request, now_ms=now_ms)
+
+    view = Seen(EPOCH, clock=desk.clock.now_ms, store=desk.store)
+    outcome = await replace(desk.submitting, view=view).submit(desk.new(user="bob"))
+
+    assert isinstance(outcome, Accepted)
+    assert [each.project for each in asked] == [outcome.job.project_scope] == ["bob:shop"]
