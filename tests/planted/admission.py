@@ -44,7 +44,9 @@ def writes_phase_by_phase(sound: Any) -> Any:
 
 
 def takes_a_race_for_done(sound: Any) -> Any:
-    async def _settle(self: Changing, jobs: Jobs, decide: Callable[[Jobs], Awaitable[Any]]) -> Any:
+    async def _settle(
+        self: Changing, jobs: Jobs, decide: Callable[[Jobs], Awaitable[Any]], *, spender: str | None
+    ) -> Any:
         tried = False
 
         async def once(seen: Jobs) -> Any:
@@ -53,7 +55,7 @@ def takes_a_race_for_done(sound: Any) -> Any:
             tried = tried or (isinstance(steps, dict) and bool(steps))
             return steps
 
-        return await sound(self, jobs, once)
+        return await sound(self, jobs, once, spender=spender)
 
     return _settle
 
