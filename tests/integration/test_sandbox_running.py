@@ -173,12 +173,13 @@ async def test_a_command_sees_the_system_and_its_own_folders(box: Box, level: Le
     (box.workspace / "mine").touch()
 
     ran = await box.shell(
-        "ls -d /usr /bin /etc /proc /run /srv /var; ls; echo > /tmp/x && echo > /dev/shm/x; echo > /x"
+        "ls -d /usr /bin /etc /proc /run /srv /var; ls; echo > /tmp/x && echo > /dev/shm/x; echo > /x; echo > /dev/x"
     )
 
     assert {"/run", "/srv", "/var"}.isdisjoint(ran.output_tail.splitlines())
     assert {"/usr", "/bin", "/etc", "/proc", "mine"} <= set(ran.output_tail.splitlines())
     assert "cannot create /x" in ran.output_tail
+    assert "cannot create /dev/x" in ran.output_tail
 
 
 async def test_terminals_can_be_made(box: Box, level: Level) -> None:
