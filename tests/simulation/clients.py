@@ -24,9 +24,10 @@ from services.admission.domain import Asker, NewJob, NotAllowed, new_job
 from services.admission.outcomes import Accepted, Ended, KeyReused
 from services.admission.phases import job_in_log
 from services.admission.workflows import new_workflow
+from tests.simulation.admissions import Desk, NoAnswer, Unavailable, ask
 from tests.simulation.network import Link
 from tests.simulation.plan import POLICY, USERS, Act, Order
-from tests.simulation.system import Desk, NoAnswer, System, Unavailable
+from tests.simulation.system import System
 from tests.simulation.virtual import Process
 
 T = TypeVar("T")
@@ -232,7 +233,7 @@ async def asked_surely(system: System, link: Link, use: Callable[[Desk], Awaitab
     """Until somebody has answered."""
     while True:
         try:
-            return await system.ask(link, use, within_s=ANSWERED_WITHIN_S)
+            return await ask(system, link, use, within_s=ANSWERED_WITHIN_S)
         except (NoAnswer, Unavailable):
             await asyncio.sleep(system.dice.between(f"{link.process.name} pause", *ASKS_AGAIN_S))
 

@@ -75,7 +75,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What goes wrong: `kind` from `System.FAULTS`, to whom, and until when."""
+    """What goes wrong: `kind` is a method of `Faults`, to whom, and until when."""
 
     kind: str
     at_s: float

@@ -17,6 +17,7 @@ from headgate_contracts.events import JobData
 from headgate_contracts.tokens import job_id_for_key, phase_job_id, workflow_id_for_key
 from tests.simulation.clients import Answers, Client, Operator, questions
 from tests.simulation.dice import Dice
+from tests.simulation.faults import Faults
 from tests.simulation.judge import ENDS, Evidence, Finding, judge, waiting_for_a_day
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
 from tests.simulation.system import System
@@ -62,8 +63,9 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
     clients = [Client(system, order, answers) for order in plan.orders]
     _listen(system, plan, clients)
     system.start_all()
+    faults = Faults(system)
     for fault in plan.faults:
-        system.network.later(fault.at_s, lambda fault=fault: system.let_go_wrong(fault))
+        system.network.later(fault.at_s, lambda fault=fault: faults.begin(fault))
     people = [loop.create_task(client.live()) for client in clients]
     people += [loop.create_task(Operator(system, act, number).live()) for number, act in enumerate(plan.acts)]
     drained = await _until_drained(system, people)

@@ -1,0 +1,114 @@
+"""Admission as a process of a simulation, and the way in which a request comes to one of its replicas."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
+
+from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.eventlog.errors import LogFull, LogUnavailable, OutcomeUnknown
+from libs.runtime.lifecycle import Service
+from services.admission.changing import Changing
+from services.admission.forecasts import Forecasts
+from services.admission.operating import Operating
+from services.admission.submitting import Submitting
+from tests.simulation.network import Link, Way
+from tests.simulation.plan import ADMISSIONS, POLICY
+from tests.simulation.virtual import Process
+from tests.simulation.world import Machine, World
+
+AWAY: Final = (ViewLost, ViewUnavailable, LogUnavailable, OutcomeUnknown, LogFull, TimeoutError)
+T = TypeVar("T")
+
+
+class Unavailable(Exception):
+    """503: try again with the same key."""
+
+
+class NoAnswer(Exception):
+    """The connection broke, or nobody has answered in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What an admission replica can be asked for."""
+
+    submitting: Submitting
+    changing: Changing
+    operating: Operating
+
+
+async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
+    log, view, inputs = world.log(machine, process), world.view(process), world.bucket(process, world.inputs)
+    clock, ids = machine.clock, _Ids(world.ids(machine))
+    submitting = Submitting(view, cast("Any", log), inputs, Forecasts(view, POLICY, clock), POLICY, clock, ids)
+    changing = Changing(view, cast("Any", log), POLICY, clock, ids)
+    machine.desk = Desk(submitting, changing, Operating(view, cast("Any", log), clock, ids))
+
+
+async def ask(world: World, link: Link, use: Callable[[Desk], Awaitable[T]], *, within_s: float) -> T:
+    """A request over HTTP, to one of the replicas that take any."""
+    doors = [machine for name in ADMISSIONS if (machine := world.machines[name]).desk]
+    doors = [each for each in doors if world.link(cast("Process", each.process), "http").connected]
+    if not doors:
+        await asyncio.sleep(link.delay_s())
+        raise NoAnswer
+    machine = world.dice.one_of("door", doors)
+    answer: asyncio.Future[T] = world.loop.create_future()
+    world.network.later(link.delay_s(), lambda: _enter(world, machine, use, answer=answer, link=link))
+    try:
+        async with asyncio.timeout(within_s):
+            return await answer
+    except TimeoutError:
+        raise NoAnswer from None
+
+
+def _enter(
+    world: World, machine: Machine, use: Callable[[Desk], Awaitable[T]], *, answer: asyncio.Future[T], link: Link
+) -> None:
+    process, desk = machine.process, machine.desk
+    if process is None or desk is None:
+        return _fail(answer, NoAnswer())
+    way = world.link(process, "http").fate()
+    if way is Way.LOST:
+        return None
+
+    def done(task: asyncio.Task[T]) -> None:
+        result: T | None = None
+        fault: BaseException | None = NoAnswer()
+        if not task.cancelled():
+            fault = task.exception()
+            result = None if fault else task.result()
+        if way in (Way.ARRIVES, Way.TWICE):
+            world.network.later(link.delay_s(), lambda: _settle(answer, result, fault))
+
+    async def serve() -> T:
+        try:
+            return await use(desk)
+        except AWAY as away:
+            raise Unavailable(type(away).__name__) from None
+
+    process.call(lambda: process.start(serve()).add_done_callback(done))
+    return None
+
+
+class _Ids:
+    """Those of admission."""
+
+    def __init__(self, new: Callable[[], str]) -> None:
+        self.event_id = new
+        self.job_id = self.workflow_id = new
+
+
+def _fail(answer: asyncio.Future[Any], fault: BaseException) -> None:
+    if not answer.done():
+        answer.set_exception(fault)
+
+
+def _settle(answer: asyncio.Future[Any], result: Any, fault: BaseException | None) -> None:
+    if fault is not None:
+        _fail(answer, fault)
+    elif not answer.done():
+        answer.set_result(result)

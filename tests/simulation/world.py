@@ -1,0 +1,124 @@
+"""What all processes of a simulation share: the servers, the network, and the machines that services run on.
+
+Owns how a process gets at each server. Refuses to know any service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel
+
+from headgate_contracts.tokens import ulid
+from libs.capacity.errors import ViewUnavailable
+from libs.capacity.lead import MemoryLead
+from libs.capacity.memory.view import MemoryStore, MemoryView
+from libs.eventlog.buckets import MemoryBucket
+from libs.eventlog.errors import LogUnavailable
+from libs.eventlog.memory import MemorySnapshots
+from libs.eventlog.settling import SettlingLog
+from libs.eventlog.values import Record
+from libs.runtime.lifecycle import Service
+from tests.simulation.dice import Dice
+from tests.simulation.edges import Broker, Hall, LogWire, Port
+from tests.simulation.network import Link, Network
+from tests.simulation.plan import SERVICES
+from tests.simulation.pool import Pool
+from tests.simulation.server import Server
+from tests.simulation.stages import Deeds
+from tests.simulation.virtual import LoopClock, Process, VirtualLoop
+
+if TYPE_CHECKING:
+    from tests.simulation.admissions import Desk
+
+EPOCH: Final = "01JD0000000000000000000000"
+SHARD: Final = "main"
+MIDNIGHT_MS: Final = 1_800_057_600_000  # 2027-01-16T00:00:00Z
+
+
+@dataclass(slots=True)
+class Machine:
+    """Where a service runs: its clocks outlive its process."""
+
+    name: str
+    clock: LoopClock
+    process: Process | None = None
+    service: Service | None = None
+    desk: Desk | None = None
+    down: int = 0  # how many faults keep it down
+
+
+class _Kept(BaseModel):
+    """What the stream of lines answers."""
+
+    seq: int = 1
+
+
+class World:
+    """One simulation's."""
+
+    def __init__(self, loop: VirtualLoop, dice: Dice, *, folder: Path, before_midnight_s: float) -> None:
+        self.loop = loop
+        self.dice = dice
+        self.folder = folder
+        self.network = Network(loop, dice)
+        self.hall = Hall(self.network)
+        self.start_ms = MIDNIGHT_MS - round(before_midnight_s * 1000)
+        self.clock = LoopClock(loop, start_ms=self.start_ms)
+        self.server = Server(self.clock, epoch=EPOCH)
+        self.store = MemoryStore()
+        self.lead = MemoryLead(self.clock.now_ms)
+        self.leads: dict[str, MemoryLead] | None = None  # where each replica believes in its own
+        self.snapshots = MemorySnapshots()
+        self.inputs, self.workspaces, self.results = MemoryBucket(), MemoryBucket(), MemoryBucket()
+        self.pool = Pool(self.network)
+        self.listeners: list[Callable[[Record], None]] = [self.pool.stored]
+        self.server.heard = self._heard
+        self.deeds = Deeds()
+        self.said: list[tuple[float, str]] = []
+        self.view_was_lost = False
+        self.buckets_full = False
+        self.machines = {name: self._machine(name) for name in SERVICES}
+        lines = Broker(Link(self.network, Process("nats", loop), "lines"), self.hall)
+        lines.subscriber("headgate.logs.v1.*")(_keep)
+
+    def say(self, what: str) -> None:
+        self.said.append((self.loop.time(), what))
+
+    def link(self, process: Process, server: str) -> Link:
+        return Link(self.network, process, server)
+
+    def log(self, machine: Machine, process: Process) -> SettlingLog:
+        log = SettlingLog(LogWire(self.link(process, "log"), self.server, self.hall), clock=machine.clock)
+        log.epoch = EPOCH  # type: ignore[attr-defined]
+        return log
+
+    def view(self, process: Process) -> Any:
+        view = MemoryView(EPOCH, clock=self.clock.now_ms, store=self.store)
+        return Port(self.link(process, "view"), view, away=lambda: ViewUnavailable("no answer"))
+
+    def bucket(self, process: Process, bucket: object) -> Any:
+        link = self.link(process, "buckets")
+        return Port(link, bucket, away=lambda: LogUnavailable(reason="no answer"), full=lambda: self.buckets_full)
+
+    def ids(self, machine: Machine) -> Callable[[], str]:
+        what = f"id {machine.name}"
+        return lambda: ulid(machine.clock.now_ms(), self.dice.entropy(what))
+
+    def lead_of(self, name: str) -> MemoryLead:
+        return self.leads[name] if self.leads else self.lead
+
+    def _machine(self, name: str) -> Machine:
+        ahead_ms, up_ms = self.dice.whole("ahead", -5000, 5000), self.dice.whole("up", 0, 10**9)
+        return Machine(name, LoopClock(self.loop, start_ms=self.start_ms, ahead_ms=ahead_ms, up_ms=up_ms))
+
+    def _heard(self, record: Record) -> None:
+        for listener in self.listeners:
+            self.network.later(0.0, lambda listener=listener: listener(record))
+
+
+async def _keep(_: object) -> _Kept:
+    return _Kept()
