@@ -54,6 +54,7 @@ SUBMIT_EXAMPLES: Final = """examples:
 JOBS_EXAMPLES: Final = """examples:
   headgate jobs list --limit 10
   headgate jobs show JOB --json
+  headgate jobs show JOB --timeline
   headgate jobs follow JOB
   headgate jobs events JOB
   headgate jobs log JOB
@@ -165,7 +166,11 @@ def _add_jobs(commands: Parsers) -> None:
     listing.add_argument("--status", choices=statuses, metavar="STATUS", help=f"only those: {', '.join(statuses)}")
     listing.add_argument("--project", help="only those")
     listing.add_argument("--workflow", help="only those")
-    below.add("show", jobs.show, "one job: where it stands and why").add_argument("job")
+    showing = below.add("show", jobs.show, "one job: where it stands and why")
+    showing.add_argument("job")
+    showing.add_argument(
+        "--timeline", action="store_true", help="each hop of its life: when it began, how long it took"
+    )
     below.add("events", jobs.events, "its history, from the log").add_argument("job")
     below.add("log", jobs.log, "what it said").add_argument("job")
     result = below.add("result", jobs.result, "fetch what it made, and list what is in it")

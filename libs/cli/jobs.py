@@ -18,6 +18,7 @@ from libs.cli.client import path_of, user_api, with_query
 from libs.cli.errors import NoArchive, Usage
 from libs.cli.following import watch
 from libs.cli.output import Output, clock_time, counted, local_time
+from libs.cli.timeline import BAR_WIDTH, HEAD, attempts, bars, hops, in_ms
 
 SHOWN: Final = ("id", "status", "message", "project_id", "priority", "pipeline", "pool", "tier", "attempt", "debug_id")
 PAGE: Final = 100  # as many as the API gives at once
@@ -41,7 +42,9 @@ def list_jobs(args: Namespace, out: Output) -> int:
 
 
 def show(args: Namespace, out: Output) -> int:
-    """One job, as its owner sees it."""
+    """One job, as its owner sees it, or each hop of its life."""
+    if args.timeline:
+        return _show_timeline(args.job, out)
     job = user_api().get(path_of("jobs", args.job))
     out.data(job)
     for name, value in _shown(job):
@@ -55,6 +58,24 @@ def events(args: Namespace, out: Output) -> int:
     out.data(found)
     rows = [(str(each["seq"]), local_time(each["at"]), each["event"], each["status"], _rest(each)) for each in found]
     out.table(("SEQ", "AT", "EVENT", "STATUS THEN", ""), rows)
+    return 0
+
+
+def _show_timeline(job_id: str, out: Output) -> int:
+    told = hops(user_api().get(path_of("jobs", job_id, "events")))
+    taken = attempts(told)
+    out.data(
+        {
+            "job_id": job_id,
+            "hops": [hop.as_data for hop in told],
+            "attempts": [{"attempt": attempt, "took_ms": round(took_ms, 3)} for attempt, took_ms in taken.items()],
+        }
+    )
+    rows = [hop.row for hop in told]
+    width = min(out.room_beside(HEAD[:-1], rows), BAR_WIDTH if not out.is_terminal else sys.maxsize)
+    out.table(HEAD, [(*row, drawn) for row, drawn in zip(rows, bars(told, width=max(1, width)), strict=True)])
+    for attempt, took_ms in taken.items() if len(taken) > 1 else ():
+        out.say(f"attempt {attempt}: {in_ms(took_ms)} ms from its dispatch")
     return 0
 
 

@@ -259,6 +259,31 @@ def test_a_job_says_what_it_waits_for(far: Far, capsys: pytest.CaptureFixture[st
     assert "waits for    Behind 3 jobs" in capsys.readouterr().out
 
 
+def test_a_timeline_is_drawn_from_the_history(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
+    at = "2026-11-18T15:00:00"
+    told = [
+        {"seq": 8, "at": f"{at}.010Z", "event": "queued", "attempt": 0, "submission": {"submitted_at": f"{at}Z"}},
+        {"seq": 9, "at": f"{at}.050Z", "event": "dispatched", "attempt": 1},
+        {"seq": 10, "at": f"{at}.100Z", "event": "ready", "attempt": 1},
+    ]
+    far.says(as_json(200, told))
+
+    main(["jobs", "show", "j1", "--timeline"])
+    drawn = capsys.readouterr().out.splitlines()
+    main(["jobs", "show", "j1", "--timeline", "--json"])
+    data = json.loads(capsys.readouterr().out)
+
+    assert {line for line, _, _ in far.asked} == {"GET /v1/jobs/j1/events"}
+    assert drawn[0].split() == ["AT", "TOOK", "TRY", "HOP"]
+    assert drawn[2].split() == ["+10.0", "ms", "40.0", "ms", "in", "the", "queue", "█" * 24]
+    assert drawn[4].split()[:3] == ["+100", "ms", "1"]
+    assert [(hop["event"], hop["at_ms"], hop["took_ms"]) for hop in data["hops"]][1:3] == [
+        ("queued", 10.0, 40.0),
+        ("dispatched", 50.0, 50.0),
+    ]
+    assert data["attempts"] == [{"attempt": 1, "took_ms": 50.0}]
+
+
 def test_a_history_says_what_each_event_adds(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
     event = {"seq": 9, "at": "2026-11-18T15:00:00Z", "event": "stage", "status": "code", "job_id": "j1", "iteration": 2}
     far.says(as_json(200, [event]))
