@@ -9,7 +9,7 @@ import pytest
 
 from headgate_contracts import Event, Job, Priority, Writer, advance
 from headgate_contracts.envelope import AnyEvent
-from headgate_contracts.events import Act, Group, LeaseReleased, QueuePaused, SchedulerCommitted
+from headgate_contracts.events import Act, Group, LeaseReleased, QueuePaused, QueueResumed, SchedulerCommitted
 from libs.eventlog.values import Record
 from libs.policy import Policy
 from tests.fixtures.audit import Report, audit
@@ -82,11 +82,35 @@ def test_the_first_that_can_run_goes_first() -> None:
     assert found(three_in_line().commits("c", "b")) == {"order"}
 
 
-@pytest.mark.parametrize("scope", ["all", "user:u-b", "project:p-b", "priority:normal", "pool:default"])
+@pytest.mark.parametrize("scope", ["user:u-b", "project:p-b"])
 def test_who_is_paused_holds_nobody_up(scope: str) -> None:
     story = Story().enters("a", 1).enters("b", 2).enters("c", 3).acts(QueuePaused(scope=scope, by="olga"))
 
     assert not found(story.commits("a").commits("c"))
+
+
+@pytest.mark.parametrize("scope", ["all", "user:u-b", "project:p-b", "priority:normal", "pool:default"])
+def test_nothing_starts_under_a_pause_that_its_planner_knew(scope: str) -> None:
+    paused = QueuePaused(scope=scope, by="olga")
+
+    assert not found(three_in_line().acts(paused).commits("b"))
+    assert "paused" in found(three_in_line().acts(paused).commits("a:given_back:lost").commits("b"))
+
+
+def test_a_resume_lifts_its_own_pause_alone() -> None:
+    scopes = "user:u-b", "project:p-b"
+
+    def resumed(*lifted: str) -> Story:
+        story = three_in_line()
+        for scope in scopes:
+            story.acts(QueuePaused(scope=scope, by="olga"))
+        story.commits("a:given_back:lost")
+        for scope in lifted:
+            story.acts(QueueResumed(scope=scope, by="olga"))
+        return story.commits("b")
+
+    assert "paused" in found(resumed("user:u-b")) & found(resumed("project:p-b"))
+    assert not found(resumed(*scopes))
 
 
 def test_what_was_not_known_to_who_planned_is_not_held_against_it() -> None:
