@@ -1,0 +1,176 @@
+"""All that the judge is shown: the plan, the log, what clients were told, what stages did, and what the view held last.
+
+Owns what follows from the plan alone: from when to when a worker was apart, and when nothing was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from headgate_contracts import Event
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import (
+    JobData,
+    JobScheduled,
+    JobStarted,
+    LimitSet,
+    LimitUnset,
+    QueuePaused,
+    QueueResumed,
+)
+from libs.policy import Policy
+from tests.simulation.clients import Answers
+from tests.simulation.plan import Fault, Plan
+from tests.simulation.stages import Deeds
+
+ENDS: Final = frozenset({"ready", "failed", "cancelled"})
+NEXT_BEAT_S: Final = 6.0  # of a worker that is back
+LEASE_SAFE_S: Final = 20.0  # without a word nothing of a worker is given away for so long
+HEALTHY_AFTER_S: Final = 60.0  # a lease and 30 s
+STARTED_WITHIN_S: Final = 10.0
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that must not be."""
+
+    invariant: str
+    about: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}, {self.about}: {self.what}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """Of one run."""
+
+    plan: Plan
+    policy: Policy
+    start_ms: int
+    records: Sequence[Any]
+    answers: Answers
+    deeds: Deeds
+    view: Any  # what the view's store holds at the end; null: nothing
+    view_was_lost: bool
+    unforeseen: Sequence[str]
+    ended_s: float
+    drained: bool
+    datas: list[JobData] = field(init=False, default_factory=list)
+    last: dict[str, JobData] = field(init=False, default_factory=dict)
+    first_at: dict[str, datetime] = field(init=False, default_factory=dict)
+    workers: dict[str, str] = field(init=False, default_factory=dict)  # attempt → the machine that claimed it
+
+    def __post_init__(self) -> None:
+        for record in self.records:
+            data = record.event.data if isinstance(record.event, Event) else None
+            if isinstance(data, JobData):
+                self.datas.append(data)
+                self.last[data.job_id] = data
+                self.first_at.setdefault(data.job_id, record.at)
+            if isinstance(data, JobStarted):
+                self.workers[f"{data.job_id}:{data.attempt}"] = data.worker.rpartition("-")[0]
+
+    @property
+    def now(self) -> datetime:
+        return utc(self.start_ms + round(self.ended_s * 1000))
+
+    def at_s(self, moment: datetime) -> float:
+        return moment.timestamp() - self.start_ms / 1000
+
+    def apart(self, holder: str) -> list[Span]:
+        """When the worker of this attempt may have gone on with what was given away: it was paused, or heard nobody."""
+        worker = self.workers.get(holder)
+        if worker is None:
+            return []
+        long = (span for span in merged(map(span_of, _silences(self.plan, worker))) if span[1] - span[0] > LEASE_SAFE_S)
+        return list(long)
+
+    def is_healthy(self, began_s: float, ended_s: float) -> bool:
+        """Whether nothing was wrong between these moments, and for long enough before."""
+        if began_s < STARTED_WITHIN_S:
+            return False
+        return not any(
+            began < ended_s and began_s < ended + HEALTHY_AFTER_S for began, ended in map(span_of, self.plan.faults)
+        )
+
+
+@dataclass(slots=True)
+class Standing:
+    """What operators have ordered, record by record."""
+
+    paused: set[str] = field(default_factory=set)
+    limits: dict[str, int] = field(default_factory=dict)
+    lowest: dict[str, int] = field(default_factory=dict)  # that each group was ever set to
+
+    def hear(self, record: Any) -> None:
+        match record.event.data if isinstance(record.event, Event) else None:
+            case QueuePaused(scope=scope):
+                self.paused.add(scope)
+            case QueueResumed(scope=scope):
+                self.paused.discard(scope)
+            case LimitSet(group=group, limit=limit):
+                self.limits[group] = limit
+                self.lowest[group] = min(limit, self.lowest.get(group, limit))
+            case LimitUnset(group=group):
+                self.limits.pop(group, None)
+            case _:
+                pass
+
+
+def span_of(fault: Fault) -> Span:
+    """A roll takes its time, whatever it says."""
+    lasts_s = max(fault.for_s, 20.0) if fault.kind == "roll" else fault.for_s
+    return fault.at_s, fault.at_s + lasts_s
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """Those between which no heartbeat need have come through are one."""
+    found: list[Span] = []
+    for began, ended in sorted(spans):
+        if found and began <= found[-1][1] + NEXT_BEAT_S:
+            found[-1] = found[-1][0], max(found[-1][1], ended)
+        else:
+            found.append((began, ended))
+    return [(began, ended + 2 * NEXT_BEAT_S) for began, ended in found]
+
+
+def without(span: Span, holes: Iterable[Span]) -> Iterator[Span]:
+    """What of the span is outside of all of them."""
+    began, ended = span
+    for hole_began, hole_ended in holes:
+        if began < min(hole_began, ended):
+            yield began, min(hole_began, ended)
+        began = max(began, hole_ended)
+    if began < ended:
+        yield began, ended
+
+
+def waiting_for_a_day(datas: Iterable[JobData], *, now: datetime) -> frozenset[str]:
+    """Jobs that wait for a later day, and phases behind them."""
+    last: dict[str, JobData] = {}
+    due: dict[str, datetime] = {}
+    for data in datas:
+        last[data.job_id] = data
+        if isinstance(data, JobScheduled):
+            due[data.job_id] = data.scheduled_for
+    scheduled = {job for job, at in due.items() if at > now and last[job].status.value == "scheduled"}
+    behind = {job for job, data in last.items() if data.status.value == "waiting" and _first_phase(job) in scheduled}
+    return frozenset(scheduled | behind)
+
+
+def _first_phase(job: str) -> str:
+    return f"{job.rpartition('-')[0]}-1"
+
+
+def _silences(plan: Plan, worker: str) -> Iterator[Fault]:
+    """While these last it may not be heard, or not hear."""
+    for fault in plan.faults:
+        if fault.kind in ("pause", "cut", "lossy", "slow") and fault.who in ("*", worker):
+            yield fault
