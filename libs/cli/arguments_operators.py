@@ -28,6 +28,7 @@ AUDIT_EXAMPLES: Final = """examples:
 
 ERASE_EXAMPLES: Final = """examples:
   headgate erase u1 --reason "asked to be forgotten"
+  headgate erase u1 --yes    asks nothing, for programs
 
 Ends with 1 while a worker still ends a job of theirs: the same command again
 erases what that job wrote."""
@@ -96,6 +97,7 @@ def add_operators(commands: Parsers) -> None:
     erase = add(commands, "erase", operators.erase, about, ERASE_EXAMPLES)
     erase.add_argument("user")
     erase.add_argument("--reason", default="", help=REASON)
+    erase.add_argument("--yes", action="store_true", help="erase without a question")
     run = later("rebuilding", "rebuild")
     rebuild = add(commands, "rebuild", run, "fold the view again from the log", REBUILD_EXAMPLES)
     rebuild.add_argument(

@@ -75,7 +75,7 @@ class Usage(CliError):
 
 
 class Busy(CliError):
-    """{detail}. Nothing was submitted."""
+    """{detail}. Nothing was changed."""
 
     exit_code = 3
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from argparse import Namespace
 from typing import Final, cast
 
@@ -77,8 +78,20 @@ def _id_of(token: str) -> str:
 
 def erase(args: Namespace, out: Output) -> int:
     """A user's inputs, workspaces, results and logs, for good. Unfinished jobs are cancelled."""
+    if not args.yes:
+        _make_sure(args.user)
     path = path_of("users", args.user, "content")
     told = operator_api().send("DELETE", with_query(path, reason=args.reason), within_s=ERASED_WITHIN_S)
     out.data(told)
     out.say(f"{args.user}  {told['message']}.")
     return 1 if told["unfinished"] else 0
+
+
+def _make_sure(user: str) -> None:
+    """What is erased comes back by no backup: a person says the name once more."""
+    if not sys.stdin.isatty():
+        raise Usage(what=f"This erases what {user} ever had built, for good. Say --yes if that is what you want.")
+    print(f"This erases what {user} ever had built, for good. Type the user's name to go on: ", end="", file=sys.stderr)
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != user:
+        raise Usage(what="Nothing was erased: that was another name.")

@@ -32,12 +32,10 @@ def up(args: Namespace, out: Output) -> int:
     async def tell(running: UpFile) -> None:
         is_ready.set()
         out.data(running.model_dump(mode="json"))
-        out.plain(f"user token      {running.user_token}")
-        out.plain(f"operator token  {running.operator_token}")
         until = local_time(running.tokens_expire_at.isoformat())
-        out.say(f"Both are good until {until}; the next start signs new ones.")
         out.say(f"\nThe dashboard, as a user:\n{running.url}/#token={running.user_token}")
         out.say(f"\nThe dashboard, as an operator:\n{running.url}/#token={running.operator_token}")
+        out.say(f"\nBoth tokens are good until {until}; the next start signs new ones.")
         out.say(f"\nThe API is on {running.url}; all of this is in {settings.state / 'up.json'}.")
         say_first_job(_again(settings), os.environ, out)
         out.say("Ctrl-C stops it and loses nothing.", style="dim")

@@ -76,6 +76,12 @@ def test_who_does_not_speak_to_a_server_is_on_no_network_with_it(
     assert [name for name, network in composed["networks"].items() if not network.get("internal")] == ["front"]
 
 
+def test_who_speaks_to_a_server_starts_after_it_and_ends_before_it(services: dict[str, Composed]) -> None:
+    for name in ("admission", "scheduler", "worker", "notifier", "migrate"):
+        for network, server in (("log", "nats"), ("view", "valkey")):
+            assert network not in services[name]["networks"] or server in services[name]["depends_on"], (name, server)
+
+
 def test_each_process_is_told_its_own_secrets_from_a_file_that_is_made(services: dict[str, Composed]) -> None:
     for name, service in services.items():
         if "env_file" in service:

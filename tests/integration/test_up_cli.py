@@ -48,6 +48,13 @@ BUSY = {"type": "/problems/busy", "detail": "system busy, try again in 90 minute
 AWAY = {"type": "/problems/unavailable", "detail": "a server is away", "debug_id": "d1"}
 
 
+class Typed(io.StringIO):
+    """What a person types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 class Far:
     """A Headgate that gives the answers it was told to give, one after the other; the last one stays."""
 
@@ -180,7 +187,7 @@ def test_two_submissions_have_two_keys(far: Far) -> None:
 @pytest.mark.parametrize(
     ("answer", "code", "said"),
     [
-        (as_json(503, BUSY, **{"Retry-After": "5400"}), 3, "try again in 90 minutes. Nothing was submitted."),
+        (as_json(503, BUSY, **{"Retry-After": "5400"}), 3, "try again in 90 minutes. Nothing was changed."),
         (as_json(422, {"detail": "project_id: missing"}), 4, "project_id: missing"),
         (as_json(401, {"detail": "The token has expired. Send a valid token."}), 4, "has expired. Set HEADGATE_TOKEN"),
         (as_json(500, {"detail": "An unexpected fault.", "debug_id": "d7"}), 1, "debug_id d7"),
@@ -244,11 +251,32 @@ def test_an_erasure_that_is_not_over_ends_with_1(far: Far, capsys: pytest.Captur
     told = {"message": "1 job still under way: repeat this", "unfinished": ["j1"], "jobs": 1, "cancelled": ["j1"]}
     far.says(as_json(202, told))
 
-    code = main(["erase", "eve@example.com/x", "--reason", "asked to"])
+    code = main(["erase", "eve@example.com/x", "--reason", "asked to", "--yes"])
 
     [(line, _, _)] = far.asked
     assert (code, line) == (1, "DELETE /v1/users/eve%40example.com%2Fx/content?reason=asked+to")
     assert "repeat this" in capsys.readouterr().out
+
+
+def test_nobody_is_erased_by_a_program_that_did_not_mean_it(
+    far: Far, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("eve\n"))
+
+    code = main(["erase", "eve"])
+
+    assert (code, far.asked) == (2, [])
+    assert "Say --yes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("typed", "code", "asked"), [("eve\n", 0, 1), ("Eve\n", 2, 0), ("\n", 2, 0), ("", 2, 0)])
+def test_a_person_types_whom_to_erase(
+    typed: str, code: int, asked: int, far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far.says(as_json(200, {"message": "erased", "unfinished": [], "jobs": 1, "cancelled": []}))
+    monkeypatch.setattr("sys.stdin", Typed(typed))
+
+    assert (main(["erase", "eve"]), len(far.asked)) == (code, asked)
 
 
 def test_a_job_says_what_it_waits_for(far: Far, capsys: pytest.CaptureFixture[str]) -> None:

@@ -224,7 +224,7 @@ async def test_a_full_queue_ends_a_submission_with_3(there: Installation) -> Non
 
     assert (share.code, busy.code) == (BUSY, BUSY)
     assert "as many as one user may" in share.err
-    assert "system busy, try again in 15 minutes. Nothing was submitted." in busy.err
+    assert "system busy, try again in 15 minutes. Nothing was changed." in busy.err
 
 
 async def test_a_workflow_is_submitted_shown_and_cancelled() -> None:
@@ -320,8 +320,8 @@ async def test_a_users_content_is_erased_and_nobodys_is_told() -> None:
     job = await submitted(QUICK)
     await until(job, "ready")
 
-    erased = await headgate("erase", "user", "--reason", "asked to be forgotten")
-    result, nobody = await headgate("jobs", "result", job), await headgate("erase", "nobody")
+    erased = await headgate("erase", "user", "--yes", "--reason", "asked to be forgotten")
+    result, nobody = await headgate("jobs", "result", job), await headgate("erase", "nobody", "--yes")
 
     assert (erased.code, result.code, nobody.code) == (DONE, REFUSED, REFUSED)
     assert re.search(r"the content of \d+ jobs? is erased", erased.out)
