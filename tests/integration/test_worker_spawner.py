@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from headgate_contracts import Stage
 from libs.runtime.eventually import eventually
-from services.worker.child.messages import Ended, Line, RunStage
+from services.worker.child.messages import Ended, Kept, Line, RunStage
 from services.worker.children import Child, Spawner, clean_environment
 from services.worker.errors import PipelinesNotLoaded, SpawnerDied
 from tests.fixtures.begins import begin_of
@@ -121,6 +121,29 @@ async def test_a_process_that_is_ended_with_a_grace_ends_by_itself(spawner: Spaw
     await child.end(grace_s=60)
 
     assert child.code == 128 + signal.SIGTERM
+
+
+async def test_a_process_that_waits_for_an_order_ends_by_itself_too(spawner: Spawner, tmp_path: Path) -> None:
+    child = await begun(spawner, tmp_path, do="says_little")
+    assert isinstance(await child.hear(), Line)
+    assert isinstance(await child.hear(), Ended)
+
+    await child.end(grace_s=60)
+
+    assert child.code == 128 + signal.SIGTERM
+
+
+async def test_of_what_a_stage_says_nothing_is_lost_where_nobody_listens_yet(spawner: Spawner, tmp_path: Path) -> None:
+    child = await begun(spawner, tmp_path, do="says_much")
+    await eventually((tmp_path / "kept" / "workspace" / "said").exists, within_s=30)
+
+    lines: list[str] = []
+    while isinstance(said := await child.hear(), Line):
+        lines.append(said.line)
+
+    assert [int(line.split()[0]) for line in lines] == list(range(1000))
+    assert isinstance(said, Kept)
+    await child.end()
 
 
 async def test_the_end_of_a_process_ends_what_it_started(spawner: Spawner, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
     <home>/own              HOME and TMPDIR of the process itself, which are thrown away
 
 The first two together are packed after each stage, without environments and caches, and unpacked where the job goes on.
-Owns what is left out. Runs in the process of the attempt, in a thread of its own: its socket is heard meanwhile.
+Owns what is left out. Runs in the attempt's process, between two stages or in a thread beside the stage that asks.
 """
 
 from __future__ import annotations

@@ -24,9 +24,8 @@ from headgate_contracts.vocabulary import Fault, Stage
 from libs.runtime.errors import ArchiveRefused
 from services.worker.child.blame import told
 from services.worker.child.folder import Folder
-from services.worker.child.link import ParentLink
+from services.worker.child.link import ParentLink, Terminated
 from services.worker.child.messages import (
-    MAX_MESSAGE_BYTES,
     Answer,
     Begin,
     Ended,
@@ -73,33 +72,17 @@ class Work:
 
 def run(channel: socket.socket, pipelines: Mapping[str, Pipeline], *, tie: int) -> int:
     """The whole life of the process; its exit code. Keepers of its commands hold the tie as long as they live."""
-    return asyncio.run(_serve(channel, pipelines, tie))
-
-
-async def _serve(channel: socket.socket, pipelines: Mapping[str, Pipeline], tie: int) -> int:
-    reader, writer = await asyncio.open_connection(sock=channel, limit=MAX_MESSAGE_BYTES)
-    link = ParentLink(reader, writer)
-    listening = asyncio.create_task(link.listen())
-    working = asyncio.create_task(_work(link, pipelines, tie))
-
-    def terminate() -> None:
-        link.cancelling = True
-        working.cancel()
-
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
-    await asyncio.wait([listening, working], return_when=asyncio.FIRST_COMPLETED)
-    if not working.done():  # the worker hung up in the middle of a stage
-        terminate()
-        await asyncio.wait([working])
-    listening.cancel()
-    if working.cancelled():
+    link = ParentLink(channel)
+    signal.signal(signal.SIGTERM, lambda *_: link.terminate())
+    try:
+        _serve(link, pipelines, tie)
+    except (Terminated, asyncio.CancelledError):
         return TERMINATED
-    working.result()
     return 0
 
 
-async def _work(link: ParentLink, pipelines: Mapping[str, Pipeline], tie: int) -> None:
-    begin = await link.orders.get()
+def _serve(link: ParentLink, pipelines: Mapping[str, Pipeline], tie: int) -> None:
+    begin = link.next_order()
     if not isinstance(begin, Begin):
         return
     pipeline = pipelines[begin.pipeline]
@@ -109,29 +92,27 @@ async def _work(link: ParentLink, pipelines: Mapping[str, Pipeline], tie: int) -
     try:
         _settle_in(folder)
     except OSError as error:
-        await link.orders.get()
-        link.tell(_unable(error, "The attempt's own folder cannot be used."))
-        await link.writer.drain()
+        link.next_order()
+        link.answer(_unable(error, "The attempt's own folder cannot be used."))
     else:
-        await _obey(Work(begin, pipeline, folder, link, *_input_of(pipeline, begin)))
+        _obey(Work(begin, pipeline, folder, link, *_input_of(pipeline, begin)))
     finally:
         sandbox.close()
 
 
-async def _obey(work: Work) -> None:
+def _obey(work: Work) -> None:
     """One order after the other, until the worker hangs up."""
     link, folder = work.link, work.folder
-    while (order := await link.orders.get()) is not None:
+    while (order := link.next_order()) is not None:
         match order:
             case Restore():
-                link.tell(await _restored(folder))
+                link.answer(_restored(folder))
             case RunStage():
-                link.tell(await _run(work, order))
+                link.answer(_run(work, order))
             case Pack():
-                link.tell(await _packed(folder, order))
+                link.answer(_packed(folder, order))
             case Begin():
                 return
-        await link.writer.drain()
 
 
 def _settle_in(folder: Folder) -> None:
@@ -156,22 +137,22 @@ def _endpoint(told: Any) -> Endpoint:
     return Endpoint(told.url, told.model, None if told.key is None else SecretStr(told.key))
 
 
-async def _restored(folder: Folder) -> Answer:
+def _restored(folder: Folder) -> Answer:
     try:
-        await asyncio.to_thread(folder.restore)
+        folder.restore()
     except (ArchiveRefused, OSError) as refused:
         return _unable(refused, "The work of earlier stages cannot be read.")
     return Restored()
 
 
-async def _run(work: Work, order: RunStage) -> Ended:
+def _run(work: Work, order: RunStage) -> Ended:
     """Run the stage and keep its work. What checks that have passed leave behind is the result, and that is packed."""
     if work.wrong is not None:
         return _failed("The job's input is not what the pipeline needs.", work.wrong)
     try:
-        ended = await _outcome(work.pipeline.step(order.stage), work.context(order), work)
+        ended = work.link.run_stage(_outcome(work.pipeline.step(order.stage), work.context(order), work))
         if ended.outcome == "checks_failed" or (ended.outcome == "finished" and order.stage is not Stage.CHECKS):
-            await work.link.keep()
+            work.link.keep_now()
     except StageFailed as failed:
         return _failed(failed.summary, failed.detail, failed.fault)
     except OSError as error:
@@ -226,10 +207,10 @@ async def _inside(step: Step, ctx: Context, link: ParentLink) -> None:
         await step.run(ctx)
 
 
-async def _packed(folder: Folder, order: Pack) -> Answer:
+def _packed(folder: Folder, order: Pack) -> Answer:
     result, target = folder.workspace / "result", Path(order.target)
     try:
-        return Packed(size=await asyncio.to_thread(pack, result, target, max_bytes=order.max_bytes))
+        return Packed(size=pack(result, target, max_bytes=order.max_bytes))
     except ResultTooLarge as error:
         return _failed("The result is too large.", str(error))
     except OSError as error:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -66,12 +66,19 @@ class Sandbox:
     def __init__(self, level: Level, *, bounds: Bounds, workspace: Path, area: Path, tie: int | None = None) -> None:
         self._level = level
         self._bounds = bounds
-        self._workspace = workspace.resolve()
-        self._area = area.resolve()
+        self._named = (workspace, area)
         self._tie = tie
         self._user: User | None = None
         self._running = 0
         self._handing = asyncio.Lock()
+
+    @cached_property
+    def _workspace(self) -> Path:
+        return self._named[0].resolve()
+
+    @cached_property
+    def _area(self) -> Path:
+        return self._named[1].resolve()
 
     async def run(
         self,
