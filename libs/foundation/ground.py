@@ -21,19 +21,15 @@ from nats.aio.client import Client
 
 from headgate_contracts.tokens import ulid
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.capacity.store import RedisView
-from libs.capacity.store_client import open_client
 from libs.eventlog import (
     JetStreamLog,
     LogFull,
     LogMissing,
     LogSettings,
     LogUnavailable,
-    Mark,
     OutcomeUnknown,
     connect,
     open_log,
-    require_seen,
 )
 from libs.eventlog.history import JetStreamScans
 from libs.foundation.live import AWAY, hang_up
@@ -76,18 +72,6 @@ class Ground(Generic[S]):
     def new_id(self) -> str:
         """A ULID for an event, made once."""
         return ulid(self.clock.now_ms(), secrets.token_bytes(10))
-
-    async def view(self, service: Service) -> RedisView:
-        """The view, once its store answers. Whether the view itself is open is asked with each question."""
-        client = open_client(self.settings.redis_url.get_secret_value())
-        service.closing(VIEW, client.aclose)
-        view = RedisView(client, shard=self.settings.shard, epoch=self.log.epoch)
-        service.closing("the view", view.close)
-        waited = partial(wait_for, health=self.health, clock=self.clock)
-        seen = await waited(VIEW, view.mark, away=(ViewUnavailable,))
-        if seen is not None:  # the view remembers how far the log went: it must not have gone back, or be another one
-            await waited(LOG, lambda: require_seen(self.nc, Mark(seen.epoch, seen.applied)), away=(LogUnavailable,))
-        return view
 
     async def live(self, service: Service, broker: NatsBroker) -> None:
         """Start the connection for what is not kept, once the server is there."""

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
+import uvloop
+
 logger = logging.getLogger(__name__)
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -153,6 +155,11 @@ class Service:
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._failed = False
+
+    def live(self, compose: Callable[["Service"], Coroutine[Any, Any, None]]) -> int:
+        """The whole of a process, in a loop of its own."""
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(self.run(compose))
 
     async def run(self, compose: Callable[["Service"], Coroutine[Any, Any, None]]) -> int:
         """Composes, lives until it is told to stop or a part fails, stops, and gives the exit code."""

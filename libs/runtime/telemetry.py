@@ -28,7 +28,6 @@ from typing import Final, Literal, TextIO
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk import trace as sdk_trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -258,6 +257,8 @@ class _QueryNames(SpanProcessor):
 def _exporters(endpoint: str | None) -> tuple[SpanProcessor, ...]:
     if endpoint is None:
         return ()
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - 3 MB, where wanted
+
     exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_WITHIN_S)
     return (BatchSpanProcessor(exporter),)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import sys
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from libs.eventlog.lines import JetStreamLines
 from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS, VIEW
+from libs.foundation.viewing import open_view
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Service
@@ -65,7 +65,7 @@ async def compose(service: Service) -> None:
     needs = (NATS, LOG, VIEW, OPENED)
     settings = read_settings(AdmissionSettings)
     ground = await lay(service, settings, needs=needs, behind_gateway=True)
-    view = await ground.view(service)
+    view = await open_view(ground, service)
     edge = _edge(ground, view)
     for routes in ROUTES:
         ground.app.include_router(routes(edge))
@@ -116,7 +116,7 @@ async def _require_folded(view: RedisView, head: Mark) -> None:
 
 def main() -> int:
     try:
-        return asyncio.run(Service("admission").run(compose))
+        return Service("admission").live(compose)
     except SettingsWrong as wrong:
         sys.stderr.write(f"admission: {wrong}\n")
         return 2

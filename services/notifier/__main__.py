@@ -112,7 +112,7 @@ async def _close_when_draining(draining: asyncio.Event, edge: Edge) -> None:
 
 def main() -> int:
     try:
-        return asyncio.run(Service("notifier").run(compose))
+        return Service("notifier").live(compose)
     except SettingsWrong as wrong:
         sys.stderr.write(f"notifier: {wrong}\n")
         return 2

@@ -7,7 +7,6 @@ It stops in reverse: no more commands, the last turn, the lead let go, the fold 
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from contextlib import suppress
 from typing import Final
@@ -24,6 +23,7 @@ from libs.eventlog.streams import WORKSPACES
 from libs.foundation import Ground, lay
 from libs.foundation.ground import LOG, NATS, VIEW
 from libs.foundation.live import live_broker
+from libs.foundation.viewing import open_view
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
@@ -47,7 +47,7 @@ async def compose(service: Service) -> None:
     ground = await lay(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
     require_patience(ground.settings, ground.policy)
     report(ground.policy)
-    view = await ground.view(service)
+    view = await open_view(ground, service)
     broker = live_broker(ground.settings.nats_url.get_secret_value(), name="scheduler commands")
     commands = NatsCommands(broker, shard=ground.settings.shard)
     replica = await _replica(ground, _adapters(service, ground, view=view, commands=commands))
@@ -144,7 +144,7 @@ async def _let_go(replica: Replica) -> None:
 
 def main() -> int:
     try:
-        return asyncio.run(Service("scheduler").run(compose))
+        return Service("scheduler").live(compose)
     except SettingsWrong as wrong:
         sys.stderr.write(f"scheduler: {wrong}\n")
         return 2

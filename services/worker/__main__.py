@@ -204,7 +204,7 @@ def _main() -> int:
         return 2
     grace_s = settings.drain_grace_s + settings.end_grace_s + LAST_WORDS_S + REST_S
     composed = partial(compose, settings=settings, premises=premises, level=level, providers=providers)
-    code = asyncio.run(Service("worker", grace_s=grace_s).run(composed))
+    code = Service("worker", grace_s=grace_s).live(composed)
     premises.leave()
     return code
 
