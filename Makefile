@@ -206,8 +206,11 @@ test-pythons: setup ## make check and make test on the oldest and the newest Pyt
 
 test-all: check test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-browser abuse test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
 
-bench: setup ## figures, each with the floor beside it
-	@$(PYTEST) --capture=no -m bench tests/bench/bench_*.py $(ARGS)
+# In rounds, in which each has its turn. ONLY= names parts, with commas; a SHARE= below 1 tries the bench and writes nothing.
+ROUNDS ?= 3
+SHARE ?= 1
+bench: setup ## figures beside other queues and floors, into docs/performance.md: ONLY=latency,drain ROUNDS=1 SHARE=0.1
+	@$(BIN)/python -m tests.outliving $(BIN)/python -m tests.bench $(ONLY:%=--only %) --rounds $(ROUNDS) --share $(SHARE)
 
 clean: ## removes the environment and all caches
 	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache

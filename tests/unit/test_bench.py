@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.bench.__main__ import PARTS
+from tests.bench.contenders import CONTENDERS, FLOOR
+from tests.bench.environments import PEERS, versions
 from tests.bench.figures import Spread, growth, percentile, ratios, rounded
 from tests.bench.page import NoPlaceError, rewritten, table, tables_in
 from tests.bench.plots import Axis, curves, rows
+from tests.bench.processes import cpu_s, resident_mib, trees
+from tests.bench.starts import Moments
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "tests" / "bench"
 
 PAGE = """# Speed
 
@@ -108,6 +120,40 @@ def test_the_tables_of_a_program_are_kept_and_its_other_words_are_not() -> None:
     said = "collected 3 items\n\n### plan of 10\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n.\n1 passed\n"
 
     assert tables_in(said) == "**Plan of 10**\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_each_part_has_its_place_on_the_page_and_each_file_is_a_part() -> None:
+    page, main = (ROOT / "docs" / "performance.md").read_text(), (BENCH / "__main__.py").read_text()
+
+    assert rewritten(page, dict.fromkeys(PARTS, "new")).count("\n\nnew\n\n") == len(PARTS)
+    assert [path.name for path in BENCH.glob("bench_*.py") if f'"{path.name}"' not in main] == []
+
+
+def test_each_queue_has_an_environment_and_a_program() -> None:
+    others = [who for who in (FLOOR, *CONTENDERS) if who.server != "headgate"]
+
+    assert {who.environment for who in others} <= set(versions())
+    assert [who.name for who in others if not (PEERS / who.client[1]).exists()] == []
+    assert len({who.name for who in CONTENDERS}) == len(CONTENDERS)
+
+
+def test_what_a_process_and_its_children_used_is_counted() -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(10**7))']); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:  # noqa: S603
+        assert process.stdin
+        while cpu_s([process.pid]) < 0.05:
+            os.sched_yield()
+        assert (trees([process.pid])[0], resident_mib([process.pid]) > 1) == (process.pid, True)
+        process.stdin.close()
+    assert cpu_s([process.pid]) == 0
+
+
+def test_a_job_that_was_handed_out_twice_ends_once() -> None:
+    moments = Moments()
+    moments.note(7, "ended", 10)
+    moments.note(7, "ended", 20)
+
+    assert (moments.ended, moments.of[7]) == (1, {"ended": 10})
 
 
 def test_a_table_has_a_head_and_its_rows() -> None:

@@ -64,7 +64,8 @@ def test_each_suite_is_run_by_its_target() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     recipes = dict(re.findall(r"^([a-z-]+):.*\n\t(@.*(?:pytest|PYTEST).*)$", makefile, flags=re.MULTILINE))
 
-    run_by = {name: re.findall(r'-m (?:"([^"]*)"|(\w+))', recipes[target]) for name, target in TARGETS.items()}
+    targets = {name: target for name, target in TARGETS.items() if name != "bench"}  # it runs files one by one
+    run_by = {name: re.findall(r'-m (?:"([^"]*)"|(\w+))', recipes[target]) for name, target in targets.items()}
     assert {name for name, [(several, one)] in run_by.items() if name not in (several or one).split(" or ")} == set()
 
 
