@@ -162,8 +162,8 @@ class _Readings(_Asked):
         replies = await self._scripts.run_all("outlook_v1", calls)
         return tuple(store_readings.outlook(each) for reply in replies for each in reply)
 
-    async def group(self, group: str, *, now_ms: int | None = None) -> GroupStatus:
-        return store_readings.group(await self._ask("group_v1", group, now_ms=now_ms), group)
+    async def group(self, group: str, *, tier: str | None = None, now_ms: int | None = None) -> GroupStatus:
+        return store_readings.group(await self._ask("group_v1", group, tier or "", now_ms=now_ms), group)
 
     async def jobs_of(self, user: str, *, before: int | None = None, count: int = 50) -> tuple[tuple[str, int], ...]:
         return store_readings.jobs_of(await self._ask("jobs_of_v1", user, _text(before), count))

@@ -95,7 +95,7 @@ class Submitting:
         jobs = tuple(advance(None, event) for event in events)
         place = answer if isinstance(answer, Reserved) else None
         used_today = await self.view.day_used(first.user_id, day_number(self._now()))
-        outlook = await prospect_of(jobs[0], place, view=self.view, policy=self.policy)
+        outlook = await prospect_of(jobs[0], place, view=self.view)
         return Previewed(jobs, outlook, used_today)
 
     async def _keep_input(self, new: NewJob) -> None:

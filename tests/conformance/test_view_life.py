@@ -8,7 +8,7 @@ import pytest
 from libs.capacity.answers import Folded, Heartbeat, LeaseRequest, Release, Reserved, Stale, ViewMark
 from libs.capacity.errors import ViewLost
 from libs.capacity.ports import View
-from libs.capacity.rows import Change, Pause, Seed, Standing
+from libs.capacity.rows import Change, Pause, Seed, SetLimit, Standing
 from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, TODAY, request, row
 from tests.conformance.view_world import Views, World
 from tests.fixtures.stores import EPOCH
@@ -296,6 +296,19 @@ async def test_what_is_not_there_is_null(world: World) -> None:
     assert await world.view.outlook("running") is None
     assert await world.view.outlook("held") is None
     assert await world.view.day_used("nobody", TODAY) == 0
+
+
+async def test_the_limit_for_a_job_is_that_of_its_tier_unless_an_operator_has_set_one(world: World) -> None:
+    await world.submit("a", user="ann")
+
+    async def limits(tier: str) -> list[int]:
+        names = ("user:ann", "user:nobody", "project:shop", "llm:ollama")
+        return [(await world.view.group(name, tier=tier, now_ms=world.now_ms)).limit for name in names]
+
+    assert await limits("partner") == [DEFAULTS["user/partner"]] * 2 + [DEFAULTS["project/partner"], 4]
+    await world.fold(order=SetLimit("user:ann", 7))
+    assert (await limits("partner"))[:2] == [7, DEFAULTS["user/partner"]]
+    assert (await world.view.group("user:ann", now_ms=world.now_ms)).limit == 7
 
 
 async def test_the_limit_a_reader_sees_of_a_project_is_the_highest(world: World) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate_contracts import Event, Status, Tier, Writer
-from headgate_contracts.events import JobScheduled, QueuePaused
+from headgate_contracts.events import JobScheduled, LimitSet, QueuePaused
 from headgate_contracts.tokens import input_name, job_id_for_key
 from libs.capacity.answers import Request, ReserveAnswer
 from libs.capacity.memory import MemoryView
@@ -351,6 +351,23 @@ async def test_a_dry_run_counts_with_the_limits_of_its_own_tier(desk: Desk) -> N
     assert isinstance(large, Previewed)
     assert [(each.group, each.limit, each.active) for each in small.outlook.obstacles] == [("project:u9:shop", 2, 2)]
     assert large.outlook.obstacles == ()
+
+
+async def test_a_dry_run_counts_with_the_limit_that_an_operator_has_set(desk: Desk) -> None:
+    """Even where it is the number of another tier."""
+    for _ in range(2):
+        running = await desk.submit(user="u9", tier=Tier.PARTNER)
+        assert isinstance(running, Accepted)
+        await desk.log.append(step(running.job, "dispatched", groups=("user:u9",)), after=running.job)
+    limit = desk.policy.tier_limits(Tier.BOOTSTRAPPER).jobs_per_user
+    set_limit = LimitSet(group="user:u9", limit=limit, by="op", reason="calm")
+    await desk.log.append(Event(desk.ids.event_id(), Writer.ADMISSION, NOW, set_limit), after=None)
+    await desk.fold()
+
+    outcome = await desk.submitting.preview(desk.new(user="u9", tier=Tier.PARTNER))
+
+    assert isinstance(outcome, Previewed)
+    assert [(each.group, each.limit, each.active) for each in outcome.outlook.obstacles] == [("user:u9", 2, 2)]
 
 
 async def test_a_dry_run_of_what_is_there_tells_of_what_is_there(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import compress, islice
 from math import inf
 
@@ -107,18 +108,24 @@ def _full_since(state: State, group: str) -> int | None:
     return max((row.started_ms for row in rows if row.started_ms is not None), default=None)
 
 
-def group(state: State, name: str, *, now_ms: int) -> GroupStatus:
+def group(state: State, name: str, *, tier: str | None, now_ms: int) -> GroupStatus:
     holders = _holders(state, name, now_ms)
     buckets = (*state.buckets.get(name, ()), *state.buckets.get(f"{GATE}{name}", ()))
     return GroupStatus(
         group=name,
-        limit=limit_of(state, name, tier=None, now_ms=now_ms),
+        limit=limit_of(_with_tier(state, name, tier), name, tier=tier, now_ms=now_ms),
         active=len(holders),
         waiting=len(state.waiters.get(name, ())),
         parked=sum(len(state.parked[bucket]) for bucket in buckets),
         holders=tuple(_holder(state, holder) for holder in holders),
         shut_until_ms=shut_until(state, name, now_ms),
     )
+
+
+def _with_tier(state: State, group: str, tier: str | None) -> State:
+    """As it would be with a job of this tier: it is then its user's."""
+    kind, _, name = group.partition(":")
+    return state if kind != "user" or tier is None else replace(state, tiers={**state.tiers, name: tier})
 
 
 def groups(state: State, *, now_ms: int) -> tuple[str, ...]:

@@ -168,8 +168,8 @@ class _Readings(_Kept):
         state, at_ms = self._open(), self._now(now_ms)
         return tuple(reading.outlook(state, job, now_ms=at_ms) for job in jobs)
 
-    async def group(self, group: str, *, now_ms: int | None = None) -> GroupStatus:
-        return reading.group(self._open(), group, now_ms=self._now(now_ms))
+    async def group(self, group: str, *, tier: str | None = None, now_ms: int | None = None) -> GroupStatus:
+        return reading.group(self._open(), group, tier=tier, now_ms=self._now(now_ms))
 
     async def jobs_of(self, user: str, *, before: int | None = None, count: int = 50) -> tuple[tuple[str, int], ...]:
         return reading.jobs_of(self._open(), user, before=before, count=count)
