@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.planted import BUGS
+from tests.simulation.drawing import plan_of
 from tests.simulation.hunting import hunt_all
-from tests.simulation.plan import JOBS, Plan, plan_of
+from tests.simulation.plan import JOBS, Plan
 from tests.simulation.proof import proof_of
 from tests.simulation.run import Run, Stuck, simulate
 from tests.simulation.shrink import shrink

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from tests.planted import BUGS, Bug
-from tests.simulation.plan import plan_of
+from tests.simulation.drawing import plan_of
 from tests.simulation.planting import planted
 from tests.simulation.run import Stuck, simulate
 

@@ -1,4 +1,4 @@
-"""What a seed says: who asks for what and when, and what goes wrong. Data alone, so that less of it can be tried.
+"""What a seed says (`drawing`): who asks for what and when, and what goes wrong. Data alone, so that less can be tried.
 
 A fault ends before `PEACE_S`; from then on nothing more goes wrong, and what was begun has to come to its end.
 """
@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from headgate_contracts import Priority, Tier
 from libs.policy import Policy
-from tests.simulation.dice import Dice
 
 JOBS: Final = 15
 BUSY_S: Final = 30.0
@@ -105,119 +104,3 @@ class Plan:
     @property
     def size(self) -> int:
         return len(self.orders) + len(self.acts) + len(self.faults)
-
-
-def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
-    """Some seeds have few faults and some have many: a fault is found more easily beside few others."""
-    dice = Dice(seed)
-    faults = dice.one_of("plan", (1, 2, 3, 5, 8))
-    return Plan(
-        seed=seed,
-        orders=_within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))),
-        acts=tuple(_act(dice) for _ in range(dice.whole("acts", 0, 5))),
-        faults=tuple(sorted((_fault(dice) for _ in range(faults)), key=lambda fault: fault.at_s)),
-        before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
-    )
-
-
-def _within_the_days(orders: tuple[Order, ...]) -> tuple[Order, ...]:
-    """No more of one user than fit into what is left of today and into tomorrow: nobody simulates a week."""
-    left = {user: 2 * POLICY.tier_limits(tier).jobs_per_day - 1 for user, tier in USERS.items()}
-    kept: list[Order] = []
-    for order in orders:
-        left[order.user] -= 1
-        if left[order.user] >= 0:
-            kept.append(order)
-    return tuple(kept)
-
-
-def _order(dice: Dice, number: int) -> Order:
-    def chance(share: float) -> bool:
-        return dice.chance("order", share)
-
-    user = dice.one_of("user", tuple(USERS))
-    group = dice.one_of("group", GROUPS) if chance(0.25) else None
-    highest = POLICY.tier_limits(USERS[user]).highest_priority.class_number
-    classes = [each for each in Priority if each.class_number >= highest]
-    return Order(
-        name=f"job-{number:02}",
-        at_s=dice.between("at", 0.0, BUSY_S) if chance(0.7) else round(dice.between("at", 0.0, 4.0)),
-        user=user,
-        project=dice.one_of("project", PROJECTS),
-        priority=Priority.NORMAL if chance(0.6) else dice.one_of("class", classes),
-        phases=dice.whole("phases", 2, 3) if chance(0.1) else 0,
-        stages=_stages(dice, (group,) if group else GROUPS),
-        group=group,
-        limit=dice.one_of("limit", (None, 1, 2)) if chance(0.5) else None,
-        run_timeout_s=dice.whole("timeout", 4, 40) if chance(0.1) else None,
-        queue_ttl_s=dice.whole("ttl", 5, 60) if chance(0.1) else None,
-        twice=chance(0.15),
-        cancel_after_s=dice.between("cancel", 0.0, 20.0) if chance(0.2) else None,
-        raise_after_s=dice.between("raise", 0.0, 15.0) if chance(0.15) else None,
-        answer_after_s=dice.between("answer", 0.5, 8.0),
-    )
-
-
-def _stages(dice: Dice, groups: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """A job that holds a group asks for no other: two that wait for each other's would do so until their deadline."""
-    stages: dict[str, dict[str, Any]] = {
-        name: {"s": round(dice.between("stage", 0.05, 3.0), 3)} for name in ("scaffold", "code", "deps", "checks")
-    }
-    if dice.chance("slots", 0.35):
-        stages["code"]["slots"] = dice.some_of("slots", groups, dice.whole("slots", 1, len(groups)))
-    if dice.chance("provider", 0.3):
-        stages["code"]["provider"] = PROVIDER
-        if dice.chance("provider", 0.3):
-            stages["code"]["shut_ms"] = dice.one_of("shut", (500, 3000, 12_000))
-    if dice.chance("slow", 0.1):
-        stages["deps"]["s"] = 15.0
-    if dice.chance("fails", 0.2):
-        stages["checks"]["fails"] = dice.whole("fails", 1, 3)
-    if dice.chance("breaks", 0.05):
-        stages["deps"]["breaks"] = True
-    return stages
-
-
-def _act(dice: Dice) -> Act:
-    kind, at_s = dice.one_of("act", ("pause", "limit", "force", "force", "move")), dice.between("act", 2.0, BUSY_S + 10)
-    match kind:
-        case "pause":
-            return Act(kind=kind, at_s=at_s, what=dice.one_of("act", SCOPES), for_s=dice.between("act", 1.0, 10.0))
-        case "limit":
-            project = dice.one_of("act", PROJECTS)
-            what = dice.one_of("act", (f"group:{project}:db", "user:bob", f"project:{project}", f"llm:{PROVIDER}"))
-            return Act(kind=kind, at_s=at_s, what=what, number=dice.whole("act", 1, 4))
-        case _:
-            return Act(kind=kind, at_s=at_s, number=dice.whole("act", 0, 9))
-
-
-def _fault(dice: Dice) -> Fault:
-    """One of all kinds."""
-    at_s = dice.between("fault", 1.0, PEACE_S - 12)
-    for_s = dice.between("fault", 0.3, 11.0)
-    kinds = ("crash", "crash", "crash", "pause", "pause", "cut", "cut", "lossy", "lossy", "slow", "flush", "older")
-    kinds += ("split", "full", "clock", "stop", "roll")
-    kind = dice.one_of("fault", kinds)
-    who = dice.one_of("fault", SERVICES)
-    server = dice.one_of("fault", ("log", "log", "view", "commands", "buckets", "*"))
-    match kind:
-        case "crash" | "stop":
-            return Fault(kind=kind, at_s=at_s, for_s=for_s, who=who)
-        case "pause":
-            long = dice.chance("fault", 0.3)
-            return Fault(kind=kind, at_s=min(at_s, 10.0) if long else at_s, for_s=38.0 if long else for_s, who=who)
-        case "cut":
-            return Fault(kind=kind, at_s=at_s, for_s=for_s, who=dice.one_of("fault", (who, who, "*")), server=server)
-        case "lossy":
-            share = dice.between("fault", 0.05, 0.5)
-            who = dice.one_of("fault", (who, "*"))
-            return Fault(kind=kind, at_s=at_s, for_s=for_s, who=who, server=server, share=share)
-        case "slow":
-            share = dice.between("fault", 0.05, 1.5)
-            return Fault(kind=kind, at_s=at_s, for_s=for_s, server=server, share=share)
-        case "full":
-            return Fault(kind=kind, at_s=at_s, for_s=for_s, server=dice.one_of("fault", ("log", "buckets")))
-        case "clock":
-            return Fault(kind=kind, at_s=at_s, who=who, share=dice.one_of("fault", (-3600.0, 3600.0)))
-        case _:
-            return Fault(kind=kind, at_s=at_s, for_s=for_s)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.simulation.__main__ import fails_alike
-from tests.simulation.plan import plan_of
+from tests.simulation.drawing import plan_of
 from tests.simulation.planting import planted
 from tests.simulation.run import Run, simulate
 from tests.simulation.shrink import shrink
@@ -22,7 +22,7 @@ from tests.simulation.story import story_of
 ROOT: Final = Path(__file__).parents[2]
 FEW: Final = 40
 DIGEST: Final = """
-from tests.simulation.plan import plan_of
+from tests.simulation.drawing import plan_of
 from tests.simulation.run import simulate
 print(simulate(plan_of(3)).log_sha256)
 """
