@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, cast
 
-from headgate_contracts import ContractError, Event, Job, JobEvent, Status, UnknownEvent, advance, step_over
+from headgate_contracts import ContractError, Event, Job, JobEvent, UnknownEvent, advance, step_over
 from headgate_contracts.commands import holder_named
 from headgate_contracts.events import (
     JobData,
@@ -33,6 +33,7 @@ from libs.capacity.paces import Pace, Paces, Wait
 from libs.capacity.patience import Patience
 from libs.capacity.phases import Phases
 from libs.capacity.projection import defaults_of, epoch_ms, row_of
+from libs.capacity.roster import Roster
 from libs.capacity.rows import Change, Row, Seed, Standing
 from libs.capacity.spacing import Places
 from libs.capacity.turns import Turns
@@ -59,6 +60,7 @@ class Ledger:
     policy: Policy
     applied: int = 0
     jobs: dict[str, Job] = field(default_factory=dict[str, Job])
+    roster: Roster = field(default_factory=Roster)  # the unfinished ones of them
     passed: dict[str, int] = field(default_factory=dict[str, int])
     early: dict[str, tuple[int, datetime]] = field(default_factory=dict[str, tuple[int, datetime]])
     orders: Orders = field(default_factory=Orders)
@@ -75,6 +77,7 @@ class Ledger:
     def __post_init__(self) -> None:
         self._defaults = defaults_of(self.policy)
         for job in self.jobs.values():
+            self.roster.fold(None, job)
             self.orders.come(job)
             self.phases.fold(job, self.jobs)
             self.places.fold(None, job)
@@ -173,6 +176,7 @@ class Ledger:
 
     def _keep(self, before: Job | None, job: Job, *, cap: int | None = None) -> Row:
         self.jobs[job.id] = job
+        self.roster.fold(before, job)
         if before is None:
             self.orders.come(job)
         self.days.fold(before, job, cap=self._cap_of(job) if cap is None else cap)
@@ -210,9 +214,8 @@ class Ledger:
         match act:
             case QueuePaused() | QueueResumed():
                 at_ms = epoch_ms(record.at)
-                for job in self.jobs.values():
-                    if job.status is Status.QUEUED:  # no other has a turn
-                        self._fold_pauses(job, at_ms=at_ms)
+                for job in self.roster.queued.values():  # no other has a turn
+                    self._fold_pauses(job, at_ms=at_ms)
             case LeaseReleased() if self._force(act):
                 order = None  # it is held until its attempt has ended
             case _:

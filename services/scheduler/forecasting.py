@@ -21,7 +21,7 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
-from headgate_contracts import Job, Status
+from headgate_contracts import Job
 from libs.capacity.answers import WorkerStatus
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
@@ -78,7 +78,7 @@ class Forecaster:
         applied = ledger.applied
         self._worth.count(ledger.waits)
         workers = await self._view.workers()
-        jobs = [job for job in ledger.jobs.values() if job.status is Status.QUEUED or job.status.is_running]
+        jobs = [*ledger.roster.queued.values(), *ledger.roster.running.values()]
         shut = await self._shut(jobs)
         moment = Moment(
             policy=ledger.policy,

@@ -13,7 +13,6 @@ from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from headgate_contracts import Status
 from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
@@ -64,17 +63,17 @@ class Gauges:
             await self._clock.sleep_ms(LOOK_EVERY_MS)
 
     def _names(self) -> tuple[str, ...]:
-        jobs = [job for job in self._ledger.jobs.values() if not job.status.is_end]
+        jobs = tuple(self._ledger.roster.unfinished)
         pools = (f"pool:{job.submission.pool}" for job in jobs)
         held = (group for job in jobs for group in job.groups)
         names = dict.fromkeys((*sorted(filter(is_group, self._labels.names)), *pools, *held))
         return tuple(name for name in names if self._labels.of_group(name))[:GROUPS_MAX]
 
     def _queued(self, _: CallbackOptions) -> Iterable[Observation]:
-        jobs = tuple(self._ledger.jobs.values())  # in one go: this is asked in the exporter's thread
-        pools = Counter({job.submission.pool: 0 for job in jobs})
-        pools.update(job.submission.pool for job in jobs if job.status is Status.QUEUED)
-        return [Observation(count, {"pool": pool}) for pool, count in (pools or {"default": 0}).items()]
+        pools = Counter(dict.fromkeys(self._ledger.policy.pools.served, 0))
+        queued = tuple(self._ledger.roster.queued.values())  # in one go: this is asked in the exporter's thread
+        pools.update(job.submission.pool for job in queued)
+        return [Observation(count, {"pool": pool}) for pool, count in pools.items()]
 
     def _leads(self, _: CallbackOptions) -> Iterable[Observation]:
         return [Observation(int(self._leader.leads))]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from headgate_contracts import Job, Status
+from headgate_contracts import Job
 from headgate_contracts.commands import PositionChanged
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import WaitingOn
@@ -104,11 +104,10 @@ class Announcer:
     async def round(self) -> None:
         """Tell everybody whose standing has changed since they were told."""
         self._applied, self._stirred = self.ledger.applied, False
-        waiting = [job for job in self.ledger.jobs.values() if job.status is Status.QUEUED]
         told, self._told = self._told, {}
         try:
             forecast = await self._newest_forecast()
-            for jobs in _in_parts(waiting):
+            for jobs in _in_parts(tuple(self.ledger.roster.queued.values())):
                 outlooks = await self.view.outlooks([job.id for job in jobs])
                 for job, outlook in zip(jobs, outlooks, strict=True):
                     self._told[job.id] = await self._tell_change(job, outlook, told.get(job.id), forecast)
