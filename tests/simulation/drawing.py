@@ -25,16 +25,19 @@ from tests.simulation.plan import (
     Order,
     Plan,
 )
+from tests.simulation.visits import are_calm, visits_of
 
 
 def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     dice = Dice(seed)
-    faults = dice.one_of("plan", (1, 2, 3, 5, 8))
+    visits = visits_of(dice, projects=PROJECTS, groups=GROUPS, until_s=BUSY_S)
+    faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
     return Plan(
         seed=seed,
         orders=_within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))),
         acts=tuple(_act(dice) for _ in range(dice.whole("acts", 0, 5))),
         faults=tuple(sorted((_fault(dice) for _ in range(faults)), key=lambda fault: fault.at_s)),
+        visits=visits,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )
 

@@ -23,8 +23,8 @@ from headgate_contracts.events import (
 )
 from libs.policy import Policy
 from tests.simulation.clients import Answers
+from tests.simulation.deeds import Deeds
 from tests.simulation.plan import Fault, Plan
-from tests.simulation.stages import Deeds
 
 ENDS: Final = frozenset({"ready", "failed", "cancelled"})
 NEXT_BEAT_S: Final = 6.0  # of a worker that is back
@@ -128,6 +128,17 @@ def span_of(fault: Fault) -> Span:
     """A roll takes its time, whatever it says."""
     lasts_s = max(fault.for_s, 20.0) if fault.kind == "roll" else fault.for_s
     return fault.at_s, fault.at_s + lasts_s
+
+
+def lost_view_s(fault: Fault) -> float | None:
+    """When what stood in the view alone was gone; null for a fault that leaves it there."""
+    match fault.kind:
+        case "flush":
+            return fault.at_s
+        case "older":
+            return fault.at_s + fault.for_s
+        case _:
+            return None
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:

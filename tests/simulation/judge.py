@@ -4,7 +4,8 @@
     I4 real        no two processes of a job at once, unless the worker of the first was apart for long
     I5 real        `judge_slots`
     I7             `judge_view`
-    I8             drained in time after the last fault; nobody waits beside a free slot where nothing is wrong
+    I8             drained in time after the last fault; where nothing is wrong no job waits beside a free slot, and
+                   nobody in line for groups in which nobody is
     I9             a 202 is in the log when it is told; what was in the log is not refused; a cancellation holds
 
 Each is a function that gives its findings. To add one is to write it and to name it in `INVARIANTS`.
@@ -22,6 +23,7 @@ from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
 from tests.simulation.judge_slots import slots_were_real
 from tests.simulation.judge_view import view_is_what_the_log_says
+from tests.simulation.judge_waiters import nobody_waits_for_empty_groups
 
 
 def judge(evidence: Evidence) -> list[Finding]:
@@ -98,4 +100,5 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     slots_were_real,
     nobody_waits_beside_a_free_slot,
     view_is_what_the_log_says,
+    nobody_waits_for_empty_groups,
 )

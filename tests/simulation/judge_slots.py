@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from headgate_contracts import Event
-from headgate_contracts.events import JobData, LimitSet
+from headgate_contracts.events import JobData, LeaseReleased, LimitSet
 from libs.policy import Policy
-from tests.simulation.evidence import Evidence, Finding, without
-from tests.simulation.stages import Holding
+from tests.simulation.deeds import Holding
+from tests.simulation.evidence import Evidence, Finding, lost_view_s, without
 
 
 def slots_were_real(evidence: Evidence) -> Iterator[Finding]:
     """I5, as stages really were inside: the highest limit that a group ever had is never exceeded."""
-    limits, scopes = _limits(evidence), _scopes(evidence)
+    limits, scopes = _limits(evidence), scopes_of(evidence)
     for group, holdings in _by_group(evidence.deeds.holdings, scopes).items():
         limit = limits.get(group) or _default(group, evidence.policy)
         moments = sorted(_moments(evidence, holdings))
@@ -46,7 +47,8 @@ def _default(group: str, policy: Policy) -> int:
     return policy.concurrency.default_limit
 
 
-def _scopes(evidence: Evidence) -> dict[str, str]:
+def scopes_of(evidence: Evidence) -> dict[str, str]:
+    """Job → the project to which its groups belong."""
     scopes: dict[str, str] = {}
     for record in evidence.records:
         data = record.event.data if isinstance(record.event, Event) else None
@@ -57,12 +59,16 @@ def _scopes(evidence: Evidence) -> dict[str, str]:
     return scopes
 
 
+def full_name(name: str, job: str, scopes: dict[str, str]) -> str:
+    """The group, as the job calls it."""
+    return name if ":" in name else f"group:{scopes.get(job, '?')}:{name}"
+
+
 def _by_group(holdings: Sequence[Holding], scopes: dict[str, str]) -> dict[str, list[Holding]]:
     groups: dict[str, list[Holding]] = {}
     for holding in holdings:
         for name in holding.names:
-            full = name if ":" in name else f"group:{scopes.get(holding.job, '?')}:{name}"
-            groups.setdefault(full, []).append(holding)
+            groups.setdefault(full_name(name, holding.job, scopes), []).append(holding)
     return groups
 
 
@@ -70,6 +76,22 @@ def _moments(evidence: Evidence, holdings: Sequence[Holding]) -> Iterator[tuple[
     for holding in holdings:
         name = f"{holding.job}:{holding.attempt}"
         ended_s = holding.ended_s if holding.ended_s is not None else evidence.ended_s
+        ended_s = min(ended_s, _taken_away_s(evidence, holding))
         for began_s, until_s in without((holding.began_s, ended_s), evidence.apart(name)):
             yield began_s, True, name
             yield until_s, False, name
+
+
+def _taken_away_s(evidence: Evidence, holding: Holding) -> float:
+    """When an application's lease was forced free, or lost with the view: it is in no log, and nobody tells it."""
+    if holding.attempt:
+        return math.inf
+    lost = [began_s for fault in evidence.plan.faults if (began_s := lost_view_s(fault)) is not None]
+    forced = [
+        evidence.at_s(record.at)
+        for record in evidence.records
+        if isinstance(record.event, Event)
+        and isinstance(record.event.data, LeaseReleased)
+        and record.event.data.lease == holding.job
+    ]
+    return min((at_s for at_s in (*lost, *forced) if at_s > holding.began_s), default=math.inf)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from headgate_contracts import Priority, Tier
 from libs.policy import Policy
+from tests.simulation.visits import Visit
 
 JOBS: Final = 15
 BUSY_S: Final = 30.0
@@ -99,8 +100,9 @@ class Plan:
     orders: tuple[Order, ...]
     acts: tuple[Act, ...]
     faults: tuple[Fault, ...]
+    visits: tuple[Visit, ...] = ()
     before_midnight_s: float  # when the day changes
 
     @property
     def size(self) -> int:
-        return len(self.orders) + len(self.acts) + len(self.faults)
+        return len(self.orders) + len(self.acts) + len(self.faults) + len(self.visits)

@@ -15,6 +15,7 @@ from headgate_contracts import Event
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
 from headgate_contracts.tokens import job_id_for_key, phase_job_id, workflow_id_for_key
+from tests.simulation.applications import Application
 from tests.simulation.clients import Answers, Client, Operator, questions
 from tests.simulation.dice import Dice
 from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day
@@ -24,6 +25,7 @@ from tests.simulation.judge_view import is_settled
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
 from tests.simulation.system import System
 from tests.simulation.virtual import Stuck, VirtualLoop
+from tests.simulation.visits import Visit
 
 DRAINED_WITHIN_S: Final = 300.0  # of peace: all that was begun, worked off by all workers
 LOOK_EVERY_S: Final = 1.0
@@ -71,6 +73,7 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
         system.network.later(fault.at_s, lambda fault=fault: faults.begin(fault))
     people = [loop.create_task(client.live()) for client in clients]
     people += [loop.create_task(Operator(system, act, number).live()) for number, act in enumerate(plan.acts)]
+    people += [loop.create_task(application.live()) for application in _applications(system, plan)]
     drained = await _until_drained(system, people)
     busy = [str(task.get_coro()) for task in people if not task.done()]
     evidence = Evidence(
@@ -101,6 +104,13 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
 def _listen(system: System, plan: Plan, clients: list[Client]) -> None:
     by_job = {job: client for order, client in zip(plan.orders, clients, strict=True) for job in jobs_of(order)}
     system.listeners.append(questions(system, by_job))
+
+
+def _applications(system: System, plan: Plan) -> list[Application]:
+    by_name: dict[str, list[Visit]] = {}
+    for visit in plan.visits:
+        by_name.setdefault(visit.who, []).append(visit)
+    return [Application(system, name, tuple(visits)) for name, visits in by_name.items()]
 
 
 def jobs_of(order: Order) -> tuple[str, ...]:

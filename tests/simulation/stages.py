@@ -14,7 +14,6 @@ import json
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +35,7 @@ from services.worker.child.messages import (
     Stored,
 )
 from tests.fixtures.audit import Execution
+from tests.simulation.deeds import Deeds, Holding, Wait
 from tests.simulation.dice import Dice
 from tests.simulation.virtual import Process, VirtualLoop
 
@@ -43,26 +43,6 @@ KILLED, TERMINATED = -9, -15
 HANGS_UP_S = 0.05
 LOST_SLOT = "lost a slot that it needed"
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Holding:
-    """A stage was inside these slots."""
-
-    job: str
-    attempt: int
-    names: tuple[str, ...]  # as the stage calls them; a provider as `llm:<name>`
-    began_s: float
-    ended_s: float | None = None
-
-
-@dataclass(slots=True)
-class Deeds:
-    """What stages really did."""
-
-    executions: list[Execution] = field(default_factory=list)
-    holdings: list[Holding] = field(default_factory=list)
-    shut: set[str] = field(default_factory=set)  # jobs whose provider has had enough of them, once each
 
 
 class Ear:
@@ -179,10 +159,9 @@ class Play:
         providers = tuple(name.removeprefix("llm:") for name in names if name.startswith("llm:"))
         groups = tuple(name for name in names if not name.startswith("llm:"))
         self._to_parent_say(Acquire(lease=number, providers=providers, groups=groups))
-        if await self._told(number) != "granted":
+        if await self._turn(number, names) != "granted":
             return Ended(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
-        job, _, attempt = self.name.rpartition(":")
-        self._holding = Holding(job, int(attempt), names, self._loop.time())
+        self._holding = Holding(*self._who, names, self._loop.time())
         self._deeds.holdings.append(self._holding)
         try:
             async with asyncio.timeout(asked.get("s", 0.1)):
@@ -192,18 +171,31 @@ class Play:
             pass
         finally:
             self._let_go()
-        if "shut_ms" in asked and job not in self._deeds.shut and providers:
-            self._deeds.shut.add(job)
+        if "shut_ms" in asked and self._who[0] not in self._deeds.shut and providers:
+            self._deeds.shut.add(self._who[0])
             self._to_parent_say(Shut(lease=number, provider=providers[0], for_ms=asked["shut_ms"]))
             return await self._inside(names, asked)  # as a client does after a 429
         self._to_parent_say(GiveUp(lease=number))
         return None
+
+    async def _turn(self, number: int, names: tuple[str, ...]) -> str:
+        wait = Wait(*self._who, names, self._loop.time())
+        self._deeds.waits.append(wait)
+        try:
+            return await self._told(number)
+        finally:
+            wait.ended_s = self._loop.time()
 
     async def _told(self, number: int) -> str:
         while True:
             told = await self._to_child.hear()
             if isinstance(told, LeaseTold) and told.lease == number:
                 return told.state
+
+    @property
+    def _who(self) -> tuple[str, int]:
+        job, _, attempt = self.name.rpartition(":")
+        return job, int(attempt)
 
     def _to_parent_say(self, word: object) -> None:
         self._to_parent.say(word)
@@ -222,8 +214,7 @@ class Play:
         self._let_go()
         if self._until is not None:
             self._until.cancel()
-        job, _, attempt = self.name.rpartition(":")
-        self._deeds.executions.append(Execution(job, int(attempt), self._began_s, self._loop.time()))
+        self._deeds.executions.append(Execution(*self._who, self._began_s, self._loop.time()))
         self._gone.set()
         self._to_parent.say(None)
 

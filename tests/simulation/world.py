@@ -22,13 +22,13 @@ from libs.eventlog.memory import MemorySnapshots
 from libs.eventlog.settling import SettlingLog
 from libs.eventlog.values import Record
 from libs.runtime.lifecycle import Service
+from tests.simulation.deeds import Deeds
 from tests.simulation.dice import Dice
 from tests.simulation.edges import Broker, Hall, LogWire, Port
 from tests.simulation.network import Link, Network
 from tests.simulation.plan import SERVICES
 from tests.simulation.pool import Pool
 from tests.simulation.server import Server
-from tests.simulation.stages import Deeds
 from tests.simulation.virtual import LoopClock, Process, VirtualLoop
 
 if TYPE_CHECKING:

@@ -1,0 +1,42 @@
+"""What an observer on the machines would have seen: who ran when, who was inside a slot, and who waited for one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from tests.fixtures.audit import Execution
+
+
+@dataclass(slots=True)
+class Holding:
+    """A stage was inside these slots, or an application: then `job` is its lease."""
+
+    job: str
+    attempt: int
+    names: tuple[str, ...]  # as the stage calls them; a provider as `llm:<name>`
+    began_s: float
+    ended_s: float | None = None
+
+
+@dataclass(slots=True)
+class Wait:
+    """A stage or an application wanted slots, until it was let in, went, or died."""
+
+    job: str
+    attempt: int
+    names: tuple[str, ...]
+    began_s: float
+    until_s: float = math.inf  # how long it would wait
+    ended_s: float | None = None
+    haunts_until_s: float | None = None  # it died: up to then the slots may still be given to it
+
+
+@dataclass(slots=True)
+class Deeds:
+    """What stages and applications really did."""
+
+    executions: list[Execution] = field(default_factory=list)
+    holdings: list[Holding] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    shut: set[str] = field(default_factory=set)  # jobs whose provider has had enough of them, once each
