@@ -151,11 +151,12 @@ test-races: setup ## a thousand races each, with one winner
 test-lives: setup ## random lives of view, queue and log, hundreds each
 	@$(PYTEST) -n auto --dist=load -m lives $(ARGS)
 
-# By default as many seeds as CI takes. SEED= tells one; PROOF= writes the page.
+# By default as many seeds as CI takes, and the tests of the simulation. Anything else that is asked for comes alone.
 SEEDS ?= 300
-SIMULATE = $(BIN)/python -m tests.simulation
-simulate: setup ## schedules of a bad day in virtual time: SEEDS=10000, SEED=4711 as a story, or PLANTED=yes; JOBS=15 of each
-	@$(if $(PLANTED),$(SIMULATE) --planted --seeds $(SEEDS) $(JOBS:%=--jobs %),$(if $(SEED),$(SIMULATE) --seed $(SEED) $(JOBS:%=--jobs %) --shrink,$(SIMULATE) --seeds $(SEEDS) $(JOBS:%=--jobs %) $(PROOF:%=--proof %) && $(PYTEST) -n auto -m simulation tests/simulation $(ARGS)))
+SIMULATE = $(BIN)/python -m tests.simulation --seeds $(SEEDS) $(JOBS:%=--jobs %) $(PLANTED:%=--planted) $(BUGS:%=--bugs %) \
+	$(SEED:%=--seed % --shrink) $(PROOF:%=--proof %)
+simulate: setup ## schedules of a bad day in virtual time: SEEDS=10000, SEED=4711 as a story, PLANTED=yes, BUGS=name,name; JOBS=15
+	@$(SIMULATE) $(if $(PLANTED)$(BUGS)$(SEED),,&& $(PYTEST) -n auto -m simulation tests/simulation $(ARGS))
 
 test-kills: setup ## servers, schedulers and workers killed, frozen and cut off under load
 	@$(PYTEST) -n auto -m kills $(ARGS)

@@ -1,10 +1,11 @@
-"""`make simulate`: many seeds, or one as a story.
+"""`make simulate`: many seeds, one as a story, or a hunt for planted bugs.
 
 python -m tests.simulation --seeds 10000 --processes 2          seeds 1 to 10000
 python -m tests.simulation --seed 4711                          that one, told
 python -m tests.simulation --seed 4711 --shrink                 the shortest plan that fails as it does
-python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md
 python -m tests.simulation --seeds 2000 --planted               which of tests/planted are found, each alone
+python -m tests.simulation --seeds 2000 --bugs name,name        only those; with --seed: the story of one of them
+python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md     the seeds, then the hunt, and their page
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from tests.planted import BUGS
 from tests.simulation.drawing import plan_of
-from tests.simulation.hunting import hunt_all
+from tests.simulation.hunting import Hunt, chosen, hunt_all
 from tests.simulation.plan import JOBS, Plan
-from tests.simulation.proof import proof_of
+from tests.simulation.planting import planted
+from tests.simulation.proof import Swept, proof_of
 from tests.simulation.run import Run, Stuck, simulate
 from tests.simulation.shrink import shrink
 from tests.simulation.story import story_of
 
-SAID_EVERY = 100
-SHOWN = 20
+SAID_EVERY: Final = 100
+SHOWN: Final = 20
+HUNTED_WITHIN: Final = 2000  # seeds, each bug, where the seeds asked for are for the project itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +56,18 @@ def verdict_of(seed: int, jobs: int) -> Verdict:
 def main() -> int:
     asked = _arguments().parse_args()
     if asked.seed is not None:
-        return _tell(asked.seed, jobs=asked.jobs, shortest=asked.shrink)
-    if asked.planted:
-        return _hunt(asked.seeds, asked.jobs, asked.processes)
-    began_s = time.monotonic()
-    verdicts = list(_said(_verdicts(asked.seeds, asked.jobs, asked.processes)))
-    took_s, wrong = time.monotonic() - began_s, [each for each in verdicts if each.findings]
-    records = sum(each.records for each in verdicts)
-    _print(f"{len(verdicts)} seeds, {records} records, {took_s:.0f} s: {len(wrong)} with findings")
-    for each in wrong[:SHOWN]:
-        _print(f"seed {each.seed}: {each.findings[0]}")
-    if wrong:
-        _tell(wrong[0].seed, jobs=asked.jobs, shortest=True)
-    elif asked.proof:
-        Path(asked.proof).write_text(proof_of(len(verdicts), records, took_s, asked.processes), encoding="utf-8")
+        return _tell(asked.seed, jobs=asked.jobs, shortest=asked.shrink, bugs=asked.bugs)
+    with ProcessPoolExecutor(asked.processes) as pool:
+        if asked.planted or asked.bugs:
+            hunts = _hunt(asked, asked.seeds, pool)
+            return 0 if all(hunt.finding for hunt in hunts) else 1
+        swept, wrong = _sweep(asked, pool)
+        if wrong:
+            _tell(wrong, jobs=asked.jobs, shortest=True)
+        elif asked.proof:
+            _print("now the planted bugs")
+            hunts = _hunt(asked, HUNTED_WITHIN, pool)
+            Path(asked.proof).write_text(proof_of(swept, hunts), encoding="utf-8")
     return 1 if wrong else 0
 
 
@@ -78,21 +80,22 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--proof")
     parser.add_argument("--planted", action="store_true")
+    parser.add_argument("--bugs", help="names of tests/planted, with commas")
     return parser
 
 
-def _hunt(seeds: int, jobs: int, processes: int) -> int:
-    missed = 0
-    for hunt in hunt_all(BUGS, seeds=seeds, jobs=jobs, processes=processes):
-        missed += hunt.finding is None
-        _print(f"{hunt.bug:<40} {f'{hunt.seeds:>5}  {hunt.finding}' if hunt.finding else '    –  not found'}")
-    _print(f"{len(BUGS) - missed} of {len(BUGS)} found within {seeds} seeds")
-    return 1 if missed else 0
-
-
-def _verdicts(seeds: int, jobs: int, processes: int) -> Iterator[Verdict]:
-    with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(verdict_of, range(1, seeds + 1), [jobs] * seeds, chunksize=10)
+def _sweep(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> tuple[Swept, int | None]:
+    """All seeds, and the first of those in which something was found."""
+    began_s = time.monotonic()
+    seeds = range(1, asked.seeds + 1)
+    verdicts = list(_said(pool.map(verdict_of, seeds, [asked.jobs] * asked.seeds, chunksize=10)))
+    wrong = [each for each in verdicts if each.findings]
+    records = sum(each.records for each in verdicts)
+    swept = Swept(asked.seeds, records, time.monotonic() - began_s, asked.processes)
+    _print(f"{swept.seeds} seeds, {records} records, {swept.took_s:.0f} s: {len(wrong)} with findings")
+    for each in wrong[:SHOWN]:
+        _print(f"seed {each.seed}: {each.findings[0]}")
+    return swept, wrong[0].seed if wrong else None
 
 
 def _said(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
@@ -102,10 +105,26 @@ def _said(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
         yield verdict
 
 
-def _tell(seed: int, *, jobs: int, shortest: bool) -> int:
-    run = simulate(plan_of(seed, jobs=jobs))
-    if run.findings and shortest:
-        run = simulate(shrink(run.plan, lambda plan: fails_alike(plan, run)))
+def _hunt(asked: argparse.Namespace, seeds: int, pool: ProcessPoolExecutor) -> list[Hunt]:
+    """In the order of the bugs; told as they come."""
+    bugs = chosen(asked.bugs)
+    hunts = dict[str, Hunt]()
+    width = asked.processes + 1
+    for hunt in hunt_all(bugs, seeds=seeds, jobs=asked.jobs, pool=pool, width=width, tell=_print):
+        hunts[hunt.bug] = hunt
+        _print(str(hunt))
+    found = sum(hunt.finding is not None for hunt in hunts.values())
+    _print(f"{found} of {len(bugs)} found within {seeds} seeds")
+    return [hunts[bug.name] for bug in bugs]
+
+
+def _tell(seed: int, *, jobs: int, shortest: bool, bugs: str | None = None) -> int:
+    with ExitStack() as planting:
+        for bug in chosen(bugs) if bugs else ():
+            planting.enter_context(planted(bug.where, bug.make))
+        run = simulate(plan_of(seed, jobs=jobs))
+        if run.findings and shortest:
+            run = simulate(shrink(run.plan, lambda plan: fails_alike(plan, run)))
     _print(story_of(run))
     return 1 if run.findings else 0
 
