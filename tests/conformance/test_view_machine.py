@@ -15,6 +15,7 @@ from libs.capacity.memory import MemoryStore, MemoryView
 from libs.capacity.ports import View
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
+from tests.conformance.view_beside import Beside
 from tests.conformance.view_log import NOW_MS, TODAY
 from tests.conformance.view_machine import BOUND, INNER, ViewMachine
 from tests.conformance.view_oracle import check_laws, scan
@@ -41,11 +42,11 @@ def so_many(lives: int) -> settings:
 
 
 class TwinMachine(ViewMachine):
-    """The view in memory, looked into after every step."""
+    """The view in memory, looked into after every step, and an engine beside it."""
 
-    def make(self) -> View:
+    def make(self) -> Any:
         self.store = MemoryStore()
-        return MemoryView(EPOCH, clock=lambda: NOW_MS, store=self.store)
+        return Beside(MemoryView(EPOCH, clock=lambda: NOW_MS, store=self.store), lambda: self.world)
 
     def run(self, asked: Coroutine[Any, Any, Any]) -> Any:
         """What a coroutine gives that waits for nobody."""

@@ -76,8 +76,12 @@ def _unpark(state: State, row: Row, bucket: str) -> None:
     del state.parked_in[row.id]
     state.parked[bucket].discard(row.id)
     if not state.parked[bucket]:
+        group = group_of(bucket)[0]
         state.debts.pop(bucket, None)
-        state.buckets[group_of(bucket)[0]].discard(bucket)
+        del state.parked[bucket]
+        state.buckets[group].discard(bucket)
+        if not state.buckets[group]:
+            del state.buckets[group]
 
 
 # ── debts ─────────────────────────────────────────────────────────────────────

@@ -140,6 +140,8 @@ def quit_queue(state: State, job: str) -> None:
     state.line[spot.pool].discard(job)
     for scope in spot.owners:
         state.members[scope].discard(job)
+        if not state.members[scope]:
+            del state.members[scope]
 
 
 def position(state: State, spot: Spot) -> int:

@@ -34,7 +34,7 @@ def change_holder(state: State, old: Row | None, new: Row, *, now_ms: int, lease
         state.running.add(new.holder, now_ms + lease_ms)
     for group in _slots(old) if old and kept else ():
         if group not in _slots(new):
-            state.held[group].discard(new.holder)
+            _let_go(state, group, new.holder)
             freed[group] += 1
     for group in _slots(new):
         state.held[group].add(new.holder, inf)
@@ -45,7 +45,7 @@ def _end_holder(state: State, row: Row, holder: str) -> Freed:
     state.running.discard(holder)
     state.unheard.discard(holder)
     for group in _slots(row):
-        state.held[group].discard(holder)
+        _let_go(state, group, holder)
     freed = Freed(_slots(row))
     for lease in sorted(state.inner.pop(row.id, ())):
         freed += end_lease(state, lease)
@@ -53,6 +53,12 @@ def _end_holder(state: State, row: Row, holder: str) -> Freed:
         drop_waiter(state, lease)
     state.freed.pop(row.id, None)
     return freed
+
+
+def _let_go(state: State, group: str, name: str) -> None:
+    state.held[group].discard(name)
+    if not state.held[group]:
+        del state.held[group]
 
 
 def _slots(row: Row) -> tuple[str, ...]:
@@ -104,7 +110,7 @@ def job_of(holder: str) -> str:
     return holder.rpartition(":")[0]
 
 
-def hold(state: State, name: str, lease: Lease, *, end_ms: int) -> None:
+def hold(state: State, name: str, lease: Lease, *, end_ms: float) -> None:
     state.leases[name] = lease
     state.ends.add(name, end_ms)
     for group in lease.groups:
@@ -126,7 +132,7 @@ def end_lease(state: State, name: str) -> Freed:
         return Freed()
     state.ends.discard(name)
     for group in lease.groups:
-        state.held[group].discard(name)
+        _let_go(state, group, name)
     if lease.owner is not None:
         state.inner[job_of(lease.owner)].discard(name)
     return Freed(lease.groups)
@@ -262,13 +268,18 @@ def shut(state: State, group: str, until_ms: int, *, now_ms: int) -> tuple[Grant
 
 
 def _reopen(state: State, *, now_ms: int) -> list[Grant]:
-    """Groups that are shut no longer: all whom they blocked are owed a look."""
+    """Those whose time is over."""
     opened = state.shut.up_to(now_ms)
     for group in opened:
-        state.shut.discard(group)
-        owe_all(state, group)
-        owe_all(state, f"{GATE}{group}")
+        open_(state, group)
     return wake_all(state, opened, now_ms=now_ms)
+
+
+def open_(state: State, group: str) -> None:
+    """Shut no longer: all whom it blocked are owed a look."""
+    state.shut.discard(group)
+    owe_all(state, group)
+    owe_all(state, f"{GATE}{group}")
 
 
 def told(state: State, grants: list[Grant]) -> tuple[Grant, ...]:

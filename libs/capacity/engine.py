@@ -1,0 +1,133 @@
+"""Who may run, worked out in the process that decides.
+
+    the ledger's changes ──► take ────────┐
+    workers' words ────────► staff, hear ─┼─► State ──► plan: who may run now
+    what the border said ──► learn ───────┘
+
+The state is the twin's, and so is every rule: nothing is decided here that `memory` does not decide. It holds
+unfinished jobs alone, and of them only what a plan looks at. It stands where the ledger stands, always.
+
+Owns no slot: a plan gives nobody anything, and what was written by a stale one is refused by the log. What the log does
+not tell, who holds slots inside of jobs and outside any and what is shut, it learns where it was refused, and forgets
+when somebody has had a word about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from math import inf
+from typing import Final, Self
+
+from libs.capacity.answers import Folded, Heartbeat, Plan, WorkerStatus
+from libs.capacity.ledger import Ledger
+from libs.capacity.memory import life, slots
+from libs.capacity.memory.blocking import owe_groups
+from libs.capacity.memory.planning import plan
+from libs.capacity.memory.state import Lease, Worker
+from libs.capacity.projection import row_of
+from libs.capacity.rows import Change, Row, Seed, Standing
+
+NAMELESS: Final = ""  # it has no generations, and is of one log for as long as it lives
+
+
+class Engine:
+    """One replica's. `clock` tells the moments that leases and workers are told by, in milliseconds."""
+
+    def __init__(self, standing: Standing, seeds: Iterable[Seed], *, applied: int, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._state = life.begin(NAMELESS, generation=NAMELESS, applied=applied, standing=standing)
+        self._learned: list[str] = []  # leases that stand for slots somebody holds unknown to the log
+        self._learned_shut: set[str] = set()
+        unfinished = (replace(seed, row=_planned(seed.row)) for seed in seeds if seed.row.status not in life.ENDS)
+        life.seed(self._state, unfinished, lease_ms=0, now_ms=clock())
+
+    @classmethod
+    def of(cls, ledger: Ledger, *, clock: Callable[[], int]) -> Self:
+        """Where this ledger stands."""
+        unfinished = (job for job in ledger.jobs.values() if not job.status.is_end)
+        seeds = (Seed(row_of(job, ledger.policy), passed=0) for job in unfinished)
+        return cls(ledger.standing(), seeds, applied=ledger.applied, clock=clock)
+
+    @property
+    def applied(self) -> int:
+        """Up to which record of the log it was folded."""
+        return self._state.applied
+
+    # ── what the log says ─────────────────────────────────────────────────────
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """The ledger's next changes."""
+        now_ms = self._clock()
+        for change in changes:
+            if change.row is not None and self._runs_on(change.row):
+                self._state.applied = change.seq  # nothing that a plan looks at
+            else:
+                self._fold(change, now_ms=now_ms)
+
+    def _runs_on(self, row: Row) -> bool:
+        known = self._state.rows.get(row.id)
+        return known is not None and known.holder is not None and known.holder == row.holder
+
+    def _fold(self, change: Change, *, now_ms: int) -> None:
+        kept = change if change.row is None else replace(change, row=_planned(change.row))
+        folded = life.fold(self._state, (kept,), lease_ms=0, now_ms=now_ms)
+        assert isinstance(folded, Folded), f"record {change.seq} does not follow {folded.applied}"
+        if change.row is not None:
+            life.forget(self._state, change.row.id)  # where it has ended
+
+    # ── what workers say ──────────────────────────────────────────────────────
+
+    def staff(self, workers: Iterable[WorkerStatus]) -> None:
+        """The workers as the view knows them. Of two words about one the later counts; silent ones go."""
+        for each in workers:
+            worker = Worker(each.pool, each.slots, each.draining, each.heard_ms, holders=())
+            self._hear(each.worker, worker, until_ms=each.until_ms)
+        for name in self._state.expiries.up_to(self._clock()):
+            self._state.expiries.discard(name)
+            del self._state.workers[name]
+
+    def hear(self, heartbeat: Heartbeat) -> None:
+        """A worker's own word."""
+        now_ms = self._clock()
+        worker = Worker(heartbeat.pool, heartbeat.slots, heartbeat.draining, heard_ms=now_ms, holders=())
+        self._hear(heartbeat.worker, worker, until_ms=now_ms + heartbeat.ttl_ms)
+
+    def _hear(self, name: str, worker: Worker, *, until_ms: int) -> None:
+        known = self._state.workers.get(name)
+        if known is None or known.heard_ms <= worker.heard_ms:  # the same word again may end later by now
+            self._state.workers[name] = worker
+            self._state.expiries.add(name, until_ms)
+
+    # ── what the log does not tell ────────────────────────────────────────────
+
+    def learn(self, group: str, *, others: int, until_ms: int | None = None) -> None:
+        """So many slots of the group are held by somebody whom the log does not tell of, and it is shut until then."""
+        now_ms = self._clock()
+        lease = Lease((group,), owner=None, ttl_ms=0, since_ms=now_ms)
+        for _ in range(others):
+            self._learned.append(f"learned {len(self._learned)}")
+            slots.hold(self._state, self._learned[-1], lease, end_ms=inf)
+        if until_ms is not None and until_ms > now_ms:
+            self._learned_shut.add(group)
+            self._state.shut.add(group, until_ms)
+
+    def unlearn(self) -> None:
+        """Somebody has let go of something, or may have: whoever is refused again says so again."""
+        for name in self._learned:
+            owe_groups(self._state, slots.end_lease(self._state, name).elements())
+        for group in self._learned_shut:
+            slots.open_(self._state, group)
+        self._learned.clear()
+        self._learned_shut.clear()
+
+    # ── who may run ───────────────────────────────────────────────────────────
+
+    def plan(self, limit: int, *, only_class: int | None = None) -> Plan:
+        """Who may run now, in order, of all or of one class. Nobody is given anything."""
+        return plan(self._state, limit, only_class=only_class, now_ms=self._clock())
+
+
+def _planned(row: Row) -> Row:
+    """What a plan looks at: neither text nor timers, days and inputs, which readers and admission ask the view for."""
+    return replace(row, timers={}, quota_day=None, input_bytes=0, input_until_ms=None, job="")

@@ -1,0 +1,79 @@
+"""A view and an engine that is fed the same history: every plan of the one is compared with that of the other."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from libs.capacity.answers import Folded, Plan, Stale
+from libs.capacity.engine import Engine
+from libs.capacity.memory.state import is_inner
+from libs.capacity.ports import View
+from libs.capacity.rows import Change, Seed
+from tests.conformance.view_world import World
+
+
+class Beside:
+    """Keeps the interface: the view answers. The engine is told what the log says, who works, and how the border is."""
+
+    def __init__(self, view: View, world: Callable[[], World]) -> None:
+        self.view = view
+        self._world = world
+        self._engine: Engine | None = None
+        self._seeds: list[Seed] = []
+
+    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
+        return getattr(self.view, verb)
+
+    # ── what both hear ────────────────────────────────────────────────────────
+
+    async def seed(self, seeds: Sequence[Seed], **details: Any) -> None:
+        self._seeds = [*seeds]
+        await self.view.seed(seeds, **details)
+
+    async def open(self, **details: Any) -> None:
+        await self.view.open(**details)
+        self._begin(self._seeds)
+
+    async def configure(self, defaults: Mapping[str, int], **details: Any) -> None:
+        """Policy changes where a process is started anew."""
+        await self.view.configure(defaults, **details)
+        self._begin(self._world().seeds())
+
+    def _begin(self, seeds: Iterable[Seed]) -> None:
+        world = self._world()
+        self._engine = Engine(world.orders.standing(), seeds, applied=world.seq, clock=lambda: world.now_ms)
+
+    async def fold(self, changes: Sequence[Change], **details: Any) -> Folded | Stale:
+        assert self._engine is not None
+        for change in changes:  # some tests tell the view what it has folded, or cannot fold: a ledger does neither
+            if change.prev == self._engine.applied:
+                self._engine.take([change])
+        return await self.view.fold(changes, **details)
+
+    # ── who may run ───────────────────────────────────────────────────────────
+
+    async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
+        assert self._engine is not None
+        plan = await self.view.plan(limit, only_class=only_class, now_ms=now_ms)
+        await self._tell_the_border(self._engine)
+        own = self._engine.plan(limit, only_class=only_class)
+        if not (plan.more or own.more):
+            assert own == plan, f"the engine plans {own}, the view {plan}"
+        return plan
+
+    async def _tell_the_border(self, engine: Engine) -> None:
+        """After the view's plan, which serves those who wait for a slot before it looks at jobs."""
+        at_ms = self._world().now_ms
+        now = {"now_ms": at_ms}
+        seen = await self.view.observe(**now)
+        engine.staff(await self.view.workers(**now))
+        engine.unlearn()
+        quarantined = await self._quarantined(now)
+        for group in {*seen.groups, *seen.shut, *quarantined}:
+            others = sum(holder not in seen.leases for holder in seen.groups.get(group, ()))
+            engine.learn(group, others=others, until_ms=at_ms + 1 if group in quarantined else seen.shut.get(group))
+
+    async def _quarantined(self, now: Mapping[str, int]) -> set[str]:
+        queued = [row for row in self._world().rows.values() if row.place is not None]
+        outlooks = await self.view.outlooks([row.id for row in queued], **now)
+        shut = any(outlook is not None and outlook.quarantined for outlook in outlooks)
+        return {group for row in queued for group in row.groups if is_inner(group)} if shut else set()

@@ -1,0 +1,180 @@
+"""The engine by itself. That it plans what the view would is shown in tests/conformance, where worlds have both."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from libs.capacity.answers import Heartbeat, WorkerStatus
+from libs.capacity.engine import Engine
+from libs.capacity.rows import Change, Row, Seed, Standing
+from tests.conformance.view_log import DEFAULTS, NOW_MS, row
+
+DB = "group:shop:db"
+
+
+class Fed:
+    """An engine, and the log that it is fed."""
+
+    def __init__(self, *seeds: Row) -> None:
+        self.now_ms = NOW_MS
+        self.seq = 0
+        self.engine = Engine(
+            Standing(defaults=DEFAULTS), [Seed(each, 0) for each in seeds], applied=0, clock=lambda: self.now_ms
+        )
+        self.hear("w1", slots=10)
+
+    def hear(self, worker: str, *, slots: int, **details: Any) -> None:
+        said = {"pool": "default", "draining": False, "holders": (), "leases": (), "ttl_ms": 30_000, **details}
+        self.engine.hear(Heartbeat(worker=worker, slots=slots, **said))
+
+    def write(self, row: Row) -> None:
+        self.seq += 1
+        self.engine.take([Change(seq=self.seq, prev=self.seq - 1, row=replace(row, seq=self.seq))])
+
+    def plan(self) -> list[str]:
+        return [pick.job for pick in self.engine.plan(20).picks]
+
+
+def queued(job: str, place: int = 1, **details: Any) -> Row:
+    return replace(row(job, user=f"u-{job}", project=f"p-{job}", **details), place=place, arrival=place)
+
+
+def started(row: Row) -> Row:
+    return replace(row, status="starting", attempt=1, place=None, holder=f"{row.id}:1", started_ms=NOW_MS)
+
+
+def status_of(worker: str, *, slots: int, heard_ms: int, until_ms: int) -> WorkerStatus:
+    return WorkerStatus(
+        worker=worker,
+        pool="default",
+        slots=slots,
+        draining=False,
+        heard_ms=heard_ms,
+        until_ms=until_ms,
+        holders=(),
+    )
+
+
+@pytest.fixture
+def fed() -> Fed:
+    return Fed()
+
+
+def test_it_begins_where_the_ledger_stands() -> None:
+    fed = Fed(queued("a"), started(queued("b", groups=(DB,))), replace(queued("c", groups=(DB,)), place=2))
+
+    assert fed.plan() == ["a"]
+
+
+def test_what_has_ended_leaves_nothing_behind(fed: Fed) -> None:
+    before = _sizes(fed.engine)
+    for number in range(30):
+        fed.write(queued(f"j{number}", groups=(DB,), workflow=f"flow-{number}"))
+    for number in range(30):
+        running = started(queued(f"j{number}", groups=(DB,), workflow=f"flow-{number}"))
+        fed.write(running)
+        fed.plan()
+        fed.write(replace(running, status="ready", holder=None))
+
+    assert _sizes(fed.engine) == before
+
+
+def _sizes(engine: Engine) -> dict[str, int]:
+    state = engine._state
+    sized = {name: getattr(state, name) for name in type(state).__slots__}
+    by_pool = {"line", "eligible"}
+    return {name: len(each) for name, each in sized.items() if hasattr(each, "__len__") and name not in by_pool}
+
+
+def test_a_step_of_a_running_job_changes_no_plan_and_is_counted(fed: Fed) -> None:
+    running = started(queued("a", groups=(DB,)))
+    fed.write(running)
+    fed.write(queued("b", groups=(DB,)))
+
+    fed.write(replace(running, status="code", job="{}"))
+
+    assert (fed.plan(), fed.engine.applied) == ([], 3)
+
+
+def test_a_record_that_does_not_follow_is_no_ones_to_fold(fed: Fed) -> None:
+    with pytest.raises(AssertionError, match="does not follow"):
+        fed.engine.take([Change(seq=9, prev=8, row=queued("a"))])
+
+
+# ── workers ───────────────────────────────────────────────────────────────────
+
+
+def test_of_two_words_about_a_worker_the_later_counts(fed: Fed) -> None:
+    for number in range(4):
+        fed.write(queued(f"j{number}", number + 1))
+    fed.hear("w1", slots=3)
+
+    fed.engine.staff([status_of("w1", slots=1, heard_ms=NOW_MS - 1, until_ms=NOW_MS + 30_000)])
+    own = len(fed.plan())
+    fed.engine.staff([status_of("w1", slots=1, heard_ms=NOW_MS + 1, until_ms=NOW_MS + 30_000)])
+
+    assert (own, len(fed.plan())) == (3, 1)
+
+
+def test_a_worker_that_nobody_hears_has_no_slots(fed: Fed) -> None:
+    fed.write(queued("a"))
+
+    fed.now_ms += 30_000
+
+    assert fed.plan() == []
+
+
+def test_the_same_word_may_end_later_by_now(fed: Fed) -> None:
+    fed.write(queued("a"))
+
+    fed.engine.staff([status_of("w1", slots=10, heard_ms=NOW_MS, until_ms=NOW_MS + 60_000)])
+    fed.now_ms += 30_000
+
+    assert fed.plan() == ["a"]
+
+
+def test_a_silent_worker_is_forgotten_at_the_next_look(fed: Fed) -> None:
+    fed.now_ms += 30_000
+
+    fed.engine.staff([])
+
+    assert not fed.engine._state.workers
+
+
+# ── what the log does not tell ────────────────────────────────────────────────
+
+
+def test_what_was_learned_of_a_group_counts_until_it_is_forgotten(fed: Fed) -> None:
+    fed.write(queued("a", 1, groups=("llm:ollama",)))
+    fed.write(queued("b", 2))
+
+    fed.engine.learn("llm:ollama", others=4)
+    full = fed.plan()
+    fed.engine.unlearn()
+
+    assert (full, fed.plan()) == (["b"], ["a", "b"])
+
+
+def test_part_of_a_group_is_learned_too(fed: Fed) -> None:
+    for number in range(4):
+        fed.write(queued(f"j{number}", number + 1, groups=("llm:ollama",)))
+
+    fed.engine.learn("llm:ollama", others=2)
+
+    assert fed.plan() == ["j0", "j1"]
+
+
+def test_a_group_is_shut_until_its_time_or_until_it_is_forgotten(fed: Fed) -> None:
+    fed.write(queued("a", 1, groups=("llm:ollama",)))
+    fed.write(queued("b", 2, gates=("llm:ollama",)))
+
+    fed.engine.learn("llm:ollama", others=0, until_ms=NOW_MS + 5_000)
+    shut = fed.plan()
+    fed.now_ms += 5_000
+    over = fed.plan()
+    fed.engine.learn("llm:ollama", others=0, until_ms=fed.now_ms + 5_000)
+    again = fed.plan()
+    fed.engine.unlearn()
+
+    assert (shut, over, again, fed.plan()) == ([], ["a", "b"], [], ["a", "b"])
