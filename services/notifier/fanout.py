@@ -129,17 +129,19 @@ class Tap:
 
 
 class Fanout:
-    """Who listens to what."""
+    """Who listens to what. `depth`, `most_bytes`: what one connection may have before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES) -> None:
         self._taps: defaultdict[Interest, set[Tap]] = defaultdict(set)
+        self._depth = depth
+        self._most_bytes = most_bytes
         self._closed = False
         self.connections = 0
 
     @contextmanager
     def attached(self, interests: Collection[Interest]) -> Iterator[Tap]:
         """A tap that gets everything of these interests from now on."""
-        tap = Tap()
+        tap = Tap(depth=self._depth, most_bytes=self._most_bytes)
         if self._closed:
             tap.end(Closed())
         for interest in interests:

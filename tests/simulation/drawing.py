@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate_contracts import Priority
 from tests.simulation.dice import Dice
+from tests.simulation.drawing_edge import faults_among, readers_of
 from tests.simulation.plan import (
     BUSY_S,
     GROUPS,
@@ -32,12 +33,16 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     dice = Dice(seed)
     visits = visits_of(dice, projects=PROJECTS, groups=GROUPS, until_s=BUSY_S)
     faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
+    orders = _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1)))
+    readers = readers_of(dice, orders)
+    wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     return Plan(
         seed=seed,
-        orders=_within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))),
+        orders=orders,
         acts=tuple(_act(dice) for _ in range(dice.whole("acts", 0, 5))),
-        faults=tuple(sorted((_fault(dice) for _ in range(faults)), key=lambda fault: fault.at_s)),
+        faults=tuple(sorted(wrong, key=lambda fault: fault.at_s)),
         visits=visits,
+        readers=readers,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )
 

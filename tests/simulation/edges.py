@@ -10,7 +10,9 @@ Owns what silence and a missing connection look like on each, as the real client
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+import inspect
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,6 +116,15 @@ class Heard:
     """A message as a subscriber gets it, and as who asked gets the answer."""
 
     body: bytes
+    subject: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def raw_message(self) -> Heard:
+        return self
+
+    async def decode(self) -> Any:
+        return json.loads(self.body)
 
 
 @dataclass(slots=True)
@@ -121,6 +132,7 @@ class _Seat:
     broker: Broker
     group: str
     hear: Callable[..., Awaitable[Any]]
+    wants_message: bool
 
     @property
     def there(self) -> bool:
@@ -139,7 +151,7 @@ class Hall:
 
     def publish(self, subject: str, payload: bytes, model: type[BaseModel] | None = None) -> None:
         for seat in self.at(subject):
-            seat.broker.deliver(seat, Heard(payload), model=model)
+            seat.broker.deliver(seat, Heard(payload, subject), model=model)
 
 
 class Broker:
@@ -163,7 +175,8 @@ class Broker:
 
     def subscriber(self, subject: str, group: str = "", **_: Any) -> Callable[[Any], Any]:
         def sit(hear: Any) -> Any:
-            self._hall.seats.setdefault(subject, []).append(_Seat(self, group, hear))
+            wants_message = len(inspect.signature(hear).parameters) > 1
+            self._hall.seats.setdefault(subject, []).append(_Seat(self, group, hear, wants_message))
             return hear
 
         return sit
@@ -183,7 +196,8 @@ class Broker:
             raise NoRespondersError
         seat = self._hall.network.dice.one_of(f"{self._link.process.name} asks {subject}", listening)
         answer: asyncio.Future[Heard] = asyncio.get_running_loop().create_future()
-        seat.broker.deliver(seat, Heard(payload), model=type(message), answer=answer, to=self._link)
+        heard = Heard(payload, subject, headers or {})
+        seat.broker.deliver(seat, heard, model=type(message), answer=answer, to=self._link)
         async with asyncio.timeout(timeout):
             return await answer
 
@@ -220,7 +234,7 @@ async def _hear(
     to: Link | None,
 ) -> None:
     told: Any = heard if model is None else model.model_validate_json(heard.body)
-    reply: BaseModel | None = await seat.hear(told)
+    reply: BaseModel | None = await (seat.hear(told, heard) if seat.wants_message else seat.hear(told))
     if answer is None or to is None or reply is None or not seat.there or not to.connected:
         return
     body = Heard(reply.model_dump_json().encode())

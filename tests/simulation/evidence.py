@@ -21,10 +21,12 @@ from headgate_contracts.events import (
     QueuePaused,
     QueueResumed,
 )
+from libs.eventlog.lines import Line
 from libs.policy import Policy
 from tests.simulation.clients import Answers
 from tests.simulation.deeds import Deeds
 from tests.simulation.plan import Fault, Plan
+from tests.simulation.readers import Heard
 
 ENDS: Final = frozenset({"ready", "failed", "cancelled"})
 NEXT_BEAT_S: Final = 6.0  # of a worker that is back
@@ -57,6 +59,8 @@ class Evidence:
     records: Sequence[Any]
     answers: Answers
     deeds: Deeds
+    heard: Sequence[Heard]  # by readers of streams
+    lines: Sequence[Line]
     view: Any  # what the view's store holds at the end; null: nothing
     view_was_lost: bool
     unforeseen: Sequence[str]
@@ -97,7 +101,8 @@ class Evidence:
         if began_s < STARTED_WITHIN_S:
             return False
         return not any(
-            began < ended_s and began_s < ended + HEALTHY_AFTER_S for began, ended in map(span_of, self.plan.faults)
+            began < ended_s and began_s < ended + HEALTHY_AFTER_S
+            for began, ended in map(span_of, self.plan.faults_of_jobs)
         )
 
 

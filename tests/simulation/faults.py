@@ -6,7 +6,7 @@ import copy
 
 from libs.capacity.lead import MemoryLead
 from tests.simulation.network import Trouble
-from tests.simulation.plan import SCHEDULERS, SERVICES, Fault
+from tests.simulation.plan import SCHEDULERS, Fault
 from tests.simulation.system import System
 
 
@@ -31,7 +31,7 @@ class Faults:
 
     def _roll(self, fault: Fault) -> None:
         """Every process in turn."""
-        for number, name in enumerate(SERVICES):
+        for number, name in enumerate(self._system.machines):
             self._system.network.later(2.0 * number, lambda name=name: self._stop(Fault(kind="stop", at_s=0, who=name)))
 
     def _pause(self, fault: Fault) -> None:

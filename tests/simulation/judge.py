@@ -3,6 +3,7 @@
     I1-I5, order   `tests.fixtures.audit`, which shares no code with services, fold or view
     I4 real        no two processes of a job at once, unless the worker of the first was apart for long
     I5 real        `judge_slots`
+    I6             `judge_streams`
     I7             `judge_view`
     I8             drained in time after the last fault; where nothing is wrong no job waits beside a free slot, and
                    nobody in line for groups in which nobody is
@@ -22,6 +23,7 @@ from tests.fixtures.audit import Execution, audit
 from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day, without
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
 from tests.simulation.judge_slots import slots_were_real
+from tests.simulation.judge_streams import streams_are_whole
 from tests.simulation.judge_view import view_is_what_the_log_says
 from tests.simulation.judge_waiters import nobody_waits_for_empty_groups
 
@@ -101,4 +103,5 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     nobody_waits_beside_a_free_slot,
     view_is_what_the_log_says,
     nobody_waits_for_empty_groups,
+    streams_are_whole,
 )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from headgate_contracts import Priority, Tier
 from libs.policy import Policy
+from tests.simulation.audience import NOTIFIERS, Reader
 from tests.simulation.visits import Visit
 
 JOBS: Final = 15
@@ -37,6 +38,7 @@ POLICY: Final = Policy.model_validate(
             "cto_scale": {"jobs_per_day": 20, "boost": 4},
         },
         "retention": {"view_days": 20},
+        "stream": {"slow_after_s": 4, "comment_s": 3},
     }
 )
 
@@ -101,8 +103,20 @@ class Plan:
     acts: tuple[Act, ...]
     faults: tuple[Fault, ...]
     visits: tuple[Visit, ...] = ()
+    readers: tuple[Reader, ...] = ()
     before_midnight_s: float  # when the day changes
 
     @property
     def size(self) -> int:
-        return len(self.orders) + len(self.acts) + len(self.faults) + len(self.visits)
+        kinds = (self.orders, self.acts, self.faults, self.visits, self.readers)
+        return sum(map(len, kinds))
+
+    @property
+    def faults_of_jobs(self) -> tuple[Fault, ...]:
+        """Without those that only readers notice."""
+        return tuple(fault for fault in self.faults if fault.who not in NOTIFIERS)
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """All that run."""
+        return (*SERVICES, *NOTIFIERS) if self.readers else SERVICES

@@ -23,6 +23,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.judge import judge
 from tests.simulation.judge_view import is_settled
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
+from tests.simulation.readers import browsers_of, until_read
 from tests.simulation.system import System
 from tests.simulation.virtual import Stuck, VirtualLoop
 from tests.simulation.visits import Visit
@@ -63,7 +64,9 @@ def simulate(plan: Plan) -> Run:
 
 
 async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> Run:
-    system = System(loop, Dice(plan.seed), folder=folder, before_midnight_s=plan.before_midnight_s)
+    system = System(
+        loop, Dice(plan.seed), folder=folder, before_midnight_s=plan.before_midnight_s, services=plan.services
+    )
     answers = Answers()
     clients = [Client(system, order, answers) for order in plan.orders]
     _listen(system, plan, clients)
@@ -71,10 +74,15 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
     faults = Faults(system)
     for fault in plan.faults:
         system.network.later(fault.at_s, lambda fault=fault: faults.begin(fault))
+    browsers = browsers_of(system, plan.readers, {order.name: jobs_of(order) for order in plan.orders})
+    reading = [loop.create_task(browser.live()) for browser in browsers]
     people = [loop.create_task(client.live()) for client in clients]
     people += [loop.create_task(Operator(system, act, number).live()) for number, act in enumerate(plan.acts)]
     people += [loop.create_task(application.live()) for application in _applications(system, plan)]
     drained = await _until_drained(system, people)
+    streams = [browser.heard for browser in browsers]
+    if drained:
+        await until_read(system, streams)
     busy = [str(task.get_coro()) for task in people if not task.done()]
     evidence = Evidence(
         plan=plan,
@@ -83,13 +91,15 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
         records=[kept.record() for kept in system.server._kept],
         answers=answers,
         deeds=system.deeds,
+        heard=streams,
+        lines=system.lines.kept,
         view=system.store.state,
         view_was_lost=system.view_was_lost,
-        unforeseen=[*heard.said, *loop.broken, *_faults_of(people), *busy],
+        unforeseen=[*heard.said, *loop.broken, *_faults_of([*people, *reading]), *busy],
         ended_s=loop.time(),
         drained=drained,
     )
-    await _end(system, people)
+    await _end(system, [*people, *reading])
     return Run(
         plan=plan,
         findings=tuple(judge(evidence)),

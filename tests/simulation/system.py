@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from libs.runtime.lifecycle import Service
-from tests.simulation import admissions, schedulers, workers
+from tests.simulation import admissions, notifiers, schedulers, workers
 from tests.simulation.virtual import Process
 from tests.simulation.world import Machine, World
 
@@ -20,6 +20,7 @@ COMPOSE: Final[dict[str, Compose]] = {
     "admission": admissions.compose,
     "scheduler": schedulers.compose,
     "worker": workers.compose,
+    "notifier": notifiers.compose,
 }
 
 
@@ -39,7 +40,7 @@ class System(World):
         process.start(self._live(machine, process, COMPOSE[machine.name.rpartition("-")[0]]))
 
     def crash(self, machine: Machine, for_s: float) -> None:
-        process, machine.desk = machine.process, None
+        process, machine.desk, machine.streams = machine.process, None, None
         if process is not None and process.alive:
             process.crash()
         machine.down += 1

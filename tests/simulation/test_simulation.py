@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.planted import BUGS
 from tests.simulation.__main__ import fails_alike
 from tests.simulation.drawing import plan_of
 from tests.simulation.planting import planted
@@ -82,6 +83,15 @@ def test_a_planted_fault_is_found(fault: str) -> None:
         found = first_found(range(1, FEW + 1))
 
     assert found is not None
+
+
+def test_a_planted_fault_of_streams_is_found() -> None:
+    [bug] = [each for each in BUGS if each.name == "said-twice-at-the-joint"]
+    with planted(bug.where, bug.make):
+        found = first_found(range(1, FEW + 1))
+
+    assert found is not None
+    assert found.findings[0].invariant == "I6"
 
 
 def test_what_fails_shrinks_to_less_that_fails_alike_and_is_told() -> None:

@@ -5,13 +5,14 @@ Owns how a process gets at each server. Refuses to know any service.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
+from headgate_contracts.commands import LogLine
 from headgate_contracts.tokens import ulid
 from libs.capacity.errors import ViewUnavailable
 from libs.capacity.lead import MemoryLead
@@ -24,15 +25,16 @@ from libs.eventlog.values import Record
 from libs.runtime.lifecycle import Service
 from tests.simulation.deeds import Deeds
 from tests.simulation.dice import Dice
-from tests.simulation.edges import Broker, Hall, LogWire, Port
+from tests.simulation.edges import Broker, Hall, Heard, LogWire, Port
+from tests.simulation.kept_lines import KeptLines
 from tests.simulation.network import Link, Network
-from tests.simulation.plan import SERVICES
 from tests.simulation.pool import Pool
 from tests.simulation.server import Server
 from tests.simulation.virtual import LoopClock, Process, VirtualLoop
 
 if TYPE_CHECKING:
     from tests.simulation.admissions import Desk
+    from tests.simulation.notifiers import Streams
 
 EPOCH: Final = "01JD0000000000000000000000"
 SHARD: Final = "main"
@@ -48,19 +50,22 @@ class Machine:
     process: Process | None = None
     service: Service | None = None
     desk: Desk | None = None
+    streams: Streams | None = None
     down: int = 0  # how many faults keep it down
 
 
 class _Kept(BaseModel):
     """What the stream of lines answers."""
 
-    seq: int = 1
+    seq: int
 
 
 class World:
     """One simulation's."""
 
-    def __init__(self, loop: VirtualLoop, dice: Dice, *, folder: Path, before_midnight_s: float) -> None:
+    def __init__(
+        self, loop: VirtualLoop, dice: Dice, *, folder: Path, before_midnight_s: float, services: Sequence[str]
+    ) -> None:
         self.loop = loop
         self.dice = dice
         self.folder = folder
@@ -75,15 +80,16 @@ class World:
         self.snapshots = MemorySnapshots()
         self.inputs, self.workspaces, self.results = MemoryBucket(), MemoryBucket(), MemoryBucket()
         self.pool = Pool(self.network)
+        self.lines = KeptLines(self.clock)
         self.listeners: list[Callable[[Record], None]] = [self.pool.stored]
         self.server.heard = self._heard
         self.deeds = Deeds()
         self.said: list[tuple[float, str]] = []
         self.view_was_lost = False
         self.buckets_full = False
-        self.machines = {name: self._machine(name) for name in SERVICES}
+        self.machines = {name: self._machine(name) for name in services}
         lines = Broker(Link(self.network, Process("nats", loop), "lines"), self.hall)
-        lines.subscriber("headgate.logs.v1.*")(_keep)
+        lines.subscriber("headgate.logs.v1.*")(self._keep_line)
 
     def say(self, what: str) -> None:
         self.said.append((self.loop.time(), what))
@@ -115,10 +121,9 @@ class World:
         ahead_ms, up_ms = self.dice.whole("ahead", -5000, 5000), self.dice.whole("up", 0, 10**9)
         return Machine(name, LoopClock(self.loop, start_ms=self.start_ms, ahead_ms=ahead_ms, up_ms=up_ms))
 
+    async def _keep_line(self, line: LogLine, message: Heard) -> _Kept:
+        return _Kept(seq=self.lines.keep(line, message.headers["Nats-Msg-Id"]))
+
     def _heard(self, record: Record) -> None:
         for listener in self.listeners:
             self.network.later(0.0, lambda listener=listener: listener(record))
-
-
-async def _keep(_: object) -> _Kept:
-    return _Kept()
