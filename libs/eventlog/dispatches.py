@@ -155,16 +155,21 @@ class _Lane:
         self._token = ""
         self._waiting: asyncio.Future[Dispatch | None] | None = None
         self._subscription: Subscription | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         self._subscription = await listen(self._nc, f"{self._inbox}.*", hear=self._arrived)
 
     async def close(self) -> None:
-        """What the server has sent already is handed back first."""
+        """What the server has sent already is handed back first. What takes longer is waited for no more and not
+        cancelled: a connection's reader ends for good where the answer to a ping comes after its asker gave up."""
+        self._closing = asyncio.create_task(self._drain(), name=f"close {self._inbox}")
+        await asyncio.wait([self._closing], timeout=CLOSED_WITHIN_S)
+
+    async def _drain(self) -> None:
         if self._subscription is not None:
             with suppress(*CLIENT_ERRORS):
-                async with asyncio.timeout(CLOSED_WITHIN_S):
-                    await self._subscription.drain()
+                await self._subscription.drain()
 
     async def ask(self, consumer: str) -> Dispatch | None:
         """One request; null where its time is over."""

@@ -32,8 +32,10 @@ from headgate_contracts.commands import (
     position_subject,
 )
 from libs.capacity.ports import View
+from libs.eventlog.api import state_of
+from libs.eventlog.errors import LogUnavailable
+from libs.eventlog.streams import JOBS
 from libs.foundation.live import AWAY
-from libs.runtime.cancelling import cancellable
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import Telemetry
 from services.scheduler import handlers
@@ -44,7 +46,6 @@ logger = logging.getLogger(__name__)
 
 GROUP: Final = "scheduler"
 AT_ONCE: Final = 64  # one that waits for the view must not hold up the others
-ALIVE_WITHIN_S: Final = 1
 TEMPLATE: Final = "headgate.cmd.v1.{shard}"
 
 
@@ -56,11 +57,11 @@ class NatsCommands:
         self._shard = shard
 
     async def answers(self) -> bool:
-        """Whether the server answers on it: then workers' commands arrive too."""
+        """Whether the server answers on it: then workers' commands arrive too. A question and no ping: the reader of
+        nats-py's connection ends for good where the answer to a ping comes after its asker gave up."""
         try:
-            with cancellable():
-                await self._broker.connection.flush(ALIVE_WITHIN_S)
-        except AWAY:
+            await state_of(self._broker.connection, JOBS)
+        except (LogUnavailable, *AWAY):  # not connected yet, as it starts
             return False
         return True
 

@@ -15,8 +15,10 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import ConnectionClosedError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 from pydantic import BaseModel
@@ -32,6 +34,7 @@ APPENDED_WITHIN_S = 1.0
 READ_WITHIN_S = 2.0
 SCRIPT_WITHIN_S = 5.0
 TRIES_AGAIN_AFTER_S = 0.25  # a reader that has lost its connection
+_STATE = Msg(cast("Client", None), data=b'{"config": {}, "state": {"first_seq": 1, "last_seq": 0}}')
 
 
 class LogWire:
@@ -154,24 +157,31 @@ class Hall:
             seat.broker.deliver(seat, Heard(payload, subject), model=model)
 
 
-class Broker:
-    """One process's connection for what is said and not kept; what services use of FastStream's."""
+class _Connection:
+    """What services use of the client's own: whether it is there, and one question that JetStream answers on it."""
 
-    def __init__(self, link: Link, hall: Hall) -> None:
-        self.connection = self
+    def __init__(self, link: Link) -> None:
         self._link = link
-        self._hall = hall
 
     @property
     def is_connected(self) -> bool:
         return self._link.connected
 
+    async def request(self, subject: str, payload: bytes, *, timeout: float) -> Msg:  # noqa: ASYNC109 - nats-py's
+        return await _asked(self._link, lambda: _STATE, within_s=timeout)
+
+
+class Broker:
+    """One process's connection for what is said and not kept; what services use of FastStream's."""
+
+    def __init__(self, link: Link, hall: Hall) -> None:
+        self.connection = _Connection(link)
+        self._link = link
+        self._hall = hall
+
     @property
     def is_there(self) -> bool:
         return self._link.process.alive and self._link.connected
-
-    async def flush(self, within_s: float) -> None:
-        await self._ask(lambda: None, within_s=within_s)
 
     def subscriber(self, subject: str, group: str = "", **_: Any) -> Callable[[Any], Any]:
         def sit(hear: Any) -> Any:
@@ -191,7 +201,7 @@ class Broker:
     async def request(self, message: BaseModel, subject: str, *, timeout: float, headers: Any = None) -> Heard:  # noqa: ASYNC109 - FastStream's
         """One of those who listen there answers; all of them may be silent."""
         payload = message.model_dump_json().encode()
-        listening = await self._ask(lambda: self._hall.at(subject), within_s=timeout)
+        listening = await _asked(self._link, lambda: self._hall.at(subject), within_s=timeout)
         if not listening:
             raise NoRespondersError
         seat = self._hall.network.dice.one_of(f"{self._link.process.name} asks {subject}", listening)
@@ -217,13 +227,14 @@ class Broker:
                 self._link.delay_s(), lambda: process.call(lambda: process.start(_hear(seat, heard, model, answer, to)))
             )
 
-    async def _ask(self, act: Callable[[], Any], *, within_s: float) -> Any:
-        try:
-            return await self._link.ask(act, within_s=within_s)
-        except Unconnected:
-            raise ConnectionClosedError from None
-        except Silent:
-            raise NatsTimeout from None
+
+async def _asked(link: Link, act: Callable[[], Any], *, within_s: float) -> Any:
+    try:
+        return await link.ask(act, within_s=within_s)
+    except Unconnected:
+        raise ConnectionClosedError from None
+    except Silent:
+        raise NatsTimeout from None
 
 
 async def _hear(
