@@ -232,6 +232,33 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """Slots of all these groups, for a job that is about to be dispatched as `holder`, where no gate is shut."""
+
+    holder: str
+    groups: tuple[str, ...]
+    gates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """A claim that was refused: how many slots of the group are held by `others`, of whom the log does not tell."""
+
+    holder: str
+    group: str
+    others: int
+    until_ms: int | None  # the group is shut until then
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Who holds all they claimed, and who holds nothing. Where the view is not where the caller's fold is: neither."""
+
+    held: tuple[str, ...] = ()
+    refused: tuple[Unclaimed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """A timer that has come due, or a running attempt's lease that has ended (kind `lease`)."""
 
@@ -445,6 +472,7 @@ class Observation:
     parked: Mapping[str, tuple[str, ...]]  # bucket → jobs, in order
     debts: Mapping[str, int]  # bucket → how many of its jobs are owed another look
     lapses: Mapping[str, int]  # job with a reservation → when it lapses
+    claims: Mapping[str, int]  # job with a claim → when that lapses
     spent: Mapping[str, int]  # user → up to when the time is spent that reservations cost
     shut: Mapping[str, int]  # group → until when
     published: Mapping[str, str]

@@ -61,8 +61,8 @@ KEYS: Final = (
     Key(
         "job:<id>",
         "HASH",
-        "a row: shape, status, seq, cancelling, worker, doc; where it stands: spot; boost, passed, reservation",
-        "fold, seed, reserve, release, defer, plan, sweep",
+        "a row: shape, status, seq, cancelling, worker, doc; where it stands: spot; boost, passed, reservation, claim",
+        "fold, seed, reserve, release, defer, plan, claim, sweep",
         "forget; lapse without a row",
     ),
     Key("queue", "ZSET", "every queued or reserved job → score", "fold, seed, reserve, release, sweep", "no member"),
@@ -87,8 +87,15 @@ KEYS: Final = (
     Key("timers", "ZSET", "<kind>:<job> → due, in ms", "fold, seed, forget", "no member"),
     Key("paused", "HASH", "scope → JSON of by, reason, since_ms", "begin, fold", "no field"),
     # ── slots ─────────────────────────────────────────────────────────────────
-    Key("held:<group>", "ZSET", "holder → when its slot ends; a job's own: +inf", "fold, seed, as lease", "no member"),
+    Key(
+        "held:<group>",
+        "ZSET",
+        "holder → when its slot ends; a job's own: +inf",
+        "fold, seed, claim, as lease",
+        "no member",
+    ),
     Key("leases", "ZSET", "holders that run → when their lease ends", "fold, seed, beat, prolong", "no member"),
+    Key("claims", "ZSET", "jobs with a claim → when it lapses", "claim, fold", "no member; sweep"),
     Key("unheard", "SET", "holders not named since the view opened", "open, beat, fold", "end of the quarantine"),
     Key(
         "lease:<id>",

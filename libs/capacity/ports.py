@@ -12,6 +12,8 @@ from typing import Protocol
 from libs.capacity.answers import (
     Beat,
     BetweenAnswer,
+    Claim,
+    Claimed,
     DeferAnswer,
     Deferral,
     Due,
@@ -62,9 +64,21 @@ class Entrance(Protocol):
 
 
 class Planning(Protocol):
-    """Who may start, and what is due."""
+    """Who may start, what that takes, and what is due."""
 
     async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan: ...
+    async def claim(
+        self,
+        claims: Sequence[Claim],
+        *,
+        applied: int,
+        lapse_ms: int,
+        drop: Sequence[str] = (),
+        now_ms: int | None = None,
+    ) -> Claimed:
+        """For a fold that stands at `applied`. `drop`: holders whose claims came to nothing."""
+        ...
+
     async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]: ...
 
 

@@ -16,6 +16,8 @@ from libs.capacity import store_answers, store_readings, store_rows
 from libs.capacity.answers import (
     Beat,
     BetweenAnswer,
+    Claim,
+    Claimed,
     DeferAnswer,
     Deferral,
     Due,
@@ -123,6 +125,18 @@ class _Entrance(_Asked):
 class _Planning(_Asked):
     async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
         return store_answers.plan(await self._ask("plan_v1", limit, _text(only_class), now_ms=now_ms))
+
+    async def claim(
+        self,
+        claims: Sequence[Claim],
+        *,
+        applied: int,
+        lapse_ms: int,
+        drop: Sequence[str] = (),
+        now_ms: int | None = None,
+    ) -> Claimed:
+        args = (applied, lapse_ms, store_rows.claims_text(claims), store_rows.to_json(drop))
+        return store_answers.claimed(await self._ask("claim_v1", *args, now_ms=now_ms))
 
     async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
         return store_readings.due(await self._ask("due_v1", limit, now_ms=now_ms), limit)

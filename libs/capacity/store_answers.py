@@ -14,6 +14,7 @@ from libs.capacity.answers import (
     BetweenAnswer,
     Busy,
     BytesFull,
+    Claimed,
     DeferAnswer,
     Deferred,
     Folded,
@@ -39,6 +40,7 @@ from libs.capacity.answers import (
     Stale,
     Swept,
     TooFast,
+    Unclaimed,
     ViewMark,
     Waits,
 )
@@ -131,6 +133,11 @@ def between(reply: Reply) -> BetweenAnswer:
 def plan(reply: Reply) -> Plan:
     applied, picks, limits, slots, more = reply
     return Plan(applied, tuple(Pick(job, seq) for job, seq in picks), dict(limits), dict(slots), bool(more))
+
+
+def claimed(reply: Reply) -> Claimed:
+    held, refused = reply
+    return Claimed(tuple(held), tuple(Unclaimed(*each) for each in refused))
 
 
 def lease(reply: Reply, request: LeaseRequest) -> LeaseAnswer:

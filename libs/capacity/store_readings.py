@@ -93,7 +93,8 @@ def jobs_of(reply: Reply) -> tuple[tuple[str, int], ...]:
 
 def observation(reply: Reply, epoch: str) -> Observation:
     generation, applied, entries, statuses, groups, waiters, quotas, timers, limits, pauses, *rest = reply
-    slots, room, leases, eligible, parked, debts, lapses, spent, shut, published, stored, input_ends = rest
+    slots, room, leases, eligible, parked, debts, lapses, claims, spent, *more = rest
+    shut, published, stored, input_ends = more
     return Observation(
         mark=ViewMark(epoch, generation, applied, open=True),
         queue=queue(entries),
@@ -111,6 +112,7 @@ def observation(reply: Reply, epoch: str) -> Observation:
         parked=_lists(parked),
         debts=_numbers(debts),
         lapses=_numbers(lapses),
+        claims=_numbers(claims),
         spent=_numbers(spent),
         shut=_numbers(shut),
         published=dict(_pairs(published)),

@@ -7,12 +7,12 @@ running job whose shape is the same text touches no index, so the text must depe
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from headgate_contracts.vocabulary import CLASS_NUMBERS
-from libs.capacity.answers import Deferral, Heartbeat, Request
+from libs.capacity.answers import Claim, Deferral, Heartbeat, Request
 from libs.capacity.rows import Change, FreeLease, Order, Pause, Resume, Row, Seed, SetLimit, Standing, UnsetLimit
 from libs.capacity.scripts import Arg
 
@@ -134,6 +134,10 @@ def deferral_args(deferral: Deferral) -> tuple[Arg, ...]:
     """From the job's id on, as `defer_v1` takes it."""
     days = (deferral.first_day, deferral.per_day, deferral.horizon_days)
     return deferral.job, deferral.user, *days, deferral.lapse_ms
+
+
+def claims_text(claims: Sequence[Claim]) -> str:
+    return to_json([asdict(claim) for claim in claims])
 
 
 def heartbeat_text(heartbeat: Heartbeat) -> str:

@@ -76,6 +76,7 @@ WEIGHTS = {
     "submit": 6,
     "plan": 6,
     "go_on": 4,
+    "claim": 1,
     "pause_or_resume": 1,
     "change_a_limit": 1,
     "shut": 2,
@@ -97,9 +98,11 @@ DETAILS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "limit": st.sampled_from((6, 6, 2, 1)),
         "only_class": st.sampled_from((None, None, 50, 20)),
         "taken": st.sampled_from((6, 6, 1, 0)),
+        "claims": st.integers(0, 2),  # not at all, all, and then only the first is dispatched
         "acts": acts,
     },
     "go_on": {"acts": acts},
+    "claim": {"which": few, "how": st.sampled_from(("claim", "claim", "drop", "behind"))},
     "pause_or_resume": {"scope": st.sampled_from(SCOPES), "again": st.booleans()},
     "change_a_limit": {"group": st.sampled_from((*LIMITED, *DEFAULTS)), "limit": st.integers(-1, 3)},
     "shut": {"group": st.sampled_from(SHUT), "for_ms": st.sampled_from((0, 2_000, 9_000, 40_000))},
@@ -178,11 +181,26 @@ class ViewMachine(RuleBasedStateMachine):
                 if how != "held":
                     self.appear(job)
 
-    def plan(self, *, limit: int, only_class: int | None, taken: int, acts: list[Act]) -> None:
+    def plan(self, *, limit: int, only_class: int | None, taken: int, claims: int, acts: list[Act]) -> None:
         plan = self.run(self.world.look(limit, only_class=only_class))
         self.planned(plan, limit, only_class)
-        self.run(self.world.dispatch(*(pick.job for pick in plan.picks[:taken])))
+        picks = [pick.job for pick in plan.picks[:taken]]
+        claimed = self.run(self.world.claim(*picks, lapse_ms=4_000)) if claims else None
+        held = picks if claimed is None else [job for job in picks if self.world.claim_of(job).holder in claimed.held]
+        self.run(self.world.dispatch(*held[: len(held) if claims < 2 else 1]))
         self.go_on(acts=acts)
+
+    def claim(self, *, which: int, how: str) -> None:
+        """Of some jobs, whatever has become of their claims before."""
+        jobs = [job for job, row in self.world.rows.items() if row.place is not None][-1 - which :]
+        names = tuple(self.world.claim_of(job).holder for job in jobs)
+        match how:
+            case "claim":
+                self.run(self.world.claim(*jobs, lapse_ms=4_000))
+            case "drop":
+                self.run(self.world.claim(drop=names))
+            case _:
+                self.run(self.world.claim(*jobs, applied=self.world.seq - 1))
 
     def go_on(self, *, acts: list[Act]) -> None:
         """Something legal happens to some jobs."""

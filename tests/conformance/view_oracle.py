@@ -113,7 +113,7 @@ def _slots_are_held_by_those_who_run(state: State, rows: Mapping[str, Row]) -> N
     expected = Counter[str]()
     for row in holders.values():
         expected.update([*row.groups, f"pool:{row.pool}"])
-    for lease in state.leases.values():
+    for lease in (*state.leases.values(), *state.claims.values()):
         expected.update(lease.groups)
     assert {group: len(held) for group, held in state.held.items() if held} == +expected
 

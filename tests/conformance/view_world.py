@@ -17,6 +17,8 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from libs.capacity.answers import (
+    Claim,
+    Claimed,
     DeferAnswer,
     Deferral,
     Deferred,
@@ -32,6 +34,7 @@ from libs.capacity.answers import (
     ReserveAnswer,
     Reserved,
 )
+from libs.capacity.memory.state import is_inner
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Order, Pause, Resume, Row, Seed, SetLimit, UnsetLimit
 from tests.conformance.view_log import (
@@ -218,6 +221,16 @@ class World:
         """Until all that is to be parked is parked."""
         while (await self.look()).more:
             pass
+
+    async def claim(self, *jobs: str, drop: tuple[str, ...] = (), **details: Any) -> Claimed:
+        """What these jobs need of what leases want too, for their next attempts."""
+        asked = {"applied": self.seq, "lapse_ms": 60_000, **details}
+        claims = [self.claim_of(job) for job in jobs]
+        return await self.view.claim(claims, drop=drop, now_ms=self.now_ms, **asked)
+
+    def claim_of(self, job: str) -> Claim:
+        row = self.rows[job]
+        return Claim(f"{job}:{row.attempt + 1}", tuple(filter(is_inner, row.groups)), row.gates)
 
     async def dispatch(self, *jobs: str) -> None:
         for job in jobs:

@@ -10,7 +10,7 @@
 -- include: head.lua
 local follows, id, was = mark[4] == ARGV[5], ARGV[7], {}
 if follows and id ~= '' then
-  was = redis.call('HMGET', key('job', id), 'shape', 'spot', 'status', 'passed', 'reservation')
+  was = redis.call('HMGET', key('job', id), 'shape', 'spot', 'status', 'passed', 'reservation', 'claim')
 end
 
 -- Most records bring a running job a step on, and touch no index: they are done before anything else is made.
@@ -29,6 +29,7 @@ end
 -- include: time.lua
 -- use: orders
 -- use: reservations
+-- use: claims
 -- use: reopening
 
 local ENDS = { ready = true, failed = true, cancelled = true }
@@ -69,12 +70,16 @@ local function fold_row()
   if was[5] then
     reservations.drop(id, was[5])
   end
+  local unclaimed = was[6] and claims.settle(id, was[6], row) or {}
   local freed = rows.replace({ shape = was[1], spot = was[2], status = was[3] }, row, {
     shape = ARGV[8], status = ARGV[9], seq = ARGV[10], cancelling = ARGV[11], worker = ARGV[12], doc = ARGV[13],
     passed = ENDS[ARGV[9]] and 0 or passed,
   }, tonumber(ARGV[3]))
   if ARGV[14] ~= '' then
     passing.count(cjson.decode(ARGV[14]))
+  end
+  for _, group in ipairs(unclaimed) do
+    freed[#freed + 1] = group
   end
   if #freed > 0 then
     leases.hand_on(freed)

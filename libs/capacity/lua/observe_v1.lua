@@ -4,7 +4,7 @@
 --   ARGV     1 epoch, 2 now (ms or empty)
 --   GIVES    generation · applied · queue, as queue_v1 · then lists of name, value, …: status by job, holders by group, waiters by
 --            group, jobs by <user>:<day>, timers, limits, pauses (JSON), slots by pool, room, leases, eligible by pool, parked by
---            bucket, debts, lapses, spent, shut, published, stored bytes, ends of inputs
+--            bucket, debts, lapses, claims, spent, shut, published, stored bytes, ends of inputs
 --   KEEPS    changes nothing
 -- include: head.lua
 -- include: time.lua
@@ -78,6 +78,7 @@ return {
   list_by('parked', all_of),
   redis.call('HGETALL', key('debts')),
   with_scores(key('lapses')),
+  with_scores(key('claims')),
   with_scores(key('spent')),
   with_scores(key('shut')),
   redis.call('HGETALL', key('published')),

@@ -7,6 +7,7 @@
 -- include: head.lua
 -- include: time.lua
 -- use: reservations
+-- use: claims
 -- use: catch_up
 -- use: workers
 -- use: refusals
@@ -19,6 +20,7 @@ for _, id in ipairs(lapsed) do
     redis.call('DEL', key('job', id))
   end
 end
+claims.lapse()
 redis.call('ZREMRANGEBYSCORE', key('spent'), '-inf', now)
 refusals.forget_old()
 inputs.sweep()

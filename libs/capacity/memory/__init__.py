@@ -6,6 +6,7 @@ entering.py  who may enter: reservations, release, days, room, each user's pace
 places.py    the queue: where a job lands, who stands where
 blocking.py  eligible jobs, buckets of blocked ones, debts
 planning.py  the walk that picks who may run
+claims.py    slots that a job takes before it is dispatched
 slots.py     holders, leases, waiters, what is shut
 workers.py   heartbeats and the sweep
 reading.py   what readers are told

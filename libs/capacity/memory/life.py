@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from libs.capacity.answers import Folded, Grant, Stale
-from libs.capacity.memory import inputs, slots
+from libs.capacity.memory import claims, inputs, slots
 from libs.capacity.memory.blocking import enter, leave, limits_of, owe_raises
 from libs.capacity.memory.entering import RELEASABLE, cancel_reservation, give_day, take_day
 from libs.capacity.memory.places import join, quit_queue, spot_of
@@ -90,7 +90,8 @@ def _fold_row(state: State, row: Row, change: Change, *, lease_ms: int, now_ms: 
     is_new = row.id not in state.rows
     raised = _begin_job(state, row, passed=change.passed_before, now_ms=now_ms) if is_new else set[str]()
     cancel_reservation(state, row.id)
-    freed = _put(state, row, now_ms=now_ms, lease_ms=lease_ms)
+    freed = claims.settle(state, row)
+    freed += _put(state, row, now_ms=now_ms, lease_ms=lease_ms)
     for job in change.passed:
         if job in state.reservations or (job in state.rows and state.rows[job].status not in ENDS):
             state.passed[job] += 1

@@ -174,7 +174,8 @@ def _holders(state: State, group: str, now_ms: int) -> list[str]:
 def _holder(state: State, name: str) -> Holder:
     lease = state.leases.get(name)
     since_ms = lease.since_ms if lease else state.rows[job_of(name)].started_ms
-    expires_ms = int((state.ends if lease else state.running).score(name) or 0)
+    claimed_ms = state.claim_lapses.score(job_of(name))  # that of a job's own slots, until it is dispatched
+    expires_ms = int((state.ends if lease else state.running).score(name) or claimed_ms or 0)
     owner = lease.owner if lease else name
     if owner is None:
         return Holder(name, None, None, None, None, since_ms, expires_ms)
@@ -225,6 +226,7 @@ def observe(state: State, *, now_ms: int) -> Observation:
         parked=_in_order(state.parked),
         debts=dict(state.debts),
         lapses=_scores(state.lapses),
+        claims=_scores(state.claim_lapses),
         spent=_scores(state.spent),
         shut=_scores(state.shut),
         published=dict(state.published),

@@ -34,7 +34,7 @@ def change_holder(state: State, old: Row | None, new: Row, *, now_ms: int, lease
         state.running.add(new.holder, now_ms + lease_ms)
     for group in _slots(old) if old and kept else ():
         if group not in _slots(new):
-            _let_go(state, group, new.holder)
+            let_go(state, group, new.holder)
             freed[group] += 1
     for group in _slots(new):
         state.held[group].add(new.holder, inf)
@@ -45,7 +45,7 @@ def _end_holder(state: State, row: Row, holder: str) -> Freed:
     state.running.discard(holder)
     state.unheard.discard(holder)
     for group in _slots(row):
-        _let_go(state, group, holder)
+        let_go(state, group, holder)
     freed = Freed(_slots(row))
     for lease in sorted(state.inner.pop(row.id, ())):
         freed += end_lease(state, lease)
@@ -55,7 +55,7 @@ def _end_holder(state: State, row: Row, holder: str) -> Freed:
     return freed
 
 
-def _let_go(state: State, group: str, name: str) -> None:
+def let_go(state: State, group: str, name: str) -> None:
     state.held[group].discard(name)
     if not state.held[group]:
         del state.held[group]
@@ -132,7 +132,7 @@ def end_lease(state: State, name: str) -> Freed:
         return Freed()
     state.ends.discard(name)
     for group in lease.groups:
-        _let_go(state, group, name)
+        let_go(state, group, name)
     if lease.owner is not None:
         state.inner[job_of(lease.owner)].discard(name)
     return Freed(lease.groups)

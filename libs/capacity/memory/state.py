@@ -67,6 +67,14 @@ class KeptInput:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """Slots of a job that is about to be dispatched, under the name by which it will hold them."""
+
+    holder: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """Slots held by somebody who is no running job, or inside one (`owner`)."""
 
@@ -134,6 +142,8 @@ class State:
 
     held: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
     running: SortedSet = field(default_factory=SortedSet)  # the key `leases`
+    claims: dict[str, HeldClaim] = field(default_factory=dict[str, HeldClaim])  # by job
+    claim_lapses: SortedSet = field(default_factory=SortedSet)  # the key `claims`
     leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
     ends: SortedSet = field(default_factory=SortedSet)
     inner: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))

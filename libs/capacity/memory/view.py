@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from libs.capacity.answers import (
     Beat,
     BetweenAnswer,
+    Claim,
+    Claimed,
     DeferAnswer,
     Deferral,
     Due,
@@ -37,6 +39,7 @@ from libs.capacity.answers import (
 )
 from libs.capacity.errors import ViewLost
 from libs.capacity.keys import check_digest
+from libs.capacity.memory import claims as claiming
 from libs.capacity.memory import entering, inputs, life, places, planning, reading, slots, workers
 from libs.capacity.memory.state import State
 from libs.capacity.rows import Change, Pause, Seed, Standing
@@ -134,6 +137,19 @@ class _Entrance(_Kept):
 class _Planning(_Kept):
     async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
         return planning.plan(self._open(), limit, only_class=only_class, now_ms=self._now(now_ms))
+
+    async def claim(
+        self,
+        claims: Sequence[Claim],
+        *,
+        applied: int,
+        lapse_ms: int,
+        drop: Sequence[str] = (),
+        now_ms: int | None = None,
+    ) -> Claimed:
+        return claiming.claim(
+            self._open(), claims, applied=applied, drop=drop, lapse_ms=lapse_ms, now_ms=self._now(now_ms)
+        )
 
     async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
         return reading.due(self._open(), limit, now_ms=self._now(now_ms))

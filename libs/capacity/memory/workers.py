@@ -8,9 +8,19 @@ from __future__ import annotations
 from collections import Counter
 
 from libs.capacity.answers import Beat, Heartbeat, HeldLease, Swept
-from libs.capacity.memory import inputs
+from libs.capacity.memory import claims, inputs
 from libs.capacity.memory.entering import lapse, refused
-from libs.capacity.memory.slots import catch_up, end_quarantine, extend, hold, is_running, job_of, told, wanted_groups
+from libs.capacity.memory.slots import (
+    catch_up,
+    end_quarantine,
+    extend,
+    hand_on,
+    hold,
+    is_running,
+    job_of,
+    told,
+    wanted_groups,
+)
 from libs.capacity.memory.state import Lease, State, Worker
 
 
@@ -53,11 +63,12 @@ def _hear(state: State, named: HeldLease, *, ttl_ms: int, now_ms: int) -> bool:
 
 def sweep(state: State, *, now_ms: int) -> Swept:
     lapsed = lapse(state, now_ms)
+    unused = hand_on(state, claims.lapse(state, now_ms=now_ms), now_ms=now_ms)
     for user in state.spent.up_to(now_ms):
         state.spent.discard(user)
     inputs.sweep(state, now_ms=now_ms)
     state.refused = Counter(refused(state, now_ms=now_ms))
-    grants = told(state, catch_up(state, now_ms=now_ms))
+    grants = told(state, unused + catch_up(state, now_ms=now_ms))
     gone = tuple(state.expiries.up_to(now_ms))
     for worker in gone:
         state.expiries.discard(worker)

@@ -15,6 +15,10 @@ function quarantine.shuts(group)
   return ends ~= nil and quarantine.concerns(group) and quarantine.is_on()
 end
 
+function quarantine.ends_at()
+  return ends
+end
+
 -- Whoever finds it over ends it. GIVES whether that was the caller.
 function quarantine.end_if_over()
   if ends == nil or quarantine.is_on() then
