@@ -21,6 +21,7 @@ JobId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAPPED: Final = re.compile(r"x-[a-z2-7]{26}")
+_OF_KEY: Final = re.compile(r"[kw][a-z2-7]{26}(-[0-9]+)?")
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -57,6 +58,11 @@ def job_id_for_key(user_id: str, idempotency_key: str) -> str:
 def workflow_id_for_key(user_id: str, idempotency_key: str) -> str:
     """The same for a workflow. Its jobs' ids follow from its own."""
     return f"w{job_id_for_key(user_id, idempotency_key)[1:]}"
+
+
+def is_of_key(job_id: str) -> bool:
+    """Whether the id follows from an Idempotency-Key, its own or its workflow's: then it may stand for a job already."""
+    return _OF_KEY.fullmatch(job_id) is not None
 
 
 def phase_job_id(workflow_id: str, phase: int) -> str:

@@ -1,9 +1,9 @@
 """How work comes in: a job, or the phases of a workflow, whole or not at all.
 
-    reserve ─► inputs ─► first events, one append ─► 202
-       │                       ├ another event stands there: the same key was here before
-       │                       └ nobody knows: 503, and the same Idempotency-Key finds what became of it
-       └ a refusal: nothing is kept
+    was the key here before? ─► reserve ─► inputs ─► first events, one append ─► 202
+                                   │                       ├ another event stands there: the same key was here just now
+                                   │                       └ nobody knows: 503, and the same Idempotency-Key finds what became of it
+                                   └ a refusal: nothing is kept
 
 The log decides. A reservation is never released here: it is folded into its job, or it lapses.
 """
@@ -19,7 +19,7 @@ from typing import Final
 from headgate_contracts import JobEvent, advance
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import Estimate
-from headgate_contracts.tokens import input_name
+from headgate_contracts.tokens import input_name, is_of_key
 from libs.capacity.answers import (
     Busy,
     BytesFull,
@@ -77,6 +77,9 @@ class Submitting:
 
     async def submit(self, first: NewJob, *later: NewJob) -> SubmitOutcome:
         """Take the job in, or all phases of a workflow, or say what keeps them out."""
+        before = await self._used_before((first, *later))
+        if before is not None:
+            return before
         asked_ms = self.clock.monotonic_ms()
         answer = await self.view.reserve(self._request(first, *later))
         if not isinstance(answer, Reserved | Deferred):
@@ -88,6 +91,9 @@ class Submitting:
 
     async def preview(self, first: NewJob, *later: NewJob) -> PreviewOutcome:
         """What would come of submitting it. Nothing is held, counted or stored."""
+        before = await self._used_before((first, *later))
+        if before is not None:
+            return before
         answer = await self.view.reserve(replace(self._request(first, *later), dry=True))
         if not isinstance(answer, Reserved | Deferred):
             return await self._known((first, *later)) or await self._refusal(answer, first)
@@ -123,6 +129,11 @@ class Submitting:
             return await self._known(phases) or KeyReused(phases[0].id)
         stored = zip(events, answer.records, strict=True)
         return Accepted(tuple(advance(None, event, seq=record.seq) for event, record in stored))
+
+    async def _used_before(self, phases: Sequence[NewJob]) -> Accepted | KeyReused | None:
+        """What a key stands for. It takes no second place, not even for a moment: so the log is asked first, as the
+        view forgets what has ended."""
+        return await self._known(phases) if is_of_key(phases[0].id) else None
 
     async def _known(self, phases: Sequence[NewJob]) -> Accepted | KeyReused | None:
         """What was submitted before under these ids: the same request, or a key used for another one."""

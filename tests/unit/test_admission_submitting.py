@@ -286,6 +286,25 @@ async def test_a_job_that_left_the_view_is_found_by_its_key_when_the_queue_is_fu
     assert again.job.status is Status.CANCELLED
 
 
+async def test_the_key_of_a_job_that_left_the_view_takes_no_second_place() -> None:
+    desk = Desk()
+    await desk.fold()
+    job_id = job_id_for_key("u1", "key")
+    first = await desk.submit(job_id=job_id)
+    assert isinstance(first, Accepted)
+    await desk.changing.cancel(first.job, act=Act("u1"))
+    await desk.fold()
+    await desk.view.forget(job_id)
+    before = await desk.view.observe()
+
+    again = await desk.submit(job_id=job_id)
+    preview = await desk.submitting.preview(desk.new(job_id=job_id))
+
+    assert isinstance(again, Accepted)
+    assert isinstance(preview, Accepted)
+    assert await desk.view.observe() == before
+
+
 async def test_the_estimate_that_is_shown_stands_in_the_event(desk: Desk) -> None:
     for _ in range(2):
         await desk.submit(tier=Tier.BOOTSTRAPPER)
