@@ -1,9 +1,8 @@
 """What workers ask for: to be heard, slots for a stage, slots no longer needed, a pause of a provider that has had
 enough; and what the notifier asks for a page that opens a stream. Every replica answers, from the view.
 
-Owns the second opinion. The view is folded by the leader alone, a moment after an event, and it can be lost. Where it
-does not know an attempt, this replica's own fold of the log is asked before a worker is told to stop: an attempt that
-is current there, or newer than what is known there, goes on.
+The view is folded by the leader alone, a moment after an event, and it can be lost. So where it does not know an
+attempt, a worker is told to stop only by the second opinion of `opinions`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
 from typing import Final
 
 from headgate_contracts.commands import (
@@ -40,34 +38,14 @@ from libs.capacity.projection import epoch_ms
 from libs.policy import Policy
 from services.scheduler.domain import shut_until_ms
 from services.scheduler.labels import LLM
-from services.scheduler.ports import Commands
+from services.scheduler.opinions import Opinion, opinion_of, opinions_of
+from services.scheduler.ports import Commands, Ends
 from services.scheduler.signals import Signals
 
 logger = logging.getLogger(__name__)
 
 AWAY: Final = (ViewLost, ViewUnavailable, TimeoutError)
 ANSWER_WITHIN_S: Final = 1.0  # a store that is silent must not make us silent too
-
-
-class Opinion(Enum):
-    """What a fold of the log says of an attempt."""
-
-    RUNS = auto()
-    ENDS = auto()  # it runs, and somebody asked for its end
-    OVER = auto()
-
-
-def opinion_of(ledger: Ledger, holder: str) -> Opinion:
-    """An attempt that this fold has not come to yet runs: only the log could have let anybody know of it."""
-    job_id, _, attempt = holder.rpartition(":")
-    job = ledger.jobs.get(job_id)
-    if job is None:  # newer than this fold; a job is forgotten long after its worker has heard of its end
-        return Opinion.RUNS
-    if job.holder != holder and job.attempt >= int(attempt):
-        return Opinion.OVER
-    if job.holder == holder and job.cancel_requested_by is not None:
-        return Opinion.ENDS
-    return Opinion.RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +79,7 @@ async def hear(
     *,
     view: Leases,
     ledger: Ledger,
+    log: Ends,
     granting: Granting,
     policy: Policy,
     now: datetime,
@@ -110,7 +89,7 @@ async def hear(
     what it has ended because somebody wanted the slots."""
     if stopped is not None:
         stopped.update(command.stopped)
-        stopped.difference_update([holder for holder in stopped if opinion_of(ledger, holder) is Opinion.OVER])
+        stopped.difference_update([holder for holder in stopped if opinion_of(ledger, holder) in (None, Opinion.OVER)])
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
             said = await view.beat(_heartbeat(command, policy))
@@ -119,19 +98,19 @@ async def hear(
         said = answers.Beat((), (), command.holders)
     else:
         await granting.tell(said.grants, now=now)
-    opinions = {holder: opinion_of(ledger, holder) for holder in said.not_yours}
-    gone = tuple(holder for holder in command.stopped if opinion_of(ledger, holder) is Opinion.OVER)
+    opinions = await opinions_of(ledger, said.not_yours, log=log)
+    ended = await opinions_of(ledger, command.stopped, log=log)
     return BeatReply(
         kept=(*said.kept, *_those(opinions, Opinion.RUNS)),
         cancel=(*said.cancel, *_those(opinions, Opinion.ENDS)),
-        not_yours=(*_those(opinions, Opinion.OVER), *gone),
+        not_yours=(*_those(opinions, Opinion.OVER), *_those(ended, Opinion.OVER)),
         lost_leases=said.lost_leases,
         lease_s=policy.leases.job_s,
     )
 
 
 async def acquire(
-    command: AcquireLease, *, view: Leases, ledger: Ledger, granting: Granting, policy: Policy, now: datetime
+    command: AcquireLease, *, view: Leases, ledger: Ledger, log: Ends, granting: Granting, policy: Policy, now: datetime
 ) -> LeaseReply:
     """Slots of all the groups at once, or none of them and, where it is wanted, a place among those who wait."""
     request = LeaseRequest(
@@ -157,7 +136,8 @@ async def acquire(
         case Full(group):
             return LeaseReply(lease=command.lease, state="full", group=group, shut_ms=_still_shut_ms(answer, now))
         case NotYours(owner):
-            over = opinion_of(ledger, owner) is Opinion.OVER
+            opinions = await opinions_of(ledger, (owner,), log=log)
+            over = opinions[owner] is Opinion.OVER
             return LeaseReply(lease=command.lease, state="not_yours" if over else "view_lost")
 
 

@@ -24,6 +24,12 @@ class Log(Protocol):
     async def mark(self) -> Mark: ...
 
 
+class Ends(Protocol):
+    """How it ended with a job that the fold has forgotten."""
+
+    async def last(self, subject_filter: str) -> Record | None: ...
+
+
 class Snapshots(Protocol):
     """Where folds of the log are kept."""
 

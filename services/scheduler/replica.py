@@ -21,7 +21,7 @@ from services.scheduler.labels import Labels
 from services.scheduler.leader import Leader
 from services.scheduler.outages import SETTLING_BEATS, Outages
 from services.scheduler.planning import Planner
-from services.scheduler.ports import Adapters
+from services.scheduler.ports import Adapters, Log
 from services.scheduler.signals import Signals
 from services.scheduler.snapshots import SnapshotKeeper
 
@@ -30,6 +30,7 @@ from services.scheduler.snapshots import SnapshotKeeper
 class Replica:
     """The parts, wired."""
 
+    log: Log
     ledger: Ledger
     outages: Outages
     leader: Leader
@@ -75,6 +76,7 @@ def assemble(
         woken=woken,
     )
     return Replica(
+        log=adapters.log,
         ledger=ledger,
         outages=outages,
         leader=leader,

@@ -49,6 +49,7 @@ async def ask(world: World, by: Replica, lease: str, *groups: str, **wanted: Any
         AcquireLease(lease=lease, groups=groups or (DB,), **wanted),
         view=world.view,
         ledger=by.ledger,
+        log=by.log,
         granting=by.granting,
         policy=world.policy,
         now=by.leader.now,

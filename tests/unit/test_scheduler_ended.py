@@ -1,4 +1,4 @@
-"""What has ended costs nothing: nobody walks through it."""
+"""What has ended costs nothing: nobody walks through it, it is forgotten, and who still needs it asks the log."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from typing import NoReturn
 
 from headgate_contracts import Job
 from headgate_contracts.commands import PositionChanged
+from libs.eventlog import LogUnavailable, Record
 from services.scheduler.forecasting import Forecaster
+from services.scheduler.opinions import Opinion, opinions_of
 from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
+
+HOUR = 3_600_000
 
 
 class Unwalkable(dict[str, Job]):
@@ -50,3 +54,49 @@ async def test_nobody_walks_all_jobs(world: World, leader: Replica) -> None:
 
     assert set(told) == {"job-3", "job-4"}
     assert 'headgate_queue_length{pool="default"} 2.0' in world.metrics(leader)
+
+
+async def forgotten(world: World, leader: Replica, name: str) -> None:
+    """The job has ended, and so long ago that the fold does not know it any more."""
+    await world.pass_ms(26 * HOUR, leader, every_ms=HOUR)
+    await world.submit(f"after-{name}", user="somebody", project="else")
+    await world.settle(leader)
+    assert name not in leader.ledger.jobs
+
+
+async def test_a_worker_that_was_long_away_hears_that_its_attempt_is_over(world: World, leader: Replica) -> None:
+    await world.submit("job-1")
+    await world.beat(slots=1)
+    await world.settle(leader)
+    await world.finish("job-1")
+    await world.settle(leader)
+    await forgotten(world, leader, "job-1")
+
+    reply = await world.beat(holders=("job-1:1", "never-was:1"))
+
+    assert (reply.not_yours, reply.kept) == (("job-1:1",), ("never-was:1",))
+
+
+async def test_what_cannot_be_asked_of_the_log_goes_on(world: World, leader: Replica) -> None:
+    class Away:
+        async def last(self, subject_filter: str) -> Record | None:
+            raise LogUnavailable(reason=subject_filter)
+
+    opinions = await opinions_of(leader.ledger, ("job-1:1",), log=Away())
+
+    assert opinions == {"job-1:1": Opinion.RUNS}
+
+
+async def test_a_forced_attempt_that_is_long_over_is_not_remembered(world: World, leader: Replica) -> None:
+    """What the worker says it has stopped is known until its end is folded, also where that was before it spoke."""
+    await world.submit("job-1")
+    await world.beat(slots=1)
+    await world.settle(leader)
+    await world.finish("job-1")
+    await world.settle(leader)
+    await forgotten(world, leader, "job-1")
+
+    reply = await world.beat(stopped=("job-1:1",))
+
+    assert reply.not_yours == ("job-1:1",)
+    assert not leader.stopped

@@ -384,6 +384,7 @@ class History:
                     command,
                     view=self.world.view,
                     ledger=replica.ledger,
+                    log=replica.log,
                     granting=replica.granting,
                     policy=POLICY,
                     now=replica.leader.now,

@@ -73,6 +73,7 @@ async def ask(world: World, by: Replica, lease: str, *groups: str, **wanted: Any
         AcquireLease(lease=lease, groups=groups, **wanted),
         view=world.view,
         ledger=by.ledger,
+        log=by.log,
         granting=by.granting,
         policy=world.policy,
         now=by.leader.now,
