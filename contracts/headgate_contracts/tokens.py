@@ -61,7 +61,7 @@ def workflow_id_for_key(user_id: str, idempotency_key: str) -> str:
 
 
 def is_of_key(job_id: str) -> bool:
-    """Whether the id follows from an Idempotency-Key, its own or its workflow's: then it may stand for a job already."""
+    """Whether the id follows from an Idempotency-Key, its own or its workflow's: it may stand for a job already."""
     return _OF_KEY.fullmatch(job_id) is not None
 
 

@@ -33,6 +33,7 @@ from libs.capacity.paces import Pace, Paces, Wait
 from libs.capacity.patience import Patience
 from libs.capacity.phases import Phases
 from libs.capacity.projection import defaults_of, epoch_ms, row_of
+from libs.capacity.remnants import Remnants
 from libs.capacity.roster import Roster
 from libs.capacity.rows import Change, Row, Seed, Standing
 from libs.capacity.spacing import Places
@@ -71,6 +72,7 @@ class Ledger:
     learned: Paces = field(default_factory=Paces)
     phases: Phases = field(default_factory=Phases)
     places: Places = field(default_factory=Places)
+    remnants: Remnants = field(default_factory=Remnants)
     _ended: deque[tuple[datetime, str]] = field(default_factory=deque[tuple[datetime, str]])
     _defaults: dict[str, int] = field(init=False)
 
@@ -79,7 +81,6 @@ class Ledger:
         for job in self.jobs.values():
             self.roster.fold(None, job)
             self.orders.come(job)
-            self.phases.fold(job, self.jobs)
             self.places.fold(None, job)
             self.days.restore(job)
             self.turns.restore(job, paused=self.orders.is_paused(job))
@@ -181,12 +182,13 @@ class Ledger:
             self.orders.come(job)
         self.days.fold(before, job, cap=self._cap_of(job) if cap is None else cap)
         self.places.fold(before, job)
-        self.phases.fold(job, self.jobs)
+        self.phases.fold(job)
         self._fold_pauses(job, at_ms=epoch_ms(job.updated_at))
         if not job.status.is_running:
             self.forced.pop(job.id, None)
-        if job.status.is_end:
+        if job.status.is_end and not (before and before.status.is_end):
             self.passed.pop(job.id, None)
+            self.remnants.end(job)
             self._ended.append((job.updated_at, job.id))
         return row_of(job, self.policy)
 
@@ -198,12 +200,10 @@ class Ledger:
         """By the log's own clock, so that every fold of the same records holds the same jobs."""
         before = now - timedelta(days=self.policy.retention.view_days)
         while self._ended and self._ended[0][0] < before:
-            job = self.jobs.get(self._ended.popleft()[1])
-            for job_id in self.phases.outlived(job, self.jobs, before=before) if job else ():
-                gone = self.jobs.pop(job_id)
-                self.orders.forget(gone)
-                self.days.forget(gone)
-                self.phases.forget(gone)
+            gone = self.jobs.pop(self._ended.popleft()[1])
+            self.orders.forget(gone)
+            self.days.forget(gone)
+        self.remnants.forget(now, self.policy.retention)
         for job_id in [job_id for job_id, (_, at) in self.early.items() if at < now - EARLY_KEPT]:
             del self.early[job_id]
 

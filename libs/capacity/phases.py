@@ -1,75 +1,76 @@
 """Workflows as the log tells them: which waiting phases may enter the queue, and which never will.
 
 A phase waits for the one before it. Where that is ready, the phase is free; where an earlier one ended otherwise, it is
-doomed, and all after it. Owns nothing that the jobs do not say: it is built anew from them.
+doomed, and all after it. Owns how each phase of an unfinished workflow stands, so that the jobs of those that have
+ended need not be known any more. A workflow is in the log as a whole, so one of which all have ended has no other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from headgate_contracts import Job, Status
 
 
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One of a workflow, as it stands."""
+
+    job: str
+    status: Status
+
+
 @dataclass(slots=True)
 class Phases:
-    """workflow → phase → job, and what follows for the jobs that wait."""
+    """workflow → number → phase, and what follows for the jobs that wait."""
 
-    flows: dict[str, dict[int, str]] = field(default_factory=dict[str, dict[int, str]])
+    flows: dict[str, dict[int, Phase]] = field(default_factory=dict[str, dict[int, Phase]])
     free: dict[str, None] = field(default_factory=dict[str, None])
     doomed: dict[str, str] = field(default_factory=dict[str, str])  # job → why
 
-    def fold(self, job: Job, jobs: Mapping[str, Job]) -> None:
+    @classmethod
+    def of(cls, jobs: Iterable[Job]) -> Phases:
+        """As these jobs stand. The unfinished ones come first: a workflow is known as long as one of it goes on."""
+        phases = cls()
+        for job in sorted(jobs, key=lambda job: job.status.is_end):
+            phases.fold(job)
+        return phases
+
+    @classmethod
+    def standing(cls, flows: dict[str, dict[int, Phase]]) -> Phases:
+        """From what is known of each workflow."""
+        phases = cls(flows)
+        for flow in flows.values():
+            phases._judge(flow)
+        return phases
+
+    def fold(self, job: Job) -> None:
         """One of its jobs is like this now."""
-        workflow, phase = job.submission.workflow, job.submission.phase
-        if workflow is None or phase is None:
+        workflow, number = job.submission.workflow, job.submission.phase
+        if workflow is None or number is None:
             return
-        self.flows.setdefault(workflow, {}).setdefault(phase, job.id)
+        flow = self.flows.setdefault(workflow, {})
+        if flow.setdefault(number, Phase(job.id, job.status)).job == job.id:
+            flow[number] = Phase(job.id, job.status)
         if job.status is Status.WAITING or job.status.is_end:
-            self._judge(workflow, jobs)
+            self._judge(flow)
         else:
             self.free.pop(job.id, None)
+        if all(phase.status.is_end for phase in flow.values()):
+            del self.flows[workflow]
 
-    def forget(self, job: Job) -> None:
-        """The job has left the ledger."""
-        workflow, phase = job.submission.workflow, job.submission.phase
-        flow = self.flows.get(workflow or "", {})
-        if phase is not None and flow.get(phase) == job.id:
-            del flow[phase]
-            if not flow:
-                del self.flows[workflow or ""]
-
-    def outlived(self, job: Job, jobs: Mapping[str, Job], *, before: datetime) -> list[str]:
-        """What goes with a job that ended before then: all of its workflow, but nothing while one of that goes on or
-        ended later; later phases look back at it until then."""
-        names = self.flows.get(job.submission.workflow or "", {}).values()
-        if job.id not in names:
-            return [job.id]
-        members = [jobs[name] for name in names]
-        gone = all(member.status.is_end and member.updated_at < before for member in members)
-        return [member.id for member in members] if gone else []
-
-    def _judge(self, workflow: str, jobs: Mapping[str, Job]) -> None:
+    def _judge(self, flow: dict[int, Phase]) -> None:
         fate: str | None = None
         ready = False
-        for phase, job in self._in_order(workflow, jobs):
-            self.free.pop(job.id, None)
-            self.doomed.pop(job.id, None)
-            if job.status is Status.WAITING and fate:
-                self.doomed[job.id] = fate
-            elif job.status is Status.WAITING and ready:
-                self.free[job.id] = None
-            ready = job.status is Status.READY
-            if job.status.is_end and not ready:
-                fate = fate or f"phase {phase} of the workflow {_ended(job)}"
-
-    def _in_order(self, workflow: str, jobs: Mapping[str, Job]) -> Iterator[tuple[int, Job]]:
-        for phase, name in sorted(self.flows[workflow].items()):
-            if name in jobs:
-                yield phase, jobs[name]
-
-
-def _ended(job: Job) -> str:
-    return "failed" if job.status is Status.FAILED else "was cancelled"
+        for number, phase in sorted(flow.items()):
+            self.free.pop(phase.job, None)
+            self.doomed.pop(phase.job, None)
+            if phase.status is Status.WAITING and fate:
+                self.doomed[phase.job] = fate
+            elif phase.status is Status.WAITING and ready:
+                self.free[phase.job] = None
+            ready = phase.status is Status.READY
+            if phase.status.is_end and not ready:
+                ended = "failed" if phase.status is Status.FAILED else "was cancelled"
+                fate = fate or f"phase {number} of the workflow {ended}"

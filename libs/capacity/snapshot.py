@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from headgate_contracts import Job
+from headgate_contracts import Job, Status
 from headgate_contracts.events import Estimate
 from libs.capacity.days import Days
 from libs.capacity.ledger import Ledger
 from libs.capacity.orders import Orders
 from libs.capacity.paces import WAITS_MAX, Pace, Paces, Wait
 from libs.capacity.patience import Patience
+from libs.capacity.phases import Phase, Phases
+from libs.capacity.remnants import Remnants
 from libs.capacity.rows import Pause
 from libs.capacity.turns import Turn, Turns
 from libs.policy import Policy
@@ -53,7 +55,7 @@ class Picture:
 
 def picture_of(ledger: Ledger, *, epoch: str) -> Picture:
     """The ledger as it stands: quick, whatever it holds."""
-    orders = ledger.orders
+    orders, flows = ledger.orders, ledger.phases.flows
     header = {
         "shape": SHAPE,
         "epoch": epoch,
@@ -70,6 +72,9 @@ def picture_of(ledger: Ledger, *, epoch: str) -> Picture:
         "over": dict(ledger.days.over),
         "turns": {number: asdict(turn) for number, turn in ledger.turns.by_class.items()},
         "patience": asdict(ledger.patience),
+        "phases": {flow: {n: [phase.job, phase.status] for n, phase in known.items()} for flow, known in flows.items()},
+        "inputs": [[user, hour, size] for (user, hour), size in ledger.remnants.inputs.items()],
+        "lent": {name: at.isoformat() for name, at in ledger.remnants.lent.items()},
         "paces": {tier: asdict(pace) for tier, pace in ledger.paces.items()},
     }
     return Picture(header, tuple(ledger.waits), tuple(ledger.jobs.values()), dict(ledger.passed))
@@ -110,6 +115,8 @@ def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Pol
         turns=Turns({int(number): Turn(**turn) for number, turn in header.get("turns", {}).items()}),
         patience=_patience(header),
         learned=_learned(header),
+        phases=_phases(header, jobs.values()),
+        remnants=_remnants(header),
     )
 
 
@@ -136,6 +143,23 @@ def _patience(header: dict[str, Any]) -> Patience:
     return Patience(
         {job_id: [(begin, end) for begin, end in spans] for job_id, spans in over.items()}, raw.get("since", {})
     )
+
+
+def _phases(header: dict[str, Any], jobs: Iterable[Job]) -> Phases:
+    if "phases" not in header:  # of an older shape, which had the jobs of all phases
+        return Phases.of(jobs)
+    raw: dict[str, dict[str, list[str]]] = header["phases"]
+    return Phases.standing(
+        {
+            flow: {int(number): Phase(job, Status(status)) for number, (job, status) in known.items()}
+            for flow, known in raw.items()
+        }
+    )
+
+
+def _remnants(header: dict[str, Any]) -> Remnants:
+    inputs = Counter({(user, hour): size for user, hour, size in header.get("inputs", ())})
+    return Remnants(inputs, {name: datetime.fromisoformat(at) for name, at in header.get("lent", {}).items()})
 
 
 def _learned(header: dict[str, Any]) -> Paces:

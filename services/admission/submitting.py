@@ -1,9 +1,9 @@
 """How work comes in: a job, or the phases of a workflow, whole or not at all.
 
-    was the key here before? ─► reserve ─► inputs ─► first events, one append ─► 202
-                                   │                       ├ another event stands there: the same key was here just now
-                                   │                       └ nobody knows: 503, and the same Idempotency-Key finds what became of it
-                                   └ a refusal: nothing is kept
+    is its key known? ─► reserve ─► inputs ─► first events, one append ─► 202
+                            │                       ├ another event stands there: the same key was here just now
+                            │                       └ nobody knows: 503, and the same key finds what became of it
+                            └ a refusal: nothing is kept
 
 The log decides. A reservation is never released here: it is folded into its job, or it lapses.
 """

@@ -155,9 +155,9 @@ class Janitor:
 
     def _named(self) -> set[str | None]:
         """The workspaces that somebody may still go on from: a job, or whoever submits one again that ended lately."""
-        since = self._leader.now - self._remains.kept
-        jobs = [job for job in self._ledger.jobs.values() if not job.status.is_end or job.updated_at > since]
-        return {name for job in jobs for name in (job.checkpoint, job.submission.checkpoint)}
+        since, lent = self._leader.now - self._remains.kept, self._ledger.remnants.lent
+        named = {name for job in self._ledger.roster.unfinished for name in (job.checkpoint, job.submission.checkpoint)}
+        return named.union(name for name, at in lent.items() if at > since)
 
     async def _is_over(self, job_id: str, name: str) -> bool:
         """Whether the job of this name ended long enough ago, or never began."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from libs.capacity.memory.life import _members
 from libs.capacity.memory.slots import Freed
 from libs.capacity.memory.state import State, times_passed
 from libs.capacity.orders import Orders
-from libs.capacity.phases import Phases
+from libs.capacity.phases import Phase, Phases
 from libs.capacity.rows import ARRIVAL_STEP, Pause, Row, Standing
 from libs.policy import Policy
 from tests.planted.bug import Bug
@@ -93,11 +93,9 @@ def lets_submissions_set_limits(sound: Any) -> Any:
 
 
 def goes_on_after_a_cancelled_phase(sound: Any) -> Any:
-    def _judge(self: Phases, workflow: str, jobs: Mapping[str, Job]) -> None:
-        phases = {name: jobs[name] for name in self.flows[workflow].values() if name in jobs}
-        over = {name: job for name, job in phases.items() if job.status is Status.CANCELLED}
-        ready = {name: job.model_copy(update={"status": Status.READY}) for name, job in over.items()}
-        sound(self, workflow, phases | ready)
+    def _judge(self: Phases, flow: dict[int, Phase]) -> None:
+        over = {number: phase for number, phase in flow.items() if phase.status is Status.CANCELLED}
+        sound(self, flow | {number: Phase(phase.job, Status.READY) for number, phase in over.items()})
 
     return _judge
 

@@ -32,7 +32,7 @@ from tests.fixtures.lives import event_id, life_of, queued, step, submission, wa
 
 POLICY = Policy()
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
-KNOWN = ("jobs", "roster", "passed", "orders", "forced", "days", "turns", "learned", "phases", "places")
+KNOWN = ("jobs", "roster", "passed", "orders", "forced", "days", "turns", "learned", "phases", "places", "remnants")
 
 
 @dataclass(frozen=True)
