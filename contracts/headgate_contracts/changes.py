@@ -65,7 +65,11 @@ def _waiting(job: Job, data: JobWaiting, at: datetime) -> Changes:
 
 
 def _dispatched(job: Job, data: JobDispatched, at: datetime) -> Changes:
-    _agree("data.pool", data.pool, job.submission.pool)
+    asked = job.submission
+    _agree("data.pool", data.pool, asked.pool)
+    _agree("data.pipeline", data.pipeline, asked.pipeline)
+    _agree("data.shared", data.shared, asked.shared)
+    _agree("data.input_digest", data.input_digest, asked.input_digest)
     started = {"dispatched_at": at, "worker": None, "provider": None}
     return {"groups": data.groups, "deadline": data.deadline, "users_tier": data.tier, **started}
 
@@ -73,7 +77,7 @@ def _dispatched(job: Job, data: JobDispatched, at: datetime) -> Changes:
 def _started(job: Job, data: JobStarted, at: datetime) -> Changes:
     if job.worker is not None:
         raise IllegalTransition("data.attempt", f"attempt {job.attempt} was already claimed by {job.worker}")
-    return {"worker": data.worker, "started_at": job.started_at or at}
+    return {"worker": data.worker, "started_at": job.started_at or at, "claimed_at": at}
 
 
 def _stage(job: Job, data: JobStage, at: datetime) -> Changes:
@@ -103,7 +107,7 @@ def _awaiting_confirmation(job: Job, data: JobAwaitingConfirmation, at: datetime
         "checkpoint": data.checkpoint or job.checkpoint,
         "expires_at": data.expires_at,
         "reminders": 0,
-        "groups": (),
+        **_let_go(job, at),
     }
 
 
@@ -126,9 +130,15 @@ def _given_back(job: Job, data: JobGivenBack, at: datetime) -> Changes:
         "finished_stages": data.finished_stages,
         "checkpoint": data.checkpoint or job.checkpoint,
         "provider": data.provider,
-        "groups": (),
         "aged_at": at,
+        **_let_go(job, at),
     }
+
+
+def _let_go(job: Job, at: datetime) -> Changes:
+    """No attempt has the job any more, and it has no slot."""
+    had_s = 0 if job.claimed_at is None else (at - job.claimed_at).total_seconds()
+    return {"groups": (), "claimed_at": None, "worked_s": round(job.worked_s + max(0, had_s), 3)}
 
 
 def _cancel_requested(job: Job, data: JobCancelRequested, at: datetime) -> Changes:

@@ -15,6 +15,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from headgate_contracts.records import (
     Amount,
     Count,
+    Digest,
     GroupName,
     HeldGroups,
     LabelKey,
@@ -85,7 +86,7 @@ class Submission(Record):
     run_timeout_s: Count | None = None
     notify_url: Url | None = None
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str], max_length=16)
-    input_digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+    input_digest: Digest
     input_bytes: Amount = 0
     retry_of: JobId | None = None
     finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
@@ -157,11 +158,27 @@ class JobWaiting(JobData):
     submission: Submission | None = None
 
 
+class EarlierWork(Record):
+    """What an attempt goes on from: how far the job has come, and how long earlier attempts had it.
+
+    `cycle_over`: the next stage opens another iteration. `granted`: by confirmations, beside what its tier gives.
+    """
+
+    iteration: Amount = 0
+    cycle_over: bool = True
+    finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
+    checkpoint: Token | None = None
+    granted: Amount = 0
+    worked_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+
+
 class JobDispatched(JobData):
     """A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
 
-    `starved` marks a start that its class was owed: nothing of it had been started for long. `tier` is its user's,
-    where a newer submission of theirs has another than this job's own.
+    It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
+    (`pipeline`, `shared`, `input_digest`), what there is already (`earlier`, null where there is nothing), and whether
+    somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been started for
+    long. `tier` is its user's now, which a newer submission of theirs may have changed.
     """
 
     EVENT = EventName.DISPATCHED
@@ -170,7 +187,12 @@ class JobDispatched(JobData):
     groups: HeldGroups
     deadline: AwareDatetime | None = None
     starved: bool = False
-    tier: OpenTier | None = None
+    tier: OpenTier
+    pipeline: Token
+    shared: bool = False
+    input_digest: Digest
+    earlier: EarlierWork | None = None
+    cancel_requested_by: Who | None = None
 
     def route(self) -> JobSubject:
         return JobSubject(self.job_id, self.user_id, self.project_id, self.EVENT, self.pool)

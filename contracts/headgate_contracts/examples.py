@@ -15,6 +15,7 @@ from headgate_contracts.envelope import AnyEvent, Event
 from headgate_contracts.events import (
     ContentErased,
     Data,
+    EarlierWork,
     Estimate,
     Group,
     JobAwaitingConfirmation,
@@ -100,14 +101,13 @@ def _changes_of_place() -> Iterator[AnyEvent]:
 
 def _of_the_scheduler() -> Iterator[AnyEvent]:
     groups = ("user:u1", "project:shop", "group:shop:staging-db")
-    hour = timedelta(hours=1)
     lost = JobGivenBack(
         **_job(Status.QUEUED, 1),
         reason=GivenBackReason.LOST,
         finished_stages=(Stage.SCAFFOLD, Stage.CODE),
         checkpoint="01KJPZ0A-1-code",
     )
-    yield _event(_S, 2, JobDispatched(**_job(Status.STARTING, 1), pool="default", groups=groups, deadline=AT + hour))
+    yield _event(_S, 2, _dispatched(groups))
     yield _event(_S, 7, lost)
     yield _event(_S, 17, JobConfirmationReminder(**_job(Status.AWAITING_CONFIRMATION, 1), hours_left=12))
     yield _event(
@@ -120,6 +120,20 @@ def _of_the_scheduler() -> Iterator[AnyEvent]:
             limits=dict.fromkeys(groups, 3),
             slots={"default": 8},
         ),
+    )
+
+
+def _dispatched(groups: tuple[str, ...]) -> JobDispatched:
+    asked = _submission()
+    return JobDispatched(
+        **_job(Status.STARTING, 1),
+        pool=asked.pool,
+        groups=groups,
+        deadline=AT + timedelta(hours=1),
+        tier=asked.tier,
+        pipeline=asked.pipeline,
+        input_digest=asked.input_digest,
+        earlier=EarlierWork(finished_stages=(Stage.SCAFFOLD,), checkpoint="01KJPYV2-1-1", worked_s=40.5),
     )
 
 

@@ -37,8 +37,8 @@ class Standing(Record):
 class Job(Record):
     """A job, folded. `sequence` is its n-th event, `seq` that event's sequence in the log and
     `first_seq` that of its first event (0 outside a log). `aged_at`: since when it has waited in its class, where it
-    came back to the queue or was given another class. `users_tier`: that of its user when it was last started, where
-    it was another than the submission's.
+    came back to the queue or was given another class. `users_tier`: that of its user when it was last started.
+    `worked_s`: how long workers had it in earlier attempts, by the log's clock; this one has had it since `claimed_at`.
     """
 
     id: JobId
@@ -66,6 +66,8 @@ class Job(Record):
     started_at: AwareDatetime | None = None
     deadline: AwareDatetime | None = None
     worker: str | None = None
+    claimed_at: AwareDatetime | None = None
+    worked_s: float = 0
     provider: str | None = None
     lost: int = 0
 

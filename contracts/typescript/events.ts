@@ -28,6 +28,20 @@ export interface ContentErasedEvent {
   readonly data: ContentErased;
 }
 
+/**
+ * What an attempt goes on from: how far the job has come, and how long earlier attempts had it.
+ *
+ * `cycle_over`: the next stage opens another iteration. `granted`: by confirmations, beside what its tier gives.
+ */
+export interface EarlierWork {
+  readonly iteration?: number;
+  readonly cycle_over?: boolean;
+  readonly finished_stages?: ReadonlyArray<Stage>;
+  readonly checkpoint?: string | null;
+  readonly granted?: number;
+  readonly worked_s?: number;
+}
+
 /** The forecast that was shown when the job entered the queue: seconds until its start. None is of `high` yet. */
 export interface Estimate {
   readonly estimate_seconds: number;
@@ -217,8 +231,10 @@ export interface JobConfirmedEvent {
 /**
  * A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
  *
- * `starved` marks a start that its class was owed: nothing of it had been started for long. `tier` is its user's,
- * where a newer submission of theirs has another than this job's own.
+ * It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
+ * (`pipeline`, `shared`, `input_digest`), what there is already (`earlier`, null where there is nothing), and whether
+ * somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been started for
+ * long. `tier` is its user's now, which a newer submission of theirs may have changed.
  */
 export interface JobDispatched {
   readonly job_id: string;
@@ -230,14 +246,22 @@ export interface JobDispatched {
   readonly groups: ReadonlyArray<string>;
   readonly deadline?: string | null;
   readonly starved?: boolean;
-  readonly tier?: string | null;
+  /** bootstrapper, partner, cto_scale. More may come. */
+  readonly tier: string;
+  readonly pipeline: string;
+  readonly shared?: boolean;
+  readonly input_digest: string;
+  readonly earlier?: EarlierWork | null;
+  readonly cancel_requested_by?: string | null;
 }
 
 /**
  * A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
  *
- * `starved` marks a start that its class was owed: nothing of it had been started for long. `tier` is its user's,
- * where a newer submission of theirs has another than this job's own.
+ * It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
+ * (`pipeline`, `shared`, `input_digest`), what there is already (`earlier`, null where there is nothing), and whether
+ * somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been started for
+ * long. `tier` is its user's now, which a newer submission of theirs may have changed.
  */
 export interface JobDispatchedEvent {
   readonly specversion: "1.0";

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from headgate_contracts import Job, Priority, Status, Tier
+from headgate_contracts.assignment import assignment_of
 from headgate_contracts.events import (
     JobCancelled,
     JobConfirmationReminder,
@@ -120,11 +121,10 @@ def start(job: Job, *, groups: tuple[str, ...], given: Circumstances, starved: b
     timeout_s = runs.timeout_s if asked is None else min(asked, runs.max_timeout_s)
     data = JobDispatched(
         **_of(job, Status.STARTING, attempt=job.attempt + 1),
-        pool=job.submission.pool,
         groups=groups,
         deadline=given.now + timedelta(seconds=timeout_s),
         starved=starved,
-        tier=None if given.tier is job.submission.tier else given.tier,
+        **assignment_of(job, tier=given.tier or job.submission.tier),
     )
     return Decision(job, data)
 

@@ -95,8 +95,11 @@ class Attempts:
         try:
             claimed = await take(dispatch, self._tools, wanted=lambda: not self.draining)
             if claimed is not None:
-                with job_context(claimed.job.id):
-                    await self._run(claimed)
+                try:
+                    with job_context(claimed.job.id):
+                        await self._run(claimed)
+                finally:
+                    claimed.content.cancel()
         except Exception:
             logger.exception("an attempt was left to its lease")
 

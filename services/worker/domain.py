@@ -15,7 +15,6 @@ job that it tries again, are written with `restored` and not run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
@@ -260,20 +259,9 @@ def hands_over(*, draining_ms: int, grace_ms: int) -> bool:
 
 def run_budget_s(job: Job, *, dispatched_at: datetime, policy: Policy) -> float:
     """How long the attempt may take. A deadline is counted from its own event's time: one clock wrote both."""
-    if job.deadline is not None:
-        return max(0.0, (job.deadline - dispatched_at).total_seconds())
-    return job.submission.run_timeout_s or policy.runs.timeout_s
-
-
-def worked_s(history: Iterable[tuple[JobEvent, datetime]]) -> float:
-    """How long earlier attempts had the job, by the log's clock: what it waited in between does not count."""
-    total, since = timedelta(), None
-    for event, at in history:
-        if isinstance(event.data, JobStarted):
-            since = at
-        elif since is not None and not event.data.status.is_running:
-            total, since = total + (at - since), None
-    return total.total_seconds()
+    if job.deadline is None:
+        return policy.runs.timeout_s
+    return max(0.0, (job.deadline - dispatched_at).total_seconds())
 
 
 def _about(job: Job, status: Status) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """How a worker comes by work: one open request to the pool for each free slot, and a claim for what comes.
 
-    slot free ─► dispatch ─► read the job from the leader ─┬─ starting, this attempt, nobody's ─► started ─► ack ─► run
-         ▲                                                 ├─ the same, cancel asked for ──────► cancelled ─► ack
-         │                                                 └─ anything else ───────────────────► ack, dropped
-         └─────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+    slot free ─► dispatch ─► started, right after it ─┬─ stored ──► run
+         ▲           │                                └─ conflict: somebody has written since ─► read the job
+         │           └─► its input is fetched meanwhile          ├─ to be had still ─► started, after what was read
+         │                                                       ├─ the same, cancel asked for ─► cancelled
+         │                                                       └─ anything else ──────────────► dropped
+         └──────────────────────────────────────────────────────────────────────────────────────────────────┘
 
-The claim is the event `started`: two workers with the same message race in the log, and one of them reads that it lost.
-Owns the slots. Nothing is taken once the worker was told to stop: what comes then goes to another at once.
+The claim is the event `started`: two workers with the same message race in the log, and one of them finds there that it
+lost. Owns the slots. Nothing is taken once the worker was told to stop: what comes then goes to another at once.
 """
 
 from __future__ import annotations
@@ -15,15 +17,18 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import cast
 
-from headgate_contracts import ContractError, Event, Job, JobEvent, advance
+from headgate_contracts import ContractError, Event, Job, advance
+from headgate_contracts.assignment import assigned
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobData, JobDispatched
-from libs.eventlog import Appended, LogUnavailable, Record
+from headgate_contracts.tokens import input_name
+from libs.eventlog import Appended, LogUnavailable
 from libs.eventlog.folding import job_in
-from libs.runtime.clock import Clock
 from services.worker.attempt.chain import AGAIN_AFTER_MS, append_surely
+from services.worker.attempt.patience import insist
 from services.worker.attempt.tools import Claimed, Tools
 from services.worker.domain import (
     Claimable,
@@ -33,10 +38,9 @@ from services.worker.domain import (
     claim,
     event_about,
     run_budget_s,
-    worked_s,
     worth_of,
 )
-from services.worker.ports import Dispatch, Dispatches, Log
+from services.worker.ports import Dispatch, Dispatches
 
 logger = logging.getLogger(__name__)
 
@@ -48,23 +52,26 @@ async def take(dispatch: Dispatch, tools: Tools, *, wanted: Callable[[], bool]) 
         logger.error("record %s of the pool is no dispatch that can be read: dropped", dispatch.record.seq)
         await _done(dispatch)
         return None
-    with tools.signals.processing(dispatch.record, event.data.job_id):
-        return await _take(dispatch, event.data, tools, wanted=wanted)
+    dispatched = cast("Event[JobDispatched]", event)
+    name, claimed = input_name(dispatched.data.job_id, dispatched.data.input_digest), None
+    content = asyncio.create_task(insist(lambda: tools.inputs.get(name), tools.clock, about=f"input {name}"))
+    try:
+        with tools.signals.processing(dispatch.record, dispatched.data.job_id):
+            job = await _claim(dispatch, dispatched, tools, wanted=wanted)
+            claimed = None if job is None else _claimed(job, dispatched, dispatch.record.at, content, tools)
+            return claimed
+    finally:
+        if claimed is None:
+            content.cancel()
 
 
-async def _take(
-    dispatch: Dispatch, dispatched: JobDispatched, tools: Tools, *, wanted: Callable[[], bool]
-) -> Claimed | None:
+async def _claim(
+    dispatch: Dispatch, dispatched: Event[JobDispatched], tools: Tools, *, wanted: Callable[[], bool]
+) -> Job | None:
+    """The job once it is ours."""
+    job = assigned(dispatched, seq=dispatch.record.seq, at=dispatch.record.at)
     while wanted():
-        records = await _records(tools.log, dispatched.job_id, tools.clock, wanted=wanted)
-        if records is None:
-            break
-        try:
-            job = job_in(records)
-        except ContractError as unreadable:
-            logger.error("%s cannot be claimed: %s", dispatched.job_id, unreadable)  # noqa: TRY400 - it says it all
-            job = None
-        data = _claim_of(job, dispatched, tools.worker)
+        data = _claim_of(job, dispatched.data, tools.worker)
         if job is None or data is None:
             await _done(dispatch)
             return None
@@ -72,8 +79,8 @@ async def _take(
         answer = await append_surely(tools.log, event, after=job, clock=tools.clock, ours=wanted)
         if isinstance(answer, Appended):
             await _done(dispatch)
-            job = advance(job, event, seq=answer.records[0].seq)
-            return None if isinstance(data, JobCancelled) else _claimed(job, records, dispatch.record, tools)
+            return None if isinstance(data, JobCancelled) else advance(job, event, seq=answer.records[0].seq)
+        job = await _job_in_log(job.id, tools, wanted=wanted)
     with suppress(LogUnavailable):
         await dispatch.nak()
     return None
@@ -90,25 +97,28 @@ def _claim_of(job: Job | None, dispatched: JobDispatched, worker: str) -> JobDat
     return None
 
 
-def _claimed(job: Job, records: list[Record], dispatched: Record, tools: Tools) -> Claimed:
-    history = [(cast("JobEvent", each.event), each.at) for each in records if isinstance(each.event, Event)]
-    said_at = dispatched.event.time if isinstance(dispatched.event, Event) else dispatched.at
+def _claimed(
+    job: Job, dispatched: Event[JobDispatched], at: datetime, content: asyncio.Task[bytes | None], tools: Tools
+) -> Claimed:
     return Claimed(
         job=job,
         at_ms=tools.clock.monotonic_ms(),
-        at=dispatched.at,
-        worked_s=worked_s(history),
-        budget_s=run_budget_s(job, dispatched_at=said_at, policy=tools.policy),
+        at=at,
+        budget_s=run_budget_s(job, dispatched_at=dispatched.time, policy=tools.policy),
+        content=content,
     )
 
 
-async def _records(log: Log, job_id: str, clock: Clock, *, wanted: Callable[[], bool]) -> list[Record] | None:
-    """From the leader; asked again while it is away, null once nobody wants it any more."""
+async def _job_in_log(job_id: str, tools: Tools, *, wanted: Callable[[], bool]) -> Job | None:
+    """From the leader; asked again while it is away, for as long as it is wanted."""
     while wanted():
         try:
-            return await log.read(job_id)
+            return job_in(await tools.log.read(job_id))
         except LogUnavailable:
-            await clock.sleep_ms(AGAIN_AFTER_MS)
+            await tools.clock.sleep_ms(AGAIN_AFTER_MS)
+        except ContractError as unreadable:
+            logger.error("%s cannot be claimed: %s", job_id, unreadable)  # noqa: TRY400 - it says it all
+            return None
     return None
 
 

@@ -256,6 +256,21 @@ def test_a_job_is_of_the_tier_that_its_user_had_at_the_last_start() -> None:
     ]
 
 
+def test_the_time_of_earlier_attempts_is_what_they_ran_and_not_what_they_waited() -> None:
+    lost = "queued dispatched started scaffold given_back:lost"
+    asked = "dispatched started scaffold code deps checks awaiting_confirmation"
+
+    assert job_after(f"{lost} {asked} confirmed dispatched started scaffold").worked_s == 2 + 5  # a second each event
+
+
+def test_an_attempt_that_runs_still_is_not_counted() -> None:
+    assert job_after("queued dispatched started scaffold").worked_s == 0
+
+
+def test_an_attempt_that_nobody_claimed_took_no_time() -> None:
+    assert job_after("queued dispatched given_back:lost dispatched given_back:lost").worked_s == 0
+
+
 def test_a_job_returns_to_its_old_place() -> None:
     before = job_after("queued", place=12345, arrival=7)
 

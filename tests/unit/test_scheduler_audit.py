@@ -36,9 +36,12 @@ def with_links(events: Sequence[AnyEvent], **counted: Any) -> list[AnyEvent]:
 
 
 def read(events: Sequence[AnyEvent], every_s: float = 1, **asked: Any) -> Report:
-    records = [
-        Record(seq, STARTED_AT + timedelta(seconds=every_s * seq), event) for seq, event in enumerate(events, start=1)
-    ]
+    """Links take no time, so that as much passes as the lives of the jobs say."""
+    records: list[Record] = []
+    passed_s = 0.0
+    for seq, event in enumerate(events, start=1):
+        passed_s += 0 if isinstance(event.data, SchedulerCommitted) else every_s
+        records.append(Record(seq, STARTED_AT + timedelta(seconds=passed_s), event))
     return audit(records, policy=Policy(), **asked)
 
 

@@ -1,11 +1,13 @@
 """What a worker decides: each outcome by itself, and every decision legal on every life a job can have had."""
 
 from datetime import timedelta
+from typing import cast
 
 import pytest
 from hypothesis import given
 
-from headgate_contracts import Job, JobEvent, Status, Tier, Writer, advance, fold
+from headgate_contracts import Event, Job, JobEvent, Status, Tier, Writer, advance, fold
+from headgate_contracts.assignment import assigned
 from headgate_contracts.events import JobAwaitingConfirmation, JobData, JobDispatched, JobFailed, JobGivenBack, JobStage
 from headgate_contracts.vocabulary import Fault
 from libs.policy import Policy
@@ -31,7 +33,6 @@ from services.worker.domain import (
     run_budget_s,
     still_ours,
     superseded,
-    worked_s,
     worth_of,
 )
 from tests.fixtures.lives import STARTED_AT, event_id, job_after, life_of, lives, submission
@@ -315,23 +316,40 @@ def test_a_run_has_the_time_that_its_dispatch_says() -> None:
     assert run_budget_s(job, dispatched_at=STARTED_AT + timedelta(hours=1), policy=POLICY) == 0
 
 
-def test_a_run_without_a_deadline_has_what_it_asked_for_or_what_policy_gives() -> None:
-    asked = job_after("queued dispatched", submission=submission(run_timeout_s=60))
-
-    assert run_budget_s(asked, dispatched_at=STARTED_AT, policy=POLICY) == 60
+def test_a_run_without_a_deadline_has_what_policy_gives() -> None:
     assert run_budget_s(job_after("queued dispatched"), dispatched_at=STARTED_AT, policy=POLICY) == 21_600
 
 
-def test_the_time_of_earlier_attempts_is_what_they_ran_and_not_what_they_waited() -> None:
-    story = (
-        f"queued dispatched started scaffold given_back:lost dispatched started {CYCLE} awaiting_confirmation confirmed"
-    )
-    history = [(event, event.time) for event in life_of(story=story)]  # a second each
+@given(life=lives(ends=False))
+def test_a_worker_that_was_told_of_the_job_writes_what_one_writes_that_has_read_it(life: list[JobEvent]) -> None:
+    jobs = [fold(life[:number]) for number in range(1, len(life) + 1)]
+    for event, job in zip(life, jobs, strict=True):
+        if isinstance(event.data, JobDispatched):
+            told = assigned(cast("Event[JobDispatched]", event), seq=0, at=event.time)
+            claimed, read = written(told, claim(told, "worker-1")), written(job, claim(job, "worker-1"))
 
-    assert worked_s(history) == 2 + 5
+            assert decisions(claimed) == decisions(read)
+            assert (claimed.project_scope, claimed.tier, claimed.worked_s) == (
+                read.project_scope,
+                read.tier,
+                read.worked_s,
+            )
 
 
-def test_an_attempt_that_runs_still_is_not_counted() -> None:
-    history = [(event, event.time) for event in life_of(story="queued dispatched started scaffold")]
+def decisions(job: Job) -> list[JobEvent]:
+    """What a worker may write about the job: at once, and at the end of a cycle of it."""
+    said: list[JobEvent] = []
 
-    assert worked_s(history) == 0
+    def decide(data: JobData) -> JobEvent:
+        event = event_about(job, data, event_id=event_id("w"), now=STARTED_AT)
+        said.append(event)
+        return event
+
+    broken = Failed("It broke.", "There.")
+    while job.status is not Status.CHECKS:
+        for data in (cancel(job), give_back(job), fail(job, broken, debug_id=DEBUG)):
+            decide(data)
+        job = advance(job, decide(next_stage(job)))
+    decide(finish(job, result="job-1-1", duration_s=1.5))
+    decide(after_failed_checks(job, ChecksFailed("red"), policy=POLICY, now=STARTED_AT, debug_id=DEBUG))
+    return said

@@ -10,7 +10,9 @@ import pytest
 import pytest_asyncio
 
 from headgate_contracts import Job
+from headgate_contracts.tokens import input_name
 from libs.eventlog import Appended, Record, Unreadable
+from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.folding import job_in
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer
 from libs.policy import Policy
@@ -18,6 +20,7 @@ from libs.runtime.telemetry import Telemetry
 from services.worker.attempt.process import Limits
 from services.worker.attempt.run import Tools
 from services.worker.intake import Intake, take
+from services.worker.ports import Log
 from services.worker.sandbox.command import Level
 from services.worker.signals import Signals
 from tests.fixtures.lives import event_id, step
@@ -49,6 +52,16 @@ class Dispatch:
         self.naked = True
 
 
+class Unread:
+    """A log that cannot be read."""
+
+    def __init__(self, log: Log) -> None:
+        self.append = log.append
+
+    async def read(self, job_id: str) -> list[Record]:
+        raise AssertionError(f"{job_id} was read")
+
+
 class Scene:
     """A log, one job in it, and any number of workers."""
 
@@ -72,7 +85,7 @@ class Scene:
             policy=Policy(),
             limits=LIMITS,
             log=MemoryLog(self.server, clock=self.clock, fate=fate, settle_within_s=1),
-            inputs=nothing,
+            inputs=MemoryBucket(),
             results=nothing,
             shelf=nothing,
             scheduler=nothing,
@@ -135,7 +148,7 @@ async def test_a_stale_message_is_dropped_and_nothing_is_written(scene: Scene) -
     assert scene.story == "queued dispatched given_back dispatched"
 
 
-async def test_a_job_whose_end_was_asked_for_is_ended_and_not_started(scene: Scene) -> None:
+async def test_a_wish_that_overtakes_the_claim_ends_the_job(scene: Scene) -> None:
     await scene.write("cancel_requested")
 
     claimed = await take(scene.dispatch(), scene.worker(), wanted=lambda: True)
@@ -144,29 +157,38 @@ async def test_a_job_whose_end_was_asked_for_is_ended_and_not_started(scene: Sce
     assert scene.story == "queued dispatched cancel_requested cancelled"
 
 
-async def test_a_wish_that_overtakes_the_claim_ends_the_job(scene: Scene) -> None:
-    tools, wished = scene.worker(), asyncio.Event()
-    log = tools.log
+async def test_a_job_whose_end_was_asked_for_before_it_was_dispatched_is_ended(scene: Scene) -> None:
+    await scene.write("cancel_requested", "given_back:lost", "dispatched")
 
-    class Overtaken:
-        """Somebody asks for the job's end between our look and our claim."""
+    assert await take(scene.dispatch(5), scene.worker(), wanted=lambda: True) is None
+    assert scene.story.endswith("given_back dispatched cancelled")
 
-        async def read(self, job_id: str, *, after: int = 0) -> list[Record]:
-            records = await log.read(job_id, after=after)
-            if not wished.is_set():
-                wished.set()
-                await scene.write("cancel_requested")
-            return records
 
-        async def append(self, event: Any, *, after: Job | None, traceparent: str | None = None) -> Any:
-            return await log.append(event, after=after)
-
-    object.__setattr__(tools, "log", Overtaken())
+async def test_a_claim_reads_nothing_where_nobody_has_written_since(scene: Scene) -> None:
+    tools = scene.worker()
+    object.__setattr__(tools, "log", Unread(tools.log))
 
     claimed = await take(scene.dispatch(), tools, wanted=lambda: True)
 
-    assert claimed is None
-    assert scene.story == "queued dispatched cancel_requested cancelled"
+    assert claimed is not None
+    assert claimed.job.worker == "worker-1"
+
+
+async def test_the_input_is_on_its_way_while_the_claim_is_written(scene: Scene) -> None:
+    tools, fetched = scene.worker(fate=lambda _: Fate.ARRIVES if fetched else Fate.LOST), list[str]()
+
+    class Watched(MemoryBucket):
+        async def get(self, name: str) -> bytes | None:
+            fetched.append(name)
+            return await super().get(name)
+
+    object.__setattr__(tools, "inputs", Watched())
+
+    claimed = await take(scene.dispatch(), tools, wanted=lambda: True)
+
+    assert claimed is not None
+    assert await claimed.content is None
+    assert fetched == [input_name("job-1", claimed.job.submission.input_digest)]
 
 
 async def test_what_is_no_dispatch_is_dropped_and_said(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,6 @@ from datetime import datetime, timedelta
 from headgate_contracts import Job, Stage
 from headgate_contracts.commands import CHECKS_FAILED
 from headgate_contracts.events import JobData, JobStage
-from headgate_contracts.tokens import input_name
 from headgate_contracts.vocabulary import Fault
 from libs.runtime.telemetry import job_trace
 from services.worker.attempt.chain import Chain
@@ -110,8 +109,7 @@ class Course:
         if pipeline not in known:
             there = f"There are: {', '.join(sorted(known))}."
             return Failed(f"There is no pipeline {pipeline} in the pool.", there, Fault.SYSTEM)
-        name = input_name(self._job.id, self._job.submission.input_digest)
-        content = await insist(lambda: self._tools.inputs.get(name), self._tools.clock, about=f"input {name}")
+        content = await self._claimed.content
         if content is None:
             return Failed("The job's input is not there any more.", fault=Fault.SYSTEM)
         until_ms = self._tenure.lease.ends_ms
@@ -129,7 +127,7 @@ class Course:
                 return self._left(Stage.CHECKS, why)
             case result:
                 worked_s = (self._tools.clock.monotonic_ms() - self._claimed.at_ms) / 1000
-                return finish(self._job, result=result, duration_s=round(self._claimed.worked_s + worked_s, 3))
+                return finish(self._job, result=result, duration_s=round(self._claimed.job.worked_s + worked_s, 3))
 
     async def _keep_result(self) -> str | Failed | GaveOut | None:
         """The result's name once it is stored; null where the job made nothing to keep."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,5 +44,5 @@ class Claimed:
     job: Job
     at_ms: int  # by our own clock that only grows
     at: datetime  # by the log's
-    worked_s: float  # in earlier attempts
     budget_s: float
+    content: asyncio.Task[bytes | None]  # what it is made from, on its way since it was to be had
