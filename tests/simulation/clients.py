@@ -1,6 +1,6 @@
 """Who uses the system: each asks until it is answered, with one key, and remembers what it was told.
 
-    submit ─► no answer, 503 ─► again with the same key ─► 202, or a refusal with a reason
+    submit ─► no answer, 503 ─► again with the same key ─► 202, or a refusal with a reason; some go and never ask again
     later    cancels, asks for another class, answers each question
 
 Owns `Answers`, which the judge compares with the log.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from headgate_contracts import Event, Job, Priority
@@ -26,7 +27,7 @@ from services.admission.phases import job_in_log
 from services.admission.workflows import new_workflow
 from tests.simulation.admissions import Desk, NoAnswer, Unavailable, ask
 from tests.simulation.network import Link
-from tests.simulation.plan import POLICY, USERS, Act, Order
+from tests.simulation.plan import POLICY, USERS, Order
 from tests.simulation.system import System
 from tests.simulation.virtual import Process
 
@@ -69,7 +70,7 @@ class Client:
         await asyncio.sleep(self._order.answer_after_s)
 
         async def confirm(desk: Desk) -> Any:
-            job = await _job(desk, job_id)
+            job = await job_told(desk, job_id)
             return await desk.changing.confirm(job, by=self._order.user)
 
         await self._asked_surely(confirm)
@@ -80,7 +81,10 @@ class Client:
         submitted_s = self._system.loop.time()
         for _ in range(REFUSED_TIMES):
             asked_s = self._system.loop.time()
-            outcome = await self._asked_surely(lambda desk: desk.submitting.submit(*self._phases(submitted_s)))
+            try:
+                outcome = await self._asked(lambda desk: desk.submitting.submit(*self._phases(submitted_s)))
+            except (NoAnswer, Unavailable):
+                return False
             match outcome:
                 case Accepted(jobs):
                     self._accepted(tuple(job.id for job in jobs))
@@ -114,7 +118,8 @@ class Client:
             made = new_workflow(SubmitWorkflow(**frame, phases=phases), workflow_id=workflow_id, asker=asker)
         else:
             grouped = {"concurrency_group": order.group, "concurrency_limit": order.limit if order.group else None}
-            asked = SubmitJob(**frame, **body, **grouped, queue_ttl_s=order.queue_ttl_s)
+            run_at = None if order.run_after_s is None else now + timedelta(seconds=order.run_after_s)
+            asked = SubmitJob(**frame, **body, **grouped, queue_ttl_s=order.queue_ttl_s, run_at=run_at)
             one = new_job(asked, job_id=job_id_for_key(order.user, order.name), asker=asker)
             made = one if isinstance(one, NotAllowed) else (one,)
         assert not isinstance(made, NotAllowed), made
@@ -129,7 +134,7 @@ class Client:
         job_id = self._jobs[0]
 
         async def cancel(desk: Desk) -> Any:
-            return await desk.changing.cancel(await _job(desk, job_id), act=self._act())
+            return await desk.changing.cancel(await job_told(desk, job_id), act=self._act())
 
         outcome = await self._asked_surely(cancel)
         if not isinstance(outcome, Ended):
@@ -142,78 +147,24 @@ class Client:
         to = Priority.HIGH if USERS[self._order.user].value != "bootstrapper" else Priority.LOW
 
         async def raise_(desk: Desk) -> Any:
-            return await desk.changing.prioritize(await _job(desk, self._jobs[0]), to, act=self._act())
+            return await desk.changing.prioritize(await job_told(desk, self._jobs[0]), to, act=self._act())
 
         await self._asked_surely(raise_)
 
     def _act(self) -> events.Act:
         return events.Act(by=self._order.user, reason="changed its mind")
 
+    async def _asked(self, use: Callable[[Desk], Awaitable[T]]) -> T:
+        """Some ask once, and go where nobody answers."""
+        if self._order.leaves:
+            return await ask(self._system, self._link, use, within_s=ANSWERED_WITHIN_S)
+        return await self._asked_surely(use)
+
     async def _asked_surely(self, use: Callable[[Desk], Awaitable[T]]) -> T:
         return await asked_surely(self._system, self._link, use)
 
     def _pause_s(self) -> float:
         return self._system.dice.between(f"{self._order.name} pause", *ASKS_AGAIN_S)
-
-
-class Operator:
-    """One act, until it is answered."""
-
-    def __init__(self, system: System, act: Act, number: int) -> None:
-        self._system = system
-        self._act = act
-        self._link = Link(system.network, Process(f"operator {number}", system.loop), "clients")
-
-    async def live(self) -> None:
-        await asyncio.sleep(self._act.at_s)
-        await getattr(self, f"_{self._act.kind}")()
-
-    async def _pause(self) -> None:
-        scope = self._act.what
-        self._system.say(f"operator pauses {scope} for {self._act.for_s:.1f} s")
-        await self._ask(lambda desk: desk.operating.pause(scope, by="ops", reason="simulated"))
-        await asyncio.sleep(self._act.for_s)
-        await self._ask(lambda desk: desk.operating.resume(scope, by="ops", reason="simulated"))
-
-    async def _limit(self) -> None:
-        group, limit = self._act.what, self._act.number
-        self._system.say(f"operator sets {group} to {limit}")
-        await self._ask(lambda desk: desk.operating.set_limit(group, limit, by="ops", reason="simulated"))
-
-    async def _force(self) -> None:
-        for _ in range(20):
-            if found := self._held():
-                break
-            await asyncio.sleep(0.5)
-        else:
-            return
-        group, lease = found[self._act.number % len(found)]
-        self._system.say(f"operator forces {lease} out of {group}")
-        await self._ask(lambda desk: desk.operating.release(group, lease, by="ops", reason="simulated"))
-
-    def _held(self) -> list[tuple[str, str]]:
-        state = self._system.store.state
-        if state is None:
-            return []
-        inner = [(group, name) for name, lease in state.leases.items() for group in lease.groups]
-        own = [(f"user:{row.user}", row.holder) for row in state.rows.values() if row.holder]
-        return sorted(inner) if inner and self._act.number % 3 else sorted(inner + own)
-
-    async def _move(self) -> None:
-        state = self._system.store.state
-        names = [name for name, row in state.rows.items() if row.status == "queued"] if state else []
-        if len(names) < 2:
-            return
-        job_id, other = names[self._act.number % len(names)], names[(self._act.number + 1) % len(names)]
-        act = events.Act(by="ops", reason="simulated", operator=True)
-
-        async def move(desk: Desk) -> Any:
-            return await desk.changing.move(await _job(desk, job_id), before=other, after=None, act=act)
-
-        await self._ask(move)
-
-    async def _ask(self, use: Callable[[Desk], Awaitable[Any]]) -> Any:
-        return await asked_surely(self._system, self._link, use)
 
 
 def questions(system: System, by_job: dict[str, Client]) -> Callable[[Record], None]:
@@ -238,7 +189,7 @@ async def asked_surely(system: System, link: Link, use: Callable[[Desk], Awaitab
             await asyncio.sleep(system.dice.between(f"{link.process.name} pause", *ASKS_AGAIN_S))
 
 
-async def _job(desk: Desk, job_id: str) -> Job:
+async def job_told(desk: Desk, job_id: str) -> Job:
     job = await job_in_log(desk.changing.log, job_id)
     assert job is not None, f"{job_id} was promised and cannot be read"
     return job

@@ -5,7 +5,7 @@ Some seeds have few faults and some have many: a fault is found more easily besi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from headgate_contracts import Priority
 from tests.simulation.dice import Dice
@@ -20,6 +20,7 @@ from tests.simulation.plan import (
     PROVIDER,
     SCOPES,
     SERVICES,
+    SLOTS,
     USERS,
     Act,
     Fault,
@@ -28,10 +29,16 @@ from tests.simulation.plan import (
 )
 from tests.simulation.visits import are_calm, visits_of
 
+CROWDED: Final = 0.3  # of the seeds: their workers have a slot each
+PAUSES: Final = 0.25
+HELD: Final = ("user:ann", "user:bob", "user:eve", "project:shop", "project:site", "priority:normal", "all")
+
 
 def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     dice = Dice(seed)
     visits = visits_of(dice, projects=PROJECTS, groups=GROUPS, until_s=BUSY_S)
+    pauses = _pauses(dice)
+    lost = tuple(Fault(kind="flush", at_s=pauses[0].at_s + 2.0) for _ in pauses[:1] if dice.chance("pauses", 0.5))
     faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
     orders = _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1)))
     readers = readers_of(dice, orders)
@@ -39,10 +46,11 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     return Plan(
         seed=seed,
         orders=orders,
-        acts=tuple(_act(dice) for _ in range(dice.whole("acts", 0, 5))),
-        faults=tuple(sorted(wrong, key=lambda fault: fault.at_s)),
+        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses),
+        faults=tuple(sorted((*wrong, *lost), key=lambda fault: fault.at_s)),
         visits=visits,
         readers=readers,
+        slots=1 if dice.chance("crowded", CROWDED) else SLOTS,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )
 
@@ -81,7 +89,9 @@ def _order(dice: Dice, number: int) -> Order:
         twice=chance(0.15),
         cancel_after_s=dice.between("cancel", 0.0, 20.0) if chance(0.2) else None,
         raise_after_s=dice.between("raise", 0.0, 15.0) if chance(0.15) else None,
-        answer_after_s=dice.between("answer", 0.5, 8.0),
+        answer_after_s=dice.between("answer", *dice.one_of("patience", ((0.5, 8.0), (0.5, 8.0), (5.0, 25.0)))),
+        run_after_s=dice.between("later", 2.0, 40.0) if dice.chance("later", 0.1) else None,
+        leaves=dice.chance("leaves", 0.15),
     )
 
 
@@ -103,6 +113,17 @@ def _stages(dice: Dice, groups: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     if dice.chance("breaks", 0.05):
         stages["deps"]["breaks"] = True
     return stages
+
+
+def _pauses(dice: Dice) -> tuple[Act, ...]:
+    """In some seeds: several at once, so that more than one holds a job."""
+    if not dice.chance("pauses", PAUSES):
+        return ()
+    made = [
+        Act(kind="pause", at_s=dice.between("pauses", 1.0, 20.0), what=scope, for_s=dice.between("pauses", 4.0, 25.0))
+        for scope in dice.some_of("paused", HELD, dice.whole("pauses", 2, 4))
+    ]
+    return tuple(sorted(made, key=lambda act: act.at_s))
 
 
 def _act(dice: Dice) -> Act:

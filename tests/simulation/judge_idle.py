@@ -14,7 +14,7 @@ from typing import Any, Final
 from headgate_contracts import Event
 from headgate_contracts.events import JobData, JobDispatched, JobGivenBack, JobReprioritized, Submission
 from tests.simulation.evidence import STARTED_WITHIN_S, Evidence, Finding, Standing
-from tests.simulation.plan import SLOTS, WORKERS
+from tests.simulation.plan import WORKERS
 
 RUNNING: Final = frozenset({"starting", "scaffold", "code", "deps", "checks"})
 WORKFLOWS: Final = "workflows"
@@ -87,7 +87,7 @@ class _Model:
         policy = self.evidence.policy
         match group.partition(":")[0]:
             case "pool":
-                policy_limit = SLOTS * len(WORKERS)
+                policy_limit = self.evidence.plan.slots * len(WORKERS)
             case "user":
                 policy_limit = policy.tier_limits(job.asked.tier).jobs_per_user
             case "project":

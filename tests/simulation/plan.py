@@ -24,7 +24,7 @@ ADMISSIONS: Final = ("admission-1", "admission-2")
 SCHEDULERS: Final = ("scheduler-1", "scheduler-2")
 WORKERS: Final = ("worker-1", "worker-2")
 SERVICES: Final = (*ADMISSIONS, *SCHEDULERS, *WORKERS)
-SLOTS: Final = 3  # of each worker
+SLOTS: Final = 3  # of each worker, where there are not fewer
 SCOPES: Final = ("all", "user:bob", "project:shop", "priority:normal", "pool:default")
 POLICY: Final = Policy.model_validate(
     {
@@ -37,6 +37,7 @@ POLICY: Final = Policy.model_validate(
             "partner": {"jobs_per_day": 6, "boost": 2, "cycles_per_batch": 2},
             "cto_scale": {"jobs_per_day": 20, "boost": 4},
         },
+        "confirmation": {"reminders_s": [5, 10], "timeout_s": 16},
         "retention": {"view_days": 20},
         "stream": {"slow_after_s": 4, "comment_s": 3},
     }
@@ -58,6 +59,8 @@ class Order:
     limit: int | None = None
     run_timeout_s: int | None = None
     queue_ttl_s: int | None = None
+    run_after_s: float | None = None
+    leaves: bool = False  # where nobody answers it, and never asks again
     twice: bool = False  # two requests with one key, at the same moment
     cancel_after_s: float | None = None
     raise_after_s: float | None = None
@@ -104,6 +107,7 @@ class Plan:
     faults: tuple[Fault, ...]
     visits: tuple[Visit, ...] = ()
     readers: tuple[Reader, ...] = ()
+    slots: int = SLOTS
     before_midnight_s: float  # when the day changes
 
     @property

@@ -16,12 +16,12 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
 from headgate_contracts.tokens import job_id_for_key, phase_job_id, workflow_id_for_key
 from tests.simulation.applications import Application
-from tests.simulation.clients import Answers, Client, Operator, questions
-from tests.simulation.dice import Dice
+from tests.simulation.clients import Answers, Client, questions
 from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day
 from tests.simulation.faults import Faults
 from tests.simulation.judge import judge
 from tests.simulation.judge_view import is_settled
+from tests.simulation.operators import Operator
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
 from tests.simulation.readers import browsers_of, until_read
 from tests.simulation.system import System
@@ -64,9 +64,7 @@ def simulate(plan: Plan) -> Run:
 
 
 async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> Run:
-    system = System(
-        loop, Dice(plan.seed), folder=folder, before_midnight_s=plan.before_midnight_s, services=plan.services
-    )
+    system = System(loop, plan, folder=folder)
     answers = Answers()
     clients = [Client(system, order, answers) for order in plan.orders]
     _listen(system, plan, clients)

@@ -18,7 +18,7 @@ from services.worker.sandbox.command import Level
 from services.worker.signals import Signals
 from services.worker.subscribers import subscribe
 from tests.simulation.edges import Broker
-from tests.simulation.plan import POLICY, SLOTS
+from tests.simulation.plan import POLICY
 from tests.simulation.pool import PoolEdge
 from tests.simulation.quiet import quiet_telemetry
 from tests.simulation.stages import Play, Stages
@@ -63,7 +63,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         scheduler,
         worker=instance,
         pool="default",
-        slots=SLOTS,
+        slots=world.slots,
         every_ms=round(leases.heartbeat_s * 1000),
         clock=clock,
         soon=soon,
@@ -76,7 +76,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     await service.start(Loop("watchdog", watchdog.run))
     await service.start(attempts)
     pool = PoolEdge(world.pool, world.link(process, "log"))
-    await service.start(Intake(cast("Any", pool), attempts.serve, slots=SLOTS, room=_room))
+    await service.start(Intake(cast("Any", pool), attempts.serve, slots=world.slots, room=_room))
 
 
 def _play(world: World, name: str, process: Process, clock: LoopClock) -> Play:

@@ -5,7 +5,7 @@ Owns how a process gets at each server. Refuses to know any service.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,7 @@ from tests.simulation.dice import Dice
 from tests.simulation.edges import Broker, Hall, Heard, LogWire, Port
 from tests.simulation.kept_lines import KeptLines
 from tests.simulation.network import Link, Network
+from tests.simulation.plan import Plan
 from tests.simulation.pool import Pool
 from tests.simulation.server import Server
 from tests.simulation.virtual import LoopClock, Process, VirtualLoop
@@ -63,15 +64,14 @@ class _Kept(BaseModel):
 class World:
     """One simulation's."""
 
-    def __init__(
-        self, loop: VirtualLoop, dice: Dice, *, folder: Path, before_midnight_s: float, services: Sequence[str]
-    ) -> None:
+    def __init__(self, loop: VirtualLoop, plan: Plan, *, folder: Path) -> None:
         self.loop = loop
-        self.dice = dice
+        self.slots = plan.slots
+        self.dice = dice = Dice(plan.seed)
         self.folder = folder
         self.network = Network(loop, dice)
         self.hall = Hall(self.network)
-        self.start_ms = MIDNIGHT_MS - round(before_midnight_s * 1000)
+        self.start_ms = MIDNIGHT_MS - round(plan.before_midnight_s * 1000)
         self.clock = LoopClock(loop, start_ms=self.start_ms)
         self.server = Server(self.clock, epoch=EPOCH)
         self.store = MemoryStore()
@@ -87,7 +87,7 @@ class World:
         self.said: list[tuple[float, str]] = []
         self.view_was_lost = False
         self.buckets_full = False
-        self.machines = {name: self._machine(name) for name in services}
+        self.machines = {name: self._machine(name) for name in plan.services}
         lines = Broker(Link(self.network, Process("nats", loop), "lines"), self.hall)
         lines.subscriber("headgate.logs.v1.*")(self._keep_line)
 
