@@ -57,7 +57,7 @@ class Request:
     workflow: str | None = None
     takes_day: bool = True
     first_day: int = 0  # not before this day
-    later: bool = False  # a job with a `run_at` of its own: a day is held, a place in the queue is not
+    run_at_ms: int | None = None  # of its own: before it a day is held, and a place in the queue is not
     per_day: int
     horizon_days: int
     cap: int

@@ -112,7 +112,7 @@ def request_text(request: Request) -> str:
                 "priority": _priority(request.class_number),
                 "boost": request.boost,
                 "takes_day": request.takes_day,
-                "later": request.later,
+                "run_at": request.run_at_ms,
                 "first_day": request.first_day,
                 "per_day": request.per_day,
                 "horizon_days": request.horizon_days,

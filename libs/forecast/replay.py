@@ -237,7 +237,7 @@ class Replay:
             workflow=life.workflow,
             takes_day=life.after is None,
             first_day=max(today, run_at_day),
-            later=(life.run_at_ms or 0) > self._machine.now_ms,
+            run_at_ms=life.run_at_ms,
             per_day=tier.jobs_per_day,
             horizon_days=policy.queue.horizon_days,
             cap=policy.queue.cap,

@@ -33,6 +33,7 @@ from libs.capacity.answers import (
     ShareFull,
     TooFast,
 )
+from libs.capacity.projection import epoch_ms
 from libs.capacity.rooms import Room, held_bytes
 from libs.capacity.rows import score_of
 from libs.eventlog import Conflicted, Entry
@@ -183,9 +184,9 @@ class Submitting:
         )
 
     def _request(self, new: NewJob, *later: NewJob) -> Request:
-        policy, asked, now = self.policy, new.submission, self._now()
+        policy, asked = self.policy, new.submission
         tier = policy.tier_limits(asked.tier)
-        phases, is_later = (new, *later), asked.run_at is not None and asked.run_at > now
+        phases = (new, *later)
         return Request(
             job=new.id,
             user=new.user_id,
@@ -194,8 +195,8 @@ class Submitting:
             class_number=asked.priority.class_number,
             boost=tier.boost,
             workflow=asked.workflow,
-            first_day=day_number(asked.run_at) if is_later and asked.run_at else 0,
-            later=is_later,
+            run_at_ms=None if asked.run_at is None else epoch_ms(asked.run_at),
+            first_day=day_number(asked.run_at) if asked.run_at else 0,
             per_day=tier.jobs_per_day,
             horizon_days=policy.queue.horizon_days,
             cap=policy.queue.cap,

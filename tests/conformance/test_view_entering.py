@@ -3,7 +3,7 @@
 import pytest
 
 from libs.capacity.answers import Busy, Deferred, HorizonFull, Known, NotQueued, Reserved, ShareFull, TooFast
-from tests.conformance.view_log import TODAY
+from tests.conformance.view_log import DAY_MS, NOW_MS, TODAY
 from tests.conformance.view_world import World
 
 # ── a user's pace ─────────────────────────────────────────────────────────────
@@ -101,13 +101,13 @@ async def test_time_that_is_over_is_not_kept(world: World) -> None:
     [
         {"tier": "partner"},
         {"tier": "cto_scale", "class_number": 20},
-        {"user": "cleo", "later": True},
+        {"user": "cleo", "run_at_ms": NOW_MS + DAY_MS},
         {"per_day": 1},
         {"per_day": 1, "horizon_days": 0},
         {"cap": 3},
         {"user_share": 1},
         {"cost_ms": 60_000},
-        {"takes_day": False, "first_day": TODAY + 3, "later": True},
+        {"takes_day": False, "first_day": TODAY + 3, "run_at_ms": NOW_MS + 3 * DAY_MS},
     ],
     ids="-".join,
 )

@@ -6,7 +6,7 @@ import pytest
 
 from libs.capacity.answers import BytesFull, Deferred, Other, Reserved, TooFast
 from libs.capacity.rooms import Room
-from tests.conformance.view_log import INPUT_MS, TODAY
+from tests.conformance.view_log import DAY_MS, INPUT_MS, NOW_MS, TODAY
 from tests.conformance.view_world import World
 
 ROOMY = Room(share=1_000, crowded_at=8_000, bucket=10_000)
@@ -67,7 +67,9 @@ async def test_a_forgotten_job_counts_as_long_as_its_input_is_kept(world: World)
 
 async def test_bytes_whose_event_never_came_lapse_with_the_place(world: World) -> None:
     await world.reserve("a", input_bytes=900, room=ROOMY, lapse_ms=60_000)
-    await world.reserve("later", input_bytes=100, room=ROOMY, later=True, first_day=TODAY + 1, lapse_ms=60_000)
+    await world.reserve(
+        "later", input_bytes=100, room=ROOMY, run_at_ms=NOW_MS + DAY_MS, first_day=TODAY + 1, lapse_ms=60_000
+    )
 
     world.later(59_999)
     again = await world.reserve("a", input_bytes=900, room=ROOMY, lapse_ms=60_000)
@@ -143,7 +145,7 @@ async def test_the_fuller_the_bucket_the_less_one_user_may_hold_and_who_holds_li
     assert isinstance(small, Reserved)
 
 
-@pytest.mark.parametrize("details", [{}, {"later": True}], ids=["now", "later"])
+@pytest.mark.parametrize("details", [{}, {"run_at_ms": NOW_MS + 1}], ids=["now", "later"])
 async def test_a_dry_run_says_the_same_of_bytes_and_holds_none(world: World, details: dict[str, bool]) -> None:
     await world.submit("a", input_bytes=600, room=ROOMY)
     before = await world.view.observe(now_ms=world.now_ms)

@@ -9,7 +9,7 @@ from libs.capacity.answers import (
     ShareFull,
 )
 from libs.capacity.rows import ARRIVAL_STEP
-from tests.conformance.view_log import TODAY
+from tests.conformance.view_log import DAY_MS, NOW_MS, TODAY
 from tests.conformance.view_world import World
 
 # ── reservations ──────────────────────────────────────────────────────────────
@@ -39,7 +39,7 @@ async def test_the_same_request_twice_is_the_same_reservation(world: World) -> N
 async def test_a_reservation_lapses_with_all_it_holds(world: World) -> None:
     await world.submit("old")
     await world.reserve("a", tier="partner", lapse_ms=1_000)
-    await world.reserve("b", later=True, first_day=TODAY + 1, lapse_ms=1_000)
+    await world.reserve("b", run_at_ms=NOW_MS + DAY_MS, first_day=TODAY + 1, lapse_ms=1_000)
 
     world.later(999)
     early = await world.view.sweep(now_ms=world.now_ms)
@@ -153,18 +153,26 @@ async def test_nobody_is_scheduled_beyond_the_horizon(world: World) -> None:
 
 
 async def test_a_job_with_a_time_of_its_own_holds_a_day_and_no_place(world: World) -> None:
-    today = await world.reserve("today", later=True, first_day=TODAY)
-    friday = await world.reserve("friday", later=True, first_day=TODAY + 4)
-    again = await world.reserve("friday", later=True, first_day=TODAY + 4)
+    today = await world.reserve("today", run_at_ms=NOW_MS + 1, first_day=TODAY)
+    friday = await world.reserve("friday", run_at_ms=NOW_MS + 4 * DAY_MS, first_day=TODAY + 4)
+    again = await world.reserve("friday", run_at_ms=NOW_MS + 4 * DAY_MS, first_day=TODAY + 4)
 
     assert (today, friday, again) == (Deferred(TODAY), Deferred(TODAY + 4), Deferred(TODAY + 4))
     assert await world.names() == []
     assert [await world.view.day_used("ann", TODAY + day) for day in (0, 4)] == [1, 1]
 
 
+async def test_a_time_of_its_own_has_come_or_has_not_by_the_stores_clock(world: World) -> None:
+    come = await world.reserve("come", run_at_ms=NOW_MS, first_day=TODAY)
+    past = await world.reserve("past", run_at_ms=NOW_MS - DAY_MS, first_day=TODAY - 1)
+
+    assert [type(answer) for answer in (come, past)] == [Reserved, Reserved]
+    assert await world.names() == ["come", "past"]
+
+
 async def test_a_job_that_takes_no_day_holds_none(world: World) -> None:
     placed = await world.reserve("phase", takes_day=False, per_day=0)
-    later = await world.reserve("timed", takes_day=False, later=True, first_day=TODAY + 2)
+    later = await world.reserve("timed", takes_day=False, run_at_ms=NOW_MS + 2 * DAY_MS, first_day=TODAY + 2)
 
     assert placed == Reserved(1, ARRIVAL_STEP, (), 1, None)
     assert later == Deferred(TODAY + 2)

@@ -174,7 +174,8 @@ class ViewMachine(RuleBasedStateMachine):
             if how == "waiting":
                 self.run(self.world.wait(job, **details))
                 continue
-            asked = {"later": how == "later", "dry": how == "dry", "cost_ms": cost_ms}
+            run_at_ms = self.world.now_ms + 1 if how == "later" else None
+            asked = {"run_at_ms": run_at_ms, "dry": how == "dry", "cost_ms": cost_ms}
             answer = self.run(self.world.reserve(job, **asked, **BOUNDS, **details))
             if isinstance(answer, Reserved | Deferred) and how != "dry":
                 self.reserved[job] = (answer, details)

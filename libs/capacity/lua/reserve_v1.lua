@@ -1,7 +1,7 @@
 -- Holds a place in the queue and a place of a day for a job that is about to be appended, all or none.
 --   KEYS[1]  the shard's view
---   ARGV     1 epoch, 2 now (ms or empty), 3 JSON: id, user, project, workflow, pool, class, priority, boost, takes_day, later,
---            first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms, cost_ms, inputs (job → bytes),
+--   ARGV     1 epoch, 2 now (ms or empty), 3 JSON: id, user, project, workflow, pool, class, priority, boost, takes_day,
+--            run_at (ms, or none), first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms, cost_ms, inputs (job → bytes),
 --            digest of them, room (share, crowded_at, bucket; or none), dry (or none)
 --   GIVES    known, status, seq · other · bytes_full, held, most, when the first goes (ms, or none) · reserved, arrival, place, passed, position, day · deferred, day · too_fast, for how long (ms) ·
 --            horizon_full, last day · busy, queued, slots · share_full, held
@@ -15,6 +15,7 @@ local MINUTE_MS = 60000 -- how much of their time a user may spend ahead: a minu
 local ask = cjson.decode(ARGV[3])
 local lapses, today = now + ask.lapse_ms, days.today()
 local last_day = today + ask.horizon_days
+local later = ask.run_at and ask.run_at > now
 
 local function answer(held)
   if held.place then
@@ -83,9 +84,9 @@ local first_day = math.max(today, ask.first_day)
 local day = ask.takes_day and days.first_free(ask.user, first_day, last_day, ask.per_day) or nil
 if ask.takes_day and not day then
   return { 'horizon_full', last_day }
-elseif not day and ask.later then
+elseif not day and later then
   return { 'deferred', first_day }
-elseif day and (ask.later or day > today) then
+elseif day and (later or day > today) then
   if not ask.dry then
     count(day)
     reservations.keep(ask.id, entry(day), lapses)

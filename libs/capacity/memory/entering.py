@@ -63,7 +63,7 @@ def _reserve_anew(state: State, request: Request, *, now_ms: int) -> ReserveAnsw
     day = _free_day(state, request, today=today) if request.takes_day else None
     if request.takes_day and day is None:
         return HorizonFull(today + request.horizon_days)
-    if request.later or (day or 0) > today:
+    if (request.run_at_ms or 0) > now_ms or (day or 0) > today:
         return _put_off(state, request, day, today=today, now_ms=now_ms)
     if state.room or len(state.queue) >= request.cap:
         return Busy(len(state.queue), sum(slots_of(state, pool, now_ms) for pool in live_pools(state, now_ms)))
