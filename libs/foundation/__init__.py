@@ -1,5 +1,5 @@
 """What every service stands on: its settings, its probes, its telemetry, and the two servers, waited for."""
 
-from libs.foundation.ground import Ground, lay
+from libs.foundation.ground import Ground, bootstrap
 
-__all__ = ["Ground", "lay"]
+__all__ = ["Ground", "bootstrap"]

@@ -5,7 +5,7 @@ Refuses to look into a request: who asks and for what is for the routes.
 
 import asyncio
 import logging
-from collections.abc import Generator, MutableMapping
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ from libs.runtime.problems import Problem
 
 logger = logging.getLogger(__name__)
 
-PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
 DRAIN_S: Final = 5.0
 OPENS_WITHIN_S: Final = 10.0  # as long as a gateway waits for a service that does not listen yet
 MOST_WAITING: Final = 1_000
@@ -27,10 +26,6 @@ CLOSED: Final = Problem(
     retry_after_s=1,
     headers={"Connection": "close"},  # so that the next attempt may reach another one
 )
-
-
-def is_probe(scope: MutableMapping[str, Any]) -> bool:
-    return scope["path"] in PROBES
 
 
 class Gate:
@@ -99,16 +94,14 @@ class Gate:
 
 
 class Gated:
-    """Refuses what comes while the gate is closed and does not open soon, probes aside."""
+    """Refuses what comes while the gate is closed and does not open soon."""
 
     def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
         self._app = app
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if is_probe(scope):
-            await self._app(scope, receive, send)
-        elif await self._gate.opens():
+        if await self._gate.opens():
             with self._gate.inside():
                 await self._app(scope, receive, send)
         else:

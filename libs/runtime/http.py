@@ -1,4 +1,4 @@
-"""The HTTP side of a service: one application, one server in the service's own loop, one gate in front of the routes.
+"""The HTTP side of a service: one server in the service's own loop, probes that always answer, a gate before all else.
 
     started   1. HttpServer    listens: /livez yes, /readyz no, all else waits
               2. clients, loops
@@ -11,61 +11,26 @@
 So nothing is let in before it can be served, and nothing is taken away from a request that still runs. uvicorn by
 itself waits until every response has ended, and tells nobody to end one: hence a gate that is closed first.
 
-Owns the application, the server and the probes. Refuses signals: those are the service's (`lifecycle`).
+Owns the server. Refuses signals: those are the service's (`lifecycle`).
 """
 
 import asyncio
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
-from fastapi import FastAPI, Response
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from libs.runtime.auth import Tokens
 from libs.runtime.errors import PortTaken
-from libs.runtime.gate import Gate, Gated, is_probe
-from libs.runtime.lifecycle import Health, Loop
-from libs.runtime.openapi import DescribedApp
-from libs.runtime.problems import Faults, Problem, answer_with_problems
-from libs.runtime.telemetry import Telemetry
+from libs.runtime.lifecycle import Loop
 
 KEEP_ALIVE_S: Final = 65  # longer than a gateway keeps an idle connection, so that it is the one to close it
 BACKLOG: Final = 2048
 UNWANTED_S: Final = 10.0
 LAST_RESPONSES_S: Final = 1  # behind the closed gate only probes can be left
-
-
-def create_app(
-    service: str,
-    *,
-    version: str,
-    gate: Gate,
-    health: Health,
-    telemetry: Telemetry,
-    tokens: Tokens | None = None,
-    faults: Faults | None = None,
-) -> DescribedApp:
-    """The application every service begins with. Routes are added when their clients are there, before the gate opens.
-
-    `faults` says which problem an exception becomes; `tokens` is what `Identity` asks.
-    """
-    app = DescribedApp(
-        title=f"Headgate {service}",
-        version=version,
-        docs_url=None,  # both pages load scripts from elsewhere
-        redoc_url=None,
-        telemetry=_recorded_by(telemetry),
-    )
-    app.state.tokens = tokens
-    app.add_middleware(Gated, gate=gate)
-    answer_with_problems(app, faults or {})
-    _add_probes(app, gate=gate, health=health, telemetry=telemetry)
-    return app
 
 
 class HttpServer:
@@ -183,40 +148,6 @@ class _Uvicorn(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self._stopping.is_set()
-
-
-def _recorded_by(telemetry: Telemetry) -> dict[str, Any]:
-    """In the framework's own words."""
-    return {
-        "tracer_provider": telemetry.tracer_provider,
-        "meter_provider": telemetry.meter_provider,
-        "logs": False,  # ours are in JSON on stdout
-        "operation_spans": False,  # a quarter of the time of a small request
-        "auto_configure": False,
-        "exclude": is_probe,
-    }
-
-
-def _add_probes(app: FastAPI, *, gate: Gate, health: Health, telemetry: Telemetry) -> None:
-    async def livez() -> Response:
-        return Response("alive\n", media_type="text/plain")
-
-    async def readyz() -> Response:
-        """Names what is missing; why it is missing stands in the log, as it may name addresses. Each note is a line."""
-        missing = [*(missing.name for missing in health.missing), *([] if gate.is_open else ["gate"])]
-        if not missing:
-            return Response("".join(f"{line}\n" for line in ("ready", *health.notes)), media_type="text/plain")
-        detail = f"Waiting for {', '.join(missing)}."
-        more = {"missing": missing}
-        return Problem(
-            status=503, slug="not-ready", title="Not ready", detail=detail, retry_after_s=1, more=more
-        ).response()
-
-    async def metrics() -> Response:
-        return Response(telemetry.metrics_text(), media_type=CONTENT_TYPE_LATEST)
-
-    for probe in (livez, readyz, metrics):
-        app.add_api_route(f"/{probe.__name__}", probe, include_in_schema=False)
 
 
 def _listening(host: str, port: int) -> socket.socket:

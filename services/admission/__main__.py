@@ -16,8 +16,9 @@ from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.history import History, JetStreamScans
 from libs.eventlog.lines import JetStreamLines
 from libs.eventlog.streams import RESULTS, WORKSPACES
-from libs.foundation import Ground, lay
+from libs.foundation import Ground
 from libs.foundation.ground import LOG, NATS, VIEW
+from libs.foundation.public import Front, bootstrap_public
 from libs.foundation.viewing import open_view
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
@@ -63,20 +64,19 @@ class Ids:
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     needs = (NATS, LOG, VIEW, OPENED)
-    settings = read_settings(AdmissionSettings)
-    ground = await lay(service, settings, needs=needs, behind_gateway=True)
+    ground, front = await bootstrap_public(service, read_settings(AdmissionSettings), needs=needs)
     view = await open_view(ground, service)
-    edge = _edge(ground, view)
+    edge = _edge(ground, front, view)
     for routes in ROUTES:
-        ground.app.include_router(routes(edge))
-    ground.app.speaks_for = openapi_document()  # the whole API, the notifier's part too
+        front.app.include_router(routes(edge))
+    front.app.speaks_for = openapi_document()  # the whole API, the notifier's part too
     waited = partial(wait_for, health=ground.health, clock=ground.clock)
     head = await waited(LOG, ground.log.mark, away=(LogUnavailable,))
     await waited(OPENED, partial(_require_folded, view, head), away=(ViewLost, ViewUnavailable))
     await service.start(ground.gate)
 
 
-def _edge(ground: Ground[AdmissionSettings], view: RedisView) -> Edge:
+def _edge(ground: Ground[AdmissionSettings], front: Front, view: RedisView) -> Edge:
     nc, log, policy, clock, ids = ground.nc, ground.log, ground.policy, ground.clock, Ids(ground)
     inputs, results, workspaces = JetStreamInputs(nc), JetStreamObjects(nc, RESULTS), JetStreamObjects(nc, WORKSPACES)
     past, lines, forecasts = History(JetStreamScans(nc)), JetStreamLines(nc), Forecasts(view, policy, clock)
@@ -93,7 +93,7 @@ def _edge(ground: Ground[AdmissionSettings], view: RedisView) -> Edge:
         overseeing=Overseeing(view, past, reading, policy),
         operating=Operating(view, log, clock, ids),
         erasing=Erasing(past, log, changing, kept, policy, clock, ids),
-        revoking=Revoking(Acts(log, clock, ids), ground.tokens.revocations, policy, clock),
+        revoking=Revoking(Acts(log, clock, ids), front.tokens.revocations, policy, clock),
         results=results,
         lines=lines,
         tickets=view,

@@ -18,7 +18,7 @@ from headgate_contracts.shown import ShownJob
 from libs.policy import Policy
 from libs.runtime.auth import Identity, Principal
 from libs.runtime.clock import Clock
-from libs.runtime.problems import Refused, known_query
+from libs.runtime.faults import Refused, known_query
 from libs.runtime.telemetry import Telemetry
 from services.admission import problems
 from services.admission.bodies import AdmissionRoute

@@ -14,9 +14,10 @@ from headgate_contracts import ContractError, Job, Status
 from headgate_contracts.asked import CancelJobs, SubmitBatch, SubmitJob
 from headgate_contracts.shown import ItemOutcome, Outcomes, Refusal
 from headgate_contracts.tokens import foreign_token
-from libs.foundation.ground import LATER
+from libs.foundation.public import LATER
 from libs.runtime.auth import Principal
-from libs.runtime.problems import Problem, Refused, problem_for, problem_of_item
+from libs.runtime.faults import Refused, problem_for, problem_of_item
+from libs.runtime.problems import Problem
 from services.admission import problems
 from services.admission.api import Edge, Writer, route_group
 from services.admission.api_jobs import IdempotencyKey, act_of

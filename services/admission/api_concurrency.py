@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 
 from headgate_contracts.asked import SetGroupLimit
 from headgate_contracts.shown import LeaseRelease, ShownGroup
-from libs.runtime.problems import Refused
+from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Edge, Operator, Reason, route_group
 from services.admission.naming import group_named

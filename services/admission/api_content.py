@@ -17,7 +17,7 @@ from libs.eventlog.buckets import Found
 from libs.eventlog.lines import LinePage
 from libs.runtime.auth import Principal
 from libs.runtime.etags import has_it
-from libs.runtime.problems import Refused
+from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Edge, JobIdPath, Operator, Reader, Reason, route_group
 from services.admission.erasing import Erased, NobodysJobs

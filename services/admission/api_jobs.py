@@ -11,7 +11,7 @@ from headgate_contracts.asked import CancelJob, ChangePriority, MoveJob, SubmitJ
 from headgate_contracts.shown import ShownJob
 from libs.runtime.auth import Principal
 from libs.runtime.etags import tags_in
-from libs.runtime.problems import Refused
+from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import OPS, Changer, Edge, JobIdPath, Operator, Writer, route_group
 from services.admission.domain import NotAllowed, priority_refusal

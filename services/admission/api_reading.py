@@ -11,7 +11,7 @@ from headgate_contracts import Status
 from headgate_contracts.asked import ForeignId
 from headgate_contracts.shown import Explanation, HistoryEntry, ShownJob, Usage
 from headgate_contracts.tokens import Token, foreign_token
-from libs.runtime.problems import Refused
+from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Edge, JobIdPath, Reader, next_link, route_group
 from services.admission.listing import Wanted, cursor_of, read_cursor

@@ -19,7 +19,7 @@ from headgate_contracts.commands import TicketRedeemed
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import StreamTicket
 from libs.runtime.auth import Principal
-from libs.runtime.problems import Refused
+from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Edge, Reader, route_group
 

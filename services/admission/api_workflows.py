@@ -13,7 +13,7 @@ from headgate_contracts.asked import CancelJob, SubmitWorkflow
 from headgate_contracts.shown import ShownJob, ShownWorkflow
 from headgate_contracts.tokens import phase_job_id
 from libs.runtime.auth import Principal
-from libs.runtime.problems import Refused
+from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Changer, Edge, JobIdPath, Reader, Writer, may_see, route_group
 from services.admission.api_jobs import DryRun, IdempotencyKey, act_of

@@ -18,7 +18,7 @@ from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
 from libs.forecast.shown import shown_job
 from libs.forecast.standing import queue_part, waiting_on
 from libs.runtime.auth import Principal
-from libs.runtime.problems import Refused
+from libs.runtime.faults import Refused
 from libs.runtime.telemetry import job_trace
 from services.admission import problems
 from services.admission.api import Edge

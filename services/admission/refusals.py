@@ -15,8 +15,9 @@ from opentelemetry.metrics import Meter
 
 from headgate_contracts import ContractError
 from libs.capacity.errors import ViewError
-from libs.foundation.ground import LATER
-from libs.runtime.problems import Problem, Refused, problem_for
+from libs.foundation.public import LATER
+from libs.runtime.faults import Refused, problem_for
+from libs.runtime.problems import Problem
 from services.admission.bodies import AdmissionRoute
 
 AWAY: Final = tuple(LATER)

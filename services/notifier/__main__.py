@@ -12,9 +12,10 @@ from libs.eventlog import LogUnavailable, Record
 from libs.eventlog.dispatches import EventDispatches
 from libs.eventlog.history import JetStreamScans
 from libs.eventlog.lines import JetStreamLines
-from libs.foundation import Ground, lay
+from libs.foundation import Ground
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
+from libs.foundation.public import Front, bootstrap_public
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
@@ -37,7 +38,7 @@ from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks
 
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
-    ground = await lay(service, read_settings(NotifierSettings), needs=(NATS, LOG), behind_gateway=True)
+    ground, front = await bootstrap_public(service, read_settings(NotifierSettings), needs=(NATS, LOG))
     fanout = Fanout()
     broker = live_broker(ground.settings.nats_url.get_secret_value(), name="notifier live")
     subscribe(broker, fanout, shard=ground.settings.shard)
@@ -48,10 +49,10 @@ async def compose(service: Service) -> None:
     hear = partial(_spread, fanout, epoch=ground.log.epoch)
     await service.start(Loop("follower", lambda _: fanout.follow(ground.log, after=seen.seq, hear=hear)))
     await service.start(Loop("lines", lambda _: hear_lines(lines, fanout, after=said)))
-    ground.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
-    edge = _edge(ground, fanout, broker, lines)
+    front.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
+    edge = _edge(ground, front, fanout, broker, lines)
     for router in (streams(edge), page()):
-        ground.app.include_router(router)
+        front.app.include_router(router)
     await _start_webhooks(service, ground)
     await service.start(Loop("drain", lambda _: _close_when_draining(ground.gate.draining, edge)))
     edge.collecting.put_aside()  # all that was imported and made here
@@ -62,7 +63,9 @@ def _spread(fanout: Fanout, record: Record, *, epoch: str) -> None:
     fanout.spread(interests_in(record), lambda: told_of(record, epoch=epoch))
 
 
-def _edge(ground: Ground[NotifierSettings], fanout: Fanout, broker: NatsBroker, lines: JetStreamLines) -> Edge:
+def _edge(
+    ground: Ground[NotifierSettings], front: Front, fanout: Fanout, broker: NatsBroker, lines: JetStreamLines
+) -> Edge:
     shard, rules = ground.settings.shard, ground.policy.stream
     notifier = Notifier(
         ground.log.epoch,
@@ -74,9 +77,9 @@ def _edge(ground: Ground[NotifierSettings], fanout: Fanout, broker: NatsBroker, 
         ground.clock,
         lambda job_id: job_trace(job_id).debug_id,
         Signals(ground.telemetry, streams=lambda: fanout.connections),
-        ground.tokens.revocations,
+        front.tokens.revocations,
     )
-    ground.tokens.revocations.watch(lambda token_id: fanout.end(OfToken(token_id)))
+    front.tokens.revocations.watch(lambda token_id: fanout.end(OfToken(token_id)))
     openings = Openings(per_user=rules.per_user, per_replica=rules.per_replica)
     return Edge(notifier, openings)
 

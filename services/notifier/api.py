@@ -13,8 +13,9 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from headgate_contracts.commands import TicketRedeemed
 from libs.runtime.auth import BearerToken, Identity, Principal, Tokens
 from libs.runtime.errors import Unauthorized
+from libs.runtime.faults import Refused, known_query
 from libs.runtime.guard import GuardedRoute
-from libs.runtime.problems import Problem, Refused, known_query
+from libs.runtime.problems import Problem
 from services.notifier.collecting import Collecting
 from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.handlers import Notifier, Opened

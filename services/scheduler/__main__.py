@@ -20,7 +20,7 @@ from libs.capacity.store_client import open_client
 from libs.eventlog import JetStreamSnapshots, LogUnavailable
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.streams import WORKSPACES
-from libs.foundation import Ground, lay
+from libs.foundation import Ground, bootstrap
 from libs.foundation.ground import LOG, NATS, VIEW
 from libs.foundation.live import live_broker
 from libs.foundation.viewing import open_view
@@ -44,7 +44,7 @@ LAST_TURN_S: Final = 3.0  # for a commit under way; what becomes of one that tak
 
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
-    ground = await lay(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
+    ground = await bootstrap(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
     require_patience(ground.settings, ground.policy)
     report(ground.policy)
     view = await open_view(ground, service)

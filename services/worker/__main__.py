@@ -21,7 +21,7 @@ from libs.eventlog import LogMissing, LogUnavailable
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.dispatches import PoolDispatches
 from libs.eventlog.streams import RESULTS, WORKSPACES
-from libs.foundation import Ground, lay
+from libs.foundation import Ground, bootstrap
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
 from libs.policy import Policy, PolicyError, load_policy
@@ -69,7 +69,7 @@ async def compose(
     providers: Mapping[str, Endpoint],
 ) -> None:
     """Everything that runs in this process, in the order in which it starts."""
-    ground = await lay(service, settings, needs=(NATS, LOG))
+    ground = await bootstrap(service, settings, needs=(NATS, LOG))
     _say_what_contains(ground, premises, level, by_a_model=bool(providers))
     spawner = await service.start(Spawner(settings.pipelines, environ=os.environ))
     broker = live_broker(settings.nats_url.get_secret_value(), name="worker commands")

@@ -17,6 +17,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from libs.runtime.app import create_app
 from libs.runtime.auth import Identity, Principal, Tokens
 from libs.runtime.bodies import BodyLimit
 from libs.runtime.clock import SystemClock
@@ -24,10 +25,11 @@ from libs.runtime.errors import PortTaken
 from libs.runtime.eventually import PATIENCE_S, eventually
 from libs.runtime.gate import Gate
 from libs.runtime.guard import GuardedRoute
-from libs.runtime.http import HttpServer, create_app
+from libs.runtime.http import HttpServer
 from libs.runtime.keys import KeyPair, jwks
 from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health
+from libs.runtime.probes import Probes
 from libs.runtime.telemetry import Telemetry
 from tests.fixtures.issuer import LOCAL_TERMS
 
@@ -56,15 +58,16 @@ class Service:
 async def service() -> AsyncIterator[Service]:
     clock = SystemClock()
     gate = Gate(patience_s=600)  # whoever it waits for in vain holds up the test
+    telemetry = Telemetry("test", instance="t-1", logs=None)
     app = create_app(
         "test",
         version="0",
         gate=gate,
-        health=Health(),
-        telemetry=Telemetry("test", instance="t-1", logs=None),
+        telemetry=telemetry,
         tokens=Tokens(Keys(["-"], clock=clock, read=public_keys), LOCAL_TERMS, clock=clock),
     )
-    made = Service(HttpServer(app, host="127.0.0.1", port=0, leaving=gate.draining), gate)
+    probes = Probes(gate=gate, health=Health(), telemetry=telemetry, rest=app)
+    made = Service(HttpServer(probes, host="127.0.0.1", port=0, leaving=gate.draining), gate)
     add_routes(app, made)
     await made.server.start()
     await gate.start()

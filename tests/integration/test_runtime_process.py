@@ -19,11 +19,13 @@ import pytest
 import pytest_asyncio
 from fastapi.responses import StreamingResponse
 
+from libs.runtime.app import create_app
 from libs.runtime.clock import SystemClock
 from libs.runtime.connect import wait_for
 from libs.runtime.gate import Gate
-from libs.runtime.http import HttpServer, create_app
+from libs.runtime.http import HttpServer
 from libs.runtime.lifecycle import Health, Service
+from libs.runtime.probes import Probes
 from libs.runtime.telemetry import Telemetry
 
 ROOT = Path(__file__).parents[2]
@@ -129,8 +131,9 @@ class Wishes:
 
     async def compose(self, service: Service) -> None:
         await service.start(self.telemetry)
-        app = create_app("test", version="0", gate=self.gate, health=self.health, telemetry=self.telemetry)
-        server = await service.start(HttpServer(app, host="127.0.0.1", port=0))
+        app = create_app("test", version="0", gate=self.gate, telemetry=self.telemetry)
+        probes = Probes(gate=self.gate, health=self.health, telemetry=self.telemetry, rest=app)
+        server = await service.start(HttpServer(probes, host="127.0.0.1", port=0))
         app.add_api_route("/stream", self.stream)
         if self.wish == "wait":
             say(f"serves at {server.url}", url=server.url)

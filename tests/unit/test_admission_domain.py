@@ -12,7 +12,7 @@ from headgate_contracts import Status, Tier
 from headgate_contracts.asked import SubmitJob, SubmitWorkflow
 from headgate_contracts.vocabulary import Priority, Stage
 from libs.policy import Policy
-from libs.runtime.problems import Refused
+from libs.runtime.faults import Refused
 from services.admission.domain import (
     Asker,
     NewJob,

@@ -50,13 +50,6 @@ async def test_those_inside_finish_before_the_gate_has_stopped_and_nobody_else_g
     assert await asyncio.gather(*inside) == [200] * 5
 
 
-async def test_probes_are_answered_while_the_gate_is_closed() -> None:
-    app = Slow()
-    app.answer.set()
-
-    assert await get(Gate(), app, "/livez") == 200
-
-
 async def test_what_comes_before_the_gate_opens_waits_for_it() -> None:
     gate, app = Gate(), Slow()
     app.answer.set()

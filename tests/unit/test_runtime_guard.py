@@ -10,14 +10,13 @@ import pytest_asyncio
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict
 
+from libs.runtime.app import create_app
 from libs.runtime.auth import Identity, Principal, Tokens
 from libs.runtime.bodies import THROWN_AWAY_BYTES, BodyLimit
 from libs.runtime.clock import ManualClock
 from libs.runtime.gate import Gate
 from libs.runtime.guard import GuardedRoute
-from libs.runtime.http import create_app
 from libs.runtime.keysets import Keys
-from libs.runtime.lifecycle import Health
 from libs.runtime.telemetry import Telemetry
 from tests.fixtures.issuer import ED, SOURCE, TERMS, Issuer, claims
 
@@ -60,7 +59,6 @@ async def client(clock: ManualClock) -> AsyncIterator[httpx.AsyncClient]:
         "test",
         version="0",
         gate=gate,
-        health=Health(),
         telemetry=Telemetry("test", instance="t-1", logs=None),
         tokens=Tokens(Keys([SOURCE], clock=clock, read=Issuer(ED).read), TERMS, clock=clock),
     )

@@ -11,15 +11,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BaseModel, ConfigDict
 
+from libs.runtime.app import create_app
 from libs.runtime.auth import Identity, Principal, Tokens
 from libs.runtime.bodies import BodyLimit
 from libs.runtime.clock import ManualClock
 from libs.runtime.gate import Gate
 from libs.runtime.guard import GuardedRoute
-from libs.runtime.http import create_app
 from libs.runtime.keys import KeyPair, jwks
 from libs.runtime.keysets import Keys
-from libs.runtime.lifecycle import Health
 from libs.runtime.problems import MEDIA_TYPE, Problem
 from libs.runtime.telemetry import Telemetry
 from tests.fixtures.issuer import LOCAL_TERMS, NOW_S
@@ -59,17 +58,12 @@ def exporter() -> InMemorySpanExporter:
 
 
 @pytest.fixture
-def health() -> Health:
-    return Health()
-
-
-@pytest.fixture
 def gate() -> Gate:
     return Gate(opens_within_s=0.1)
 
 
 @pytest.fixture
-def app(exporter: InMemorySpanExporter, health: Health, gate: Gate, clock: ManualClock) -> FastAPI:
+def app(exporter: InMemorySpanExporter, gate: Gate, clock: ManualClock) -> FastAPI:
     async def read(source: str) -> bytes:
         if source == "away":
             raise OSError("nobody listens")
@@ -79,7 +73,6 @@ def app(exporter: InMemorySpanExporter, health: Health, gate: Gate, clock: Manua
         "test",
         version="1.2.3",
         gate=gate,
-        health=health,
         telemetry=Telemetry("test", instance="t-1", logs=None, span_processors=(SimpleSpanProcessor(exporter),)),
         tokens=Tokens(Keys(["file", "away"], clock=clock, read=read), LOCAL_TERMS, clock=clock),
         faults={StoreAway: lambda _: Problem(status=503, slug="away", title="Away", detail="Later.", retry_after_s=7)},
@@ -212,7 +205,7 @@ async def test_a_bug_is_logged_in_full_and_shown_as_an_id(
 
     assert (problem(response)["status"], problem(response)["debug_id"]) == (500, TRACE)
     assert "hunter2" not in response.text
-    [record] = [record for record in caplog.records if record.name == "libs.runtime.problems"]
+    [record] = [record for record in caplog.records if record.name == "libs.runtime.faults"]
     assert vars(record)["debug_id"] == TRACE
     assert "RuntimeError: password" in caplog.text
 
@@ -291,36 +284,3 @@ async def test_the_document_says_which_shape_refusals_have(client: httpx.AsyncCl
     assert "debug_id" in document["components"]["schemas"]["Problem"]["required"]
     assert document["components"]["securitySchemes"]["HTTPBearer"]["bearerFormat"] == "JWT"
     assert not {"/livez", "/readyz", "/metrics"} & document["paths"].keys()
-
-
-async def test_a_service_is_alive_before_it_is_ready(app: FastAPI, gate: Gate, health: Health) -> None:
-    health.is_missing("NATS", "nats://admission:hunter2@10.0.0.1 refused")
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
-        assert (await client.get("/livez")).status_code == 200
-        not_ready = await client.get("/readyz")
-        assert (problem(not_ready)["status"], problem(not_ready)["missing"]) == (503, ["NATS", "gate"])
-        assert "10.0.0.1" not in not_ready.text
-        early = await client.get("/jobs", headers=bearer())
-        assert (problem(early)["status"], early.headers["retry-after"]) == (503, "1")
-
-        health.is_there("NATS")
-        await gate.start()
-
-        ready = await client.get("/readyz")
-        assert (ready.status_code, ready.text) == (200, "ready\n")
-        health.notes = ("one thing to know", "another")
-        assert (await client.get("/readyz")).text == "ready\none thing to know\nanother\n"
-        assert (await client.get("/jobs", headers=bearer())).status_code == 200
-
-
-async def test_requests_are_counted_and_probes_are_not(
-    client: httpx.AsyncClient, exporter: InMemorySpanExporter
-) -> None:
-    await client.post("/jobs", json={"project_id": "shop"})
-    metrics = await client.get("/metrics")
-    await client.get("/livez")
-
-    assert 'http_route="/jobs"' in metrics.text
-    assert "http_server_request_duration_seconds_count" in metrics.text
-    assert [span.name for span in exporter.get_finished_spans()] == ["POST /jobs"]
-    assert "/livez" not in (await client.get("/metrics")).text
