@@ -34,7 +34,6 @@ BROUGHT_BY: Final = {
     "cryptography": "pyjwt",
     "prometheus-client": "opentelemetry-exporter-prometheus",
     "pydantic-core": "pydantic",
-    "starlette": "fastapi",
 }
 OF_OPENTELEMETRY: Final = {
     "opentelemetry-exporter-otlp-proto-http",
