@@ -19,9 +19,9 @@ from libs.eventlog.lines import Line, LinePage
 from libs.eventlog.values import Record
 from libs.runtime.auth import Principal
 from libs.runtime.connect import wait_for
+from libs.runtime.faults import Refused
 from libs.runtime.gate import Gate, Gated
 from libs.runtime.lifecycle import Health, Loop, Service
-from libs.runtime.faults import Refused
 from libs.runtime.revocations import Revocations
 from services.notifier.__main__ import _close_when_draining as close_when_draining
 from services.notifier.__main__ import _spread as spread
