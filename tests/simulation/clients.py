@@ -22,7 +22,7 @@ from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
 from libs.eventlog.values import Record
 from services.admission import events
 from services.admission.domain import Asker, NewJob, NotAllowed, new_job
-from services.admission.outcomes import Accepted, Ended, KeyReused
+from services.admission.outcomes import Accepted, KeyReused
 from services.admission.phases import job_in_log
 from services.admission.workflows import new_workflow
 from tests.simulation.admissions import Desk, NoAnswer, Unavailable, ask
@@ -52,26 +52,26 @@ class Client:
 
     def __init__(self, system: System, order: Order, answers: Answers) -> None:
         self._system = system
-        self._order = order
+        self.order = order
         self._answers = answers
         self._link = Link(system.network, Process(f"client of {order.name}", system.loop), "clients")
         self._jobs: tuple[str, ...] = ()
 
     async def live(self) -> None:
-        await asyncio.sleep(self._order.at_s)
-        requests = [self._submit() for _ in range(2 if self._order.twice else 1)]
+        await asyncio.sleep(self.order.at_s)
+        requests = [self._submit() for _ in range(2 if self.order.twice else 1)]
         told = await asyncio.gather(*requests)
         if not any(told):
             return
-        await asyncio.gather(self._cancel(), self._raise())
+        await asyncio.gather(self._cancel_later(), self._raise(), self._ask_for_more())
 
     async def answer(self, job_id: str) -> None:
         """It was asked whether it should go on."""
-        await asyncio.sleep(self._order.answer_after_s)
+        await asyncio.sleep(self.order.answer_after_s)
 
         async def confirm(desk: Desk) -> Any:
             job = await job_told(desk, job_id)
-            return await desk.changing.confirm(job, by=self._order.user)
+            return await desk.changing.confirm(job, by=self.order.user)
 
         await self._asked_surely(confirm)
 
@@ -87,10 +87,10 @@ class Client:
                 return False
             match outcome:
                 case Accepted(jobs):
-                    self._accepted(tuple(job.id for job in jobs))
+                    self._accepted(jobs)
                     return True
                 case KeyReused():
-                    self._answers.strange.append(f"{self._order.name}: its key is said to be another's")
+                    self._answers.strange.append(f"{self.order.name}: its key is said to be another's")
                     return False
                 case refusal:
                     first = self._phases(submitted_s)[0].id
@@ -98,53 +98,65 @@ class Client:
                     await asyncio.sleep(self._pause_s() * 3)
         return False
 
-    def _accepted(self, jobs: tuple[str, ...]) -> None:
+    async def _ask_for_more(self) -> None:
+        """Something else, with the same key."""
+        if self.order.other_body:
+            phases = self._phases(self._system.loop.time(), run_timeout_s=3599)
+            outcome = await self._asked_surely(lambda desk: desk.submitting.submit(*phases))
+            if isinstance(outcome, Accepted):
+                self._answers.strange.append(f"{self.order.name}: another request with its key is accepted")
+
+    def _accepted(self, told: tuple[Job, ...]) -> None:
+        jobs = tuple(job.id for job in told)
+        if any(job.user_id != self.order.user for job in told):
+            self._answers.strange.append(f"{self.order.name}: its key is answered with another user's {jobs}")
         if self._jobs and self._jobs != jobs:
-            self._answers.strange.append(f"{self._order.name}: one key, two answers: {self._jobs} and {jobs}")
+            self._answers.strange.append(f"{self.order.name}: one key, two answers: {self._jobs} and {jobs}")
         self._jobs = jobs
         for job in jobs:
             self._answers.promised.setdefault(job, self._system.loop.time())
 
-    def _phases(self, submitted_s: float) -> tuple[NewJob, ...]:
+    def _phases(self, submitted_s: float, **other: Any) -> tuple[NewJob, ...]:
         """What the edge makes of the body."""
-        order = self._order
+        order = self.order
         now = utc(self._system.start_ms + round(submitted_s * 1000))
         asker = Asker(user_id=order.user, tier=USERS[order.user], policy=POLICY, now=now)
-        body: dict[str, Any] = {"input": order.stages, "run_timeout_s": order.run_timeout_s}
+        body: dict[str, Any] = {"input": order.stages, "run_timeout_s": order.run_timeout_s, **other}
         frame: dict[str, Any] = {"project_id": order.project, "priority": order.priority}
         if order.phases:
             phases = tuple(JobOrder(**body) for _ in range(order.phases))
-            workflow_id = workflow_id_for_key(order.user, order.name)
+            workflow_id = workflow_id_for_key(order.user, order.key)
             made = new_workflow(SubmitWorkflow(**frame, phases=phases), workflow_id=workflow_id, asker=asker)
         else:
             grouped = {"concurrency_group": order.group, "concurrency_limit": order.limit if order.group else None}
             run_at = None if order.run_after_s is None else now + timedelta(seconds=order.run_after_s)
             asked = SubmitJob(**frame, **body, **grouped, queue_ttl_s=order.queue_ttl_s, run_at=run_at)
-            one = new_job(asked, job_id=job_id_for_key(order.user, order.name), asker=asker)
+            one = new_job(asked, job_id=job_id_for_key(order.user, order.key), asker=asker)
             made = one if isinstance(one, NotAllowed) else (one,)
         assert not isinstance(made, NotAllowed), made
         return made
 
     # ── changing its mind ─────────────────────────────────────────────────────
 
-    async def _cancel(self) -> None:
-        if self._order.cancel_after_s is None or not self._jobs:
-            return
-        await asyncio.sleep(self._order.cancel_after_s)
-        job_id = self._jobs[0]
+    async def _cancel_later(self) -> None:
+        if self.order.cancel_after_s is not None and self._jobs:
+            await self.cancel(self._jobs[0], after_s=self.order.cancel_after_s)
+
+    async def cancel(self, job_id: str, *, after_s: float) -> None:
+        await asyncio.sleep(after_s)
 
         async def cancel(desk: Desk) -> Any:
             return await desk.changing.cancel(await job_told(desk, job_id), act=self._act())
 
         outcome = await self._asked_surely(cancel)
-        if not isinstance(outcome, Ended):
+        if isinstance(outcome, Accepted):
             self._answers.cancelled[job_id] = self._system.loop.time()
 
     async def _raise(self) -> None:
-        if self._order.raise_after_s is None or not self._jobs:
+        if self.order.raise_after_s is None or not self._jobs:
             return
-        await asyncio.sleep(self._order.raise_after_s)
-        to = Priority.HIGH if USERS[self._order.user].value != "bootstrapper" else Priority.LOW
+        await asyncio.sleep(self.order.raise_after_s)
+        to = Priority.HIGH if USERS[self.order.user].value != "bootstrapper" else Priority.LOW
 
         async def raise_(desk: Desk) -> Any:
             return await desk.changing.prioritize(await job_told(desk, self._jobs[0]), to, act=self._act())
@@ -152,11 +164,11 @@ class Client:
         await self._asked_surely(raise_)
 
     def _act(self) -> events.Act:
-        return events.Act(by=self._order.user, reason="changed its mind")
+        return events.Act(by=self.order.user, reason="changed its mind")
 
     async def _asked(self, use: Callable[[Desk], Awaitable[T]]) -> T:
         """Some ask once, and go where nobody answers."""
-        if self._order.leaves:
+        if self.order.leaves:
             return await ask(self._system, self._link, use, within_s=ANSWERED_WITHIN_S)
         return await self._asked_surely(use)
 
@@ -164,7 +176,7 @@ class Client:
         return await asked_surely(self._system, self._link, use)
 
     def _pause_s(self) -> float:
-        return self._system.dice.between(f"{self._order.name} pause", *ASKS_AGAIN_S)
+        return self._system.dice.between(f"{self.order.name} pause", *ASKS_AGAIN_S)
 
 
 def questions(system: System, by_job: dict[str, Client]) -> Callable[[Record], None]:

@@ -5,12 +5,14 @@ Some seeds have few faults and some have many: a fault is found more easily besi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from headgate_contracts import Priority
 from tests.simulation.dice import Dice
 from tests.simulation.drawing_edge import faults_among, readers_of
 from tests.simulation.plan import (
+    ADMISSIONS,
     BUSY_S,
     GROUPS,
     JOBS,
@@ -40,9 +42,10 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     pauses = _pauses(dice)
     lost = tuple(Fault(kind="flush", at_s=pauses[0].at_s + 2.0) for _ in pauses[:1] if dice.chance("pauses", 0.5))
     faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
-    orders = _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1)))
+    orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
     readers = readers_of(dice, orders)
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
+    wrong += (_mute(dice),) if faults and dice.chance("mute", 0.1) else ()
     return Plan(
         seed=seed,
         orders=orders,
@@ -64,6 +67,28 @@ def _within_the_days(orders: tuple[Order, ...]) -> tuple[Order, ...]:
         if left[order.user] >= 0:
             kept.append(order)
     return tuple(kept)
+
+
+def _odd(dice: Dice, orders: tuple[Order, ...]) -> tuple[Order, ...]:
+    """Some clients use what is another's key, or their own for something else, or cancel at the last moment."""
+    made: list[Order] = []
+    for order in orders:
+        others = tuple(each.name for each in made if each.user != order.user)
+        taken = {each.key for each in made if each.user == order.user}
+        key = dice.one_of("key", others) if others and dice.chance("key", 0.1) else None
+        odd = replace(order, key_of=None if key in taken else key, other_body=dice.chance("other body", 0.1))
+        made.append(replace(odd, cancel_on=dice.one_of("cancel on", ("queued", "checks") + (None,) * 18)))
+    return tuple(made)
+
+
+def _mute(dice: Dice) -> Fault:
+    """Longer than anybody waits to know what became of an append."""
+    who, at_s, for_s = (
+        dice.one_of("mute", ADMISSIONS),
+        dice.between("mute", 1.0, 22.0),
+        dice.between("mute", 16.0, 24.0),
+    )
+    return Fault(kind="mute", at_s=at_s, for_s=for_s, who=who, server="log")
 
 
 def _order(dice: Dice, number: int) -> Order:

@@ -46,6 +46,9 @@ class Faults:
     def _lossy(self, fault: Fault) -> None:
         self._trouble(fault, Trouble(fault.who, fault.server, lossy=fault.share))
 
+    def _mute(self, fault: Fault) -> None:
+        self._trouble(fault, Trouble(fault.who, fault.server, mute=True))
+
     def _slow(self, fault: Fault) -> None:
         self._trouble(fault, Trouble(fault.who, fault.server, slow_s=fault.share))
 

@@ -53,6 +53,7 @@ class Trouble:
     lossy: float = 0.0  # the share of messages that something happens to
     slow_s: float = 0.0  # how much longer a message may take, each way
     cut: bool = False
+    mute: bool = False  # nothing is answered, as where a machine has lost its way back
 
     def concerns(self, who: str, server: str) -> bool:
         return self.who in ("*", who) and self.server in ("*", server)
@@ -94,7 +95,10 @@ class Link:
         return share * (near_s + (slow_s * dice.throw(f"{self._name} slow") if slow_s else 0.0))
 
     def fate(self) -> Way:
-        dice, lossy = self._network.dice, max((each.lossy for each in self._troubles()), default=0.0)
+        dice, troubles = self._network.dice, self._troubles()
+        if any(trouble.mute for trouble in troubles):
+            return dice.one_of(f"{self._name} mute", (Way.LOST, Way.UNHEARD))
+        lossy = max((each.lossy for each in troubles), default=0.0)
         if not lossy or not dice.chance(f"{self._name} fate", lossy):
             return Way.ARRIVES
         return dice.one_of(f"{self._name} way", TROUBLED)
@@ -111,7 +115,7 @@ class Link:
             async with asyncio.timeout(within_s):
                 return await answer
         except TimeoutError:
-            if answer.done() and not answer.cancelled():
+            if answer.done() and not answer.cancelled() and answer.exception() is not None:
                 raise  # the server's own
             raise Silent from None
         finally:

@@ -62,9 +62,16 @@ class Order:
     run_after_s: float | None = None
     leaves: bool = False  # where nobody answers it, and never asks again
     twice: bool = False  # two requests with one key, at the same moment
+    key_of: str | None = None  # another user's order, whose key it uses
+    other_body: bool = False  # once it is accepted, another request with its key
+    cancel_on: str | None = None  # cancelled in the very moment of what comes after: `queued`, `checks`
     cancel_after_s: float | None = None
     raise_after_s: float | None = None
     answer_after_s: float = 2.0
+
+    @property
+    def key(self) -> str:
+        return self.key_of or self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

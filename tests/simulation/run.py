@@ -21,6 +21,7 @@ from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day
 from tests.simulation.faults import Faults
 from tests.simulation.judge import judge
 from tests.simulation.judge_view import is_settled
+from tests.simulation.moments import last_moments
 from tests.simulation.operators import Operator
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
 from tests.simulation.readers import browsers_of, until_read
@@ -111,7 +112,7 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
 
 def _listen(system: System, plan: Plan, clients: list[Client]) -> None:
     by_job = {job: client for order, client in zip(plan.orders, clients, strict=True) for job in jobs_of(order)}
-    system.listeners.append(questions(system, by_job))
+    system.listeners += [questions(system, by_job), last_moments(system, by_job)]
 
 
 def _applications(system: System, plan: Plan) -> list[Application]:
@@ -124,8 +125,8 @@ def _applications(system: System, plan: Plan) -> list[Application]:
 def jobs_of(order: Order) -> tuple[str, ...]:
     """The ids that follow from its key."""
     if not order.phases:
-        return (job_id_for_key(order.user, order.name),)
-    workflow = workflow_id_for_key(order.user, order.name)
+        return (job_id_for_key(order.user, order.key),)
+    workflow = workflow_id_for_key(order.user, order.key)
     return tuple(phase_job_id(workflow, number) for number in range(1, order.phases + 1))
 
 
