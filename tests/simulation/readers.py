@@ -35,7 +35,6 @@ AGAIN_S: Final = (0.1, 2.5)
 CUT_WITHIN_BYTES: Final = 4000
 TAKES_BYTES: Final = 400  # at once
 SLOW_S: Final = (1.0, 14.0)
-READ_WITHIN_S: Final = 60  # all that has been
 STATUSES: Final = frozenset(row.event for row in TABLE if row.then is not None)
 
 
@@ -166,12 +165,9 @@ def browsers_of(system: System, readers: Sequence[Reader], jobs: Mapping[str, tu
     return [Browser(system, reader, jobs.get(reader.order or "", ())) for reader in known]
 
 
-async def until_read(system: System, streams: Sequence[Heard]) -> None:
-    """Until all have what there is for them, or it has taken too long."""
-    for _ in range(READ_WITHIN_S):
-        if all(heard.over or heard.seq >= _last_told_of(system, heard) for heard in streams):
-            return
-        await asyncio.sleep(1.0)
+def all_read(system: System, streams: Sequence[Heard]) -> bool:
+    """Whether all have what there is for them."""
+    return all(heard.over or heard.seq >= _last_told_of(system, heard) for heard in streams)
 
 
 def _last_told_of(system: System, heard: Heard) -> int:

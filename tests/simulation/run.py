@@ -7,6 +7,7 @@ import hashlib
 import logging
 import random
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,7 @@ from tests.simulation.judge_view import is_settled
 from tests.simulation.moments import last_moments
 from tests.simulation.operators import Operator
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
-from tests.simulation.readers import browsers_of, until_read
+from tests.simulation.readers import Heard, all_read, browsers_of
 from tests.simulation.system import System
 from tests.simulation.virtual import Stuck, VirtualLoop
 from tests.simulation.visits import Visit
@@ -78,10 +79,8 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
     people = [loop.create_task(client.live()) for client in clients]
     people += [loop.create_task(Operator(system, act, number).live()) for number, act in enumerate(plan.acts)]
     people += [loop.create_task(application.live()) for application in _applications(system, plan)]
-    drained = await _until_drained(system, people)
     streams = [browser.heard for browser in browsers]
-    if drained:
-        await until_read(system, streams)
+    drained = await _until_drained(system, people, streams)
     busy = [str(task.get_coro()) for task in people if not task.done()]
     evidence = Evidence(
         plan=plan,
@@ -130,22 +129,21 @@ def jobs_of(order: Order) -> tuple[str, ...]:
     return tuple(phase_job_id(workflow, number) for number in range(1, order.phases + 1))
 
 
-async def _until_drained(system: System, people: list[asyncio.Task[None]]) -> bool:
-    until_s = PEACE_S + DRAINED_WITHIN_S
-    while system.loop.time() < until_s:
+async def _until_drained(system: System, people: list[asyncio.Task[None]], streams: Sequence[Heard]) -> bool:
+    """Until all has ended. What is held for an event that never came is let go in its time, and what readers have not
+    seen yet is sent: those few runs go on until then."""
+    ended_s: float | None = None
+    while system.loop.time() < PEACE_S + DRAINED_WITHIN_S:
         await asyncio.sleep(LOOK_EVERY_S)
-        if system.loop.time() > PEACE_S and all(task.done() for task in people) and _all_ended(system):
-            return await _settled(system)
+        now_s = system.loop.time()
+        if now_s <= PEACE_S or not all(task.done() for task in people) or not _all_ended(system):
+            ended_s = None
+            continue
+        ended_s = ended_s or now_s
+        is_over = is_settled(system.store.state, system.server._kept) and all_read(system, streams)
+        if is_over or now_s - ended_s >= SETTLED_WITHIN_S:
+            return True
     return False
-
-
-async def _settled(system: System) -> bool:
-    """What was held for an event that never came is let go in its time: those few runs go on until then."""
-    for _ in range(SETTLED_WITHIN_S):
-        if is_settled(system.store.state, system.server._kept):
-            break
-        await asyncio.sleep(1.0)
-    return True
 
 
 def _all_ended(system: System) -> bool:
