@@ -1,12 +1,13 @@
 """Keeps the view equal to a fold of the log.
 
-    log ──pages──► take ──► ledger          every replica, always
-                     └────► tail ──► bring ──► view       the leader only
+    log ──pages──► take ──► ledger, engine          every replica, always
+                     └────► tail ──► bring ──► view     the leader only
 
-`take` advances the ledger and remembers the changes as a tail; `bring` folds the tail into the view. A replica that
-stands by only cuts its tail to where the view already is, and brings it the moment it leads. Where the view is missing,
-of another log, further back than this replica saw it, or beyond the reach of the tail, `bring` opens a new generation
-from the ledger. Refuses to decide who leads: its caller calls `bring` only while it does.
+`take` advances the ledger, and with its changes the engine that plans, and remembers them as a tail; `bring` folds the
+tail into the view. A replica that stands by only cuts its tail to where the view already is, and brings it the moment
+it leads. Where the view is missing, of another log, further back than this replica saw it, or beyond the reach of the
+tail, `bring` opens a new generation from the ledger. Refuses to decide who leads: its caller calls `bring` only while
+it does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 from libs.capacity.answers import Grant, Stale, ViewMark
+from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost
 from libs.capacity.ledger import Ledger, LogRecord
 from libs.capacity.ports import Life
@@ -37,9 +39,11 @@ class Folder:
         epoch: str,
         lease_ms: int,
         new_generation: Callable[[], str],
+        engine: Engine | None = None,
         tail_max: int = TAIL_MAX,
     ) -> None:
         self.ledger = ledger
+        self._engine = engine
         self.rebuilt = 0  # times that a generation was begun here
         self._view = view
         self._epoch = epoch
@@ -53,6 +57,8 @@ class Folder:
     def take(self, records: Iterable[LogRecord]) -> list[Change]:
         """Advance the ledger. Records that it holds already are passed over."""
         changes = [self.ledger.apply(record) for record in records if record.seq > self.ledger.applied]
+        if self._engine is not None:
+            self._engine.take(changes)
         self._tail.extend(changes)
         if len(self._tail) > self._tail_max:
             self._cut(self.ledger.applied)

@@ -28,6 +28,7 @@ from typing import Final
 
 from libs.capacity.answers import Due as DueTimer
 from libs.capacity.answers import Grant
+from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.folder import Folder
 from libs.capacity.projection import defaults_of
@@ -63,6 +64,7 @@ class Cycle:
         adapters: Adapters,
         *,
         folder: Folder,
+        engine: Engine,
         inbox: Inbox,
         leader: Leader,
         planner: Planner,
@@ -78,6 +80,7 @@ class Cycle:
         self._health = adapters.health
         self._clock = adapters.clock
         self._folder = folder
+        self._engine = engine
         self._inbox = inbox
         self._leader = leader
         self._planner = planner
@@ -194,7 +197,9 @@ class Cycle:
             self._outages.settled()
         if self._outages.can_judge:
             await self._tell((await self._view.sweep()).grants)
-        heard = sorted((each.heard_ms, each.pool) for each in await self._view.workers() if not each.draining)
+        workers = await self._view.workers()
+        self._engine.staff(workers)
+        heard = sorted((each.heard_ms, each.pool) for each in workers if not each.draining)
         self._planner.absences.look({pool: at_ms for at_ms, pool in heard})
         due = await self._planner.look()
         await self._planner.forget(due)

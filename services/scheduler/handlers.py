@@ -31,6 +31,7 @@ from headgate_contracts.commands import (
 from headgate_contracts.envelope import utc
 from libs.capacity import answers
 from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequest, NotYours, Waits
+from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import Leases, Tickets
@@ -83,6 +84,7 @@ async def hear(
     granting: Granting,
     policy: Policy,
     now: datetime,
+    engine: Engine,
     stopped: set[str] | None = None,
 ) -> BeatReply:
     """The worker lives: its leases are extended, and it hears what became of each of its attempts. In `stopped` is kept
@@ -90,9 +92,11 @@ async def hear(
     if stopped is not None:
         stopped.update(command.stopped)
         stopped.difference_update([holder for holder in stopped if opinion_of(ledger, holder) in (None, Opinion.OVER)])
+    heartbeat = _heartbeat(command, policy)
+    engine.hear(heartbeat)
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            said = await view.beat(_heartbeat(command, policy))
+            said = await view.beat(heartbeat)
     except AWAY as away:
         logger.debug("heartbeat of %s answered without the view: %s", command.worker, away)
         said = answers.Beat((), (), command.holders)

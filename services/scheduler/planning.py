@@ -26,6 +26,7 @@ from services.scheduler.absences import Absences
 from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
 from services.scheduler.domain import Circumstances, Decision, Due, decide, start
 from services.scheduler.duties import Duties
+from services.scheduler.shadow import Shadow
 from services.scheduler.spreading import spread_out
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Planner:
     shard: str
     debug_id_of: Callable[[str], str]
     absences: Absences
+    shadow: Shadow
     aside: dict[str, int] = field(default_factory=dict[str, int])
     stopped: set[str] = field(default_factory=set[str])
     duties: Duties = field(init=False)
@@ -159,9 +161,11 @@ class Planner:
         )
 
     async def _picks(self, most: int, *, only_class: int | None = None) -> answers.Plan:
-        plan = await self.view.plan(most + len(self.aside), only_class=only_class)
+        most += len(self.aside)
+        plan = await self.view.plan(most, only_class=only_class)
         if plan.applied != self.ledger.applied:
             return NO_PLAN  # somebody folds beside us: what the view says is not about the jobs we know
+        await self.shadow.compare(plan, most, only_class=only_class)
         return plan
 
     def _first_class(self, plan: answers.Plan) -> int | None:

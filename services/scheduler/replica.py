@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from libs.capacity.engine import Engine
 from libs.capacity.folder import Folder
 from libs.capacity.ledger import Ledger
+from libs.capacity.projection import epoch_ms
 from libs.runtime.telemetry import job_trace
 from services.scheduler.absences import Absences
 from services.scheduler.chain import Chain
@@ -22,6 +24,7 @@ from services.scheduler.leader import Leader
 from services.scheduler.outages import SETTLING_BEATS, Outages
 from services.scheduler.planning import Planner
 from services.scheduler.ports import Adapters, Log
+from services.scheduler.shadow import Shadow
 from services.scheduler.signals import Signals
 from services.scheduler.snapshots import SnapshotKeeper
 
@@ -32,6 +35,8 @@ class Replica:
 
     log: Log
     ledger: Ledger
+    engine: Engine
+    shadow: Shadow
     outages: Outages
     leader: Leader
     inbox: Inbox
@@ -54,10 +59,16 @@ def assemble(
     outages = Outages("log", "store", "commands", clock=clock, patience_ms=patience_ms, lease_ms=lease_ms)
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
     leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up)
+    engine = Engine.of(ledger, clock=lambda: epoch_ms(leader.now))
+    shadow = Shadow(adapters.view, engine, adapters.telemetry.meter)
     granting = Granting(adapters.commands, signals, shard)
+    folder = Folder(
+        adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=adapters.new_id, engine=engine
+    )
     cycle = Cycle(
         adapters,
-        folder=Folder(adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=adapters.new_id),
+        folder=folder,
+        engine=engine,
         inbox=inbox,
         leader=leader,
         planner=Planner(
@@ -66,6 +77,7 @@ def assemble(
             policy,
             shard,
             debug_id_of=lambda job_id: job_trace(job_id).debug_id,
+            shadow=shadow,
             absences=Absences(SETTLING_BEATS * patience_ms),
             stopped=stopped,
         ),
@@ -78,6 +90,8 @@ def assemble(
     return Replica(
         log=adapters.log,
         ledger=ledger,
+        engine=engine,
+        shadow=shadow,
         outages=outages,
         leader=leader,
         inbox=inbox,

@@ -126,6 +126,7 @@ class Subscribers:
                 granting=replica.granting,
                 policy=replica.ledger.policy,
                 now=self._now,
+                engine=replica.engine,
                 stopped=replica.stopped,
             )
         replica.woken.set()  # a worker may have come, or have more slots
