@@ -1,7 +1,8 @@
 """What jobs are made from and what they made: bytes under a name, beside the log and never in it.
 
     Inputs    one message a job, written before the job's first event, read by workers and for retries
-    Objects   RESULTS, WORKSPACES and SNAPSHOTS: in chunks, as they grow past what one message may hold
+    Objects   RESULTS, WORKSPACES and SNAPSHOTS: a small one stands in the word about it, one message; a large one in
+              chunks, as they grow past what one message may hold, and then the word
 
 Both are read from the leader: what was put a moment ago must be found. What is deleted leaves no byte behind, and
 deleting it again changes nothing: whoever was killed in the middle begins again.
@@ -9,24 +10,29 @@ deleting it again changes nothing: whoever was killed in the middle begins again
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+import secrets
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from nats.aio.client import Client
-from nats.js import JetStreamContext
-from nats.js.api import ObjectMeta
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from headgate_contracts.tokens import check_token
 from libs.eventlog.api import ask, message_in, state_of, subjects_of
 from libs.eventlog.edge import fault_in, translated
-from libs.eventlog.errors import LogRefused
+from libs.eventlog.errors import LogError, LogRefused
 from libs.eventlog.streams import INPUTS
 
 PUT_WITHIN_S = 5.0
+SMALL_BYTES = 64 * 1024  # up to here in one message: one sync to put it, one question to get it
+CHUNK_BYTES = 128 * 1024
+IN_FLIGHT = 8  # chunks
+DIGEST = "SHA-256="
 ERASED = {"KV-Operation": "PURGE", "Nats-Rollup": "sub"}  # a marker without a word takes the place of what was there
 
 
@@ -37,8 +43,9 @@ class Found:
     name: str
     size: int
     digest: str
-    nuid: str  # under which its chunks stand
+    nuid: str = ""  # under which its chunks stand; of a small one there are none
     note: str = ""
+    content: bytes | None = field(default=None, repr=False)  # of a small one, which stands in the word about it
 
 
 class JetStreamInputs:
@@ -78,11 +85,7 @@ class JetStreamInputs:
         await ask(self._nc, "STREAM.PURGE", stream=f"KV_{INPUTS}", question=question)
 
     async def _write(self, name: str, content: bytes, *, headers: dict[str, str] | None = None) -> None:
-        with translated(INPUTS):
-            reply = await self._nc.request(_input_subject(name), content, timeout=PUT_WITHIN_S, headers=headers)
-        error = from_json(reply.data).get("error")
-        if error is not None:
-            raise fault_in(error, about=INPUTS)
+        await published(self._nc, _input_subject(name), content, headers=headers, about=INPUTS)
 
 
 class JetStreamObjects:
@@ -93,12 +96,15 @@ class JetStreamObjects:
         self._bucket = bucket
         self._stream = f"OBJ_{bucket}"
 
-    async def put(self, name: str, content: bytes, *, note: str = "") -> None:
-        """In the place of what had that name before."""
-        meta = ObjectMeta(name=check_token("name", name), description=note or None)
-        with translated(self._bucket):
-            store = await JetStreamContext(self._nc).object_store(self._bucket)
-            await store.put(name, content, meta=meta)
+    async def put(self, name: str, content: bytes, *, note: str = "", before: Found | None = None) -> None:
+        """Durable when this returns, in the place of what had that name before. Where a small one takes the place of a
+        large one, its caller says so: nothing is looked for."""
+        if len(content) > SMALL_BYTES:
+            await self._put_in_chunks(name, content, note=note)
+        else:
+            await self._put_word(name, content, note, {"content": base64.b64encode(content).decode()})
+            if before is not None:
+                await self._forget_chunks(before)
 
     async def get(self, name: str) -> bytes | None:
         """Null where there is none, or where it is not whole."""
@@ -116,10 +122,12 @@ class JetStreamObjects:
         if message is None:
             return None
         word: dict[str, Any] = from_json(base64.b64decode(message["data"]))
-        if not word.get("nuid") or word.get("deleted"):
+        text, nuid = word.get("content"), word.get("nuid", "")
+        if not nuid and text is None:
             return None
-        digest = base64.urlsafe_b64decode(word["digest"].removeprefix("SHA-256=")).hex()
-        return Found(name, word["size"], digest, word["nuid"], word.get("description") or "")
+        digest = base64.urlsafe_b64decode(word["digest"].removeprefix(DIGEST)).hex()
+        content = None if text is None else base64.b64decode(text)
+        return Found(name, word["size"], digest, nuid, word.get("description") or "", content)
 
     async def stream(self, found: Found, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
         """The bytes from `start` to before `end`, chunk by chunk. `LogRefused` where the object is not whole any more:
@@ -147,12 +155,56 @@ class JetStreamObjects:
         chunks can be found and deleted by whoever tries again."""
         found = await self.find(name)
         if found is not None:
-            await self._purge(f"$O.{self._bucket}.C.{found.nuid}")
+            await self._forget_chunks(found)
         await self._purge(self._word_about(name))
+
+    async def _put_in_chunks(self, name: str, content: bytes, *, note: str) -> None:
+        """What had that name stands until the word about the new one does."""
+        before, nuid = await self.find(name), secrets.token_hex(11)
+        subject, parts = self._chunk(nuid), range(0, len(content), CHUNK_BYTES)
+        try:
+            for first in range(0, len(parts), IN_FLIGHT):
+                sent = (self._send(subject, content[at : at + CHUNK_BYTES]) for at in parts[first : first + IN_FLIGHT])
+                for outcome in await asyncio.gather(*sent, return_exceptions=True):
+                    if outcome is not None:
+                        raise outcome
+            await self._put_word(name, content, note, {"nuid": nuid, "chunks": len(parts)})
+        except LogError:
+            with suppress(LogError):  # then they go with their time
+                await self._purge(subject)
+            raise
+        if before is not None:
+            await self._forget_chunks(before)
+
+    async def _put_word(self, name: str, content: bytes, note: str, where: Mapping[str, str | int]) -> None:
+        """The word about an object, as other tools read it. What they do not know is where a small one stands."""
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
+        word = {
+            "name": name,
+            "description": note,
+            "bucket": self._bucket,
+            "size": len(content),
+            "digest": f"{DIGEST}{digest}",
+            **where,
+        }
+        await self._send(self._word_about(name), to_json(word), headers={"Nats-Rollup": "sub"})
+
+    async def _send(self, subject: str, content: bytes, *, headers: dict[str, str] | None = None) -> None:
+        await published(self._nc, subject, content, headers=headers, about=self._bucket)
+
+    async def _forget_chunks(self, found: Found) -> None:
+        if found.nuid:
+            await self._purge(self._chunk(found.nuid))
+
+    def _chunk(self, nuid: str) -> str:
+        return f"$O.{self._bucket}.C.{nuid}"
 
     async def _chunks(self, found: Found) -> AsyncGenerator[bytes]:
         """One by one: nats-py's own `get` waits for ever when its consumer is lost."""
-        seq, subject = 0, f"$O.{self._bucket}.C.{found.nuid}"
+        if found.content is not None:
+            yield found.content
+            return
+        seq, subject = 0, self._chunk(found.nuid)
         while chunk := await message_in(self._nc, self._stream, {"seq": seq + 1, "next_by_subj": subject}):
             yield base64.b64decode(chunk["data"])
             seq = chunk["seq"]
@@ -186,7 +238,7 @@ class MemoryBucket:
 
     async def find(self, name: str) -> Found | None:
         content = await self.get(name)
-        return None if content is None else Found(name, len(content), hashlib.sha256(content).hexdigest(), "")
+        return None if content is None else Found(name, len(content), hashlib.sha256(content).hexdigest())
 
     async def stream(self, found: Found, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
         content = self._kept.get(found.name, b"")
@@ -204,6 +256,15 @@ class MemoryBucket:
     async def purge(self, name: str, *, through: int | None = None) -> None:
         if through is None or self._revisions.get(name, 0) <= through:
             await self.delete(name)
+
+
+async def published(nc: Client, subject: str, content: bytes, *, headers: dict[str, str] | None, about: str) -> None:
+    """One message, durable when this returns."""
+    with translated(about):
+        reply = await nc.request(subject, content, timeout=PUT_WITHIN_S, headers=headers)
+    error = from_json(reply.data).get("error")
+    if error is not None:
+        raise fault_in(error, about=about)
 
 
 def _name_in(encoded: str) -> str | None:

@@ -34,9 +34,11 @@ class JetStreamSnapshots:
 
     async def put(self, data: bytes, *, mark: Mark) -> None:
         """In the place of the older one, or of one of another log."""
-        there = {each.kept.name: each.mark for each in await self._there()}
-        place = min(PLACES, key=lambda name: age_of(there.get(name), mark))
-        await self._objects.put(place, data, note=f"{mark.epoch} {mark.seq}")
+        there = {each.kept.name: each for each in await self._there()}
+        marks = {name: each.mark for name, each in there.items()}
+        place = min(PLACES, key=lambda name: age_of(marks.get(name), mark))
+        before = there[place].kept if place in there else None
+        await self._objects.put(place, data, note=f"{mark.epoch} {mark.seq}", before=before)
 
     async def newest(self, epoch: str) -> tuple[Mark, bytes] | None:
         """The furthest one of this log whose bytes are all there."""

@@ -13,9 +13,9 @@ from nats.aio.client import Client
 
 from headgate_contracts import InvalidToken
 from headgate_contracts.commands import LogLine, logs_subject
-from libs.eventlog import LogRefused, migrate
+from libs.eventlog import LogFull, LogRefused, migrate
 from libs.eventlog.api import subjects_of
-from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects, MemoryBucket
+from libs.eventlog.buckets import SMALL_BYTES, JetStreamInputs, JetStreamObjects, MemoryBucket
 from libs.eventlog.lines import JetStreamLines, Line, MemoryLines
 from libs.eventlog.streams import INPUTS, RESULTS
 from tests.fixtures.logs import connected, new_epoch, settings
@@ -47,7 +47,7 @@ async def streamed(objects: JetStreamObjects | MemoryBucket, name: str, start: i
     return b"".join([chunk async for chunk in objects.stream(found, start=start, end=end)])
 
 
-@pytest.mark.parametrize("content", [b"", b"a result", LARGE], ids=["empty", "small", "large"])
+@pytest.mark.parametrize("content", [b"", b"a result", bytes(SMALL_BYTES), bytes(SMALL_BYTES + 1), LARGE], ids=len)
 async def test_an_object_is_found_with_its_size_and_digest(
     objects: JetStreamObjects | MemoryBucket, content: bytes
 ) -> None:
@@ -118,6 +118,36 @@ async def test_nothing_of_a_deleted_object_stays_in_the_stream(nc: Client) -> No
     await objects.put("job-1", LARGE)
 
     await objects.delete("job-1")
+
+    assert await subjects_of(nc, STREAMS[RESULTS], ">") == []
+
+
+async def test_a_small_object_is_one_message(nc: Client) -> None:
+    objects = JetStreamObjects(nc, RESULTS)
+
+    await objects.put("job-1", bytes(SMALL_BYTES))
+
+    assert len(await subjects_of(nc, STREAMS[RESULTS], ">")) == 1
+
+
+@pytest.mark.parametrize("later", [LARGE[1:], b"small"], ids=["large", "small"])
+async def test_nothing_stays_of_what_another_took_the_place_of(nc: Client, later: bytes) -> None:
+    objects = JetStreamObjects(nc, RESULTS)
+    await objects.put("job-1", LARGE)
+
+    await objects.put("job-1", later, before=await objects.find("job-1"))
+
+    assert await objects.get("job-1") == later
+    assert len(await subjects_of(nc, STREAMS[RESULTS], ">")) == (1 if later == b"small" else 2)
+
+
+async def test_an_object_whose_chunks_find_no_room_leaves_none(nc: Client) -> None:
+    full = settings(results_max_bytes=256 * 1024)
+    await migrate(nc, full, new_epoch=new_epoch())
+    objects = JetStreamObjects(nc, RESULTS)
+
+    with pytest.raises(LogFull):
+        await objects.put("job-1", LARGE)
 
     assert await subjects_of(nc, STREAMS[RESULTS], ">") == []
 
