@@ -11,6 +11,7 @@ from typing import Any, Final
 from headgate_contracts import Priority
 from tests.simulation.dice import Dice
 from tests.simulation.drawing_edge import faults_among, readers_of
+from tests.simulation.outages import long_runs, outages_of
 from tests.simulation.plan import (
     ADMISSIONS,
     BUSY_S,
@@ -43,6 +44,8 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     lost = tuple(Fault(kind="flush", at_s=pauses[0].at_s + 2.0) for _ in pauses[:1] if dice.chance("pauses", 0.5))
     faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
     orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
+    outages = outages_of(dice)
+    orders = long_runs(dice, orders) if outages else orders
     readers = readers_of(dice, orders)
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     wrong += (_mute(dice),) if faults and dice.chance("mute", 0.1) else ()
@@ -50,7 +53,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         seed=seed,
         orders=orders,
         acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses),
-        faults=tuple(sorted((*wrong, *lost), key=lambda fault: fault.at_s)),
+        faults=tuple(sorted((*wrong, *lost, *outages), key=lambda fault: fault.at_s)),
         visits=visits,
         readers=readers,
         slots=1 if dice.chance("crowded", CROWDED) else SLOTS,

@@ -89,12 +89,17 @@ class Evidence:
         return moment.timestamp() - self.start_ms / 1000
 
     def apart(self, holder: str) -> list[Span]:
-        """When the worker of this attempt may have gone on with what was given away: it was paused, or heard nobody."""
+        """When the worker of this attempt may have gone on with what was given away: it was paused, or heard nobody.
+
+        An outage for everybody is no reason alone: leases are longer by it on both sides.
+        """
         worker = self.workers.get(holder)
         if worker is None:
             return []
-        long = (span for span in merged(map(span_of, _silences(self.plan, worker))) if span[1] - span[0] > LEASE_SAFE_S)
-        return list(long)
+        own = [span_of(fault) for fault in _silences(self.plan, worker) if not is_outage(fault)]
+        spans = merged(map(span_of, _silences(self.plan, worker)))
+        long = [span for span in spans if span[1] - span[0] > LEASE_SAFE_S]
+        return [(began, ended) for began, ended in long if any(began <= each[0] <= ended for each in own)]
 
     def is_healthy(self, began_s: float, ended_s: float) -> bool:
         """Whether nothing was wrong between these moments, and for long enough before."""
@@ -133,6 +138,11 @@ def span_of(fault: Fault) -> Span:
     """A roll takes its time, whatever it says."""
     lasts_s = max(fault.for_s, 20.0) if fault.kind == "roll" else fault.for_s
     return fault.at_s, fault.at_s + lasts_s
+
+
+def is_outage(fault: Fault) -> bool:
+    """For everybody alike."""
+    return fault.kind == "cut" and fault.who == "*"
 
 
 def lost_view_s(fault: Fault) -> float | None:

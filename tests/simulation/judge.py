@@ -22,6 +22,7 @@ from typing import Final
 from tests.fixtures.audit import Execution, audit
 from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day, without
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
+from tests.simulation.judge_outages import outages_cost_nobody
 from tests.simulation.judge_slots import slots_were_real
 from tests.simulation.judge_streams import streams_are_whole
 from tests.simulation.judge_view import view_is_what_the_log_says
@@ -103,5 +104,6 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     nobody_waits_beside_a_free_slot,
     view_is_what_the_log_says,
     nobody_waits_for_empty_groups,
+    outages_cost_nobody,
     streams_are_whole,
 )

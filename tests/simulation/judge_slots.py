@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from headgate_contracts import Event
 from headgate_contracts.events import JobData, LeaseReleased, LimitSet
 from libs.policy import Policy
 from tests.simulation.deeds import Holding
 from tests.simulation.evidence import Evidence, Finding, lost_view_s, without
+
+NOTICED_S: Final = 10.0  # that the view is an older one: what is granted meanwhile goes with it
 
 
 def slots_were_real(evidence: Evidence) -> Iterator[Finding]:
@@ -86,7 +89,6 @@ def _taken_away_s(evidence: Evidence, holding: Holding) -> float:
     """When an application's lease was forced free, or lost with the view: it is in no log, and nobody tells it."""
     if holding.attempt:
         return math.inf
-    lost = [began_s for fault in evidence.plan.faults if (began_s := lost_view_s(fault)) is not None]
     forced = [
         evidence.at_s(record.at)
         for record in evidence.records
@@ -94,4 +96,7 @@ def _taken_away_s(evidence: Evidence, holding: Holding) -> float:
         and isinstance(record.event.data, LeaseReleased)
         and record.event.data.lease == holding.job
     ]
-    return min((at_s for at_s in (*lost, *forced) if at_s > holding.began_s), default=math.inf)
+    lost = [at_s for fault in evidence.plan.faults if (at_s := lost_view_s(fault)) is not None]
+    gone = [max(at_s, holding.began_s) for at_s in lost if holding.began_s < at_s + NOTICED_S]
+    gone += [at_s for at_s in forced if at_s > holding.began_s]
+    return min((at_s for at_s in gone if holding.ended_s is None or at_s < holding.ended_s), default=math.inf)
