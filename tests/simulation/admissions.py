@@ -13,6 +13,7 @@ from libs.runtime.lifecycle import Service
 from services.admission.changing import Changing
 from services.admission.forecasts import Forecasts
 from services.admission.operating import Operating
+from services.admission.retrying import Retrying
 from services.admission.submitting import Submitting
 from tests.simulation.network import Link, Way
 from tests.simulation.plan import ADMISSIONS, POLICY
@@ -37,6 +38,7 @@ class Desk:
 
     submitting: Submitting
     changing: Changing
+    retrying: Retrying
     operating: Operating
 
 
@@ -45,7 +47,8 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     clock, ids = machine.clock, _Ids(world.ids(machine))
     submitting = Submitting(view, cast("Any", log), inputs, Forecasts(view, POLICY, clock), POLICY, clock, ids)
     changing = Changing(view, cast("Any", log), POLICY, clock, ids)
-    machine.desk = Desk(submitting, changing, Operating(view, cast("Any", log), clock, ids))
+    retrying = Retrying(submitting, cast("Any", log), inputs, world.bucket(process, world.workspaces))
+    machine.desk = Desk(submitting, changing, retrying, Operating(view, cast("Any", log), clock, ids))
 
 
 async def ask(world: World, link: Link, use: Callable[[Desk], Awaitable[T]], *, within_s: float) -> T:

@@ -114,7 +114,11 @@ class Client:
             self._answers.strange.append(f"{self.order.name}: one key, two answers: {self._jobs} and {jobs}")
         self._jobs = jobs
         for job in jobs:
-            self._answers.promised.setdefault(job, self._system.loop.time())
+            self.promised(job)
+
+    def promised(self, job: str) -> None:
+        """It was told that it is accepted."""
+        self._answers.promised.setdefault(job, self._system.loop.time())
 
     def _phases(self, submitted_s: float, **other: Any) -> tuple[NewJob, ...]:
         """What the edge makes of the body."""

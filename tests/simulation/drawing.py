@@ -32,6 +32,7 @@ from tests.simulation.plan import (
 )
 from tests.simulation.visits import are_calm, visits_of
 
+POINTS: Final = ("code", "deps", "checks")  # whose ends are moments for a cancel
 CROWDED: Final = 0.3  # of the seeds: their workers have a slot each
 PAUSES: Final = 0.25
 HELD: Final = ("user:ann", "user:bob", "user:eve", "project:shop", "project:site", "priority:normal", "all")
@@ -80,7 +81,7 @@ def _odd(dice: Dice, orders: tuple[Order, ...]) -> tuple[Order, ...]:
         taken = {each.key for each in made if each.user == order.user}
         key = dice.one_of("key", others) if others and dice.chance("key", 0.1) else None
         odd = replace(order, key_of=None if key in taken else key, other_body=dice.chance("other body", 0.1))
-        made.append(replace(odd, cancel_on=dice.one_of("cancel on", ("queued", "checks") + (None,) * 18)))
+        made.append(replace(odd, cancel_on=dice.one_of("cancel on", ("queued", *POINTS) + (None,) * 20)))
     return tuple(made)
 
 
@@ -120,6 +121,7 @@ def _order(dice: Dice, number: int) -> Order:
         answer_after_s=dice.between("answer", *dice.one_of("patience", ((0.5, 8.0), (0.5, 8.0), (5.0, 25.0)))),
         run_after_s=dice.between("later", 2.0, 40.0) if dice.chance("later", 0.1) else None,
         leaves=dice.chance("leaves", 0.15),
+        submits_again=dice.chance("again", 0.2),
     )
 
 

@@ -22,7 +22,7 @@ def last_moments(system: System, by_job: dict[str, Client]) -> Callable[[Record]
         if not isinstance(data, JobQueued | JobStage) or (client := by_job.get(data.job_id)) is None:
             return
         if data.status.value == client.order.cancel_on:
-            lasts_s = client.order.stages["checks"]["s"] if isinstance(data, JobStage) else 0.0
+            lasts_s = client.order.stages[data.status.value]["s"] if isinstance(data, JobStage) else 0.0
             after_s = lasts_s + system.dice.between(f"{client.order.name} last moment", *LAST_MOMENT_S)
             system.loop.create_task(client.cancel(data.job_id, after_s=max(0.0, after_s)))
 

@@ -66,6 +66,7 @@ class Order:
     other_body: bool = False  # once it is accepted, another request with its key
     cancel_on: str | None = None  # cancelled in the very moment of what comes after: `queued`, `checks`
     cancel_after_s: float | None = None
+    submits_again: bool = False  # what has failed, or was cancelled
     raise_after_s: float | None = None
     answer_after_s: float = 2.0
 

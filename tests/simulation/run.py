@@ -26,6 +26,7 @@ from tests.simulation.moments import last_moments
 from tests.simulation.operators import Operator
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
 from tests.simulation.readers import Heard, all_read, browsers_of
+from tests.simulation.retries import again_id, retries
 from tests.simulation.system import System
 from tests.simulation.virtual import Stuck, VirtualLoop
 from tests.simulation.visits import Visit
@@ -111,7 +112,8 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
 
 def _listen(system: System, plan: Plan, clients: list[Client]) -> None:
     by_job = {job: client for order, client in zip(plan.orders, clients, strict=True) for job in jobs_of(order)}
-    system.listeners += [questions(system, by_job), last_moments(system, by_job)]
+    again = {again_id(order): client for order, client in zip(plan.orders, clients, strict=True)}
+    system.listeners += [questions(system, by_job | again), last_moments(system, by_job), retries(system, by_job)]
 
 
 def _applications(system: System, plan: Plan) -> list[Application]:
