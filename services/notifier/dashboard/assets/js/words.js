@@ -1,4 +1,4 @@
-// Numbers, moments and states as people read them. Pure; nothing else makes text of them.
+// Numbers, moments, states and events as people read them. Pure.
 
 const MINUTE = 60,
   HOUR = 3600,
@@ -75,7 +75,7 @@ const CHANGED = {
   operator: "by an operator",
   user: "by its user",
   aged: "since it had waited long",
-  spaced: "to give way to a waiting class",
+  spaced: "to make room beside it: its place is the same",
 };
 const GIVEN_BACK = {
   lost: "its worker was lost",
