@@ -51,6 +51,7 @@ async def live(world: World) -> None:
     await world.pause("user:cleo")
     assert isinstance(await world.defer("c", first_day=TODAY + 1), Deferred)
     await world.shut("llm:gemini", 1_000)
+    await world.claim("brings")
     await world.view.publish("forecast", "{}")
     await world.view.count_refused("busy", now_ms=world.now_ms)
 
