@@ -32,6 +32,15 @@ class Wait:
     haunts_until_s: float | None = None  # it died: up to then the slots may still be given to it
 
 
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A process was told to stop by its machine, and did."""
+
+    instance: str  # as a worker calls itself: its machine and the moment of its beginning
+    told_s: float
+    ended_s: float
+
+
 @dataclass(slots=True)
 class Deeds:
     """What stages and applications really did."""
@@ -39,4 +48,6 @@ class Deeds:
     executions: list[Execution] = field(default_factory=list)
     holdings: list[Holding] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
+    unread: list[tuple[int, str, str]] = field(default_factory=list)  # record, job, and the work that it names in vain
     shut: set[str] = field(default_factory=set)  # jobs whose provider has had enough of them, once each

@@ -11,6 +11,7 @@ from typing import Any, Final
 from headgate_contracts import Priority
 from tests.simulation.dice import Dice
 from tests.simulation.drawing_edge import faults_among, readers_of
+from tests.simulation.drawing_work import LONG_S, LONG_STAGES, faults_around_one
 from tests.simulation.outages import long_runs, outages_of
 from tests.simulation.plan import (
     ADMISSIONS,
@@ -50,6 +51,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     readers = readers_of(dice, orders)
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     wrong += (_mute(dice),) if faults and dice.chance("mute", 0.1) else ()
+    wrong += faults_around_one(dice) if faults else ()
     return Plan(
         seed=seed,
         orders=orders,
@@ -140,6 +142,8 @@ def _stages(dice: Dice, groups: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         stages["deps"]["s"] = 15.0
     if dice.chance("fails", 0.2):
         stages["checks"]["fails"] = dice.whole("fails", 1, 3)
+    elif dice.chance("long", LONG_STAGES):
+        stages["deps"]["s"] = LONG_S
     if dice.chance("breaks", 0.05):
         stages["deps"]["breaks"] = True
     return stages

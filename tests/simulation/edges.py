@@ -40,18 +40,22 @@ _STATE = Msg(cast("Client", None), data=b'{"config": {}, "state": {"first_seq": 
 class LogWire:
     """One process's connection to the log."""
 
-    def __init__(self, link: Link, server: MemoryServer, hall: Hall) -> None:
+    def __init__(self, link: Link, server: MemoryServer, hall: Hall, *, reader: Link) -> None:
         self._link = link
+        self._reader = reader  # what a consumer sends may stay away alone
         self._server = server
         self._hall = hall
 
     async def send(self, messages: Sequence[Message]) -> Answer:
+        await self._link.reached("append")
         try:
-            return await self._link.ask(lambda: self._arrive(messages), within_s=APPENDED_WITHIN_S)
+            answer = await self._link.ask(lambda: self._arrive(messages), within_s=APPENDED_WITHIN_S)
         except Unconnected:
             return Unsent("not connected")
         except Silent:
             return Unanswered("no answer")
+        await self._link.reached("appended")
+        return answer
 
     async def next(self, subject_filter: str, *, after: int) -> Record | None:
         return await self._read(lambda: self._server.next(subject_filter, after=after))
@@ -66,7 +70,7 @@ class LogWire:
         async with aclosing(self._server.pages(after=after)) as pages:
             async for page in pages:
                 await asyncio.sleep(self._link.delay_s())
-                while not self._link.connected:  # noqa: ASYNC110 - it tries to connect
+                while not (self._link.connected and self._reader.connected):  # noqa: ASYNC110 - it tries to connect
                     await asyncio.sleep(TRIES_AGAIN_AFTER_S)
                 self._link.process.require_life()
                 yield page
@@ -106,6 +110,7 @@ class Port:
             return at_once(method(*args, **named))
 
         async def call(*args: Any, **named: Any) -> Any:
+            await self._link.reached(name)
             try:
                 return await self._link.ask(lambda: act(*args, **named), within_s=SCRIPT_WITHIN_S)
             except (Unconnected, Silent):

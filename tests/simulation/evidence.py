@@ -5,6 +5,7 @@ Owns what follows from the plan alone: from when to when a worker was apart, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,10 +26,12 @@ from libs.eventlog.lines import Line
 from libs.policy import Policy
 from tests.simulation.clients import Answers
 from tests.simulation.deeds import Deeds
-from tests.simulation.plan import Fault, Plan
+from tests.simulation.plan import WAITS_S, Fault, Plan
 from tests.simulation.readers import Heard
 
 ENDS: Final = frozenset({"ready", "failed", "cancelled"})
+SILENCING: Final = frozenset({"pause", "halt", "cut", "mute", "lossy", "slow"})
+ENDED_WITHIN_S: Final = 1.0  # a process whose lease is over
 NEXT_BEAT_S: Final = 6.0  # of a worker that is back
 LEASE_SAFE_S: Final = 20.0  # without a word nothing of a worker is given away for so long
 HEALTHY_AFTER_S: Final = 60.0  # a lease and 30 s
@@ -63,6 +66,7 @@ class Evidence:
     lines: Sequence[Line]
     view: Any  # what the view's store holds at the end; null: nothing
     view_was_lost: bool
+    overwritten: Sequence[str]  # names under which other work was stored a second time
     unforeseen: Sequence[str]
     ended_s: float
     drained: bool
@@ -70,8 +74,10 @@ class Evidence:
     last: dict[str, JobData] = field(init=False, default_factory=dict)
     first_at: dict[str, datetime] = field(init=False, default_factory=dict)
     workers: dict[str, str] = field(init=False, default_factory=dict)  # attempt → the machine that claimed it
+    began: dict[str, float] = field(init=False, default_factory=dict)  # attempt → when its process did
 
     def __post_init__(self) -> None:
+        self.began = {f"{each.job}:{each.attempt}": each.began for each in self.deeds.executions}
         for record in self.records:
             data = record.event.data if isinstance(record.event, Event) else None
             if isinstance(data, JobData):
@@ -89,17 +95,25 @@ class Evidence:
         return moment.timestamp() - self.start_ms / 1000
 
     def apart(self, holder: str) -> list[Span]:
-        """When the worker of this attempt may have gone on with what was given away: it was paused, or heard nobody.
-
-        An outage for everybody is no reason alone: leases are longer by it on both sides.
-        """
+        """When the worker of this attempt may have gone on with what was given away. Who reaches no scheduler cannot
+        know whether anybody does, and goes on. Who is silent for another reason ends with its lease: at the latest one
+        that it counts from its claim, as no heartbeat was answered since. An outage for everybody is no reason alone:
+        leases are longer by it on both sides."""
         worker = self.workers.get(holder)
         if worker is None:
             return []
-        own = [span_of(fault) for fault in _silences(self.plan, worker) if not is_outage(fault)]
-        spans = merged(map(span_of, _silences(self.plan, worker)))
-        long = [span for span in spans if span[1] - span[0] > LEASE_SAFE_S]
-        return [(began, ended) for began, ended in long if any(began <= each[0] <= ended for each in own)]
+        silent = [fault for fault in self.plan.faults if fault.kind in SILENCING and fault.who in ("*", worker)]
+        spans = list[Span]()
+        for began_s, ended_s in merged(map(span_of, silent)):
+            within = [fault for fault in silent if began_s <= fault.at_s <= ended_s]
+            until_s = ended_s if any(map(cuts_off, within)) else min(ended_s, self._longest_s(holder))
+            if not all(map(is_outage, within)) and ended_s - began_s > LEASE_SAFE_S and began_s < until_s:
+                spans.append((began_s, until_s))
+        return spans
+
+    def _longest_s(self, holder: str) -> float:
+        began_s = self.began.get(holder)
+        return math.inf if began_s is None else began_s + self.policy.leases.job_s + ENDED_WITHIN_S
 
     def is_healthy(self, began_s: float, ended_s: float) -> bool:
         """Whether nothing was wrong between these moments, and for long enough before."""
@@ -135,8 +149,14 @@ class Standing:
 
 
 def span_of(fault: Fault) -> Span:
-    """A roll takes its time, whatever it says."""
-    lasts_s = max(fault.for_s, 20.0) if fault.kind == "roll" else fault.for_s
+    """From its beginning until nothing of it is left. A roll takes its time, whatever it says."""
+    match fault.kind:
+        case "roll" | "drain":
+            lasts_s = max(fault.for_s, 20.0)
+        case "halt" | "fall":
+            lasts_s = WAITS_S + fault.for_s
+        case _:
+            lasts_s = fault.for_s
     return fault.at_s, fault.at_s + lasts_s
 
 
@@ -195,8 +215,6 @@ def _first_phase(job: str) -> str:
     return f"{job.rpartition('-')[0]}-1"
 
 
-def _silences(plan: Plan, worker: str) -> Iterator[Fault]:
-    """While these last it may not be heard, or not hear."""
-    for fault in plan.faults:
-        if fault.kind in ("pause", "cut", "lossy", "slow") and fault.who in ("*", worker):
-            yield fault
+def cuts_off(fault: Fault) -> bool:
+    """Whether a worker then knows that it reaches nobody."""
+    return fault.kind == "cut" and fault.server in ("*", "commands")

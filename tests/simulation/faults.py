@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable
 
 from libs.capacity.lead import MemoryLead
 from tests.simulation.network import Trouble
-from tests.simulation.plan import SCHEDULERS, Fault
+from tests.simulation.plan import DRAINED_S, SCHEDULERS, WAITS_S, WORKERS, Fault
 from tests.simulation.system import System
 
 
@@ -24,21 +25,48 @@ class Faults:
         self._system.crash(self._system.machines[fault.who], fault.for_s)
 
     def _stop(self, fault: Fault) -> None:
-        """As a supervisor does: SIGTERM."""
-        service = self._system.machines[fault.who].service
-        if service is not None:
-            service.stop()
+        self._system.stop(self._system.machines[fault.who])
 
     def _roll(self, fault: Fault) -> None:
         """Every process in turn."""
-        for number, name in enumerate(self._system.machines):
-            self._system.network.later(2.0 * number, lambda name=name: self._stop(Fault(kind="stop", at_s=0, who=name)))
+        self._stop_all(self._system.machines, each_s=2.0)
+
+    def _drain(self, fault: Fault) -> None:
+        """Every worker in turn, and no two at once."""
+        self._stop_all(WORKERS, each_s=DRAINED_S)
+
+    def _stop_all(self, names: Iterable[str], *, each_s: float) -> None:
+        for number, name in enumerate(names):
+            machine = self._system.machines[name]
+            self._system.network.later(each_s * number, lambda machine=machine: self._system.stop(machine))
 
     def _pause(self, fault: Fault) -> None:
         process = self._system.machines[fault.who].process
         if process is not None and process.alive:
             process.pause()
             self._system.network.later(fault.for_s, process.resume)
+
+    def _halt(self, fault: Fault) -> None:
+        """Paused in the very moment in which it is about to do this."""
+        self._lie_in_wait(fault, lambda: self._pause(fault))
+
+    def _fall(self, fault: Fault) -> None:
+        """Killed in that moment."""
+        self._lie_in_wait(fault, lambda: self._crash(fault))
+
+    def _lie_in_wait(self, fault: Fault, ambush: Callable[[], None]) -> None:
+        key, ambushes = (fault.who, fault.server), self._system.network.ambushes
+
+        def falls() -> None:
+            self._system.say(f"{fault.kind} at {fault.server} of {fault.who}")
+            ambush()
+
+        def gone() -> None:
+            if ambushes.get(key) is falls:
+                del ambushes[key]
+
+        ambushes[key] = falls
+        self._system.network.later(WAITS_S, gone)
 
     def _cut(self, fault: Fault) -> None:
         self._trouble(fault, Trouble(fault.who, fault.server, cut=True))

@@ -1,12 +1,14 @@
 """What must be so, whatever has happened: from the log, from what clients were told, and from what stages really did.
 
     I1-I5, order   `tests.fixtures.audit`, which shares no code with services, fold or view
-    I4 real        no two processes of a job at once, unless the worker of the first was apart for long
+    I4 real        no two processes of a job at once, unless the worker of the first reached nobody for long
     I5 real        `judge_slots`
     I6             `judge_streams`
     I7             `judge_view`
     I8             drained in time after the last fault; where nothing is wrong no job waits beside a free slot, and
                    nobody in line for groups in which nobody is
+    drain, time    `judge_drains`, `judge_clocks`
+    work           `judge_work`
     I9             a 202 is in the log when it is told; what was in the log is not refused; a cancellation holds
 
 Each is a function that gives its findings. To add one is to write it and to name it in `INVARIANTS`.
@@ -21,12 +23,19 @@ from typing import Final
 
 from tests.fixtures.audit import Execution, audit
 from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day, without
+from tests.simulation.judge_clocks import deadlines_follow_no_wall_clock
+from tests.simulation.judge_drains import drains_handed_over
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
 from tests.simulation.judge_outages import outages_cost_nobody
 from tests.simulation.judge_slots import slots_were_real
 from tests.simulation.judge_streams import streams_are_whole
 from tests.simulation.judge_view import view_is_what_the_log_says
 from tests.simulation.judge_waiters import nobody_waits_for_empty_groups
+from tests.simulation.judge_work import (
+    no_stage_was_done_twice,
+    work_was_named_once,
+    work_was_there_when_it_was_named,
+)
 
 
 def judge(evidence: Evidence) -> list[Finding]:
@@ -88,7 +97,8 @@ def executions_were_apart(evidence: Evidence) -> Iterator[Finding]:
     for job, executions in runs.items():
         for earlier, later in pairwise(sorted(executions, key=lambda run: run.began)):
             both = (later.began, min(earlier.ended, later.ended))
-            if any(True for _ in without(both, evidence.apart(f"{job}:{earlier.attempt}"))):
+            apart = evidence.apart(f"{job}:{earlier.attempt}")
+            if any(True for _ in without(both, apart)):
                 yield Finding(
                     "I4", job, f"attempts {earlier.attempt} and {later.attempt} overlap at {later.began:.2f} s"
                 )
@@ -106,4 +116,9 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     nobody_waits_for_empty_groups,
     outages_cost_nobody,
     streams_are_whole,
+    work_was_there_when_it_was_named,
+    work_was_named_once,
+    no_stage_was_done_twice,
+    drains_handed_over,
+    deadlines_follow_no_wall_clock,
 )

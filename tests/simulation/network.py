@@ -66,6 +66,7 @@ class Network:
         self.loop = loop
         self.dice = dice
         self.troubles: list[Trouble] = []
+        self.ambushes: dict[tuple[str, str], Callable[[], None]] = {}  # who, and where it is lain in wait for
 
     def troubles_of(self, who: str, server: str) -> list[Trouble]:
         return [trouble for trouble in self.troubles if trouble.concerns(who, server)]
@@ -93,6 +94,13 @@ class Link:
         dice, slow_s = self._network.dice, max((each.slow_s for each in self._troubles()), default=0.0)
         near_s = dice.between(f"{self._name} delay", *NEAR_S)
         return share * (near_s + (slow_s * dice.throw(f"{self._name} slow") if slow_s else 0.0))
+
+    async def reached(self, place: str) -> None:
+        """Where somebody may lie in wait: between two awaits that matter."""
+        ambush = self._network.ambushes.pop((self.process.name, place), None)
+        if ambush is not None:
+            ambush()
+            await asyncio.sleep(0)
 
     def fate(self) -> Way:
         dice, troubles = self._network.dice, self._troubles()

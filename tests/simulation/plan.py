@@ -16,6 +16,8 @@ from tests.simulation.visits import Visit
 JOBS: Final = 15
 BUSY_S: Final = 30.0
 PEACE_S: Final = 50.0
+WAITS_S: Final = 5.0  # for how long somebody lies in wait for a process
+DRAINED_S: Final = 9.0  # a worker that is told to stop, until the next one is
 USERS: Final = {"ann": Tier.BOOTSTRAPPER, "bob": Tier.PARTNER, "eve": Tier.CTO_SCALE}
 PROJECTS: Final = ("shop", "site")
 GROUPS: Final = ("db", "gpu")

@@ -94,6 +94,7 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
         lines=system.lines.kept,
         view=system.store.state,
         view_was_lost=system.view_was_lost,
+        overwritten=system.workspaces.overwritten,
         unforeseen=[*heard.said, *loop.broken, *_faults_of([*people, *reading]), *busy],
         ended_s=loop.time(),
         drained=drained,

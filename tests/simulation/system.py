@@ -11,6 +11,7 @@ from typing import Final
 
 from libs.runtime.lifecycle import Service
 from tests.simulation import admissions, notifiers, schedulers, workers
+from tests.simulation.deeds import Stop
 from tests.simulation.virtual import Process
 from tests.simulation.world import Machine, World
 
@@ -35,9 +36,16 @@ class System(World):
         """A new process of it."""
         if machine.down or (machine.process and machine.process.alive):
             return
+        machine.told_to_stop_s = None
         process = machine.process = Process(machine.name, self.loop)
         machine.service = Service(machine.name)
         process.start(self._live(machine, process, COMPOSE[machine.name.rpartition("-")[0]]))
+
+    def stop(self, machine: Machine) -> None:
+        """As a supervisor does: SIGTERM."""
+        if machine.service is not None and machine.told_to_stop_s is None:
+            machine.told_to_stop_s = self.loop.time()
+            machine.service.stop()
 
     def crash(self, machine: Machine, for_s: float) -> None:
         process, machine.desk, machine.streams = machine.process, None, None
@@ -52,9 +60,12 @@ class System(World):
         self.network.later(for_s, again)
 
     async def _live(self, machine: Machine, process: Process, compose: Compose) -> None:
-        service = machine.service
+        service, began_s = machine.service, self.loop.time()
         assert service is not None
         code = await service.run(lambda service: compose(self, service, machine, process))  # type: ignore[arg-type,return-value]
         if process.alive:
             self.say(f"{machine.name} ended with {code}")
+            if machine.told_to_stop_s is not None and code == 0:
+                instance = f"{machine.name}-{round(began_s * 1000)}"
+                self.deeds.stops.append(Stop(instance, machine.told_to_stop_s, self.loop.time()))
             self.crash(machine, AGAIN_AFTER_S)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
+from headgate_contracts import Event
 from headgate_contracts.commands import LogLine
+from headgate_contracts.events import JobData
 from headgate_contracts.tokens import ulid
 from libs.capacity.errors import ViewUnavailable
 from libs.capacity.lead import MemoryLead
@@ -31,6 +33,7 @@ from tests.simulation.network import Link, Network
 from tests.simulation.plan import Plan
 from tests.simulation.pool import Pool
 from tests.simulation.server import Server
+from tests.simulation.shelves import WatchedShelf
 from tests.simulation.virtual import LoopClock, Process, VirtualLoop
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class Machine:
     service: Service | None = None
     desk: Desk | None = None
     streams: Streams | None = None
+    told_to_stop_s: float | None = None
     down: int = 0  # how many faults keep it down
 
 
@@ -78,7 +82,7 @@ class World:
         self.lead = MemoryLead(self.clock.now_ms)
         self.leads: dict[str, MemoryLead] | None = None  # where each replica believes in its own
         self.snapshots = MemorySnapshots()
-        self.inputs, self.workspaces, self.results = MemoryBucket(), MemoryBucket(), MemoryBucket()
+        self.inputs, self.workspaces, self.results = MemoryBucket(), WatchedShelf(), MemoryBucket()
         self.pool = Pool(self.network)
         self.lines = KeptLines(self.clock)
         self.listeners: list[Callable[[Record], None]] = [self.pool.stored]
@@ -98,7 +102,8 @@ class World:
         return Link(self.network, process, server)
 
     def log(self, machine: Machine, process: Process) -> SettlingLog:
-        log = SettlingLog(LogWire(self.link(process, "log"), self.server, self.hall), clock=machine.clock)
+        wire = LogWire(self.link(process, "log"), self.server, self.hall, reader=self.link(process, "reader"))
+        log = SettlingLog(wire, clock=machine.clock)
         log.epoch = EPOCH  # type: ignore[attr-defined]
         return log
 
@@ -125,5 +130,9 @@ class World:
         return _Kept(seq=self.lines.keep(line, message.headers["Nats-Msg-Id"]))
 
     def _heard(self, record: Record) -> None:
+        data = record.event.data if isinstance(record.event, Event) else None
+        name = getattr(data, "checkpoint", None)
+        if isinstance(data, JobData) and name and not self.workspaces.holds(name):
+            self.deeds.unread.append((record.seq, data.job_id, name))
         for listener in self.listeners:
             self.network.later(0.0, lambda listener=listener: listener(record))
