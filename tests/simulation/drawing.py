@@ -47,7 +47,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
     orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
     outages = outages_of(dice)
-    orders = long_runs(dice, orders) if outages else orders
+    orders = long_runs(dice, orders, outages=outages)
     readers = readers_of(dice, orders)
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     wrong += (_mute(dice),) if faults and dice.chance("mute", 0.1) else ()

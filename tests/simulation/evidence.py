@@ -33,6 +33,7 @@ ENDS: Final = frozenset({"ready", "failed", "cancelled"})
 SILENCING: Final = frozenset({"pause", "halt", "cut", "mute", "lossy", "slow"})
 ENDED_WITHIN_S: Final = 1.0  # a process whose lease is over
 NEXT_BEAT_S: Final = 6.0  # of a worker that is back
+OBEYS_S: Final = 5.0  # from when it is heard again until it has stopped what is another's
 LEASE_SAFE_S: Final = 20.0  # without a word nothing of a worker is given away for so long
 HEALTHY_AFTER_S: Final = 60.0  # a lease and 30 s
 STARTED_WITHIN_S: Final = 10.0
@@ -184,7 +185,7 @@ def merged(spans: Iterable[Span]) -> list[Span]:
             found[-1] = found[-1][0], max(found[-1][1], ended)
         else:
             found.append((began, ended))
-    return [(began, ended + 2 * NEXT_BEAT_S) for began, ended in found]
+    return [(began, ended + OBEYS_S) for began, ended in found]
 
 
 def without(span: Span, holes: Iterable[Span]) -> Iterator[Span]:

@@ -19,7 +19,7 @@ ITS_OWN: Final = frozenset({"crash", "stop", "roll", "pause", "cut", "lossy", "s
 EVERYBODYS: Final = frozenset({"roll", "lossy", "slow"})  # these may meet one worker and not the other
 HEARTBEATS: Final = frozenset({"*", "log", "view", "commands"})
 BEFORE_S: Final = 40.0  # what came before an attempt may be why its first heartbeats were not heard
-LEAD_CHANGES: Final = frozenset({"roll", "split", "lossy", "slow", "older"})
+LEAD_CHANGES: Final = frozenset({"roll", "split", "lossy", "slow", "older", "flush"})
 PATIENCE_S: Final = 7.0  # a shorter outage is none
 REMEMBERED_S: Final = 33.0  # after it was over: a lease and a heartbeat, and what it takes to see that it is over
 
@@ -51,7 +51,7 @@ def _met(fault: Fault, worker: str, span: Span) -> bool:
 
 
 def _was_away(evidence: Evidence, now_s: float) -> bool:
-    """All were, or the view was lost, so lately that whoever leads must know it, as no scheduler was away by itself."""
+    """All were, so lately that whoever leads must know it, as no scheduler was away by itself."""
     faults = evidence.plan.faults
     for outage in filter(_met_all, faults):
         began_s, ended_s = span_of(outage)
@@ -65,6 +65,4 @@ def _was_away(evidence: Evidence, now_s: float) -> bool:
 
 
 def _met_all(fault: Fault) -> bool:
-    if fault.kind == "flush":
-        return True
     return is_outage(fault) and fault.server in HEARTBEATS and fault.for_s > PATIENCE_S
