@@ -462,6 +462,7 @@ class Observation:
     groups: Mapping[str, tuple[str, ...]]
     waiters: Mapping[str, tuple[str, ...]]
     quotas: Mapping[str, tuple[str, ...]]  # `<user>:<day>` → jobs
+    used: Mapping[str, int]  # `<user>:<day>` → places of it that jobs took which are gone
     timers: Mapping[str, int]
     limits: Mapping[str, int]
     pauses: Mapping[str, Mapping[str, str]]

@@ -7,6 +7,7 @@ user's day was full by the cap that the event names. A day that was reserved sta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,10 +19,11 @@ UserDay = tuple[str, date]
 
 @dataclass(slots=True)
 class Days:
-    """(user, day) → the jobs that take a place of it. `over`: those that took one when none was left, and how many
-    there were to be."""
+    """(user, day) → the jobs that take a place of it, and how many do that are known no more. `over`: those that took
+    one when none was left, and how many there were to be."""
 
     by_day: dict[UserDay, set[str]] = field(default_factory=dict[UserDay, set[str]])
+    used: Counter[UserDay] = field(default_factory=Counter[UserDay])
     over: dict[str, int] = field(default_factory=dict[str, int])
 
     def fold(self, before: Job | None, job: Job, *, cap: int) -> None:
@@ -29,7 +31,7 @@ class Days:
         was, now = before and _day_of(before), _day_of(job)
         if was != now:
             self._leave(job.id, was)
-            if now is not None and len(self.by_day.get(now, ())) >= cap:
+            if now is not None and self._taken(now) >= cap:
                 self.over[job.id] = cap
             self._take(job.id, now)
         if job.status.is_end:
@@ -40,8 +42,16 @@ class Days:
         self._take(job.id, _day_of(job))
 
     def forget(self, job: Job) -> None:
-        """The job has left the ledger."""
-        self._leave(job.id, _day_of(job))
+        """The job has left the ledger; its place stays taken."""
+        day = _day_of(job)
+        if day is not None:
+            self.used[day] += 1
+            self._discard(job.id, day)
+
+    def forget_before(self, day: date) -> None:
+        """Nobody asks about days that are over."""
+        for name in [name for name in self.used if name[1] < day]:
+            del self.used[name]
 
     def slipped(self, jobs: Mapping[str, Job]) -> Iterator[Job]:
         """Those of them that wait in the queue; what has begun is let go on."""
@@ -57,13 +67,20 @@ class Days:
         self.over.pop(job_id, None)
         if day is None:
             return
+        members = self._discard(job_id, day)
+        for name in self.over.keys() & members:
+            if self._taken(day) <= self.over[name]:
+                del self.over[name]
+
+    def _discard(self, job_id: str, day: UserDay) -> set[str]:
         members = self.by_day[day]
         members.discard(job_id)
-        for name in self.over.keys() & members:
-            if len(members) <= self.over[name]:
-                del self.over[name]
         if not members:
             del self.by_day[day]
+        return members
+
+    def _taken(self, day: UserDay) -> int:
+        return len(self.by_day.get(day, ())) + self.used[day]
 
 
 def _day_of(job: Job) -> UserDay | None:

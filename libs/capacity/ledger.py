@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol, cast
 
@@ -39,7 +39,10 @@ from libs.capacity.rows import Change, Row, Seed, Standing
 from libs.capacity.spacing import Places
 from libs.capacity.turns import Turns
 from libs.policy import Policy
+from libs.policy.windows import EPOCH_DAY
 
+GONE_AT_ONCE = 20  # each record ends one job at most, so it is fast enough, and no record takes long
+CLOCKS_APART = timedelta(days=1)  # a day is over for this clock and not yet for another
 EARLY_KEPT = timedelta(hours=1)  # a reservation is long gone by then, so its job will never begin
 
 
@@ -102,7 +105,11 @@ class Ledger:
     def apply(self, record: LogRecord) -> Change:
         """Advance by one record; what it does to the view."""
         prev, self.applied = self.applied, record.seq
-        self._forget(record.at)
+        gone = self._forget(record.at)
+        change = self._change(record, prev)
+        return replace(change, gone=gone) if gone else change
+
+    def _change(self, record: LogRecord, prev: int) -> Change:
         event = record.event
         try:
             match event:
@@ -135,6 +142,8 @@ class Ledger:
             limits=orders.in_force(),
             defaults=self._defaults,
             pauses=tuple(orders.pauses.values()),
+            used={(user, (day - EPOCH_DAY).days): count for (user, day), count in self.days.used.items()},
+            leaving=self.remnants.leaving(self.policy.retention),
         )
 
     # ── jobs ──────────────────────────────────────────────────────────────────
@@ -196,16 +205,26 @@ class Ledger:
         """For an event that does not name the cap it was decided by: today's."""
         return self.policy.tier_limits(job.submission.tier).jobs_per_day
 
-    def _forget(self, now: datetime) -> None:
+    def _forget(self, now: datetime) -> tuple[str, ...]:
         """By the log's own clock, so that every fold of the same records holds the same jobs."""
-        before = now - timedelta(days=self.policy.retention.view_days)
-        while self._ended and self._ended[0][0] < before:
-            gone = self.jobs.pop(self._ended.popleft()[1])
-            self.orders.forget(gone)
-            self.days.forget(gone)
-        self.remnants.forget(now, self.policy.retention)
+        kept, gone = self.policy.retention, list[str]()
+        before = now - timedelta(seconds=kept.ended_s)
+        while self._ended and len(gone) < GONE_AT_ONCE:
+            if self._ended[0][0] >= before and len(self._ended) <= kept.ended_jobs:
+                break
+            gone.append(self._let_go(self._ended.popleft()[1]))
+        self.remnants.forget(now, kept)
+        self.days.forget_before(now.date() - CLOCKS_APART)
         for job_id in [job_id for job_id, (_, at) in self.early.items() if at < now - EARLY_KEPT]:
             del self.early[job_id]
+        return tuple(gone)
+
+    def _let_go(self, job_id: str) -> str:
+        job = self.jobs.pop(job_id)
+        self.orders.forget(job)
+        self.days.forget(job)
+        self.remnants.take(job)
+        return job_id
 
     # ── acts ──────────────────────────────────────────────────────────────────
 

@@ -75,8 +75,6 @@ def timers_of(job: Job, policy: Policy) -> dict[str, int]:
         case status if status.is_running:
             # Its worker ends the run, and says so once it has ended; this is for one that does not.
             due = {"deadline": job.deadline and job.deadline + timedelta(seconds=policy.leases.heartbeat_s)}
-        case status if status.is_end:
-            return {"forget": epoch_ms(job.updated_at) + policy.retention.view_days * 86_400_000}
         case _:
             due = {}
     return {kind: epoch_ms(moment) for kind, moment in due.items() if moment is not None}

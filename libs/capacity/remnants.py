@@ -10,7 +10,6 @@ Owns nothing of a job that has not ended. Grows with users and hours, and with r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -34,12 +33,16 @@ class Remnants:
 
     def end(self, job: Job) -> None:
         """The job has ended."""
-        size, work = held_bytes(job.submission.input_bytes), job.submission.checkpoint
-        if size:
-            self.inputs[job.user_id, epoch_ms(job.updated_at) // HOUR_MS] += size
+        work = job.submission.checkpoint
         if work is not None:
             self.lent.pop(work, None)
             self.lent[work] = job.updated_at
+
+    def take(self, job: Job) -> None:
+        """The job has left the ledger."""
+        size = held_bytes(job.submission.input_bytes)
+        if size:
+            self.inputs[job.user_id, epoch_ms(job.updated_at) // HOUR_MS] += size
 
     def forget(self, now: datetime, kept: Retention) -> None:
         """What nobody asks about any more."""
@@ -48,9 +51,9 @@ class Remnants:
         while self.inputs and leaves(next(iter(self.inputs))[1], kept) * HOUR_MS <= epoch_ms(now):
             del self.inputs[next(iter(self.inputs))]
 
-    def leaving(self, kept: Retention) -> Iterator[tuple[str, int, int]]:
-        """User, the hour in which their inputs go, and how many bytes those are."""
-        return ((user, leaves(hour, kept), size) for (user, hour), size in self.inputs.items())
+    def leaving(self, kept: Retention) -> dict[UserHour, int]:
+        """By which hour how many bytes of a user have gone."""
+        return {(user, leaves(hour, kept)): size for (user, hour), size in self.inputs.items()}
 
 
 def leaves(hour: int, kept: Retention) -> int:

@@ -108,6 +108,7 @@ class Change:
     passed_before: int = 0  # of a first row: how often the log says it was passed before its own first event
     unused: tuple[str, ...] = ()  # groups whose limit a submission brought, and which no unfinished job names any more
     order: Order | None = None
+    gone: tuple[str, ...] = ()  # jobs that ended a while ago: nobody need know them any more. They go first
     complaint: str | None = None  # why the record was stepped over
 
 
@@ -128,3 +129,9 @@ class Standing:
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     defaults: Mapping[str, int] = field(default_factory=dict[str, int])  # of policy: `user/<tier>`, `llm:ollama`
     pauses: tuple[Pause, ...] = ()
+    used: Mapping[tuple[str, int], int] = field(
+        default_factory=dict[tuple[str, int], int]
+    )  # user, day → gone jobs' places
+    leaving: Mapping[tuple[str, int], int] = field(
+        default_factory=dict[tuple[str, int], int]
+    )  # user, hour → their bytes

@@ -15,7 +15,7 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final
 
 from headgate_contracts import Job, Status
@@ -31,7 +31,7 @@ from libs.capacity.rows import Pause
 from libs.capacity.turns import Turn, Turns
 from libs.policy import Policy
 
-SHAPE: Final = 3
+SHAPE: Final = 4
 
 
 class SnapshotUnusable(ValueError):
@@ -70,6 +70,7 @@ def picture_of(ledger: Ledger, *, epoch: str) -> Picture:
         "early": {job_id: (count, at.isoformat()) for job_id, (count, at) in ledger.early.items()},
         "forced": dict(ledger.forced),
         "over": dict(ledger.days.over),
+        "used": [[user, day.isoformat(), count] for (user, day), count in ledger.days.used.items()],
         "turns": {number: asdict(turn) for number, turn in ledger.turns.by_class.items()},
         "patience": asdict(ledger.patience),
         "phases": {flow: {n: [phase.job, phase.status] for n, phase in known.items()} for flow, known in flows.items()},
@@ -111,7 +112,7 @@ def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Pol
         early={job_id: (count, datetime.fromisoformat(at)) for job_id, (count, at) in header["early"].items()},
         orders=orders,
         forced=header.get("forced", {}),
-        days=Days(over=header.get("over", {})),
+        days=_days(header),
         turns=Turns({int(number): Turn(**turn) for number, turn in header.get("turns", {}).items()}),
         patience=_patience(header),
         learned=_learned(header),
@@ -135,6 +136,11 @@ def _jobs(lines: Iterable[str]) -> tuple[dict[str, Job], dict[str, int]]:
 def _orders(raw: dict[str, Any]) -> Orders:
     pauses = {scope: Pause(**pause) for scope, pause in raw["pauses"].items()}
     return Orders(arrivals=raw["arrivals"], tiers=raw["tiers"], limits=raw["limits"], pauses=pauses)
+
+
+def _days(header: dict[str, Any]) -> Days:
+    used = Counter({(user, date.fromisoformat(day)): count for user, day, count in header.get("used", ())})
+    return Days(over=header.get("over", {}), used=used)
 
 
 def _patience(header: dict[str, Any]) -> Patience:

@@ -100,9 +100,6 @@ class _Life(_Asked):
     async def prolong(self, by_ms: int) -> None:
         await self._ask("prolong_v1", by_ms, secrets.token_hex(8))
 
-    async def forget(self, job: str) -> None:
-        await self._ask("forget_v1", job)
-
 
 class _Entrance(_Asked):
     async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer:

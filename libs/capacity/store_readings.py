@@ -92,7 +92,7 @@ def jobs_of(reply: Reply) -> tuple[tuple[str, int], ...]:
 
 
 def observation(reply: Reply, epoch: str) -> Observation:
-    generation, applied, entries, statuses, groups, waiters, quotas, timers, limits, pauses, *rest = reply
+    generation, applied, entries, statuses, groups, waiters, quotas, used, timers, limits, pauses, *rest = reply
     slots, room, leases, eligible, parked, debts, lapses, claims, spent, *more = rest
     shut, published, stored, input_ends = more
     return Observation(
@@ -102,6 +102,7 @@ def observation(reply: Reply, epoch: str) -> Observation:
         groups=_lists(groups),
         waiters=_lists(waiters),
         quotas={name: tuple(sorted(jobs)) for name, jobs in _pairs(quotas)},
+        used={name: count for day, of_day in _pairs(used) for name, count in _used(day, of_day)},
         timers=_numbers(timers),
         limits=_numbers(limits),
         pauses={scope: json.loads(text) for scope, text in _pairs(pauses)},
@@ -119,6 +120,10 @@ def observation(reply: Reply, epoch: str) -> Observation:
         stored=_numbers(stored),
         input_ends=_numbers(input_ends),
     )
+
+
+def _used(day: str, of_day: Sequence[Any]) -> Iterator[tuple[str, int]]:
+    return ((f"{user}:{day}", int(count)) for user, count in _pairs(of_day))
 
 
 def _job_of(holder: str, due_ms: int) -> tuple[str, int, int]:

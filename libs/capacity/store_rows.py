@@ -19,6 +19,8 @@ from libs.capacity.scripts import Arg
 PRIORITY_OF_CLASS: Final = {number: priority.value for priority, number in CLASS_NUMBERS.items()}
 CLASS_OF_SCOPE: Final = {f"priority:{priority.value}": number for priority, number in CLASS_NUMBERS.items()}
 
+ROW_ARGS: Final = 10  # of a change: the row's own and what follows from it
+
 to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -61,11 +63,12 @@ def row_args(row: Row) -> tuple[Arg, ...]:
 def change_args(change: Change) -> tuple[Arg, ...]:
     """From `seq` on, as `fold_v1` takes it."""
     head = (change.seq, change.prev, order_text(change.order) if change.order else "")
+    gone = (to_json(change.gone),) if change.gone else ()
     if change.row is None:
-        return *head, ""
+        return (*head, *[""] * (ROW_ARGS if gone else 1), *gone)
     passed = to_json(change.passed) if change.passed else ""
     unused = to_json(change.unused) if change.unused else ""
-    return *head, *row_args(change.row), passed, change.passed_before, unused
+    return *head, *row_args(change.row), passed, change.passed_before, unused, *gone
 
 
 def seed_args(seed: Seed) -> tuple[Arg, ...]:
@@ -95,6 +98,8 @@ def standing_text(standing: Standing) -> str:
             "limits": dict(standing.limits),
             "defaults": dict(standing.defaults),
             "paused": {pause.scope: _pause_text(pause) for pause in standing.pauses},
+            "used": [[user, day, count] for (user, day), count in standing.used.items()],
+            "leaving": [[user, hour, size] for (user, hour), size in standing.leaving.items()],
         }
     )
 

@@ -160,10 +160,10 @@ def _conflicts_in_keeping(policy: Policy) -> Iterator[Problem]:
         wrong = f"{kept.events_days} days is not longer than the horizon and the longest run together"
         instead = f"write {int(life_days) + 1} or more, or lower queue.horizon_days or runs.max_timeout_s"
         yield Problem("retention.events_days", f"{wrong} ({life_days:.6g} days)", instead)
-    # What is kept of a user is counted by the jobs that the fold knows.
-    if kept.inputs_days > kept.view_days:
-        wrong = f"{kept.inputs_days} days is longer than a finished job is known to the view"
-        instead = f"write {kept.view_days} or less, or raise retention.view_days"
+    # Whose an input is, and when its job ended, is known from the log alone.
+    if kept.inputs_days > kept.events_days:
+        wrong = f"{kept.inputs_days} days is longer than events are kept"
+        instead = f"write {kept.events_days} or less, or raise retention.events_days"
         yield Problem("retention.inputs_days", wrong, instead)
     # What was taken back is known from the log alone.
     if policy.tokens.longest_days >= kept.events_days:

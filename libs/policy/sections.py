@@ -426,4 +426,5 @@ class Retention(Section):
     results_days: Days = default(7, "results, after the job's end")
     workspaces_days: Days = default(1, "workspaces, after the job's end")
     logs_days: Days = default(1, "build log lines")
-    view_days: Days = default(1, "a finished job stays in the lists; older ones are read from the log")
+    ended_s: Seconds = default(60, "how long a finished job is known without a look into the log")
+    ended_jobs: Jobs = default(1000, "finished jobs that are known so, the last ones; what is longer ago sooner")

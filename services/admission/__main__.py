@@ -89,7 +89,7 @@ def _edge(ground: Ground[AdmissionSettings], front: Front, view: RedisView) -> E
         retrying=Retrying(submitting, log, inputs, workspaces),
         changing=changing,
         reading=reading,
-        listing=Listing(view, past, policy, clock),
+        listing=Listing(view, past),
         overseeing=Overseeing(view, past, reading, policy),
         operating=Operating(view, log, clock, ids),
         erasing=Erasing(past, log, changing, kept, policy, clock, ids),

@@ -1,9 +1,9 @@
-"""A user's jobs, newest first, page by page: what the view holds, and behind that what only the log knows.
+"""A user's jobs, newest first, page by page: all that the log has of them, each as the view has it where it does.
 
-    newest ── young: the view has every one ── older: some have left it, the log has all ── oldest
+    view    unfinished ones, and those that ended a moment ago      as they stand now
+    log     all                                                     which there are, and how it ended with those
 
-A job leaves the view some time after its end, so of jobs younger than that time none is missing there. From the first
-older one on, the log says which there are, and each is still shown as the view has it where the view has it.
+What has ended never changes, so what was read of it once is remembered, for as many as `REMEMBERED`.
 
 Owns the filters and the cursor. A cursor names the list it belongs to and the job to go on after: it means nothing in
 another list, and is refused there.
@@ -16,21 +16,17 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from headgate_contracts import Event, Job, Status
-from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
 from libs.eventlog import Record
-from libs.policy import Policy
-from libs.runtime.clock import Clock
 
 BATCH: Final = 100  # jobs looked at together
 MOST_BATCHES: Final = 10  # then the page is as short as it is: a filter that finds little must not hold up others
-CLOCKS_APART: Final = timedelta(hours=1)  # the view forgets by the log's clock, and this is ours
+REMEMBERED: Final = 2000  # some ten megabytes
 
 
 class Copies(Protocol):
@@ -83,8 +79,7 @@ class Listing:
 
     view: Copies
     past: Past
-    policy: Policy
-    clock: Clock
+    _ended: dict[str, Job] = field(default_factory=dict[str, Job])
 
     async def page(self, wanted: Wanted, *, before: int | None, count: int) -> JobPage:
         """At most `count` jobs, all of them older than the one whose first event is `before`."""
@@ -101,32 +96,34 @@ class Listing:
 
     async def _older(self, wanted: Wanted, before: int | None) -> list[Job]:
         """The next jobs of the user, wanted or not; none at the end."""
-        near = await self.view.jobs_of(wanted.user, before=before, count=BATCH)
-        copies = await self._copies(job_id for job_id, _ in near)
-        since, young = self._young_since(), list[Job]()
-        for job_id, _ in near:
-            job = copies.get(job_id)
-            if job is None or job.created_at < since:
-                break
-            young.append(job)
-        return young or await self._old(wanted, before)
+        near, firsts = await asyncio.gather(
+            self.view.jobs_of(wanted.user, before=before, count=BATCH),
+            self.past.first_events(wanted.user, project=wanted.project, before=before, count=BATCH),
+        )
+        last = firsts[-1].seq if len(firsts) == BATCH else 0
+        there = {seq: job_id for job_id, seq in near if seq >= last}
+        there |= {record.seq: job_id for record in firsts for job_id in _job_in(record)}
+        jobs = await self._jobs(list(there.values()), after=min(there, default=1) - 1)
+        return [jobs[there[seq]] for seq in sorted(there, reverse=True) if there[seq] in jobs]
 
-    async def _old(self, wanted: Wanted, before: int | None) -> list[Job]:
-        firsts = await self.past.first_events(wanted.user, project=wanted.project, before=before, count=BATCH)
-        ids = list(_jobs_in(firsts))
-        known = await self._copies(ids)
+    async def _jobs(self, ids: Sequence[str], *, after: int) -> dict[str, Job]:
+        known = await self._copies(ids) | {job_id: self._ended[job_id] for job_id in ids if job_id in self._ended}
         gone = [job_id for job_id in ids if job_id not in known]
-        if gone:
-            known |= await self.past.jobs(gone, after=firsts[-1].seq - 1)
-        return [known[job_id] for job_id in ids if job_id in known]
+        read = await self.past.jobs(gone, after=after) if gone else {}
+        for job in read.values():
+            self._remember(job)
+        return known | read
+
+    def _remember(self, job: Job) -> None:
+        if job.status.is_end:
+            self._ended[job.id] = job
+            if len(self._ended) > REMEMBERED:
+                del self._ended[next(iter(self._ended))]
 
     async def _copies(self, ids: Iterable[str]) -> dict[str, Job]:
         texts = await asyncio.gather(*map(self.view.job, ids))
         jobs = (Job.model_validate_json(text) for text in texts if text is not None)
         return {job.id: job for job in jobs}
-
-    def _young_since(self) -> datetime:
-        return utc(self.clock.now_ms()) - timedelta(days=self.policy.retention.view_days) + CLOCKS_APART
 
 
 def cursor_of(before: int, *, name: str) -> str:
@@ -148,7 +145,6 @@ def _page(found: list[Job], count: int, looked: int | None) -> JobPage:
     return JobPage(jobs, jobs[-1].first_seq if len(found) > count else looked)
 
 
-def _jobs_in(records: Iterable[Record]) -> Iterable[str]:
-    for record in records:
-        if isinstance(record.event, Event) and isinstance(record.event.data, JobData):
-            yield record.event.data.job_id
+def _job_in(record: Record) -> Iterator[str]:
+    if isinstance(record.event, Event) and isinstance(record.event.data, JobData):
+        yield record.event.data.job_id

@@ -202,7 +202,6 @@ class Cycle:
         heard = sorted((each.heard_ms, each.pool) for each in workers if not each.draining)
         self._planner.absences.look({pool: at_ms for at_ms, pool in heard})
         due = await self._planner.look()
-        await self._planner.forget(due)
         return tuple(each for each in due if each.kind != Due.LEASE or self._outages.can_judge)
 
     async def _mark(self) -> None:

@@ -48,7 +48,6 @@ class Due(StrEnum):
     CONFIRM_TIMEOUT = "confirm_timeout"
     REMIND = "remind"
     AGE = "age"
-    FORGET = "forget"  # no event: the view drops a job that ended long ago
     # by the ledger
     FORCED = "forced"  # an operator forced the slot of its attempt free
     SLIPPED = "slipped"  # it took a place of a day that had none left

@@ -95,12 +95,6 @@ class Planner:
                 return due
             limit *= 4
 
-    async def forget(self, due: Sequence[answers.Due]) -> None:
-        """What ended long ago leaves the view. It is no fact, so nothing is written."""
-        for each in due:
-            if each.kind == Due.FORGET:
-                await self.view.forget(each.job)
-
     def _stands_at(self, job_id: str, seq: int) -> bool:
         job = self.ledger.jobs.get(job_id)
         return job is not None and job.seq == seq

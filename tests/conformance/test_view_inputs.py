@@ -6,7 +6,7 @@ import pytest
 
 from libs.capacity.answers import BytesFull, Deferred, Other, Reserved, TooFast
 from libs.capacity.rooms import Room
-from tests.conformance.view_log import DAY_MS, INPUT_MS, NOW_MS, TODAY
+from tests.conformance.view_log import DAY_MS, HOUR_MS, INPUT_MS, NOW_MS, TODAY
 from tests.conformance.view_world import World
 
 ROOMY = Room(share=1_000, crowded_at=8_000, bucket=10_000)
@@ -53,16 +53,37 @@ async def test_an_input_is_counted_until_no_retry_can_come_and_who_is_full_hears
     assert await world.view.stored("ann") == 600
 
 
-async def test_a_forgotten_job_counts_as_long_as_its_input_is_kept(world: World) -> None:
-    await world.submit("a", input_bytes=900, room=ROOMY)
-    await world.finish("a")
+async def test_forgotten_jobs_count_until_the_hour_is_over_in_which_their_inputs_go(world: World) -> None:
+    for job, size in (("a", 600), ("b", 300)):
+        await world.submit(job, input_bytes=size, room=ROOMY)
+        await world.finish(job)
 
-    await world.view.forget("a")
-    kept = await world.view.stored("ann")
-    world.later(INPUT_MS)
+    await world.forget("a", "b")
+    kept, seen = await world.view.stored("ann"), await world.view.observe(now_ms=world.now_ms)
+    full = await world.reserve("c", input_bytes=500, room=ROOMY)
+    world.later(HOUR_MS - 1)
+    await world.view.sweep(now_ms=world.now_ms)
+    still = await world.view.stored("ann")
+    world.later(1)
     await world.view.sweep(now_ms=world.now_ms)
 
-    assert (kept, await world.view.stored("ann"), await world.view.stored()) == (900, 0, 0)
+    assert list(seen.input_ends.values()) == [NOW_MS + HOUR_MS]
+    assert full == BytesFull(900, 1_000, HOUR_MS)
+    assert (kept, still, await world.view.stored("ann"), await world.view.stored()) == (900, 900, 0, 0)
+
+
+async def test_a_rebuilt_view_counts_the_inputs_and_days_of_those_that_are_gone(world: World) -> None:
+    await world.submit("a", input_bytes=600, room=ROOMY)
+    await world.finish("a")
+    await world.forget("a")
+    before = await world.view.observe(now_ms=world.now_ms)
+
+    hour = (NOW_MS + INPUT_MS) // HOUR_MS + 1
+    await world.open(used={("ann", TODAY): 1}, leaving={("ann", hour): 600}, generation="g2")
+    after = await world.view.observe(now_ms=world.now_ms)
+
+    assert (after.used, after.stored, after.input_ends) == (before.used, before.stored, before.input_ends)
+    assert await world.view.day_used("ann", TODAY) == 1
 
 
 async def test_bytes_whose_event_never_came_lapse_with_the_place(world: World) -> None:

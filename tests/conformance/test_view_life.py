@@ -17,7 +17,6 @@ QUESTIONS: dict[str, Any] = {
     "fold": lambda view: view.fold([], lease_ms=LEASE_MS),
     "configure": lambda view: view.configure({}),
     "prolong": lambda view: view.prolong(1),
-    "forget": lambda view: view.forget("a"),
     "reserve": lambda view: view.reserve(request("a")),
     "release": lambda view: view.release(Release(job="a", cap=1, passed_bound=1, lapse_ms=1)),
     "between": lambda view: view.between("a", before="b"),
@@ -189,7 +188,7 @@ async def test_a_users_tier_is_forgotten_with_their_last_job(world: World) -> No
 
     limits: list[int] = []
     for job in ("first", "last"):
-        await world.view.forget(job)
+        await world.forget(job)
         limits.append((await world.view.group("user:ann", now_ms=world.now_ms)).limit)
 
     assert limits == [DEFAULTS["user/bootstrapper"], DEFAULTS["user/cto_scale"]]
@@ -201,7 +200,7 @@ async def test_a_finished_job_is_forgotten_and_no_other(world: World) -> None:
     await world.finish("done")
 
     for job in ("done", "waits", "nobody"):
-        await world.view.forget(job)
+        await world.forget(job)
 
     assert await world.view.job("done") is None
     assert await world.view.job("waits") == '{"id":"waits"}'

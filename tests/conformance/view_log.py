@@ -10,9 +10,10 @@ from typing import Any, Final
 from libs.capacity.answers import HeldLease, Request
 from libs.capacity.rows import Order, Pause, Resume, Row, SetLimit, Standing, UnsetLimit
 
-DAY_MS: Final = 86_400_000
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
 TODAY: Final = 20_000
-NOW_MS: Final = TODAY * DAY_MS + 8 * 3_600_000
+NOW_MS: Final = TODAY * DAY_MS + 8 * HOUR_MS
 LEASE_MS: Final = 30_000
 INPUT_MS: Final = 60_000  # how long an input outlives its job
 BOOSTS: Final = {"bootstrapper": 0, "partner": 2, "cto_scale": 5}

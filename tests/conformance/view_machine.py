@@ -260,7 +260,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.run(self.world.finish(job, ("ready", "failed", "cancelled")[detail % 3], refund=detail > 3))
 
     def forget(self, job: str, detail: int) -> None:
-        self.run(self.world.view.forget(job))
+        self.run(self.world.forget(job))
         del self.world.rows[job]
 
     def start(self, job: str, detail: int) -> None:

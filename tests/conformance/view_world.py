@@ -83,16 +83,26 @@ class World:
         return world
 
     async def open(
-        self, *, seeds: Iterable[Seed] = (), generation: str = "generation-0", quarantine_ms: int = 0
+        self,
+        *,
+        seeds: Iterable[Seed] = (),
+        generation: str = "generation-0",
+        quarantine_ms: int = 0,
+        **sums: dict[tuple[str, int], int],
     ) -> None:
-        """A new generation from what the log says by now."""
-        standing = self.orders.standing()
+        """A new generation from what the log says by now. `sums` are of jobs that are gone."""
+        standing = replace(self.orders.standing(), **sums)
         await self.view.begin(EPOCH, generation=generation, applied=self.seq, standing=standing)
         await self.view.seed([*seeds], generation=generation, lease_ms=LEASE_MS, now_ms=self.now_ms)
         await self.view.open(generation=generation, quarantine_ms=quarantine_ms, now_ms=self.now_ms)
 
     def seeds(self) -> list[Seed]:
         return [Seed(row, self.passed[job]) for job, row in self.rows.items()]
+
+    async def forget(self, *jobs: str) -> None:
+        """The next record of the log, with which these leave ledger and view."""
+        change = replace(self.write(), gone=jobs)
+        assert isinstance(await self.view.fold([change], lease_ms=LEASE_MS, now_ms=self.now_ms), Folded)
 
     async def configure(self, defaults: dict[str, int]) -> None:
         self.orders.defaults = defaults
@@ -261,9 +271,8 @@ class World:
     ) -> tuple[Grant, ...]:
         """Any of the three ends, from anywhere."""
         known = self.rows[job]
-        due = {"forget": self.now_ms + DAY_MS}
         day = None if refund else known.quota_day
-        ended = replace(known, status=status, place=None, quota_day=day, timers=due)
+        ended = replace(known, status=status, place=None, quota_day=day, timers={})
         return await self.fold(let_go(replace(ended, input_until_ms=self.now_ms + INPUT_MS)), unused=unused)
 
     async def give_back(self, job: str, *, gates: tuple[str, ...] = ()) -> tuple[Grant, ...]:

@@ -37,6 +37,9 @@ async def live(world: World) -> None:
         await world.submit(job, workflow="flow" if job == "b" else None, input_bytes=100)
     await world.submit("over", user="gone", input_bytes=100)
     await world.finish("over")
+    await world.submit("long over", user="gone", input_bytes=100)
+    await world.finish("long over")
+    await world.forget("long over")
     await world.submit("passing", tier="partner", user="bob", project="blog")
     await world.submit("brings", user="cleo", project="mill", groups=("group:mill:db",), limits={"group:mill:db": 2})
     await world.schedule("later")
@@ -88,8 +91,8 @@ async def test_jobs_that_are_over_leave_nothing_but_what_is_said_to_stay(world: 
     await world.resume("user:cleo")
     for job in [*world.rows]:
         await world.finish(job)
-        await world.view.forget(job)
-    world.later(2 * DAY_MS)
+        await world.forget(job)
+    world.later(3 * DAY_MS)
     await world.view.sweep(now_ms=world.now_ms)
 
     left = {name.rpartition("generation-0:")[2] for name in await keys_of(client)}

@@ -68,7 +68,7 @@ async def test_a_service_may_do_all_that_a_view_needs(connect: Connect) -> None:
     await world.give_back("a")
     await world.resume("user:cleo")
     await world.finish("c")
-    await view.forget("c")
+    await world.forget("c")
     await view.prolong(1_000)
     await view.between("e", before="d")
     await read(view)

@@ -44,8 +44,13 @@ def _differences(evidence: Evidence, view: Any) -> Iterator[tuple[str, str]]:
     yield from _left_over(view)
     yield from _jobs(evidence, view)
     yield from _orders(evidence, view)
-    for key, jobs in _differing(_days(evidence), view.quota):
+    days = _days(evidence)
+    gone = {job for job, data in evidence.last.items() if data.status.value in ENDS} - view.rows.keys()
+    for key, jobs in _differing({key: jobs - gone for key, jobs in days.items()}, view.quota):
         yield key[0], f"on day {key[1]}: {', '.join(sorted(jobs))} of one, the log or the view, alone"
+    for key, jobs in days.items():
+        if view.used[key] != len(jobs & gone):
+            yield key[0], f"on day {key[1]}: {view.used[key]} of jobs that are gone, and the log has {len(jobs & gone)}"
 
 
 def _left_over(view: Any) -> Iterator[tuple[str, str]]:

@@ -40,7 +40,6 @@ POLICY: Final = Policy.model_validate(
             "cto_scale": {"jobs_per_day": 20, "boost": 4},
         },
         "confirmation": {"reminders_s": [5, 10], "timeout_s": 16},
-        "retention": {"view_days": 20},
         "stream": {"slow_after_s": 4, "comment_s": 3},
     }
 )

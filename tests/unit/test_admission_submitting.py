@@ -256,7 +256,7 @@ async def test_a_lost_view_gives_no_bytes_back_and_keeps_none() -> None:
 
 
 async def test_a_repeated_key_costs_nothing_of_the_rate_and_is_found_though_it_is_used_up() -> None:
-    desk = Desk(submissions={"per_minute": 1}, retention={"view_days": 1})
+    desk = Desk(submissions={"per_minute": 1})
     await desk.fold()
     job_id = job_id_for_key("u1", "key")
     first = await desk.submit(job_id=job_id)
@@ -277,7 +277,7 @@ async def test_a_job_that_left_the_view_is_found_by_its_key_when_the_queue_is_fu
     assert isinstance(first, Accepted)
     await desk.changing.cancel(first.job, act=Act("u1"))
     await desk.fold()
-    await desk.view.forget(job_id)
+    await desk.forget_what_ended()
     await desk.submit(user="u2")
 
     again = await desk.submit(job_id=job_id)
@@ -294,7 +294,7 @@ async def test_the_key_of_a_job_that_left_the_view_takes_no_second_place() -> No
     assert isinstance(first, Accepted)
     await desk.changing.cancel(first.job, act=Act("u1"))
     await desk.fold()
-    await desk.view.forget(job_id)
+    await desk.forget_what_ended()
     before = await desk.view.observe()
 
     again = await desk.submit(job_id=job_id)

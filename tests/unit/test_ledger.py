@@ -257,15 +257,27 @@ def test_a_commit_changes_nothing_but_the_sequence() -> None:
     assert changes == [Change(seq=1, prev=0)]
 
 
-def test_an_ended_job_leaves_after_a_day_by_the_logs_own_clock() -> None:
+def test_an_ended_job_leaves_after_a_minute_by_the_logs_own_clock() -> None:
     ledger = Ledger(POLICY)
     for record in logged(life_of("job-1", "queued cancelled")):
         ledger.apply(record)
 
-    ledger.apply(Logged(3, T0 + timedelta(days=1), queued("job-2")))
+    stays = ledger.apply(Logged(3, T0 + timedelta(seconds=60), queued("job-2")))
     assert set(ledger.jobs) == {"job-1", "job-2"}
-    ledger.apply(Logged(4, T0 + timedelta(days=1, seconds=3), queued("job-3")))
+    goes = ledger.apply(Logged(4, T0 + timedelta(seconds=63), queued("job-3")))
     assert set(ledger.jobs) == {"job-2", "job-3"}
+    assert (stays.gone, goes.gone) == ((), ("job-1",))
+
+
+def test_of_those_that_ended_just_now_so_many_are_known_and_no_more() -> None:
+    ledger = Ledger(Policy.model_validate({"retention": {"ended_jobs": 3}}))
+    lives = [event for number in range(9) for event in life_of(f"job-{number}", "queued cancelled")]
+    for record in logged(lives):
+        ledger.apply(record)
+
+    ledger.apply(logged([queued("last")], after=len(lives))[0])
+
+    assert set(ledger.jobs) == {"job-6", "job-7", "job-8", "last"}
 
 
 @given(seed=st.integers(0, 2**32), cut=st.integers(0, 60))
@@ -351,9 +363,7 @@ def test_a_users_tier_is_forgotten_with_their_last_job() -> None:
     ledger, _ = folded([*life_of("job-1", "queued cancelled"), queued("job-2", user_id="user-2")])
     kept = dict(ledger.orders.tiers)
 
-    ledger.apply(
-        Logged(9, T0 + timedelta(days=POLICY.retention.view_days, minutes=1), queued("job-3", user_id="user-3"))
-    )
+    ledger.apply(Logged(9, T0 + timedelta(seconds=POLICY.retention.ended_s + 60), queued("job-3", user_id="user-3")))
 
     assert set(kept) == {"user-1", "user-2"}
     assert set(ledger.orders.tiers) == {"user-2", "user-3"}

@@ -134,15 +134,31 @@ def test_a_job_without_a_day_never_slips() -> None:
     assert not days.ledger.days.by_day
 
 
-def test_an_ended_job_keeps_its_place_of_the_day_until_it_is_forgotten() -> None:
+def test_an_ended_job_keeps_its_place_of_the_day_until_that_is_over() -> None:
     days = Days()
     days.enter("a")
     for word in ("dispatched", "started", "scaffold", "code", "deps", "checks", "ready"):
         days.go("a", word)
 
     assert days.ledger.days.by_day == {("user-1", TODAY): {"a"}}
-    days.ledger.apply(Logged(99, T0 + timedelta(days=2), step("later", "queued", quota_day=None)))
-    assert not days.ledger.days.by_day
+    days.ledger.apply(Logged(99, T0 + timedelta(days=1), step("later", "queued", quota_day=None)))
+    assert (days.ledger.days.by_day, days.ledger.days.used) == ({}, {("user-1", TODAY): 1})
+    days.ledger.apply(Logged(100, T0 + timedelta(days=2), step("much-later", "queued", quota_day=None)))
+    assert not days.ledger.days.used
+
+
+def test_a_day_is_as_full_when_those_who_took_it_are_known_no_more() -> None:
+    days = Days()
+    days.enter("a", "b")
+    for name in ("a", "b"):
+        for word in ("dispatched", "started", "scaffold", "code", "deps", "checks", "ready"):
+            days.go(name, word)
+    days.ledger.apply(Logged(99, T0 + timedelta(hours=1), step("other", "queued", quota_day=None)))
+
+    days.enter("c")
+
+    assert set(days.ledger.jobs) == {"other", "c"}
+    assert days.slipped == ["c"]
 
 
 def test_a_snapshot_knows_who_has_slipped() -> None:

@@ -101,7 +101,8 @@ NUMBERS = {
     "retention.results_days": 7,
     "retention.workspaces_days": 1,
     "retention.logs_days": 1,
-    "retention.view_days": 1,
+    "retention.ended_s": 60,
+    "retention.ended_jobs": 1000,
 }
 
 CONFLICTS = [
@@ -167,10 +168,10 @@ CONFLICTS = [
         ),
     ),
     (
-        "retention.inputs_days = 2",
+        "retention.inputs_days = 91",
         (
-            "retention.inputs_days: 2 days is longer than a finished job is known to the view; "
-            "write 1 or less, or raise retention.view_days"
+            "retention.inputs_days: 91 days is longer than events are kept; "
+            "write 90 or less, or raise retention.events_days"
         ),
     ),
     (

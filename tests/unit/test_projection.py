@@ -69,7 +69,7 @@ def test_a_job_needs_its_users_and_projects_slots_then_those_it_asks_for() -> No
         ("queued moved:spaced", {}, {"age": at(1) + HOUR_MS, "queue_ttl": TTL}),
         ("queued dispatched given_back:lost", {}, {"age": at(3) + HOUR_MS, "queue_ttl": TTL}),
         ("queued dispatched", {}, {}),
-        ("queued cancelled", {}, {"forget": at(2) + 24 * HOUR_MS}),
+        ("queued cancelled", {}, {}),
     ],
 )
 def test_what_is_due_about_a_job(story: str, details: dict[str, Any], timers: dict[str, int]) -> None:

@@ -13,8 +13,6 @@ from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
 
-HOUR = 3_600_000
-
 
 class Unwalkable(dict[str, Job]):
     """All jobs of a ledger: one may be looked up, and who would look through them fails."""
@@ -58,7 +56,7 @@ async def test_nobody_walks_all_jobs(world: World, leader: Replica) -> None:
 
 async def forgotten(world: World, leader: Replica, name: str) -> None:
     """The job has ended, and so long ago that the fold does not know it any more."""
-    await world.pass_ms(26 * HOUR, leader, every_ms=HOUR)
+    await world.pass_ms(round(world.policy.retention.ended_s * 1000) + 1, leader)
     await world.submit(f"after-{name}", user="somebody", project="else")
     await world.settle(leader)
     assert name not in leader.ledger.jobs

@@ -52,7 +52,6 @@ POLICY = Policy.model_validate(
             "partner": {"jobs_per_day": 3},
             "cto_scale": {"jobs_per_day": 4},
         },
-        "retention": {"view_days": 20},
     }
 )
 

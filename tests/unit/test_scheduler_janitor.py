@@ -108,7 +108,7 @@ async def test_whoever_begins_to_go_on_from_one_while_others_are_deleted_finds_i
 
 
 async def test_what_the_fold_has_forgotten_is_asked_of_the_log(workspaces: MemoryBucket) -> None:
-    policy = Policy.model_validate({"retention": {"workspaces_days": 5, "view_days": 1}})
+    policy = Policy.model_validate({"retention": {"workspaces_days": 5}})
     async with a_world(policy=policy) as world:
         replica = await world.leading()
         janitor = janitor_of(world, replica, kept_workspaces(workspaces, policy.retention))

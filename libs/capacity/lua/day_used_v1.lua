@@ -4,4 +4,5 @@
 --   GIVES    how many
 --   KEEPS    changes nothing
 -- include: head.lua
-return redis.call('SCARD', key('quota', ARGV[3], ARGV[4]))
+-- use: days
+return days.used(ARGV[3], ARGV[4])

@@ -4,18 +4,18 @@
 --            6 order (JSON, or empty: none), 7 job's id (empty: no row), then the row: 8 shape (JSON), 9 status, 10 seq,
 --            11 cancelling ('1' or empty), 12 worker, 13 the job (JSON), 14 whom it passed (JSON list, or empty: nobody),
 --            15 of a first row: how often it was passed before, 16 groups whose limit nobody brings any more (JSON list,
---            or empty: none)
+--            or empty: none), 17 jobs that have ended and go (JSON list; empty or left out: none)
 --   GIVES    how far the view is folded now, the grants
 --   KEEPS    nothing happens unless the view stands at 5, so a record is folded once and in the log's order, whoever folds
 -- include: head.lua
-local follows, id, was = mark[4] == ARGV[5], ARGV[7], {}
+local follows, id, was, gone = mark[4] == ARGV[5], ARGV[7], {}, ARGV[17] or ''
 if follows and id ~= '' then
   was = redis.call('HMGET', key('job', id), 'shape', 'spot', 'status', 'passed', 'reservation', 'claim')
 end
 
 -- Most records bring a running job a step on, and touch no index: they are done before anything else is made.
 local moves_on = was[2] == 'held' and was[1] == ARGV[8] and ARGV[14] == ''
-if not mark[5] and not mark[6] and (not follows or ARGV[6] == '' and (id == '' or moves_on)) then
+if not mark[5] and not mark[6] and (not follows or gone == '' and ARGV[6] == '' and (id == '' or moves_on)) then
   if not follows then
     return { tonumber(mark[4]), {} }
   elseif moves_on then
@@ -31,6 +31,7 @@ end
 -- use: reservations
 -- use: claims
 -- use: reopening
+-- use: ended
 
 local ENDS = { ready = true, failed = true, cancelled = true }
 
@@ -90,6 +91,9 @@ local function fold_row()
 end
 
 if follows then
+  for _, job in ipairs(gone ~= '' and cjson.decode(gone) or {}) do
+    ended.forget(job)
+  end
   if id ~= '' then
     fold_row()
     if ARGV[16] ~= '' then

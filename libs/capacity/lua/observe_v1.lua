@@ -3,14 +3,14 @@
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty)
 --   GIVES    generation · applied · queue, as queue_v1 · then lists of name, value, …: status by job, holders by group, waiters by
---            group, jobs by <user>:<day>, timers, limits, pauses (JSON), slots by pool, room, leases, eligible by pool, parked by
+--            group, jobs by <user>:<day>, users and places by day, timers, limits, pauses (JSON), slots by pool, room, leases, eligible by pool, parked by
 --            bucket, debts, lapses, claims, spent, shut, published, stored bytes, ends of inputs
 --   KEEPS    changes nothing
 -- include: head.lua
 -- include: time.lua
 -- use: listing
 -- use: holders
-local found = { job = {}, held = {}, waiters = {}, quota = {}, eligible = {}, parked = {}, worker = {} }
+local found = { job = {}, held = {}, waiters = {}, quota = {}, used = {}, eligible = {}, parked = {}, worker = {} }
 
 local function scan()
   local cursor = '0'
@@ -68,6 +68,7 @@ return {
   list_by('held', function(_, group) return holders.of(group) end),
   list_by('waiters', all_of),
   list_by('quota', function(redis_key) return redis.call('SMEMBERS', redis_key) end),
+  list_by('used', function(redis_key) return redis.call('HGETALL', redis_key) end),
   with_scores(key('timers')),
   redis.call('HGETALL', key('limits')),
   redis.call('HGETALL', key('paused')),

@@ -12,6 +12,7 @@
 -- use: workers
 -- use: refusals
 -- use: inputs
+-- use: ended
 local lapsed = redis.call('ZRANGEBYSCORE', key('lapses'), '-inf', now)
 for _, id in ipairs(lapsed) do
   local job = redis.call('HMGET', key('job', id), 'reservation', 'shape')
@@ -24,6 +25,7 @@ claims.lapse()
 redis.call('ZREMRANGEBYSCORE', key('spent'), '-inf', now)
 refusals.forget_old()
 inputs.sweep()
+ended.sweep()
 catch_up.all()
 local gone = redis.call('ZRANGEBYSCORE', key('workers'), '-inf', now)
 for _, worker in ipairs(gone) do

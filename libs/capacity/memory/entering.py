@@ -151,7 +151,13 @@ def _free_day(state: State, wanted: Request | Deferral, *, today: int, but: int 
 
 
 def day_used(state: State, user: str, day: int) -> int:
-    return len(state.quota.get((user, day), ()))
+    return len(state.quota.get((user, day), ())) + state.used[user, day]
+
+
+def forget_days(state: State, *, now_ms: int) -> None:
+    """Nobody asks about those that are over, by whichever clock."""
+    for name in [name for name in state.used if name[1] < now_ms // DAY_MS - 1]:
+        del state.used[name]
 
 
 def take_day(state: State, job: str, quota: tuple[str, int]) -> None:

@@ -10,6 +10,7 @@ from libs.capacity.memory.state import KeptInput, State
 from libs.capacity.rows import Row
 
 SWEPT_AT_ONCE = 1000
+HOUR_MS = 3_600_000
 
 
 def stored(state: State, user: str = "") -> int:
@@ -49,6 +50,21 @@ def fold(state: State, row: Row) -> None:
     if row.input_bytes:
         ended = row.input_until_ms is not None
         _put(state, row.id, KeptInput(row.user, row.input_bytes, row.input_until_ms, ended=ended))
+
+
+def forget(state: State, row: Row, *, until_ms: int) -> None:
+    """The job has left the view: its bytes are among those of its user that go in the same hour."""
+    if row.id in state.inputs:
+        size = state.inputs[row.id].size
+        drop(state, row.id)
+        leave(state, row.user, size, hour=until_ms // HOUR_MS + 1)
+
+
+def leave(state: State, user: str, size: int, *, hour: int) -> None:
+    """By this hour so many more bytes of the user have gone."""
+    name = f"{user}:{hour}"
+    known = state.inputs.get(name)
+    _put(state, name, KeptInput(user, size + (known.size if known else 0), hour * HOUR_MS, ended=True))
 
 
 def sweep(state: State, *, now_ms: int) -> None:

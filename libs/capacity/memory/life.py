@@ -5,6 +5,7 @@ Owns what a row and an order of the log change. The view always equals a fold of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from libs.capacity.answers import Folded, Grant, Stale
@@ -31,7 +32,7 @@ ENDS = frozenset({"ready", "failed", "cancelled"})
 
 
 def begin(epoch: str, *, generation: str, applied: int, standing: Standing) -> State:
-    return State(
+    state = State(
         epoch,
         generation,
         applied,
@@ -40,7 +41,11 @@ def begin(epoch: str, *, generation: str, applied: int, standing: Standing) -> S
         limits=dict(standing.limits),
         defaults=dict(standing.defaults),
         paused={pause.scope: pause for pause in standing.pauses},
+        used=Counter(standing.used),
     )
+    for (user, hour), size in standing.leaving.items():
+        inputs.leave(state, user, size, hour=hour)
+    return state
 
 
 def seed(state: State, seeds: Iterable[Seed], *, lease_ms: int, now_ms: int) -> None:
@@ -74,6 +79,8 @@ def fold(state: State, changes: Sequence[Change], *, lease_ms: int, now_ms: int)
 
 def _fold_one(state: State, change: Change, *, lease_ms: int, now_ms: int) -> list[Grant]:
     grants: list[Grant] = []
+    for job in change.gone:
+        forget(state, job)
     if change.row is not None:
         grants += _fold_row(state, change.row, change, lease_ms=lease_ms, now_ms=now_ms)
     for group in change.unused:
@@ -149,9 +156,14 @@ def _take_back(state: State, old: Row, new: Row | None) -> None:
 
 
 def forget(state: State, job: str) -> None:
+    """Of one that has ended only sums are left."""
     row = state.rows.get(job)
     if row is None or row.status not in ENDS:
         return
+    if row.quota_day is not None:
+        state.used[row.user, row.quota_day] += 1
+    if row.input_until_ms is not None:
+        inputs.forget(state, row, until_ms=row.input_until_ms)
     _take_back(state, row, None)
     state.jobs[row.user].discard(job)
     if not state.jobs[row.user]:

@@ -213,6 +213,7 @@ def observe(state: State, *, now_ms: int) -> Observation:
         groups={name: holders for name, holders in held.items() if holders},
         waiters=_in_order(state.waiters),
         quotas={f"{user}:{day}": tuple(sorted(jobs)) for (user, day), jobs in state.quota.items() if jobs},
+        used={f"{user}:{day}": count for (user, day), count in state.used.items()},
         timers=_scores(state.timers),
         limits=dict(state.limits),
         pauses={

@@ -128,8 +128,11 @@ class State:
     members: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     room: SortedSet = field(default_factory=SortedSet)
     quota: defaultdict[tuple[str, int], set[str]] = field(default_factory=lambda: defaultdict(set))
+    used: Counter[tuple[str, int]] = field(
+        default_factory=Counter[tuple[str, int]]
+    )  # user, day → of jobs that are gone
     timers: SortedSet = field(default_factory=SortedSet)
-    inputs: dict[str, KeptInput] = field(default_factory=dict[str, KeptInput])
+    inputs: dict[str, KeptInput] = field(default_factory=dict[str, KeptInput])  # of a job; of jobs gone: user:hour
     stored: Counter[str] = field(default_factory=Counter[str])  # user → bytes of their inputs
     input_ends: SortedSet = field(default_factory=SortedSet)
     spent: SortedSet = field(default_factory=SortedSet)  # user → up to when their time is spent

@@ -116,9 +116,6 @@ class _Life(_Kept):
     async def prolong(self, by_ms: int) -> None:
         life.prolong(self._open(), by_ms)
 
-    async def forget(self, job: str) -> None:
-        life.forget(self._open(), job)
-
 
 class _Entrance(_Kept):
     async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer:

@@ -9,7 +9,7 @@ from collections import Counter
 
 from libs.capacity.answers import Beat, Heartbeat, HeldLease, Swept
 from libs.capacity.memory import claims, inputs
-from libs.capacity.memory.entering import lapse, refused
+from libs.capacity.memory.entering import forget_days, lapse, refused
 from libs.capacity.memory.slots import (
     catch_up,
     end_quarantine,
@@ -67,6 +67,7 @@ def sweep(state: State, *, now_ms: int) -> Swept:
     for user in state.spent.up_to(now_ms):
         state.spent.discard(user)
     inputs.sweep(state, now_ms=now_ms)
+    forget_days(state, now_ms=now_ms)
     state.refused = Counter(refused(state, now_ms=now_ms))
     grants = told(state, unused + catch_up(state, now_ms=now_ms))
     gone = tuple(state.expiries.up_to(now_ms))

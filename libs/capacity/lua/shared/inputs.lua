@@ -68,6 +68,22 @@ function inputs.fold(row)
   end
 end
 
+-- The job has left the view: its bytes are among those of its user that go in the same hour.
+function inputs.forget(row)
+  local kept = inputs.of(row.id)
+  if kept then
+    inputs.drop(row.id)
+    inputs.leave(kept.user, kept.bytes, math.floor(row.input_until / 3600000) + 1)
+  end
+end
+
+-- By this hour so many more bytes of the user have gone.
+function inputs.leave(user, bytes, hour)
+  local name = user .. ':' .. string.format('%.0f', hour)
+  local known = inputs.of(name)
+  put(name, { user = user, bytes = bytes + (known and known.bytes or 0), ended = true }, hour * 3600000)
+end
+
 function inputs.sweep()
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', key('input_ends'), '-inf', now, 'LIMIT', 0, SWEPT_AT_ONCE)) do
     inputs.drop(id)
