@@ -277,6 +277,9 @@ class Runs(Section):
     checkpoint_bytes: Annotated[Count, Unit("bytes")] = default(
         134_217_728, "packed workspace after a stage, environments left out; a larger one fails the job"
     )
+    reused_pipelines: Annotated[tuple[PoolName, ...], Field(strict=False), Unit("pipelines")] = default(
+        (), "whose author vouches that nothing of a job stays in the process: it may have the next job of the pipeline"
+    )
 
 
 class Sandbox(Section):

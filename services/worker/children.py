@@ -14,13 +14,15 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
-from services.worker.child.messages import MAX_MESSAGE_BYTES, FromChild, ToChild, read_by_parent
+from services.worker.child.messages import MAX_MESSAGE_BYTES, FromChild, Leave, Left, ToChild, read_by_parent
 from services.worker.child.spawner import (
     READ_BYTES,
     Broken,
@@ -40,6 +42,9 @@ PASSED_ON: Final = (
     *("HEADGATE_WHEELS", "HEADGATE_INDEX", "UV_SYSTEM_CERTS"),
 )
 LOADED_WITHIN_S: Final = 60.0
+LEFT_WITHIN_S: Final = 1.0
+IDLE_MS: Final = 10_000  # a process that waits for another job ends after that
+MOST_ATTEMPTS: Final = 200  # of one process: what a pipeline leaks does not grow for ever
 ENDED_WITHIN_S: Final = 2.0  # from hanging up; it ends what hides from signals in a few looks
 _ROOT: Final = str(Path(__file__).parents[2])
 
@@ -55,8 +60,10 @@ class Child:
     """The process of one attempt."""
 
     def __init__(self, name: str, spawner: Spawner, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.name = name
+        self.name = name  # of the attempt that it was made for
         self.code: int | None = None
+        self.attempts = 1
+        self._idle_until_ms: int | None = None  # while it waits for another attempt
         self._spawner = spawner
         self._reader = reader
         self._writer = writer
@@ -82,6 +89,30 @@ class Child:
     def prolong(self, until_ms: int) -> None:
         self._spawner.command(Prolong(name=self.name, until_ms=until_ms))
 
+    async def leaves(self) -> bool:
+        """Its attempt, and waits for another. False where it is to be ended."""
+        self.attempts += 1
+        try:
+            async with asyncio.timeout(LEFT_WITHIN_S):
+                await self.tell(Leave())
+                while not isinstance(said := await self.hear(), Left):
+                    if said is None:
+                        return False
+        except (TimeoutError, ChildSpokeNonsense):
+            return False
+        self._idle_until_ms = _now_ms() + IDLE_MS
+        self.prolong(self._idle_until_ms)
+        return True
+
+    def takes_another(self, *, until_ms: int) -> bool:
+        """Attempt, and lives until then. False where it may be ended at any moment, as it has waited for long."""
+        idle_until_ms, self._idle_until_ms = self._idle_until_ms, None
+        if self._gone.is_set() or idle_until_ms is None or _now_ms() > idle_until_ms - IDLE_MS // 2:
+            self._writer.close()
+            return False
+        self.prolong(until_ms)
+        return True
+
     async def end(self, *, grace_s: float = 0.0) -> None:
         """Until nothing of it is left. With a grace it is asked first."""
         if grace_s > 0 and not self._gone.is_set():
@@ -102,6 +133,8 @@ class Child:
     def is_gone(self, code: int | None) -> None:
         self.code = code
         self._gone.set()
+        if self._idle_until_ms is not None:  # nobody listens to it
+            self._writer.close()
 
 
 class Spawner:
@@ -112,6 +145,7 @@ class Spawner:
         self._modules = tuple(modules)
         self._environment = clean_environment(environ)
         self._children: dict[str, Child] = {}
+        self._idle: defaultdict[str, list[Child]] = defaultdict(list)  # by pipeline, the last one on top
         self._process: subprocess.Popen[bytes] | None = None
         self._commands: socket.socket | None = None
         self._heard = b""  # of a word whose end is still to come
@@ -164,6 +198,23 @@ class Spawner:
         if self._commands is None:  # it has died meanwhile: nobody will ever say that this child is gone
             child.is_gone(None)
         return child
+
+    def spare(self, pipeline: str, *, until_ms: int) -> Child | None:
+        """A process that has done with another job of this pipeline, to live until then; null where none waits."""
+        idle = self._idle[pipeline]
+        while idle:
+            child = idle.pop()
+            if child.takes_another(until_ms=until_ms):
+                return child
+        return None
+
+    async def keep(self, child: Child, pipeline: str) -> bool:
+        """For another job of its pipeline, once it has left this one. False where it is to be ended: it says that it
+        cannot, or has had its share."""
+        if self._stopping or child.attempts >= MOST_ATTEMPTS or not await child.leaves():
+            return False
+        self._idle[pipeline].append(child)
+        return True
 
     def command(self, command: ToSpawner, *passed: socket.socket) -> None:
         """One that has stopped listening is as good as dead: hundreds of words wait for it already."""
@@ -227,6 +278,10 @@ class Spawner:
             await self.stop()
             raise PipelinesNotLoaded(why=word.why)
         self.pipelines = frozenset(word.pipelines)
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _end_surely(process: subprocess.Popen[bytes]) -> None:

@@ -25,6 +25,7 @@ class Contender:
     syncs: str
     killed: str
     script: str = ""  # of its client, where it is not named after the environment
+    policy: str = ""  # of Headgate, beside what all have
 
     @property
     def client(self) -> tuple[str, ...]:
@@ -116,8 +117,12 @@ FLOOR: Final = Contender(
     script="of_jetstream.py",
 )
 _TASKIQ_NATS: Final = replace(_TASKIQ, name="taskiq, NATS", server="nats", syncs="nothing, and stores nothing")
+_TRUSTED: Final = replace(
+    HEADGATE, name="Headgate, jobs share processes", policy='[runs]\nreused_pipelines = ["rehearsal"]\n'
+)
 CONTENDERS: Final = (
     HEADGATE,
+    _TRUSTED,
     PROCRASTINATE,
     _synced(_BULLMQ),
     _synced(_CELERY, killed="runs again, after an hour"),

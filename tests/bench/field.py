@@ -84,7 +84,8 @@ class Field:
 @asynccontextmanager
 async def up(contender: Contender, folder: Path) -> AsyncIterator[Field]:
     """Until it has run one job it is not up."""
-    starting = headgate(folder) if contender.server == "headgate" else peer(contender, folder)
+    ours = contender.server == "headgate"
+    starting = headgate(folder, policy=ROOMY + contender.policy) if ours else peer(contender, folder)
     async with starting as field:
         await eventually(lambda: _runs_one(field), within_s=PATIENCE_S)
         yield field

@@ -55,6 +55,7 @@ NUMBERS = {
     "runs.log_bytes": 16 * 1024 * 1024,
     "runs.result_bytes": 256 * 1024 * 1024,
     "runs.checkpoint_bytes": 128 * 1024 * 1024,
+    "runs.reused_pipelines": (),
     "sandbox.timeout_s": 900,
     "sandbox.memory_bytes": 1024**3,
     "sandbox.processes": 256,

@@ -55,7 +55,7 @@ async def pump(out: Out, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LineP
 
 
 def log_of(pump: LinePump, *, secrets: tuple[str, ...] = (), **bounds: int) -> JobLog:
-    runs = Runs(**bounds)
+    runs = Runs.model_validate(bounds)
     return JobLog(job_after("queued dispatched started"), pump, clock=SystemClock(), runs=runs, secrets=secrets)
 
 

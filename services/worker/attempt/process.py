@@ -106,6 +106,7 @@ class AttemptProcess:
         self._home = limits.workspaces / holder.replace(":", "-")
         self._store = self._home / "checkpoint.tar.gz"
         self._child: Child | None = None
+        self._reuses: str | None = None  # the pipeline, where policy lets it have one process for several jobs
         self._slots: StageSlots | None = None
 
     async def begin(self, job: Job, *, content: bytes, until_ms: int, slots: StageSlots) -> None:
@@ -115,11 +116,15 @@ class AttemptProcess:
             make_passage(path)
         (folder / "workspace").mkdir(mode=0o700, exist_ok=True)
         self._slots = slots
-        self._child = await self._spawner.spawn(self._holder, until_ms=until_ms)
+        pipeline = job.submission.pipeline
+        if pipeline in self._limits.runs.reused_pipelines:
+            self._reuses = pipeline
+            self._child = self._spawner.spare(pipeline, until_ms=until_ms)
+        self._child = self._child or await self._spawner.spawn(self._holder, until_ms=until_ms)
         begin = Begin(
             job_id=job.id,
             project_id=job.project_id,
-            pipeline=job.submission.pipeline,
+            pipeline=pipeline,
             input=content.decode(errors="replace"),
             folder=str(folder),
             store=str(self._store),
@@ -191,10 +196,11 @@ class AttemptProcess:
         """What the log has to say about itself is said."""
         self._log.close()
 
-    async def end(self) -> None:
-        """Nothing of it stays: no process, no file."""
-        if self._child is not None:
-            await self._child.end()
+    async def end(self, *, well: bool) -> None:
+        """Nothing of it stays: no file, and no process, unless that may have another job after one that ended well."""
+        child = self._child
+        if child is not None and not (well and self._reuses and await self._spawner.keep(child, self._reuses)):
+            await child.end()
         self.close_log()
         if not await asyncio.to_thread(clear, self._home):
             logger.warning("something of %s could not be removed from its workspace", self._holder)

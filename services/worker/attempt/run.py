@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from headgate_contracts import Job
+from headgate_contracts import EventName, Job
 from headgate_contracts.events import JobData, JobStage
 from services.worker.attempt.chain import Chain
 from services.worker.attempt.checkpoints import Checkpoints
@@ -106,7 +106,7 @@ class Attempt:
             await asyncio.wait([living, lost], return_when=asyncio.FIRST_COMPLETED)
             ended = living.result() if living.done() else None
         finally:
-            await self._leave(living, lost, deadline)
+            await self._leave(living, lost, deadline, well=ended == EventName.READY)
         if ended is None:
             logger.warning("%s is not ours any more: its processes were ended, nothing more is written", self.holder)
         return ended
@@ -150,13 +150,13 @@ class Attempt:
         await self._tools.clock.sleep_ms(self._budget_ms)
         self.interrupt(Interruption.TIMED_OUT)
 
-    async def _leave(self, *tasks: asyncio.Task[Any]) -> None:
+    async def _leave(self, *tasks: asyncio.Task[Any], well: bool) -> None:
         """Nothing of it stays: no task, no process, no file."""
         every = [task for task in (*tasks, self._looking) if task is not None]
         for task in every:
             task.cancel()
         self.slots.close()
-        await self._process.end()
+        await self._process.end(well=well)
         await asyncio.wait(every)
 
     @property

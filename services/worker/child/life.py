@@ -1,4 +1,5 @@
 """What runs inside the process of an attempt: a stage at a time, as the worker asks for it, until the worker hangs up.
+Where policy lets a pipeline have one process for several jobs, the worker says `Leave` and then `Begin` again.
 
 Owns this end of the socket and the words an author's exceptions become. It has no credential and opens no connection;
 of the world it has its workspace, its input and the socket. Refuses to decide what comes next: that is the worker's.
@@ -12,6 +13,7 @@ import asyncio
 import os
 import signal
 import socket
+import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -29,6 +31,8 @@ from services.worker.child.messages import (
     Answer,
     Begin,
     Ended,
+    Leave,
+    Left,
     Pack,
     Packed,
     Restore,
@@ -82,10 +86,15 @@ def run(channel: socket.socket, pipelines: Mapping[str, Pipeline], *, tie: int) 
 
 
 def _serve(link: ParentLink, pipelines: Mapping[str, Pipeline], tie: int) -> None:
-    begin = link.next_order()
-    if not isinstance(begin, Begin):
-        return
-    pipeline = pipelines[begin.pipeline]
+    while isinstance(begin := link.next_order(), Begin):
+        _live(link, begin, pipelines[begin.pipeline], tie)
+        os.chdir("/")
+        link.leave()
+        link.answer(Left())
+
+
+def _live(link: ParentLink, begin: Begin, pipeline: Pipeline, tie: int) -> None:
+    """One attempt."""
     folder = link.folder = Folder(begin, not_kept=pipeline.not_kept)
     sandbox = Sandbox(begin.level, bounds=begin.bounds, workspace=folder.workspace, area=Path(begin.area), tie=tie)
     link.sandbox = sandbox
@@ -101,9 +110,9 @@ def _serve(link: ParentLink, pipelines: Mapping[str, Pipeline], tie: int) -> Non
 
 
 def _obey(work: Work) -> None:
-    """One order after the other, until the worker hangs up."""
+    """One order after the other, until the worker hangs up or wants the attempt to be left."""
     link, folder = work.link, work.folder
-    while (order := link.next_order()) is not None:
+    while order := link.next_order():
         match order:
             case Restore():
                 link.answer(_restored(folder))
@@ -111,7 +120,7 @@ def _obey(work: Work) -> None:
                 link.answer(_run(work, order))
             case Pack():
                 link.answer(_packed(folder, order))
-            case Begin():
+            case Begin() | Leave():
                 return
 
 
@@ -119,7 +128,7 @@ def _settle_in(folder: Folder) -> None:
     """What is written without a thought goes where it will be thrown away, and what libraries read from a home is
     nothing that a command can have left there."""
     folder.own.mkdir(mode=0o700, exist_ok=True)
-    os.environ["HOME"] = os.environ["TMPDIR"] = str(folder.own)
+    os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder.own)
     os.chdir(folder.workspace)
 
 

@@ -13,7 +13,7 @@ import asyncio
 import itertools
 import socket
 from collections import deque
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
@@ -104,6 +104,17 @@ class ParentLink:
             self.answer(Kept())
             while not (self._stored.is_set() or self._hung_up):
                 self._wait_for_words()
+
+    def leave(self) -> None:
+        """Nothing of the attempt stays: no task that its stages have left running, no slot that they asked for."""
+        left = asyncio.all_tasks(self._loop) if self._loop else ()
+        for task in left:
+            task.cancel()
+        if left:
+            self.run_stage(_ended(left))
+        self.folder = self.sandbox = None
+        self.lost_slots = False
+        self._claims.clear()
 
     def terminate(self) -> None:
         """Called in the middle of anything. What runs is told; where nothing does, that is the end."""
@@ -270,6 +281,10 @@ class ParentLink:
             elif told.state == "lost":
                 self.lost_slots = True
                 slots.lose()
+
+
+async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    await asyncio.wait(tuple(tasks))
 
 
 def _ms(seconds: float | None) -> int | None:

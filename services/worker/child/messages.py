@@ -44,7 +44,7 @@ class Endpoint(Message):
 
 
 class Begin(Message):
-    """To the process, once: what the attempt is about.
+    """To the process, before all else: what the attempt is about.
 
     `folder` is its own, with the workspace and what is kept beside it. `store` is the file it packs all that into.
     Commands have their other files in `area`, and are contained as `level` says, within `bounds`. `providers` have
@@ -86,6 +86,12 @@ class Pack(Message):
     kind: Literal["pack"] = "pack"
     target: str
     max_bytes: int
+
+
+class Leave(Message):
+    """To the process, after the last stage of an attempt: let go of it, and wait for the next one's `Begin`."""
+
+    kind: Literal["leave"] = "leave"
 
 
 class LeaseTold(Message):
@@ -176,8 +182,14 @@ class Packed(Message):
     size: Annotated[int, Field(ge=0)] | None = None
 
 
-Order = Begin | Restore | RunStage | Pack
-Answer = Ended | Packed | Restored
+class Left(Message):
+    """From the process: nothing of the attempt is left in it, and it says nothing more of that."""
+
+    kind: Literal["left"] = "left"
+
+
+Order = Begin | Restore | RunStage | Pack | Leave
+Answer = Ended | Packed | Restored | Left
 ToChild = Order | LeaseTold | Stored
 FromChild = Line | Acquire | GiveUp | Shut | Extend | Kept | Answer
 
