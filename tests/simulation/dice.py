@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeVar
+from struct import unpack
+from typing import Final, TypeVar
 
 T = TypeVar("T")
-SPAN = 1 << 64
+SPAN: Final = 1 << 53
+EIGHT: Final = "<8Q"  # numbers in a digest
 
 
 class Dice:
@@ -16,20 +18,19 @@ class Dice:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._thrown: Counter[str] = Counter()
+        self._hashed: Counter[str] = Counter()
+        self._ahead: dict[str, list[float]] = {}  # numbers to come, the next one last
 
     def throw(self, what: str) -> float:
         """From 0 to below 1: the next one for this."""
-        self._thrown[what] += 1
-        return self.at(what, self._thrown[what])
-
-    def at(self, what: str, number: int) -> float:
-        return int.from_bytes(self._digest(what, number)[:8], "big") / SPAN
+        ahead = self._ahead.get(what)
+        if not ahead:
+            ahead = self._ahead[what] = [(number >> 11) / SPAN for number in unpack(EIGHT, self._digest(what))]
+        return ahead.pop()
 
     def entropy(self, what: str) -> bytes:
         """Ten bytes for an id."""
-        self._thrown[what] += 1
-        return self._digest(what, self._thrown[what])[:10]
+        return self._digest(what)[:10]
 
     def between(self, what: str, low: float, high: float) -> float:
         return low + (high - low) * self.throw(what)
@@ -49,5 +50,6 @@ class Dice:
         ranked = sorted(range(len(choices)), key=lambda place: self.throw(what))
         return tuple(choices[place] for place in sorted(ranked[:count]))
 
-    def _digest(self, what: str, number: int) -> bytes:
-        return hashlib.blake2b(f"{self._seed}/{what}/{number}".encode(), digest_size=16).digest()
+    def _digest(self, what: str) -> bytes:
+        self._hashed[what] += 1
+        return hashlib.blake2b(f"{self._seed}/{what}/{self._hashed[what]}".encode()).digest()

@@ -15,6 +15,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from nats.aio.client import Client
@@ -104,7 +105,7 @@ class Port:
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._twin, name)
 
-        def act(*args: Any, **named: Any) -> Any:
+        def act(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
             if name == "put" and self._full():
                 raise LogFull(reason="no room")
             return at_once(method(*args, **named))
@@ -112,10 +113,11 @@ class Port:
         async def call(*args: Any, **named: Any) -> Any:
             await self._link.reached(name)
             try:
-                return await self._link.ask(lambda: act(*args, **named), within_s=SCRIPT_WITHIN_S)
+                return await self._link.ask(partial(act, args, named), within_s=SCRIPT_WITHIN_S)
             except (Unconnected, Silent):
                 raise self._away() from None
 
+        self.__dict__[name] = call  # made once
         return call
 
 
@@ -257,6 +259,7 @@ async def _hear(
     seat.broker._hall.network.later(to.delay_s(), lambda: answer.done() or answer.set_result(body))
 
 
+@lru_cache(maxsize=10_000)
 def _matches(subject: str, pattern: str) -> bool:
     have, want = subject.split("."), pattern.split(".")
     if want[-1] == ">":

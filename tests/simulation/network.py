@@ -8,7 +8,7 @@ ask ──there──► act at the server ──back──► answer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -67,13 +67,16 @@ class Network:
         self.dice = dice
         self.troubles: list[Trouble] = []
         self.ambushes: dict[tuple[str, str], Callable[[], None]] = {}  # who, and where it is lain in wait for
+        self._nobody = Context()
 
-    def troubles_of(self, who: str, server: str) -> list[Trouble]:
+    def troubles_of(self, who: str, server: str) -> Sequence[Trouble]:
+        if not self.troubles:
+            return ()
         return [trouble for trouble in self.troubles if trouble.concerns(who, server)]
 
-    def later(self, delay_s: float, act: Callable[[], Any]) -> None:
+    def later(self, delay_s: float, act: Callable[..., Any], *args: object) -> None:
         """In nobody's name: whatever becomes of the sender."""
-        self.loop.call_later(delay_s, act, context=Context())
+        self.loop.call_later(delay_s, act, *args, context=self._nobody)
 
 
 class Link:
@@ -84,6 +87,7 @@ class Link:
         self._network = network
         self._server = server
         self._name = f"{process.name} to {server}"
+        self._delay = f"{self._name} delay"
 
     @property
     def connected(self) -> bool:
@@ -91,8 +95,9 @@ class Link:
 
     def delay_s(self, share: float = 1.0) -> float:
         """One way."""
-        dice, slow_s = self._network.dice, max((each.slow_s for each in self._troubles()), default=0.0)
-        near_s = dice.between(f"{self._name} delay", *NEAR_S)
+        dice, troubles = self._network.dice, self._troubles()
+        slow_s = max(each.slow_s for each in troubles) if troubles else 0.0
+        near_s = dice.between(self._delay, *NEAR_S)
         return share * (near_s + (slow_s * dice.throw(f"{self._name} slow") if slow_s else 0.0))
 
     async def reached(self, place: str) -> None:
@@ -106,7 +111,7 @@ class Link:
         dice, troubles = self._network.dice, self._troubles()
         if any(trouble.mute for trouble in troubles):
             return dice.one_of(f"{self._name} mute", (Way.LOST, Way.UNHEARD))
-        lossy = max((each.lossy for each in troubles), default=0.0)
+        lossy = max(each.lossy for each in troubles) if troubles else 0.0
         if not lossy or not dice.chance(f"{self._name} fate", lossy):
             return Way.ARRIVES
         return dice.one_of(f"{self._name} way", TROUBLED)
@@ -119,14 +124,11 @@ class Link:
             raise Unconnected
         answer: asyncio.Future[T] = self._network.loop.create_future()
         self._send(act, answer)
+        patience = self._network.loop.call_later(within_s, _give_up, answer)  # as this process: a pause holds it back
         try:
-            async with asyncio.timeout(within_s):
-                return await answer
-        except TimeoutError:
-            if answer.done() and not answer.cancelled() and answer.exception() is not None:
-                raise  # the server's own
-            raise Silent from None
+            return await answer
         finally:
+            patience.cancel()
             self.process.require_life()
 
     def tell(self, act: Callable[[], object]) -> None:
@@ -135,37 +137,41 @@ class Link:
             self._network.later(self.delay_s(), act)
 
     def _send(self, act: Callable[[], T], answer: asyncio.Future[T]) -> None:
-        dice, way = self._network.dice, self.fate()
-        arrive = lambda: self._arrive(act, answer)  # noqa: E731 - it is passed on
-        match way:
+        later = self._network.later
+        match self.fate():
             case Way.ARRIVES:
-                self._network.later(self.delay_s(), arrive)
+                later(self.delay_s(), self._arrive, act, answer)
             case Way.UNHEARD:
-                self._network.later(self.delay_s(), lambda: _outcome_of(act))
+                later(self.delay_s(), _outcome_of, act)
             case Way.LATE:
-                late_s = dice.between(f"{self._name} late", *LATE_S.get(self._server, LATE_ELSEWHERE_S))
-                self._network.later(late_s, lambda: _outcome_of(act))
+                late_s = LATE_S.get(self._server, LATE_ELSEWHERE_S)
+                later(self._network.dice.between(f"{self._name} late", *late_s), _outcome_of, act)
             case Way.TWICE:
-                self._network.later(self.delay_s(), lambda: _outcome_of(act))
-                self._network.later(self.delay_s(2.0), arrive)
+                later(self.delay_s(), _outcome_of, act)
+                later(self.delay_s(2.0), self._arrive, act, answer)
             case Way.LOST:
                 pass
 
     def _arrive(self, act: Callable[[], T], answer: asyncio.Future[T]) -> None:
         result, fault = _outcome_of(act)
+        self._network.later(self.delay_s(), _answer, answer, result, fault)
 
-        def back() -> None:
-            if answer.done():
-                return
-            if fault is not None:
-                answer.set_exception(fault)
-            else:
-                answer.set_result(result)  # type: ignore[arg-type]
-
-        self._network.later(self.delay_s(), back)
-
-    def _troubles(self) -> list[Trouble]:
+    def _troubles(self) -> Sequence[Trouble]:
         return self._network.troubles_of(self.process.name, self._server)
+
+
+def _answer(answer: asyncio.Future[Any], result: object, fault: Exception | None) -> None:
+    if answer.done():
+        return
+    if fault is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(fault)
+
+
+def _give_up(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(Silent())
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
