@@ -18,8 +18,8 @@ PYTHONS := 3.14 3.13 3.12 3.11
 PYTHON ?= $(PYTHONS:%=python%) python3
 
 .PHONY: help setup demo up secrets check check-format check-lint check-types check-imports check-generated check-manifests \
-	generate fix test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts \
-	test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench lock clean
+	generate fix test simulate mutants test-races test-lives test-kills test-up test-builds test-gateway test-system \
+	test-contracts test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,6 +157,10 @@ SIMULATE = $(BIN)/python -m tests.simulation --seeds $(SEEDS) $(JOBS:%=--jobs %)
 	$(SEED:%=--seed % --shrink) $(PROOF:%=--proof %)
 simulate: setup ## schedules of a bad day in virtual time: SEEDS=10000, SEED=4711 as a story, PLANTED=yes, BUGS=name,name; JOBS=15
 	@$(SIMULATE) $(if $(PLANTED)$(BUGS)$(SEED),,&& $(PYTEST) -n auto -m simulation tests/simulation $(ARGS))
+
+# Outside CI: a survivor asks for a test or for a reason, and neither is found by a machine.
+mutants: setup ## small mistakes in what decides, each alone: who notices; ONLY=turns,table, else docs/proof/mutants.md is written
+	@$(BIN)/python -m tests.mutants $(ONLY:%=--only %)
 
 test-kills: setup ## servers, schedulers and workers killed, frozen and cut off under load
 	@$(PYTEST) -n auto -m kills $(ARGS)
