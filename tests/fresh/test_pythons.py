@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,3 +23,12 @@ def test_all_passes_on_the_newest_python_for_a_user(engine: None, source: Path, 
 
 def test_all_passes_on_the_oldest_python_as_root(engine: None, source: Path, ends: Verdict) -> None:
     ends(Container(OLDEST, source, ("--env=CI=true",)).runs("make check test", within_s=ENDS_WITHIN_S), 0)
+
+
+def test_the_same_seed_is_the_same_log_on_the_newest_python(engine: None, source: Path, ends: Verdict) -> None:
+    command = "-m tests.simulation --seeds 5 --hashes"
+    here = subprocess.run([sys.executable, *command.split()], cwd=source, capture_output=True, text=True, check=True)
+    there = Container(NEWEST, source, ("--user=1000:1000",)).runs(f"sh -c 'make setup && .venv/bin/python {command}'")
+
+    ends(there, 0)
+    assert there.said.splitlines()[-5:] == here.stdout.splitlines()

@@ -5,6 +5,7 @@ python -m tests.simulation --seed 4711                          that one, told
 python -m tests.simulation --seed 4711 --shrink                 the shortest plan that fails as it does
 python -m tests.simulation --seeds 2000 --planted               which of tests/planted are found, each alone
 python -m tests.simulation --seeds 2000 --bugs name,name        only those; with --seed: the story of one of them
+python -m tests.simulation --seeds 5 --hashes                   of each log, to be compared with another machine's
 python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md     the seeds, then the hunt, and their page
 """
 
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.simulation.drawing import plan_of
-from tests.simulation.hunting import Hunt, chosen, hunt_all
+from tests.simulation.hunting import PIECE, Hunt, chosen, hunt_all
 from tests.simulation.plan import JOBS, Plan
 from tests.simulation.planting import planted
 from tests.simulation.proof import Swept, proof_of
@@ -59,6 +60,10 @@ def main() -> int:
     if asked.seed is not None:
         return _tell(asked.seed, jobs=asked.jobs, shortest=asked.shrink, bugs=asked.bugs)
     with ProcessPoolExecutor(asked.processes, initializer=_settle_in) as pool:
+        if asked.hashes:
+            for verdict in _verdicts(asked, pool):
+                _print(f"{verdict.seed} {verdict.log_sha256}")
+            return 0
         if asked.planted or asked.bugs:
             hunts = _hunt(asked, asked.seeds, pool)
             return 0 if all(hunt.finding for hunt in hunts) else 1
@@ -86,6 +91,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--proof")
+    parser.add_argument("--hashes", action="store_true")
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--bugs", help="names of tests/planted, with commas")
     return parser
@@ -94,8 +100,7 @@ def _arguments() -> argparse.ArgumentParser:
 def _sweep(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> tuple[Swept, int | None]:
     """All seeds, and the first of those in which something was found."""
     began_s = time.monotonic()
-    seeds = range(1, asked.seeds + 1)
-    verdicts = list(_said(pool.map(verdict_of, seeds, [asked.jobs] * asked.seeds, chunksize=10)))
+    verdicts = list(_said(_verdicts(asked, pool)))
     wrong = [each for each in verdicts if each.findings]
     records = sum(each.records for each in verdicts)
     swept = Swept(asked.seeds, records, time.monotonic() - began_s, asked.processes)
@@ -103,6 +108,10 @@ def _sweep(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> tuple[Swept,
     for each in wrong[:SHOWN]:
         _print(f"seed {each.seed}: {each.findings[0]}")
     return swept, wrong[0].seed if wrong else None
+
+
+def _verdicts(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> Iterator[Verdict]:
+    return pool.map(verdict_of, range(1, asked.seeds + 1), [asked.jobs] * asked.seeds, chunksize=PIECE)
 
 
 def _said(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
