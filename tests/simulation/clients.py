@@ -126,7 +126,11 @@ class Client:
         now = utc(self._system.start_ms + round(submitted_s * 1000))
         asker = Asker(user_id=order.user, tier=USERS[order.user], policy=POLICY, now=now)
         body: dict[str, Any] = {"input": order.stages, "run_timeout_s": order.run_timeout_s, **other}
-        frame: dict[str, Any] = {"project_id": order.project, "priority": order.priority}
+        frame: dict[str, Any] = {
+            "project_id": order.project,
+            "priority": order.priority,
+            "notify_url": order.notify_url,
+        }
         if order.phases:
             phases = tuple(JobOrder(**body) for _ in range(order.phases))
             workflow_id = workflow_id_for_key(order.user, order.key)

@@ -17,6 +17,7 @@ from tests.simulation.plan import (
     ADMISSIONS,
     BUSY_S,
     GROUPS,
+    HOOK_HOST,
     JOBS,
     PEACE_S,
     POLICY,
@@ -47,7 +48,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
     orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
     outages = outages_of(dice)
-    orders = long_runs(dice, orders, outages=outages)
+    orders = _notified(dice, long_runs(dice, orders, outages=outages))
     readers = readers_of(dice, orders)
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     wrong += (_mute(dice),) if faults and dice.chance("mute", 0.1) else ()
@@ -85,6 +86,13 @@ def _odd(dice: Dice, orders: tuple[Order, ...]) -> tuple[Order, ...]:
         odd = replace(order, key_of=None if key in taken else key, other_body=dice.chance("other body", 0.1))
         made.append(replace(odd, cancel_on=dice.one_of("cancel on", ("queued", *POINTS) + (None,) * 20)))
     return tuple(made)
+
+
+def _notified(dice: Dice, orders: tuple[Order, ...]) -> tuple[Order, ...]:
+    def url_of(order: Order) -> str | None:
+        return f"https://{HOOK_HOST}/{order.name}" if dice.chance("notified", 0.5) else None
+
+    return tuple(replace(order, notify_url=url_of(order)) for order in orders)
 
 
 def _mute(dice: Dice) -> Fault:

@@ -6,7 +6,7 @@ Owns what follows from the plan alone: from when to when a worker was apart, and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -28,6 +28,7 @@ from tests.simulation.clients import Answers
 from tests.simulation.deeds import Deeds
 from tests.simulation.plan import WAITS_S, Fault, Plan
 from tests.simulation.readers import Heard
+from tests.simulation.receivers import Called
 
 ENDS: Final = frozenset({"ready", "failed", "cancelled"})
 SILENCING: Final = frozenset({"pause", "halt", "cut", "mute", "lossy", "slow"})
@@ -65,6 +66,8 @@ class Evidence:
     deeds: Deeds
     heard: Sequence[Heard]  # by readers of streams
     lines: Sequence[Line]
+    called: Sequence[Called] | None  # receivers of webhooks; null: nobody calls
+    acked: Mapping[int, float]  # record → when its call was over
     view: Any  # what the view's store holds at the end; null: nothing
     view_was_lost: bool
     overwritten: Sequence[str]  # names under which other work was stored a second time

@@ -4,6 +4,7 @@
     I4 real        no two processes of a job at once, unless the worker of the first reached nobody for long
     I5 real        `judge_slots`
     I6             `judge_streams`
+    J8             `judge_webhooks`
     I7             `judge_view`
     I8             drained in time after the last fault; where nothing is wrong no job waits beside a free slot, and
                    nobody in line for groups in which nobody is
@@ -31,6 +32,7 @@ from tests.simulation.judge_slots import slots_were_real
 from tests.simulation.judge_streams import streams_are_whole
 from tests.simulation.judge_view import view_is_what_the_log_says
 from tests.simulation.judge_waiters import nobody_waits_for_empty_groups
+from tests.simulation.judge_webhooks import receivers_are_called
 from tests.simulation.judge_work import (
     no_stage_was_done_twice,
     work_was_named_once,
@@ -121,4 +123,5 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     no_stage_was_done_twice,
     drains_handed_over,
     deadlines_follow_no_wall_clock,
+    receivers_are_called,
 )

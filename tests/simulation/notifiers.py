@@ -34,10 +34,12 @@ from services.notifier.histories import Histories
 from services.notifier.openings import Openings
 from services.notifier.signals import Signals
 from services.notifier.subscribers import AskedPositions, hear_lines, subscribe
+from services.notifier.webhooks import Webhooks
 from tests.simulation.connections import App
 from tests.simulation.edges import READ_WITHIN_S, Broker
 from tests.simulation.network import Link, Silent, Unconnected
 from tests.simulation.plan import POLICY
+from tests.simulation.pool import PoolEdge
 from tests.simulation.quiet import quiet_telemetry
 from tests.simulation.virtual import Process
 from tests.simulation.world import EPOCH, SHARD, Machine, World
@@ -76,6 +78,16 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     openings = Openings(per_user=POLICY.stream.per_user, per_replica=POLICY.stream.per_replica)
     edge = Edge(notifier, openings, Collecting(openings=10**9, closings=10**9))  # one process is many here
     await service.start(Loop("drain", lambda _: close_when_draining(gate.draining, edge)))
+    calls = PoolEdge(world.calls, link)
+    webhooks = Webhooks(
+        cast("Any", calls),
+        cast("Any", log),
+        cast("Any", world.hooks.caller(world.link(process, "hooks"))),
+        POLICY,
+        clock,
+        world.hooks.receivers,
+    )
+    await service.start(Loop("webhooks", webhooks.run))
     machine.streams = Streams(edge, gate)
     await service.start(gate)
 

@@ -22,6 +22,7 @@ USERS: Final = {"ann": Tier.BOOTSTRAPPER, "bob": Tier.PARTNER, "eve": Tier.CTO_S
 PROJECTS: Final = ("shop", "site")
 GROUPS: Final = ("db", "gpu")
 PROVIDER: Final = "ollama"
+HOOK_HOST: Final = "hooks.example.com"
 ADMISSIONS: Final = ("admission-1", "admission-2")
 SCHEDULERS: Final = ("scheduler-1", "scheduler-2")
 WORKERS: Final = ("worker-1", "worker-2")
@@ -41,6 +42,7 @@ POLICY: Final = Policy.model_validate(
         },
         "confirmation": {"reminders_s": [5, 10], "timeout_s": 16},
         "stream": {"slow_after_s": 4, "comment_s": 3},
+        "webhooks": {"hosts": [HOOK_HOST], "timeout_s": 2, "first_pause_s": 1, "tries": 12},
     }
 )
 
@@ -65,6 +67,7 @@ class Order:
     twice: bool = False  # two requests with one key, at the same moment
     key_of: str | None = None  # another user's order, whose key it uses
     other_body: bool = False  # once it is accepted, another request with its key
+    notify_url: str | None = None
     cancel_on: str | None = None  # cancelled in the very moment of what comes after: `queued`, `checks`
     cancel_after_s: float | None = None
     submits_again: bool = False  # what has failed, or was cancelled

@@ -1,13 +1,14 @@
-"""The durable consumer of a pool, at the server and at a worker: one message for one request, again until acked."""
+"""A durable consumer that many share, at the server and at one of them: a message a request, again until acked."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate_contracts import Event
-from headgate_contracts.events import JobDispatched
+from headgate_contracts.events import JobData, JobDispatched
 from libs.eventlog.dispatches import ACKED_WITHIN_S, ASK_FOR_S, SILENT_AFTER_S
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.pools import ACK_WITHIN_S
@@ -15,6 +16,7 @@ from libs.eventlog.values import Record
 from tests.simulation.network import Link, Network, Silent, Unconnected, Way
 
 AGAIN_AFTER_S = 0.1
+PUT_OFF = -1  # in the place of a delivery
 
 
 @dataclass(slots=True)
@@ -33,16 +35,33 @@ class _Request:
 
 
 class Pool:
-    """At the server."""
+    """At the server. `wants`: which events; `most_tries`: then a message is let go, acked or not."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        wants: Callable[[JobData], bool] = lambda data: isinstance(data, JobDispatched),
+        acked_within_s: float = ACK_WITHIN_S,
+        most_tries: int | None = None,
+    ) -> None:
+        self.acked: dict[int, float] = {}  # record → when
         self._network = network
+        self._wants = wants
+        self._acked_within_s = acked_within_s
+        self._most_tries = most_tries
+        self._open = 0
         self._ready: deque[_Message] = deque()
         self._requests: deque[_Request] = deque()
 
     def stored(self, record: Record) -> None:
         """The log has grown."""
-        if isinstance(record.event, Event) and isinstance(record.event.data, JobDispatched):
+        if (
+            isinstance(record.event, Event)
+            and isinstance(record.event.data, JobData)
+            and self._wants(record.event.data)
+        ):
+            self._open += 1
             self._ready.append(_Message(record))
             self._hand_out()
 
@@ -50,22 +69,45 @@ class Pool:
         self._requests.append(request)
         self._hand_out()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is there that may be handed out once more."""
+        return self._open == 0
+
     def ack(self, message: _Message) -> None:
-        message.acked = True
+        if not message.acked:
+            self.acked[message.record.seq] = self._network.loop.time()
+            self._close(message)
+
+    def put_off(self, message: _Message, delivery: int, *, after_s: float) -> None:
+        """Not before that time, and whenever its ack would have been due."""
+        if after_s and not message.acked and message.out == delivery:
+            message.out = PUT_OFF
+            self._network.later(after_s, lambda: self.again(message, PUT_OFF))
+        else:
+            self.again(message, delivery)
 
     def again(self, message: _Message, delivery: int) -> None:
         """Nobody has acked that delivery, or it was handed back."""
-        if not message.acked and message.out == delivery:
-            message.out = 0
+        if message.acked or message.out != delivery:
+            return
+        message.out = 0
+        if self._most_tries is not None and message.tries >= self._most_tries:
+            self._close(message)
+        else:
             self._ready.append(message)
             self._hand_out()
+
+    def _close(self, message: _Message) -> None:
+        message.acked = True
+        self._open -= 1
 
     def _hand_out(self) -> None:
         while self._ready and (request := self._open_request()):
             message = self._ready.popleft()
             message.tries += 1
             delivery = message.out = message.tries
-            self._network.later(ACK_WITHIN_S, lambda m=message, d=delivery: self.again(m, d))
+            self._network.later(self._acked_within_s, lambda m=message, d=delivery: self.again(m, d))
             if request.link.fate() in (Way.ARRIVES, Way.UNHEARD):
                 handed = Handed(self, request.link, message, delivery)
                 self._network.later(request.link.delay_s(), lambda r=request, h=handed: _arrive(r, h))
@@ -108,14 +150,18 @@ class Handed:
         except (Silent, Unconnected) as away:
             raise LogUnavailable(reason=type(away).__name__) from None
 
-    async def nak(self) -> None:
+    @property
+    def tries(self) -> int:
+        return self._delivery
+
+    async def nak(self, *, after_s: float = 0.0) -> None:
         self._link.process.require_life()
         if not self._link.connected:
             raise LogUnavailable(reason="not connected")
-        self.hand_back()
+        self.hand_back(after_s=after_s)
 
-    def hand_back(self) -> None:
-        self._link.tell(lambda: self._pool.again(self._message, self._delivery))
+    def hand_back(self, *, after_s: float = 0.0) -> None:
+        self._link.tell(lambda: self._pool.put_off(self._message, self._delivery, after_s=after_s))
 
 
 class PoolEdge:

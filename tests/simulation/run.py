@@ -92,6 +92,8 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
         deeds=system.deeds,
         heard=streams,
         lines=system.lines.kept,
+        called=system.hooks.called if plan.readers else None,
+        acked=system.calls.acked,
         view=system.store.state,
         view_was_lost=system.view_was_lost,
         overwritten=system.workspaces.overwritten,
@@ -143,7 +145,9 @@ async def _until_drained(system: System, people: list[asyncio.Task[None]], strea
             ended_s = None
             continue
         ended_s = ended_s or now_s
-        is_over = is_settled(system.store.state, system.server._kept) and all_read(system, streams)
+        is_over = (
+            is_settled(system.store.state, system.server._kept) and all_read(system, streams) and system.calls.is_empty
+        )
         if is_over or now_s - ended_s >= SETTLED_WITHIN_S:
             return True
     return False

@@ -52,7 +52,16 @@ def _lets_another_in(sound: Callable[..., bool]) -> Callable[..., bool]:
     return force
 
 
+def _takes_all(sound: Callable[..., Any]) -> Callable[..., Any]:
+    async def _is_taken(self: Any, event: Any, url: str) -> bool:
+        await sound(self, event, url)
+        return True
+
+    return _is_taken
+
+
 PLANTED: Final = {
+    "a call that failed is over": ("services.notifier.webhooks:Webhooks._is_taken", _takes_all),
     "two in one slot": ("libs.capacity.ledger:Ledger._force", _lets_another_in),
     "a slot too many": ("libs.capacity.memory.state:is_full", _one_too_many),
     "a repeated key is another's": ("services.admission.submitting:Submitting._known", _knows_nothing),

@@ -25,13 +25,15 @@ from libs.eventlog.memory import MemorySnapshots
 from libs.eventlog.settling import SettlingLog
 from libs.eventlog.values import Record
 from libs.runtime.lifecycle import Service
+from services.notifier.webhooks import EVENTS
 from tests.simulation.deeds import Deeds
 from tests.simulation.dice import Dice
 from tests.simulation.edges import Broker, Hall, Heard, LogWire, Port
 from tests.simulation.kept_lines import KeptLines
 from tests.simulation.network import Link, Network
-from tests.simulation.plan import Plan
+from tests.simulation.plan import POLICY, Plan
 from tests.simulation.pool import Pool
+from tests.simulation.receivers import Hooks
 from tests.simulation.server import Server
 from tests.simulation.shelves import WatchedShelf
 from tests.simulation.virtual import LoopClock, Process, VirtualLoop
@@ -85,7 +87,15 @@ class World:
         self.inputs, self.workspaces, self.results = MemoryBucket(), WatchedShelf(), MemoryBucket()
         self.pool = Pool(self.network)
         self.lines = KeptLines(self.clock)
+        self.hooks = Hooks(self.network, dice)
+        self.calls = Pool(
+            self.network,
+            wants=lambda data: data.EVENT in EVENTS,
+            acked_within_s=2 * POLICY.webhooks.timeout_s + 5,
+            most_tries=POLICY.webhooks.tries,
+        )
         self.listeners: list[Callable[[Record], None]] = [self.pool.stored]
+        self.listeners += [self.calls.stored] if plan.readers else []
         self.server.heard = self._heard
         self.deeds = Deeds()
         self.said: list[tuple[float, str]] = []
