@@ -5,7 +5,7 @@
     I5 real        `judge_slots`
     I6             `judge_streams`
     J8             `judge_webhooks`
-    I7             `judge_view`
+    I7             `judge_view`, `judge_positions`
     I8             drained in time after the last fault; where nothing is wrong no job waits beside a free slot, and
                    nobody in line for groups in which nobody is
     drain, time    `judge_drains`, `judge_clocks`
@@ -28,6 +28,7 @@ from tests.simulation.judge_clocks import deadlines_follow_no_wall_clock
 from tests.simulation.judge_drains import drains_handed_over
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
 from tests.simulation.judge_outages import outages_cost_nobody
+from tests.simulation.judge_positions import positions_were_true
 from tests.simulation.judge_slots import slots_were_real
 from tests.simulation.judge_streams import streams_are_whole
 from tests.simulation.judge_view import view_is_what_the_log_says
@@ -124,4 +125,5 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     drains_handed_over,
     deadlines_follow_no_wall_clock,
     receivers_are_called,
+    positions_were_true,
 )

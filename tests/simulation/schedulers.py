@@ -9,6 +9,7 @@ from libs.eventlog.errors import LogError
 from libs.runtime.lifecycle import Health, Loop, Service
 from services.scheduler.__main__ import _let_go as let_go
 from services.scheduler.ports import Adapters
+from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica, assemble
 from services.scheduler.snapshots import newest_fold
 from services.scheduler.subscribers import NatsCommands, Subscribers
@@ -36,6 +37,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         new_id=world.ids(machine),
     )
     replica = await _replica(machine, adapters)
+    announcer = Announcer(replica.ledger, view, POLICY, machine.clock, replica.leader, commands.show)
     subscribers = Subscribers(
         cast("Any", broker),
         replica,
@@ -43,7 +45,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         shard=SHARD,
         telemetry=telemetry,
         clock=machine.clock,
-        stir=lambda: None,
+        stir=announcer.stir,
     )
 
     service.closing("the lead", lambda: let_go(replica))
@@ -52,6 +54,8 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     await service.start(Loop("cycle", replica.cycle.run, patience_s=3.0))
     await replica.cycle.folded.wait()
     subscribers.subscribe()
+    if world.has_readers:
+        await service.start(Loop("positions", announcer.run))
     await service.start(Loop("snapshots", replica.keeper.run))
 
 

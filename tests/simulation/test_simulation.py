@@ -52,6 +52,14 @@ def _lets_another_in(sound: Callable[..., bool]) -> Callable[..., bool]:
     return force
 
 
+def _one_ahead(sound: Callable[..., Any]) -> Callable[..., Any]:
+    def queue_part(job: Any, outlook: Any, estimate: Any = None) -> Any:
+        ahead = outlook and outlook.position and outlook.position > 1
+        return sound(job, replace(outlook, position=outlook.position - 1) if ahead else outlook, estimate)
+
+    return queue_part
+
+
 def _takes_all(sound: Callable[..., Any]) -> Callable[..., Any]:
     async def _is_taken(self: Any, event: Any, url: str) -> bool:
         await sound(self, event, url)
@@ -61,6 +69,7 @@ def _takes_all(sound: Callable[..., Any]) -> Callable[..., Any]:
 
 
 PLANTED: Final = {
+    "a position too low": ("libs.forecast.standing:queue_part", _one_ahead),
     "a call that failed is over": ("services.notifier.webhooks:Webhooks._is_taken", _takes_all),
     "two in one slot": ("libs.capacity.ledger:Ledger._force", _lets_another_in),
     "a slot too many": ("libs.capacity.memory.state:is_full", _one_too_many),

@@ -95,7 +95,8 @@ class World:
             most_tries=POLICY.webhooks.tries,
         )
         self.listeners: list[Callable[[Record], None]] = [self.pool.stored]
-        self.listeners += [self.calls.stored] if plan.readers else []
+        self.has_readers = bool(plan.readers)
+        self.listeners += [self.calls.stored] if self.has_readers else []
         self.server.heard = self._heard
         self.deeds = Deeds()
         self.said: list[tuple[float, str]] = []
