@@ -51,7 +51,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     orders = _notified(dice, long_runs(dice, orders, outages=outages))
     readers = readers_of(dice, orders)
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
-    wrong += (_mute(dice),) if faults and dice.chance("mute", 0.1) else ()
+    wrong += (_deaf(dice),) if faults and dice.chance("deaf", 0.1) else ()
     wrong += faults_around_one(dice) if faults else ()
     return Plan(
         seed=seed,
@@ -95,14 +95,10 @@ def _notified(dice: Dice, orders: tuple[Order, ...]) -> tuple[Order, ...]:
     return tuple(replace(order, notify_url=url_of(order)) for order in orders)
 
 
-def _mute(dice: Dice) -> Fault:
+def _deaf(dice: Dice) -> Fault:
     """Longer than anybody waits to know what became of an append."""
-    who, at_s, for_s = (
-        dice.one_of("mute", ADMISSIONS),
-        dice.between("mute", 1.0, 22.0),
-        dice.between("mute", 16.0, 24.0),
-    )
-    return Fault(kind="mute", at_s=at_s, for_s=for_s, who=who, server="log")
+    at_s, for_s = dice.between("deaf", 1.0, 20.0), dice.between("deaf", 16.0, 24.0)
+    return Fault(kind="deaf", at_s=at_s, for_s=for_s, who=dice.one_of("deaf", ADMISSIONS), server="append")
 
 
 def _order(dice: Dice, number: int) -> Order:

@@ -77,6 +77,10 @@ class Faults:
     def _mute(self, fault: Fault) -> None:
         self._trouble(fault, Trouble(fault.who, fault.server, mute=True))
 
+    def _deaf(self, fault: Fault) -> None:
+        """The log, from something on that is about to be written."""
+        self._lie_in_wait(fault, lambda: self._trouble(fault, Trouble(fault.who, "log", deaf=True)))
+
     def _slow(self, fault: Fault) -> None:
         self._trouble(fault, Trouble(fault.who, fault.server, slow_s=fault.share))
 

@@ -54,6 +54,7 @@ class Trouble:
     slow_s: float = 0.0  # how much longer a message may take, each way
     cut: bool = False
     mute: bool = False  # nothing is answered, as where a machine has lost its way back
+    deaf: bool = False  # nothing arrives, and nobody says so
 
     def concerns(self, who: str, server: str) -> bool:
         return self.who in ("*", who) and self.server in ("*", server)
@@ -109,6 +110,8 @@ class Link:
 
     def fate(self) -> Way:
         dice, troubles = self._network.dice, self._troubles()
+        if any(trouble.deaf for trouble in troubles):
+            return Way.LOST
         if any(trouble.mute for trouble in troubles):
             return dice.one_of(f"{self._name} mute", (Way.LOST, Way.UNHEARD))
         lossy = max(each.lossy for each in troubles) if troubles else 0.0
