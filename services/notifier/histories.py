@@ -57,7 +57,8 @@ class Histories:
         """The user's newest jobs."""
         reached = await self._last_of(user_id)
         first = await Past(self.scans).first_events(user_id, count=SHOWN_JOBS)
-        since = min((record.seq for record in first), default=1) - 1
+        has_older = len(first) == SHOWN_JOBS  # fewer may be all, or what a copy that lags has of them
+        since = min(record.seq for record in first) - 1 if has_older else 0
         records = await self._scanned(user_id, after=since, reached=reached)
         jobs = sorted(_folded(records), key=lambda job: job.first_seq, reverse=True)
         return History(tuple(records), tuple(jobs), _end(records, default=since))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +16,7 @@ from headgate_contracts import Status, UnknownEvent
 from headgate_contracts.commands import PositionChanged
 from headgate_contracts.shown import QueuePart
 from libs.eventlog import LogUnavailable, Record
+from libs.eventlog.history import MemoryScans
 from services.notifier.domain import Begin, Complete, NoJob, Opening, Resume, last_seen, opening
 from services.notifier.rendering import interests_in, told_of
 from tests.fixtures.hall import ASKS, EPOCH, WHOLE, Hall, id_of, patient, user
@@ -282,6 +287,25 @@ async def test_a_job_whose_beginning_is_gone_by_age_is_not_there(hall: Hall) -> 
     hall.server.expire(through=1)
 
     assert await hall.of_job("job-1", id_of(3)).opened() == NoJob("job-1")
+
+
+async def test_a_copy_that_lags_hides_no_job_of_a_new_user(hall: Hall) -> None:
+    await hall.write(*life_of("job-1", "scheduled"), *life_of("job-2", "queued"))
+    histories = replace(hall.notifier.histories, scans=_KnowsOfNoneScheduled(hall.server))
+
+    history = await histories.of_user("user-1")
+
+    assert [job.id for job in history.jobs] == ["job-2", "job-1"]
+
+
+class _KnowsOfNoneScheduled(MemoryScans):
+    """Who is asked for those alone is a copy that has none yet."""
+
+    async def pages(self, filters: Sequence[str], **asked: Any) -> AsyncGenerator[list[Record]]:
+        async with aclosing(super().pages(filters, **asked)) as pages:
+            async for page in pages:
+                if not all("scheduled" in each for each in filters):
+                    yield page
 
 
 async def test_a_copy_that_never_catches_up_is_no_history(hall: Hall) -> None:
