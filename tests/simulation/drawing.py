@@ -11,6 +11,7 @@ from typing import Any, Final
 from headgate_contracts import Priority
 from tests.simulation.dice import Dice
 from tests.simulation.drawing_edge import faults_among, readers_of
+from tests.simulation.drawing_rush import is_rush, rush_of
 from tests.simulation.drawing_work import LONG_S, LONG_STAGES, faults_around_one
 from tests.simulation.outages import long_runs, outages_of
 from tests.simulation.plan import (
@@ -53,6 +54,9 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     wrong += (_deaf(dice),) if faults and dice.chance("deaf", 0.1) else ()
     wrong += faults_around_one(dice) if faults else ()
+    if faults and is_rush(dice):
+        orders, stopped = rush_of(dice, orders)
+        wrong += stopped
     return Plan(
         seed=seed,
         orders=orders,

@@ -23,7 +23,13 @@ from itertools import pairwise
 from typing import Final
 
 from tests.fixtures.audit import Execution, audit
-from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day, without
+from tests.simulation.evidence import (
+    ENDS,
+    Evidence,
+    Finding,
+    waiting_for_a_day,
+    without,
+)
 from tests.simulation.judge_clocks import deadlines_follow_no_wall_clock
 from tests.simulation.judge_drains import drains_handed_over
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot

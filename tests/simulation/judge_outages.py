@@ -15,8 +15,8 @@ from headgate_contracts.vocabulary import GivenBackReason
 from tests.simulation.evidence import Evidence, Finding, Span, is_outage, span_of
 from tests.simulation.plan import SCHEDULERS, Fault
 
-ITS_OWN: Final = frozenset({"crash", "stop", "roll", "pause", "cut", "lossy", "slow"})
-EVERYBODYS: Final = frozenset({"roll", "lossy", "slow"})  # these may meet one worker and not the other
+ITS_OWN: Final = frozenset({"crash", "fall", "stop", "roll", "drain", "pause", "halt", "cut", "mute", "lossy", "slow"})
+EVERYBODYS: Final = frozenset({"roll", "drain", "lossy", "slow"})  # these may meet one worker and not the other
 HEARTBEATS: Final = frozenset({"*", "log", "view", "commands"})
 BEFORE_S: Final = 40.0  # what came before an attempt may be why its first heartbeats were not heard
 LEAD_CHANGES: Final = frozenset({"roll", "split", "lossy", "slow", "older", "flush"})

@@ -31,7 +31,7 @@ from tests.simulation.system import System
 from tests.simulation.virtual import Stuck, VirtualLoop
 from tests.simulation.visits import Visit
 
-DRAINED_WITHIN_S: Final = 300.0  # of peace: all that was begun, worked off by all workers
+DRAINED_WITHIN_S: Final = 600.0  # of peace: all that was begun, worked off by all workers
 LOOK_EVERY_S: Final = 1.0
 SETTLED_WITHIN_S: Final = 90  # a reservation lapses after a minute
 
