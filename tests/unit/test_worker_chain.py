@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from headgate_contracts import Job
+from headgate_contracts import Job, Priority
 from headgate_contracts.events import JobCancelled, JobStage
 from libs.eventlog import Appended
 from libs.eventlog.expectation import Message
@@ -107,6 +107,16 @@ async def test_nothing_is_written_into_the_attempt_of_another(scene: Scene) -> N
     await scene.write("given_back:lost", "dispatched", "started", "scaffold")
 
     assert await chain.write(next_stage(chain.job)) is None
+
+
+async def test_what_became_of_a_job_that_was_given_away_is_not_read(scene: Scene) -> None:
+    """A worker was not told its job's class, and a change of it could not follow."""
+    await scene.write(*STARTED.split(), "scaffold")
+    chain = scene.chain()
+    chain.job = chain.job.model_copy(update={"priority": Priority.BACKGROUND})
+    await scene.write("given_back:lost", "reprioritized")
+
+    assert await chain.look_again() is False
 
 
 async def test_nothing_is_tried_once_the_attempt_is_not_ours(scene: Scene) -> None:

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from headgate_contracts import Job, JobEvent, advance
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobData
-from libs.eventlog import Appended, Conflicted, LogFull, LogUnavailable, OutcomeUnknown
+from libs.eventlog import Appended, Conflicted, LogFull, LogUnavailable, OutcomeUnknown, Record
 from libs.eventlog.folding import job_in
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_trace, traceparent
@@ -82,9 +82,16 @@ class Chain:
             except LogUnavailable:
                 await self._clock.sleep_ms(AGAIN_AFTER_MS)
             else:
-                self.job = job_in(news, onto=self.job) or self.job
-                return still_ours(self.job, attempt=self._attempt, worker=self._worker)
+                return self._follow(news)
         return False
+
+    def _follow(self, news: Iterable[Record]) -> bool:
+        """Up to where the attempt is not ours any more: what became of the job then may need what we were not told."""
+        for record in news:
+            self.job = job_in([record], onto=self.job) or self.job
+            if not still_ours(self.job, attempt=self._attempt, worker=self._worker):
+                return False
+        return still_ours(self.job, attempt=self._attempt, worker=self._worker)
 
 
 async def append_surely(
