@@ -17,6 +17,7 @@ from tests.simulation.plan import SCHEDULERS, Fault
 
 ITS_OWN: Final = frozenset({"crash", "fall", "stop", "roll", "drain", "pause", "halt", "cut", "mute", "lossy", "slow"})
 EVERYBODYS: Final = frozenset({"roll", "drain", "lossy", "slow"})  # these may meet one worker and not the other
+STOPPED: Final = frozenset({"pause", "halt", "cut", "mute"})
 HEARTBEATS: Final = frozenset({"*", "log", "view", "commands"})
 BEFORE_S: Final = 40.0  # what came before an attempt may be why its first heartbeats were not heard
 LEAD_CHANGES: Final = frozenset({"roll", "split", "lossy", "slow", "older", "flush"})
@@ -37,10 +38,24 @@ def outages_cost_nobody(evidence: Evidence) -> Iterator[Finding]:
         if worker is None or since is None:
             continue
         lost_s = evidence.at_s(record.at)
-        if not any(_met(fault, worker, (evidence.at_s(since) - BEFORE_S, lost_s)) for fault in evidence.plan.faults):
+        span = evidence.at_s(since) - BEFORE_S, lost_s
+        if _nobody_heard(evidence, span):
+            continue
+        if not any(_met(fault, worker, span) for fault in evidence.plan.faults):
             yield Finding("outages", data.job_id, f"{worker} is said to be lost at {lost_s:.1f} s, and nothing met it")
         elif _was_away(evidence, lost_s):
             yield Finding("outages", data.job_id, f"is given back as lost at {lost_s:.1f} s, right after an outage")
+
+
+def _nobody_heard(evidence: Evidence, span: Span) -> bool:
+    """Whether every scheduler was stopped in it. Leases run then: nobody can tell that from one that is silent."""
+    stopped = [fault for fault in evidence.plan.faults if fault.kind in STOPPED and _within(fault, span)]
+    return all(any(fault.who == scheduler for fault in stopped) for scheduler in SCHEDULERS)
+
+
+def _within(fault: Fault, span: Span) -> bool:
+    began_s, ended_s = span_of(fault)
+    return began_s < span[1] and span[0] < ended_s and ended_s - began_s > PATIENCE_S
 
 
 def _met(fault: Fault, worker: str, span: Span) -> bool:
