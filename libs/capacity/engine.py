@@ -37,8 +37,8 @@ class Engine:
     def __init__(self, standing: Standing, seeds: Iterable[Seed], *, applied: int, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._state = life.begin(NAMELESS, generation=NAMELESS, applied=applied, standing=standing)
-        self._learned: list[str] = []  # leases that stand for slots somebody holds unknown to the log
-        self._learned_shut: set[str] = set()
+        self._learned: dict[str, list[str]] = {}  # group → leases that stand for slots of which the log does not tell
+        self._shut: set[str] = set()
         unfinished = (replace(seed, row=_planned(seed.row)) for seed in seeds if seed.row.status not in life.ENDS)
         life.seed(self._state, unfinished, lease_ms=0, now_ms=clock())
 
@@ -129,22 +129,25 @@ class Engine:
     def learn(self, group: str, *, others: int, until_ms: int | None = None) -> None:
         """So many slots of the group are held by somebody whom the log does not tell of, and it is shut until then."""
         now_ms = self._clock()
-        lease = Lease((group,), owner=None, ttl_ms=0, since_ms=now_ms)
-        for _ in range(others):
-            self._learned.append(f"learned {len(self._learned)}")
-            slots.hold(self._state, self._learned[-1], lease, end_ms=inf)
+        self._unlearn(group)
+        names = self._learned[group] = [f"{group} {number}" for number in range(others)]
+        for name in names:
+            slots.hold(self._state, name, Lease((group,), owner=None, ttl_ms=0, since_ms=now_ms), end_ms=inf)
         if until_ms is not None and until_ms > now_ms:
-            self._learned_shut.add(group)
+            self._shut.add(group)
             self._state.shut.add(group, until_ms)
 
     def unlearn(self) -> None:
         """Somebody has let go of something, or may have: whoever is refused again says so again."""
-        for name in self._learned:
+        for group in [*self._learned]:
+            self._unlearn(group)
+
+    def _unlearn(self, group: str) -> None:
+        for name in self._learned.pop(group, ()):
             owe_groups(self._state, slots.end_lease(self._state, name).elements())
-        for group in self._learned_shut:
+        if group in self._shut:
+            self._shut.discard(group)
             slots.open_(self._state, group)
-        self._learned.clear()
-        self._learned_shut.clear()
 
     # ── who may run ───────────────────────────────────────────────────────────
 

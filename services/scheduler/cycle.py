@@ -37,6 +37,7 @@ from libs.eventlog.errors import LogFull, LogUnavailable, OutcomeUnknown, WentBa
 from libs.eventlog.values import Record
 from libs.foundation.ground import LOG, VIEW
 from services.scheduler.batches import Batch
+from services.scheduler.border import Border
 from services.scheduler.chain import Chain
 from services.scheduler.domain import Due
 from services.scheduler.handlers import Granting
@@ -65,6 +66,7 @@ class Cycle:
         *,
         folder: Folder,
         engine: Engine,
+        border: Border,
         inbox: Inbox,
         leader: Leader,
         planner: Planner,
@@ -81,6 +83,7 @@ class Cycle:
         self._clock = adapters.clock
         self._folder = folder
         self._engine = engine
+        self._border = border
         self._inbox = inbox
         self._leader = leader
         self._planner = planner
@@ -156,6 +159,7 @@ class Cycle:
     async def _stand_by(self) -> None:
         self._configured = False
         self._planner.absences.forget()
+        self._border.settled()
         if self._is_time_to_look:
             await self._mark()
             await self._folder.stand_by()
@@ -172,6 +176,7 @@ class Cycle:
             self._outages.interrupted()
         if not self._configured:
             await self._view.configure(defaults_of(self._planner.policy))
+            self._engine.staff(await self._view.workers())
             self._configured = True
         self._is_folded()
 
@@ -199,6 +204,8 @@ class Cycle:
             await self._tell((await self._view.sweep()).grants)
         workers = await self._view.workers()
         self._engine.staff(workers)
+        self._engine.unlearn()
+        await self._planner.compare()
         heard = sorted((each.heard_ms, each.pool) for each in workers if not each.draining)
         self._planner.absences.look({pool: at_ms for at_ms, pool in heard})
         due = await self._planner.look()
@@ -229,7 +236,13 @@ class Cycle:
 
     async def _commit(self, batch: Batch) -> None:
         look_at_ms, self._look_at_ms = self._look_at_ms, self._clock.monotonic_ms()  # at once, unless all went well
-        if await self._chain.commit(batch):
+        try:
+            stored = await self._chain.commit(batch)
+        except LOG_AWAY:
+            self._border.settled()
+            raise
+        if stored:
+            self._border.settled()
             self._look_at_ms = look_at_ms
 
     async def _tell(self, grants: Sequence[Grant]) -> None:

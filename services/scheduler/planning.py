@@ -15,15 +15,17 @@ from typing import Final
 
 from headgate_contracts import Job, Status, Tier, advance
 from libs.capacity import answers
+from libs.capacity.engine import Engine
 from libs.capacity.ledger import Ledger
 from libs.capacity.patience import covered_ms
 from libs.capacity.ports import View
 from libs.capacity.projection import epoch_ms, groups_of
-from libs.capacity.turns import NO_PLAN, Starts, next_starts
+from libs.capacity.turns import Starts, next_starts
 from libs.policy import Policy
 from libs.runtime.telemetry import job_context
 from services.scheduler.absences import Absences
 from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
+from services.scheduler.border import Border
 from services.scheduler.domain import Circumstances, Decision, Due, decide, start
 from services.scheduler.duties import Duties
 from services.scheduler.shadow import Shadow
@@ -34,6 +36,7 @@ logger = logging.getLogger(__name__)
 LOOK: Final = 256  # timers read at first; more where the first ones are jobs that wait for room
 LOOK_MAX: Final = 65_536
 STAYING: Final = (Due.RELEASE, Due.QUEUE_TTL)
+ROUNDS: Final = 5  # plans of one turn: each that is refused at the border knows one group more that is full
 ASK_MAX: Final = 50  # places asked for in one turn: while the queue is full each is a question without a gain
 UNSIGNED: Final = "0" * 26  # the id of an event that is only tried out
 
@@ -57,7 +60,9 @@ class Planner:
     shard: str
     debug_id_of: Callable[[str], str]
     absences: Absences
+    engine: Engine
     shadow: Shadow
+    border: Border
     aside: dict[str, int] = field(default_factory=dict[str, int])
     stopped: set[str] = field(default_factory=set[str])
     duties: Duties = field(init=False)
@@ -75,11 +80,9 @@ class Planner:
         if not decided:
             decided = await self._spread()
             if decided:
-                return Proposal(self._composed(decided, Starts(), leader=leader, now=now), more=True, overdue=False)
-        starts = await self._plan(now)
-        if starts.claimed and decided:  # what they free or bring may be for the class that is owed the next start
-            starts = Starts()
-        batch = self._composed(decided, starts, leader=leader, now=now)
+                return Proposal(self._composed(decided, Starts(), (), leader=leader, now=now), more=True, overdue=False)
+        starts, started = await self._start(decided, now=now)
+        batch = self._composed(decided, starts, started, leader=leader, now=now)
         return Proposal(batch, more=starts.plan.more, overdue=len(decided) >= BATCH_MAX)
 
     async def look(self) -> tuple[answers.Due, ...]:
@@ -144,6 +147,20 @@ class Planner:
 
     # ── who may start ─────────────────────────────────────────────────────────
 
+    async def _start(self, decided: Sequence[Decision], *, now: datetime) -> tuple[Starts, list[Decision]]:
+        """Who starts now, beside what was decided. Those at the border hold what they need there."""
+        starts, started, refused = Starts(), list[Decision](), frozenset[str]()
+        room = max(0, BATCH_MAX - len({decision.job.id for decision in decided}))
+        for _ in range(ROUNDS):
+            starts = await self._plan(now)
+            if starts.claimed and decided:  # what they free or bring may be for the class that is owed the next start
+                starts = Starts()
+            started = self._started(starts, now=now)[:room]
+            refused = await self.border.refused([decision.job for decision in started])
+            if not refused:
+                break
+        return starts, [decision for decision in started if decision.job.id not in refused]
+
     async def _plan(self, now: datetime) -> Starts:
         return await next_starts(
             self.ledger.turns.by_class,
@@ -155,22 +172,29 @@ class Planner:
         )
 
     async def _picks(self, most: int, *, only_class: int | None = None) -> answers.Plan:
-        most += len(self.aside)
-        plan = await self.view.plan(most, only_class=only_class)
-        if plan.applied != self.ledger.applied:
-            return NO_PLAN  # somebody folds beside us: what the view says is not about the jobs we know
-        await self.shadow.compare(plan, most, only_class=only_class)
-        return plan
+        return self.engine.plan(most + len(self.aside), only_class=only_class)
+
+    async def compare(self) -> None:
+        """The engine's plan with the view's, which shows readers who waits for what."""
+        await self.shadow.compare(await self.view.plan(BATCH_MAX), BATCH_MAX)
 
     def _first_class(self, plan: answers.Plan) -> int | None:
         """Of the first one that is not aside."""
         jobs = (self.ledger.jobs[pick.job] for pick in plan.picks if pick.job not in self.aside)
         return next((job.priority.class_number for job in jobs), None)
 
-    def _composed(self, decided: Sequence[Decision], starts: Starts, *, leader: str, now: datetime) -> Batch | None:
+    def _composed(
+        self,
+        decided: Sequence[Decision],
+        starts: Starts,
+        started: Sequence[Decision],
+        *,
+        leader: str,
+        now: datetime,
+    ) -> Batch | None:
         return compose(
             decided,
-            self._started(starts, now=now),
+            started,
             shard=self.shard,
             leader=leader,
             limits=starts.plan.limits,
@@ -178,7 +202,7 @@ class Planner:
         )
 
     def _started(self, starts: Starts, *, now: datetime) -> list[Decision]:
-        """The jobs that the view picked, as the ledger knows them at the same place of the log."""
+        """The jobs that were picked, as the ledger knows them at the same place of the log."""
         started: list[Decision] = []
         for pick in starts.plan.picks:
             job = self.ledger.jobs.get(pick.job)

@@ -14,6 +14,7 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.projection import epoch_ms
 from libs.runtime.telemetry import job_trace
 from services.scheduler.absences import Absences
+from services.scheduler.border import Border
 from services.scheduler.chain import Chain
 from services.scheduler.cycle import Cycle
 from services.scheduler.gauges import Gauges
@@ -61,6 +62,7 @@ def assemble(
     leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up)
     engine = Engine.of(ledger, clock=lambda: epoch_ms(leader.now))
     shadow = Shadow(adapters.view, engine, adapters.telemetry.meter)
+    border = Border(adapters.view, engine, lapse_ms=round(policy.submissions.reservation_s * 1000))
     granting = Granting(adapters.commands, signals, shard)
     folder = Folder(
         adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=adapters.new_id, engine=engine
@@ -69,6 +71,7 @@ def assemble(
         adapters,
         folder=folder,
         engine=engine,
+        border=border,
         inbox=inbox,
         leader=leader,
         planner=Planner(
@@ -77,7 +80,9 @@ def assemble(
             policy,
             shard,
             debug_id_of=lambda job_id: job_trace(job_id).debug_id,
+            engine=engine,
             shadow=shadow,
+            border=border,
             absences=Absences(SETTLING_BEATS * patience_ms),
             stopped=stopped,
         ),

@@ -129,6 +129,7 @@ class Subscribers:
                 engine=replica.engine,
                 stopped=replica.stopped,
             )
+        replica.engine.unlearn()  # it may hold less
         replica.woken.set()  # a worker may have come, or have more slots
         self._stir()
         return reply
@@ -149,6 +150,7 @@ class Subscribers:
     async def _give_up(self, command: GiveUpLease) -> LeaseReply:
         async with self._timed("give_up"):
             reply = await handlers.give_up(command, view=self._view, granting=self._replica.granting, now=self._now)
+        self._replica.engine.unlearn()
         self._replica.woken.set()  # a job may wait for that slot
         self._stir()
         return reply

@@ -25,7 +25,7 @@ async def test_both_plan_the_same_through_a_jobs_life(world: World, leader: Repl
     await world.submit_many(4)
     await world.settle(leader)
     await world.finish("job-00")
-    await world.settle(leader)
+    await world.pass_ms(3000, leader)
 
     assert len(world.dispatched()) == 3
     assert set(leader.shadow.verdicts) == {"same"}
@@ -36,7 +36,7 @@ async def test_a_lease_is_the_border_and_no_difference(world: World, leader: Rep
     await lease(world, "held", DB)
     await world.submit("job-1", groups=(Group(name=DB, limit=1),))
 
-    await world.settle(leader)
+    await world.pass_ms(1000, leader)
 
     assert world.dispatched() == []
     assert leader.shadow.verdicts["border"] > 0
@@ -48,7 +48,7 @@ async def test_a_worker_that_only_the_view_has_heard_is_no_difference(world: Wor
     await world.beat(slots=2, by=other)
     await world.submit("job-1")
 
-    await world.settle(leader)
+    await world.pass_ms(1000, leader)
 
     assert world.dispatched() == ["job-1"]
     assert leader.shadow.verdicts["differs"] == 0
@@ -64,7 +64,7 @@ async def test_a_difference_that_stays_is_said(
     await world.beat(slots=2)
     await world.submit("job-1")
 
-    await world.settle(leader)
+    await world.pass_ms(1000, leader)
 
     assert leader.shadow.verdicts["differs"] == 1
     assert "the view plans Plan(" in caplog.text

@@ -1,0 +1,72 @@
+"""Where jobs and leases want the same slot: a job that names such a group, or a gate, takes it in the view first.
+
+    plan ──► who is about to start ──claim──► all held: they are written
+      ▲                                │
+      └── what was refused is learned ─┘
+
+Owns what this replica has claimed and not yet seen in the log, so that what came to nothing is let go at once. Refuses
+to choose who starts. Where nobody answers, those at the border wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from headgate_contracts import Job
+from libs.capacity.answers import Claim, Claimed
+from libs.capacity.engine import Engine
+from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.memory.state import is_inner
+from libs.capacity.ports import Planning
+from libs.capacity.projection import gates_of, groups_of
+
+ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or at the next look, if that is sooner
+
+
+class Border:
+    """One replica's claims."""
+
+    def __init__(self, view: Planning, engine: Engine, *, lapse_ms: int) -> None:
+        self._view = view
+        self._engine = engine
+        self._lapse_ms = lapse_ms
+        self._pending: set[str] = set()  # holders whose claims stand, as far as is known here
+
+    async def refused(self, jobs: Sequence[Job]) -> frozenset[str]:
+        """Those of them that may not start now. The engine learns why not; all others hold what they need."""
+        claims = {job.id: claim for job in jobs if (claim := claim_of(job))}
+        unused = self._pending - {claim.holder for claim in claims.values()}
+        if not claims and not unused:
+            return frozenset()
+        held = await self._claim([*claims.values()], drop=sorted(unused))
+        return frozenset(job for job, claim in claims.items() if claim.holder not in held)
+
+    def settled(self) -> None:
+        """What they were for is in the log, or may be: there it is told whose they are."""
+        self._pending.clear()
+
+    async def _claim(self, claims: Sequence[Claim], *, drop: Sequence[str]) -> set[str]:
+        try:
+            claimed = await self._view.claim(claims, applied=self._engine.applied, lapse_ms=self._lapse_ms, drop=drop)
+        except (ViewLost, ViewUnavailable):
+            self._learn_nothing_answers(claims)
+            return set()
+        self._pending = set(claimed.held)
+        self._learn(claimed)
+        return self._pending
+
+    def _learn(self, claimed: Claimed) -> None:
+        for group, refused in {each.group: each for each in claimed.refused}.items():
+            self._engine.learn(group, others=refused.others, until_ms=refused.until_ms)
+
+    def _learn_nothing_answers(self, claims: Sequence[Claim]) -> None:
+        until_ms = self._engine.now_ms + ASK_AGAIN_MS
+        for name in {name for claim in claims for name in (*claim.groups, *claim.gates)}:
+            self._engine.learn(name, others=0, until_ms=until_ms)
+
+
+def claim_of(job: Job) -> Claim | None:
+    """What its next attempt needs of the border; null: nothing."""
+    groups, gates = tuple(filter(is_inner, groups_of(job))), gates_of(job)
+    return Claim(f"{job.id}:{job.attempt + 1}", groups, gates) if groups or gates else None
