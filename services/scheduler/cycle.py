@@ -8,7 +8,7 @@
                  │yes                                                           │
              bring ──► each second: mark, prolong, sweep, due                   │
                  │                                                              │
-             propose ─nothing──────────────────────────────────────────────────►┤
+             propose, claim ─nothing────────────────────────────────────────────►┤
                  │                                                              │
              commit ──► stored, refused or unknown: the log says what is so ───►┘
 
