@@ -33,8 +33,15 @@ def said_by(python: str, *, hash_seed: str = "0") -> list[str]:
     return said.stdout.splitlines()
 
 
+def found(name: str) -> str | None:
+    """Also where pyenv keeps it: a name of pyenv's own need not lead to a Python."""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    places = kept.glob(f"{name.removeprefix('python')}.*/bin/{name}")
+    return next(map(str, sorted(places)), None) or which(name)
+
+
 def environment_of(python: str, folder: Path) -> Path | None:
-    """The libraries as locked, for another Python of this machine; null where it is not there, or they are not."""
+    """The libraries as locked, for another Python; null where they are not kept here."""
     command = [
         str(ROOT / ".venv/bin/uv"),
         "sync",
@@ -57,7 +64,8 @@ def test_the_same_seed_is_the_same_log_whatever_the_order_of_hashes(hashes: list
 def test_the_same_seed_is_the_same_log_on_each_python_of_this_machine(
     python: str, hashes: list[str], tmp_path: Path
 ) -> None:
-    other = environment_of(python, tmp_path) if which(python) else None
+    path = found(python)
+    other = environment_of(path, tmp_path) if path else None
     if other is None:
         pytest.skip(f"no {python} with the libraries here: the newest is tried in a container, by `make test-pythons`")
 
