@@ -34,7 +34,6 @@ from tests.simulation.story import story_of
 
 SAID_EVERY: Final = 100
 SHOWN: Final = 20
-HUNTED_WITHIN: Final = 2000  # seeds, each bug, where the seeds asked for are for the project itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def main() -> int:
             _tell(wrong, jobs=asked.jobs, shortest=True)
         elif asked.proof:
             _print("now the planted bugs")
-            hunts = _hunt(asked, HUNTED_WITHIN, pool)
+            hunts = _hunt(asked, asked.within, pool)
             Path(asked.proof).write_text(proof_of(swept, hunts), encoding="utf-8")
     return 1 if wrong else 0
 
@@ -91,6 +90,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--proof")
+    parser.add_argument("--within", type=int, default=2000, help="seeds for each planted bug, beside a proof")
     parser.add_argument("--hashes", action="store_true")
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--bugs", help="names of tests/planted, with commas")

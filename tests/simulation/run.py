@@ -33,6 +33,7 @@ from tests.simulation.visits import Visit
 
 DRAINED_WITHIN_S: Final = 600.0  # of peace: all that was begun, worked off by all workers
 LOOK_EVERY_S: Final = 1.0
+LATER: Final = frozenset({"scheduled", "waiting"})  # what may still be so when all has ended: for another day
 SETTLED_WITHIN_S: Final = 90  # a reservation lapses after a minute
 
 
@@ -156,9 +157,11 @@ async def _until_drained(system: System, people: list[asyncio.Task[None]], strea
 def _all_ended(system: System) -> bool:
     events = (kept.record().event for kept in system.server._kept)
     datas = [event.data for event in events if isinstance(event, Event) and isinstance(event.data, JobData)]
-    last = {data.job_id: data for data in datas}
-    later = waiting_for_a_day(datas, now=utc(system.clock.now_ms()))
-    return all(data.status.value in ENDS or job in later for job, data in last.items())
+    last = {data.job_id: data.status.value for data in datas}
+    left = {job: status for job, status in last.items() if status not in ENDS}
+    if not set(left.values()) <= LATER:
+        return False
+    return left.keys() <= waiting_for_a_day(datas, now=utc(system.clock.now_ms()))
 
 
 async def _end(system: System, people: list[asyncio.Task[None]]) -> None:
