@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.mutants.mutant import mutants_of
 from tests.mutants.report import page_of, reasons, share_noticed, survivors, unexplained
-from tests.mutants.running import Tried, get_ready, is_sound, tried
+from tests.mutants.running import Fate, Tried, get_ready, is_sound, tried
 from tests.mutants.targets import ROOT, TARGETS
 
 PAGE: Final = ROOT / "docs/proof/mutants.md"
@@ -32,6 +32,8 @@ def main() -> int:
     began_s, all_tried = time.monotonic(), list[Tried]()
     for each in tried(mutants, width=asked.processes):
         all_tried.append(each)
+        if each.fate is Fate.SURVIVED:
+            _print(f"survives: {each.target.name}: {each.mutant.name}")
         if len(all_tried) % SAID_EVERY == 0:
             _print(f"{len(all_tried)} of {len(mutants)}: {len(survivors(all_tried))} survive")
     return _tell(all_tried, whole=not asked.only, took_s=time.monotonic() - began_s)
