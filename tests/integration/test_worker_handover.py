@@ -233,15 +233,10 @@ async def test_workers_that_sleep_through_their_leases_write_no_word_and_go_on_w
         assert {data.attempt for data in after} == {2}
         assert any(f"{job_id}:1 is not ours any more" in worker.words() for worker in workers)
     assert not any(map(lives, zombies))
-    await _end_all(floor, ids)
-    await floor.no_violations()
-
-
-async def _end_all(floor: Floor, ids: list[str]) -> None:
-    for job_id in ids:
-        if (await floor.job(job_id)).status.is_running:
-            await floor.write(job_id, "cancel_requested")
+    for endless in ids[::2]:
+        await floor.write(endless, "cancel_requested")
     await floor.crowd.all_end()
+    await floor.no_violations()
 
 
 async def _are(floor: Floor, ids: list[str], *statuses: str) -> bool:
