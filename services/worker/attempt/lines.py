@@ -40,6 +40,7 @@ class LinePump:
         self._clock = clock
         self._waiting: deque[tuple[str, LogLine] | asyncio.Event] = deque()
         self._stirred = asyncio.Event()
+        self._sending = False
 
     def offer(self, line: LogLine, *, line_id: str, in_any_case: bool = False) -> bool:
         """False where too many wait already. Marks are taken in any case: they are few, and come after what is lost."""
@@ -51,6 +52,8 @@ class LinePump:
 
     async def sent(self, *, within_s: float) -> None:
         """Until all that was offered before is kept, or for this long."""
+        if not (self._waiting or self._sending):
+            return
         reached = asyncio.Event()
         self._waiting.append(reached)
         self._stirred.set()
@@ -64,7 +67,9 @@ class LinePump:
             self._stirred.clear()
             if not self._waiting:
                 await self._stirred.wait()
+            self._sending = True
             await self._send_some()
+            self._sending = False
 
     async def _send_some(self) -> None:
         batch: list[tuple[str, LogLine]] = []
