@@ -1,9 +1,9 @@
 """How work comes in: a job, or the phases of a workflow, whole or not at all.
 
     is its key known? ─► reserve ─► inputs ─► first events, one append ─► 202
-                            │                       ├ another event stands there: the same key was here just now
-                            │                       └ nobody knows: 503, and the same key finds what became of it
-                            └ a refusal: nothing is kept
+                            │ (at once, where   │     ├ another event stands there: the same key was here just now
+                            │  one is welcome)  │     └ nobody knows: 503, and the same key finds what became of it
+                            └ a refusal: nothing is kept, and the janitor takes an input that was put already
 
 The log decides. A reservation is never released here: it is folded into its job, or it lapses.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -60,6 +60,7 @@ from services.admission.outcomes import (
 from services.admission.phases import job_in_log
 from services.admission.ports import Ids, Inputs, Log, View
 from services.admission.prospects import prospect_of
+from services.admission.welcome import Welcome
 
 DAY_S: Final = 86_400
 
@@ -75,20 +76,26 @@ class Submitting:
     policy: Policy
     clock: Clock
     ids: Ids
+    welcome: Welcome = field(default_factory=Welcome)
 
     async def submit(self, first: NewJob, *later: NewJob) -> SubmitOutcome:
         """Take the job in, or all phases of a workflow, or say what keeps them out."""
         before = await self._used_before((first, *later))
         if before is not None:
             return before
-        asked_ms = self.clock.monotonic_ms()
-        answer = await self.view.reserve(self._request(first, *later))
+        phases, asked_ms = (first, *later), self.clock.monotonic_ms()
+        ahead = () if later or not self.welcome.takes(first.user_id) else phases
+        answer, _ = await asyncio.gather(self.view.reserve(self._request(*phases)), self._keep_inputs(ahead))
         if not isinstance(answer, Reserved | Deferred):
-            return await self._known((first, *later)) or await self._refusal(answer, first)
+            return await self._known(phases) or await self._refusal(answer, first)
         async with asyncio.timeout(self._left_s(asked_ms)):
-            await asyncio.gather(*map(self._keep_input, (first, *later)))
+            if not ahead:
+                await self._keep_inputs(phases)
             events = await self._first_events(answer, first, *later)
-            return await self._begin(events, (first, *later), asked_ms=asked_ms)
+            outcome = await self._begin(events, phases, asked_ms=asked_ms)
+        if isinstance(outcome, Accepted):
+            self.welcome.taken_in(first.user_id)
+        return outcome
 
     async def preview(self, first: NewJob, *later: NewJob) -> PreviewOutcome:
         """What would come of submitting it. Nothing is held, counted or stored."""
@@ -105,8 +112,9 @@ class Submitting:
         outlook = await prospect_of(jobs[0], place, view=self.view)
         return Previewed(jobs, outlook, used_today)
 
-    async def _keep_input(self, new: NewJob) -> None:
-        await self.inputs.put(input_name(new.id, new.submission.input_digest), new.input)
+    async def _keep_inputs(self, phases: Sequence[NewJob]) -> None:
+        names = (input_name(new.id, new.submission.input_digest) for new in phases)
+        await asyncio.gather(*(self.inputs.put(name, new.input) for name, new in zip(names, phases, strict=True)))
 
     async def _first_events(self, answer: Reserved | Deferred, first: NewJob, *later: NewJob) -> list[JobEvent]:
         per_day = self.policy.tier_limits(first.submission.tier).jobs_per_day

@@ -206,7 +206,9 @@ async def test_nobody_holds_more_than_a_share_of_the_bytes_of_inputs() -> None:
     refused = await desk.submitting.submit(new)
 
     assert refused == await desk.submitting.preview(new) == OverBytes(1_500, 1_500, None)
-    assert await desk.inputs.get(input_name(new.id, new.submission.input_digest)) is None
+    another = desk.new(**LARGE)
+    assert await desk.submitting.submit(another) == refused
+    assert await desk.inputs.get(input_name(another.id, another.submission.input_digest)) is None
     assert isinstance(await desk.submit(user="u2", **LARGE), Accepted)
     await desk.changing.cancel(jobs[0], act=Act("u1"))
     await desk.fold()

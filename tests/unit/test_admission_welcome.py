@@ -1,0 +1,112 @@
+"""An input is put while its place is asked for, where the submission before was taken in; refusals add no writes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from libs.capacity.answers import Request, ReserveAnswer
+from libs.eventlog import LogUnavailable
+from libs.eventlog.buckets import MemoryBucket
+from services.admission import welcome
+from services.admission.outcomes import Accepted, TooOften
+from services.admission.submitting import Submitting
+from services.admission.welcome import Welcome
+from tests.fixtures.desk import Desk
+
+
+class Meeting(MemoryBucket):
+    """A bucket and a view that come back only when both were asked."""
+
+    def __init__(self, view: Any) -> None:
+        super().__init__()
+        self._view = view
+        self._both = asyncio.Barrier(2)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+    async def put(self, name: str, content: bytes) -> None:
+        await self._both.wait()
+        await super().put(name, content)
+
+    async def reserve(self, request: Request) -> ReserveAnswer:
+        await self._both.wait()
+        return await self._view.reserve(request)
+
+
+class Counted(MemoryBucket):
+    """A bucket that counts what is put, and may be away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.puts = 0
+        self.away = False
+
+    async def put(self, name: str, content: bytes) -> None:
+        self.puts += 1
+        if self.away:
+            raise LogUnavailable(reason="away")
+        await super().put(name, content)
+
+
+def submitting_to(desk: Desk, inputs: MemoryBucket, *, view: Any = None) -> Submitting:
+    return replace(desk.submitting, inputs=inputs, view=view or desk.view)
+
+
+async def test_of_a_user_who_was_taken_in_before_input_and_place_are_asked_for_at_once(desk: Desk) -> None:
+    await desk.submitting.submit(desk.new())
+    both = Meeting(desk.view)
+
+    async with asyncio.timeout(5):
+        outcome = await submitting_to(desk, both, view=both).submit(desk.new())
+
+    assert isinstance(outcome, Accepted)
+    assert await both.names() != []
+
+
+async def test_what_is_refused_once_puts_nothing_more() -> None:
+    desk, inputs = Desk(submissions={"per_minute": 1}), Counted()
+    await desk.fold()
+    submitting = submitting_to(desk, inputs)
+
+    outcomes = [await submitting.submit(desk.new()) for _ in range(5)]
+
+    assert [type(outcome) for outcome in outcomes] == [Accepted, *[TooOften] * 4]
+    assert inputs.puts == 2  # the one that was taken in, and the one right after it
+
+
+async def test_of_many_at_once_one_input_is_put_ahead() -> None:
+    desk, inputs = Desk(submissions={"per_minute": 1}), Counted()
+    await desk.fold()
+    submitting = submitting_to(desk, inputs)
+    await submitting.submit(desk.new())
+
+    await asyncio.gather(*(submitting.submit(desk.new()) for _ in range(5)))
+
+    assert inputs.puts == 2
+
+
+async def test_an_input_that_cannot_be_put_begins_no_job(desk: Desk) -> None:
+    inputs = Counted()
+    submitting = submitting_to(desk, inputs)
+    await submitting.submit(desk.new())
+    inputs.away, new = True, desk.new()
+
+    with pytest.raises(LogUnavailable):
+        await submitting.submit(new)
+
+    assert await desk.log.read(new.id) == []
+
+
+def test_who_was_taken_in_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(welcome, "MOST_USERS", 2)
+    known = Welcome()
+
+    for user in ("ann", "bob", "cid"):
+        known.taken_in(user)
+
+    assert [known.takes(user) for user in ("ann", "bob", "cid")] == [False, True, True]
