@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from faststream.nats import NatsBroker, NatsMessage
 from pydantic import BaseModel, ValidationError
@@ -29,12 +29,13 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
-    """Positions go to whoever listens to their job, or to its user."""
+    """Positions go to whoever listens to their job, or to its user, as the subject tells: what nobody listens to is not
+    even read."""
 
     @broker.subscriber(f"{LIVE_PREFIX}.{shard}.position.*.*", no_reply=True)
-    async def position(moved: PositionChanged, message: NatsMessage) -> None:
-        user_id = message.raw_message.subject.split(".")[-2]
-        fanout.spread(concerned(moved.job_id, user_id), lambda: position_told(moved))
+    async def position(moved: Any, message: NatsMessage) -> None:
+        user_id, job_id = message.raw_message.subject.split(".")[-2:]
+        fanout.spread(concerned(job_id, user_id), lambda: position_told(PositionChanged.model_validate(moved)))
 
 
 async def hear_lines(lines: JetStreamLines, fanout: Fanout, *, after: int) -> None:
