@@ -49,7 +49,7 @@ class LogSettings:
     replicas: int = 1  # 3 on three servers: the loss of one loses nothing
     retention: Retention = field(default_factory=Retention)
     pools: tuple[str, ...] = ("default",)
-    jobs_max_bytes: int = 1024 * MIB  # 1.5 million events of 0.7 KB; an alert comes at 70 %
+    jobs_max_bytes: int | None = None  # null: what policy says. An alert comes at 70 %
     logs_max_bytes: int = 256 * MIB
     inputs_max_bytes: int | None = None  # null: what policy says
     snapshots_max_bytes: int = 256 * MIB
@@ -85,9 +85,10 @@ def streams(settings: LogSettings) -> tuple[Stream, ...]:
 
 
 def _jobs(settings: LogSettings) -> Stream:
+    kept = settings.retention
     return Stream(
         JOBS,
-        _common(settings, max_bytes=settings.jobs_max_bytes, days=settings.retention.events_days)
+        _common(settings, max_bytes=settings.jobs_max_bytes or kept.events_bytes, days=kept.events_days)
         | {
             "subjects": list(LOG_SUBJECTS),
             "discard": "new",  # a full log refuses; it never forgets what it has accepted

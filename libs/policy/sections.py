@@ -422,6 +422,10 @@ class Retention(Section):
     """How long things are kept."""
 
     events_days: Days = default(90, "events; longer than any job can live")
+    events_bytes: Annotated[int, Field(ge=1, le=2**50), Unit("bytes")] = default(
+        1_073_741_824,
+        "the stream of events: some 150,000 jobs; a full one takes no more. `headgate migrate` makes it as large",
+    )
     inputs_days: Days = default(1, "inputs, after the job's end: so long it can be submitted again")
     inputs_bytes: Annotated[Count, Unit("bytes")] = default(
         536_870_912, "the bucket of inputs; `headgate migrate` makes one that is there as large"

@@ -97,6 +97,7 @@ NUMBERS = {
     "webhooks.tries": 8,
     "webhooks.first_pause_s": 10,
     "retention.events_days": 90,
+    "retention.events_bytes": 1_073_741_824,
     "retention.inputs_days": 1,
     "retention.inputs_bytes": 536_870_912,
     "retention.results_days": 7,
