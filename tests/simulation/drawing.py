@@ -13,6 +13,7 @@ from tests.simulation.dice import Dice
 from tests.simulation.drawing_edge import faults_among, readers_of
 from tests.simulation.drawing_rush import is_rush, rush_of
 from tests.simulation.drawing_work import LONG_S, LONG_STAGES, faults_around_one
+from tests.simulation.losses import long_holds, losses_of
 from tests.simulation.outages import long_runs, outages_of
 from tests.simulation.plan import (
     ADMISSIONS,
@@ -49,7 +50,9 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
     orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
     outages = outages_of(dice)
-    orders = _notified(dice, long_runs(dice, orders, outages=outages))
+    losses = losses_of(dice)
+    orders = long_holds(dice, long_runs(dice, orders, outages=outages), losses=losses)
+    orders = _notified(dice, orders)
     readers = readers_of(dice, orders)
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     wrong += (_deaf(dice),) if faults and dice.chance("deaf", 0.1) else ()
@@ -61,7 +64,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         seed=seed,
         orders=orders,
         acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses),
-        faults=tuple(sorted((*wrong, *lost, *outages), key=lambda fault: fault.at_s)),
+        faults=tuple(sorted((*wrong, *lost, *outages, *losses), key=lambda fault: fault.at_s)),
         visits=visits,
         readers=readers,
         slots=1 if dice.chance("crowded", CROWDED) else SLOTS,
