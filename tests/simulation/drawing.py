@@ -38,6 +38,7 @@ from tests.simulation.visits import are_calm, visits_of
 
 POINTS: Final = ("code", "deps", "checks")  # whose ends are moments for a cancel
 CROWDED: Final = 0.3  # of the seeds: their workers have a slot each
+HABITS: Final = 0.06  # a forecast costs as much as all the rest of its second
 PAUSES: Final = 0.25
 HELD: Final = ("user:ann", "user:bob", "user:eve", "project:shop", "project:site", "priority:normal", "all")
 
@@ -67,6 +68,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         faults=tuple(sorted((*wrong, *lost, *outages, *losses), key=lambda fault: fault.at_s)),
         visits=visits,
         readers=readers,
+        has_habits=dice.chance("habits", HABITS),
         slots=1 if dice.chance("crowded", CROWDED) else SLOTS,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )

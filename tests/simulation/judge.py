@@ -35,6 +35,7 @@ from tests.simulation.judge_drains import drains_handed_over
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
 from tests.simulation.judge_outages import outages_cost_nobody
 from tests.simulation.judge_positions import positions_were_true
+from tests.simulation.judge_remains import work_was_kept
 from tests.simulation.judge_slots import slots_were_real
 from tests.simulation.judge_streams import streams_are_whole
 from tests.simulation.judge_view import view_is_what_the_log_says
@@ -124,6 +125,7 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     view_is_what_the_log_says,
     nobody_waits_for_empty_groups,
     outages_cost_nobody,
+    work_was_kept,
     streams_are_whole,
     work_was_there_when_it_was_named,
     work_was_named_once,

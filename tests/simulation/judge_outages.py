@@ -26,7 +26,7 @@ REMEMBERED_S: Final = 33.0  # after it was over: a lease and a heartbeat, and wh
 
 
 def outages_cost_nobody(evidence: Evidence) -> Iterator[Finding]:
-    """A job is given back as lost only where something had happened to its own worker, and no outage to all."""
+    """A job is given back as lost only where something had met its worker or a scheduler, and no outage all of them."""
     claimed: dict[str, tuple[str, datetime]] = {}
     for record in evidence.records:
         data = record.event.data if isinstance(record.event, Event) else None
@@ -59,10 +59,11 @@ def _within(fault: Fault, span: Span) -> bool:
 
 
 def _met(fault: Fault, worker: str, span: Span) -> bool:
+    """The worker itself, or one of those who should have heard it."""
     began_s, ended_s = span_of(fault)
     if fault.kind not in ITS_OWN or began_s > span[1] or ended_s < span[0]:
         return False
-    return fault.who == worker or (fault.who == "*" and fault.kind in EVERYBODYS)
+    return fault.who in (worker, *SCHEDULERS) or (fault.who == "*" and fault.kind in EVERYBODYS)
 
 
 def _was_away(evidence: Evidence, now_s: float) -> bool:

@@ -120,6 +120,7 @@ class Plan:
     visits: tuple[Visit, ...] = ()
     readers: tuple[Reader, ...] = ()
     slots: int = SLOTS
+    has_habits: bool = False  # forecasts are made, and what jobs leave behind is deleted
     before_midnight_s: float  # when the day changes
 
     @property

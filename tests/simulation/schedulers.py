@@ -14,6 +14,7 @@ from services.scheduler.replica import Replica, assemble
 from services.scheduler.snapshots import newest_fold
 from services.scheduler.subscribers import NatsCommands, Subscribers
 from tests.simulation.edges import Broker, Port
+from tests.simulation.habits import habits
 from tests.simulation.plan import POLICY
 from tests.simulation.quiet import quiet_telemetry
 from tests.simulation.virtual import Process
@@ -57,6 +58,8 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     if world.has_readers:
         await service.start(Loop("positions", announcer.run))
     await service.start(Loop("snapshots", replica.keeper.run))
+    for loop in habits(world, process, replica, adapters) if world.has_habits else ():
+        await service.start(loop)
 
 
 async def _replica(machine: Machine, adapters: Adapters) -> Replica:

@@ -72,7 +72,7 @@ class World:
 
     def __init__(self, loop: VirtualLoop, plan: Plan, *, folder: Path) -> None:
         self.loop = loop
-        self.slots = plan.slots
+        self.slots, self.has_habits = plan.slots, plan.has_habits
         self.dice = dice = Dice(plan.seed)
         self.folder = folder
         self.network = Network(loop, dice)
