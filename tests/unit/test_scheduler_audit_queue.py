@@ -171,6 +171,12 @@ def test_in_a_batch_too() -> None:
     assert found(story.commits("a").passes(120).commits("b", "c", "d")) == {"turns"}
 
 
+def test_whoever_planned_may_not_have_heard_of_the_pause_that_ends_a_claim() -> None:
+    story = starving().acts(QueuePaused(scope="all", by="olga"))
+
+    assert not found(story.commits("low", starved=True))
+
+
 def test_no_other_start_is_marked_as_owed() -> None:
     early = Story().enters("low", 1, Priority.LOW).enters("a", 2).commits("a")
 
