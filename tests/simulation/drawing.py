@@ -35,6 +35,7 @@ from tests.simulation.plan import (
     Plan,
 )
 from tests.simulation.visits import are_calm, visits_of
+from tests.simulation.withdrawals import withdrawn
 
 POINTS: Final = ("code", "deps", "checks")  # whose ends are moments for a cancel
 CROWDED: Final = 0.3  # of the seeds: their workers have a slot each
@@ -54,6 +55,8 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     losses = losses_of(dice)
     orders = long_holds(dice, long_runs(dice, orders, outages=outages), losses=losses)
     orders = _notified(dice, orders)
+    slots = 1 if dice.chance("crowded", CROWDED) else SLOTS
+    orders, alone = withdrawn(dice, orders) if slots == 1 else (orders, ())
     readers = readers_of(dice, orders)
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     wrong += (_deaf(dice),) if faults and dice.chance("deaf", 0.1) else ()
@@ -64,12 +67,12 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     return Plan(
         seed=seed,
         orders=orders,
-        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses),
+        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *alone),
         faults=tuple(sorted((*wrong, *lost, *outages, *losses), key=lambda fault: fault.at_s)),
         visits=visits,
         readers=readers,
         has_habits=dice.chance("habits", HABITS),
-        slots=1 if dice.chance("crowded", CROWDED) else SLOTS,
+        slots=slots,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )
 
