@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_contracts import JobEvent
+from headgate_contracts import JobEvent, job_filter
 from libs.eventlog import Appended, Conflicted, Entry, LogFull, LogUnavailable, OutcomeUnknown, Record
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer, MemoryWire
@@ -152,6 +152,29 @@ async def test_a_copy_that_made_the_log_full_is_found() -> None:
     assert isinstance(outcome, Appended)
 
 
+@pytest.mark.parametrize("stored", [0, 1])
+async def test_a_sequence_beyond_the_log_is_a_conflict_with_nobody(server: MemoryServer, stored: int) -> None:
+    log = in_memory(server)
+    for _ in range(stored):
+        await log.append(queued("job-1"), after=None)
+
+    outcome = await log.append(step(job_after("queued"), "dispatched"), after=7)
+
+    assert isinstance(outcome, Conflicted)
+    assert outcome.winner is None
+
+
+async def test_the_newest_record_and_the_end_of_the_log_are_read(server: MemoryServer) -> None:
+    log = in_memory(server)
+    await log.append(queued("job-1"), after=None)
+    await log.append(queued("job-2"), after=None)
+
+    newest, end = await log.last(job_filter("job-1")), await log.mark()
+
+    assert newest is not None
+    assert (newest.seq, end.seq) == (1, 2)
+
+
 async def test_a_sequence_beyond_the_log_is_not_believed_while_a_copy_is_under_way(server: MemoryServer) -> None:
     log = in_memory(server, fate=fated(LATE))
 
@@ -235,3 +258,27 @@ async def _told(log: MemoryLog, event: JobEvent, *, batched: bool) -> Appended |
     if not batched:
         return await log.append(event, after=None)
     return await log.append_batch([Entry(event, 0), Entry(commit(1, salt=event.id), 0)])
+
+
+class Behind(MemoryWire):
+    """Contradicts the first copy, and nobody stands in its way: a server that has not caught up."""
+
+    contradicted = False
+
+    async def send(self, messages: Sequence[Message]) -> Answer:
+        if not self.contradicted:
+            self.contradicted = True
+            return Contradicted("not caught up")
+        return await super().send(messages)
+
+
+@pytest.mark.parametrize("stored", [0, 1])
+async def test_who_is_contradicted_without_a_rival_is_stored_in_the_next_try(server: MemoryServer, stored: int) -> None:
+    job = job_after("queued") if stored else None
+    if stored:
+        await in_memory(server).append(queued("job-1"), after=None)
+    log = SettlingLog(Behind(server), clock=HastyClock())
+
+    outcome = await log.append(step(job, "dispatched") if job else queued("job-1"), after=stored or None)
+
+    assert isinstance(outcome, Appended)
