@@ -1,7 +1,8 @@
 """I7 for readers: the position that a waiting job was told is the one that it had, a moment ago at the most.
 
 The order is the auditor's, from records alone. Judged where nothing was wrong for a while, nothing was paused, and the
-reader takes at once what it is sent: a late word may have been true when it was said.
+reader takes at once what it is sent: a late word may have been true when it was said. A higher one may be true: for a
+minute the view holds places ahead for submissions that never came.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def positions_were_true(evidence: Evidence) -> Iterator[Finding]:
         first, end = bisect_left(times, at_s - WINDOW_S), bisect_right(times, at_s + AHEAD_S)
         recent = moments[max(0, first - 1) : end]
         places = {moment.places.get(job) for moment in recent}
-        if position not in places and not any(moment.paused for moment in recent):
-            had = sorted(place for place in places if place is not None)
+        had = sorted(place for place in places if place is not None)
+        is_held_ahead = bool(had) and position > had[-1]
+        if position not in places and not is_held_ahead and not any(moment.paused for moment in recent):
             yield Finding("I7", job, f"{heard.reader.name} is told #{position} at {at_s:.2f} s, and it was {had}")
 
 
