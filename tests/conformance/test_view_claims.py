@@ -19,6 +19,18 @@ async def test_a_claim_holds_its_slots_under_the_name_of_the_attempt_to_come(wor
     assert await world.acquire("lease", DB, wait_ms=0) == Full(DB, limit=1, active=1)
 
 
+async def test_a_group_that_is_claimed_is_listed_and_says_by_whom(world: World) -> None:
+    await world.spread("a", groups=(DB,))
+    before = await world.view.groups(now_ms=world.now_ms)
+
+    await world.claim("a", lapse_ms=1_000)
+
+    assert DB not in before
+    assert set(await world.view.groups(now_ms=world.now_ms)) == {*before, DB}
+    (holder,) = (await world.view.group(DB, now_ms=world.now_ms)).holders
+    assert (holder.name, holder.expires_ms) == ("a:1", world.now_ms + 1_000)
+
+
 async def test_the_dispatch_makes_it_last_and_its_end_gives_it_back(world: World) -> None:
     await world.spread("a", groups=(DB,))
     await world.claim("a", lapse_ms=1_000)

@@ -43,6 +43,9 @@ local function add_held()
   for _, lease in ipairs(redis.call('ZRANGEBYSCORE', key('ends'), '(' .. now, '+inf')) do
     add_all(cjson.decode(redis.call('HGET', key('lease', lease), 'groups')))
   end
+  for _, id in ipairs(redis.call('ZRANGE', key('claims'), 0, -1)) do
+    add_all(cjson.decode(redis.call('HGET', key('job', id), 'claim')).groups)
+  end
 end
 
 add_limits()
