@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from libs.capacity.answers import Folded, Plan, Stale
+from libs.capacity.answers import Beat, Folded, Heartbeat, Plan, Stale
 from libs.capacity.engine import Engine
 from libs.capacity.memory.state import is_inner
 from libs.capacity.ports import View
@@ -48,6 +48,12 @@ class Beside:
             if change.prev == self._engine.applied:
                 self._engine.take([change])
         return await self.view.fold(changes, **details)
+
+    async def beat(self, heartbeat: Heartbeat, **details: Any) -> Beat:
+        """Heard at once, as by whoever leads: a later word of a worker may end sooner than the one before."""
+        if self._engine is not None:
+            self._engine.hear(heartbeat)
+        return await self.view.beat(heartbeat, **details)
 
     # ── who may run ───────────────────────────────────────────────────────────
 
