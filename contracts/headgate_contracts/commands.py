@@ -87,13 +87,14 @@ class LeaseReply(Record):
     """How a lease stands. `waiting` holds nothing; the grant comes on the lease's own subject.
 
     `not_yours` comes there too, under an attempt's own name: an operator wants its slots, so its worker ends it and
-    says so in its heartbeats.
+    says so in its heartbeats. `refused`: nobody may ever lease `group`. The slots of `workflows`, of users, of projects
+    and of pools are those of whole jobs.
 
     Where `group` is that of a provider that pauses, `shut_ms` says for how long still.
     """
 
     lease: LeaseId
-    state: Literal["granted", "waiting", "full", "not_yours", "given_up", "view_lost"]
+    state: Literal["granted", "waiting", "full", "not_yours", "given_up", "view_lost", "refused"]
     expires_ms: Milliseconds | None = None
     group: GroupName | None = None
     behind: int | None = None

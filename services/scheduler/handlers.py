@@ -21,6 +21,7 @@ from headgate_contracts.commands import (
     BeatReply,
     GiveUpLease,
     LeaseReply,
+    NamedLease,
     ProviderShut,
     RedeemTicket,
     ShutProvider,
@@ -34,6 +35,7 @@ from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequ
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
+from libs.capacity.memory.state import is_inner
 from libs.capacity.ports import Leases, Tickets
 from libs.capacity.projection import epoch_ms
 from libs.policy import Policy
@@ -92,7 +94,8 @@ async def hear(
     if stopped is not None:
         stopped.update(command.stopped)
         stopped.difference_update([holder for holder in stopped if opinion_of(ledger, holder) in (None, Opinion.OVER)])
-    heartbeat = _heartbeat(command, policy)
+    leases = tuple(each for each in command.leases if all(map(is_inner, each.groups)))
+    heartbeat = _heartbeat(command, leases, policy)
     engine.hear(heartbeat)
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -108,7 +111,7 @@ async def hear(
         kept=(*said.kept, *_those(opinions, Opinion.RUNS)),
         cancel=(*said.cancel, *_those(opinions, Opinion.ENDS)),
         not_yours=(*_those(opinions, Opinion.OVER), *_those(ended, Opinion.OVER)),
-        lost_leases=said.lost_leases,
+        lost_leases=(*said.lost_leases, *(each.lease for each in command.leases if each not in leases)),
         lease_s=policy.leases.job_s,
     )
 
@@ -116,7 +119,11 @@ async def hear(
 async def acquire(
     command: AcquireLease, *, view: Leases, ledger: Ledger, log: Ends, granting: Granting, policy: Policy, now: datetime
 ) -> LeaseReply:
-    """Slots of all the groups at once, or none of them and, where it is wanted, a place among those who wait."""
+    """Slots of all the groups at once, or none of them and, where it is wanted, a place among those who wait. Refused
+    where a slot is a whole job's: who may start is planned by the log, which does not tell of leases."""
+    of_jobs = next((group for group in command.groups if not is_inner(group)), None)
+    if of_jobs is not None:
+        return LeaseReply(lease=command.lease, state="refused", group=of_jobs)
     request = LeaseRequest(
         lease=command.lease,
         groups=command.groups,
@@ -183,14 +190,14 @@ def _still_shut_ms(answer: Waits | Full, now: datetime) -> int | None:
     return None if answer.until_ms is None else max(0, answer.until_ms - epoch_ms(now))
 
 
-def _heartbeat(command: Beat, policy: Policy) -> Heartbeat:
+def _heartbeat(command: Beat, leases: Sequence[NamedLease], policy: Policy) -> Heartbeat:
     return Heartbeat(
         worker=command.worker,
         pool=command.pool,
         slots=command.slots,
         draining=command.draining,
         holders=command.holders,
-        leases=tuple(HeldLease(each.lease, each.holder, each.groups) for each in command.leases),
+        leases=tuple(HeldLease(each.lease, each.holder, each.groups) for each in leases),
         ttl_ms=round(policy.leases.job_s * 1000),
     )
 

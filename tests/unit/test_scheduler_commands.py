@@ -124,6 +124,23 @@ async def test_a_lease_outside_any_job_lasts_as_long_as_policy_says(world: World
     assert reply.expires_ms == world.clock.now_ms() + 300_000
 
 
+@pytest.mark.parametrize("group", ["workflows", "user:u-job-1", "project:p-job-1", "pool:default"])
+@pytest.mark.parametrize("holder", [None, "job-1:1"])
+async def test_a_slot_of_whole_jobs_is_refused_to_a_lease_by_the_name_of_its_group(
+    world: World, leader: Replica, group: str, holder: str | None
+) -> None:
+    """Who may start is planned without a word to the view: the planner would not know of it."""
+    before = await world.view.observe()
+
+    reply = await ask(world, leader, "l1", DB, group, holder=holder, wait_ms=60_000)
+    named = (NamedLease(lease="l2", holder="job-1:1", groups=(DB, group)),)
+    heard = await world.beat(slots=2, holders=("job-1:1", "job-2:1"), leases=named)
+
+    assert reply == LeaseReply(lease="l1", state="refused", group=group)
+    assert (heard.kept, heard.lost_leases) == (("job-1:1", "job-2:1"), ("l2",))
+    assert (await world.view.observe()).groups == before.groups
+
+
 async def test_an_attempt_that_is_over_gets_no_slot(world: World, leader: Replica) -> None:
     await world.write("job-1", "given_back:drained")
     await world.settle(leader)

@@ -158,6 +158,15 @@ async def test_who_waits_for_a_while_is_told_when_it_is_over_and_waits_no_longer
     assert scene.scheduler.given_up == ["job-1-1-1"]
 
 
+async def test_who_is_refused_is_not_to_wait(clock: ManualClock) -> None:
+    scene = Scene(clock, "refused")
+    scene.ask(Acquire(lease=1, groups=("db",), wait_ms=60_000))
+
+    await breathe()
+
+    assert scene.told == [(1, "full")]
+
+
 @pytest.mark.parametrize("answer", ["view_lost", "not_yours", Unheard.NOBODY, Unheard.SILENT])
 async def test_where_nobody_can_say_it_is_asked_again(clock: ManualClock, answer: str | Unheard) -> None:
     scene = Scene(clock, answer, answer, "granted")

@@ -152,7 +152,7 @@ class StageSlots:
                     ask.held = True
                     await self._tell(LeaseTold(lease=ask.wanted.lease, state="granted"))
                     return
-                case LeaseReply(state="full"):
+                case LeaseReply(state="full" | "refused"):
                     pause_ms = 0
                 case LeaseReply(state="waiting"):
                     pause_ms = min(self._again_ms, left_ms)
