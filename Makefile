@@ -159,8 +159,8 @@ simulate: setup ## schedules of a bad day in virtual time: SEEDS=10000, SEED=471
 	@$(SIMULATE) $(if $(PLANTED)$(BUGS)$(SEED)$(PROOF),,&& $(PYTEST) -n auto -m simulation tests/simulation $(ARGS))
 
 # Outside CI: a survivor asks for a test or for a reason, and neither is found by a machine.
-mutants: setup ## small mistakes in what decides, each alone: who notices; ONLY=turns,table, else docs/proof/mutants.md is written
-	@$(BIN)/python -m tests.mutants $(ONLY:%=--only %)
+mutants: setup ## small mistakes in what decides, each alone: who notices, in docs/proof/mutants.md; ONLY=turns,table, REST=yes
+	@$(BIN)/python -m tests.mutants $(ONLY:%=--only %) $(if $(REST),--rest)
 
 test-kills: setup ## servers, schedulers and workers killed, frozen and cut off under load
 	@$(PYTEST) -n auto -m kills $(ARGS)

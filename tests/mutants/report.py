@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import platform
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.mutants.running import SEEDS, Fate, Tried
-from tests.mutants.targets import TARGETS, Target
-from tests.simulation.proof import machine
+from tests.mutants.kept import Part, untried
+from tests.mutants.running import SEEDS, Fate
+from tests.mutants.targets import ROOT, TARGETS, Target
 
+PAGE: Final = ROOT / "docs/proof/mutants.md"
 REASONS: Final = Path(__file__).parent / "survivors.toml"
 NONE: Final = "**none yet**"
+COUNTED: Final = (Fate.TEST, Fate.SEED, Fate.HUNG, Fate.SURVIVED)
 Reasons = Mapping[str, Mapping[str, str]]  # target → mutant → why it may survive
 
 
@@ -23,55 +22,69 @@ def reasons() -> Reasons:
     return tomllib.loads(REASONS.read_text(encoding="utf-8"))
 
 
-def share_noticed(all_tried: Sequence[Tried]) -> float:
-    return sum(each.fate is not Fate.SURVIVED for each in all_tried) / len(all_tried)
+def unexplained(target: Target, part: Part, why: Reasons) -> list[str]:
+    return [each.name for each in part.survivors(target) if each.name not in why.get(target.name, {})]
 
 
-def unexplained(all_tried: Sequence[Tried], why: Reasons) -> list[Tried]:
-    return [each for each in survivors(all_tried) if each.mutant.name not in why.get(each.target.name, {})]
+def page_of(parts: Mapping[str, Part], why: Reasons) -> str:
+    tried = sum(part.tried for part in parts.values())
+    survive = sum(part.count(Fate.SURVIVED) for part in parts.values())
+    measured = [(target, parts[target.name]) for target in TARGETS if target.name in parts]
+    return f"""# Mutants: {1 - survive / tried:.0%} of {tried} are noticed
 
+Written by `make mutants` from what it keeps in [mutants.json](mutants.json). A mutant is a file with one small mistake
+in it: a comparison turned about, a line left out, a number one too high, a row of a table less.
+[tests/mutants](../../tests/mutants) makes them, and runs for each the tests that reach the file, then seeds {SEEDS[0]}
+to {SEEDS[-1]} of the [simulation](../../tests/simulation/README.md), until one fails.
 
-def survivors(all_tried: Iterable[Tried]) -> list[Tried]:
-    return [each for each in all_tried if each.fate is Fate.SURVIVED]
+| file | mutants | tried | noticed by a test | by a seed | never came back | survive | noticed |
+|---|---|---|---|---|---|---|---|
+{_lines(_row(target, part) for target, part in measured)}
 
+{_not_run(parts)}
 
-def page_of(all_tried: Sequence[Tried], why: Reasons, took_s: float) -> str:
-    targets = [target for target in TARGETS if any(each.target is target for each in all_tried)]
-    left = [_explained(target, all_tried, why) for target in targets]
-    return f"""# Mutants: {share_noticed(all_tried):.0%} of {len(all_tried)} are noticed
-
-Written by `make mutants`. A mutant is a file with one small mistake in it: a comparison turned about, a line left out,
-a number one too high, a row of a table less. [tests/mutants](../../tests/mutants) makes them, and runs for each the
-tests that reach the file, then seeds {SEEDS[0]} to {SEEDS[-1]} of the
-[simulation](../../tests/simulation/README.md), until one fails.
-
-| | |
-|---|---|
-| on | {datetime.now(UTC):%Y-%m-%d}, {machine()}, {platform.python_implementation()} {platform.python_version()} |
-| took | {took_s / 60:.0f} minutes |
-
-| file | mutants | noticed by a test | by a seed | never came back | survive |
-|---|---|---|---|---|---|
-{chr(10).join(_row(target, all_tried) for target in targets)}
+| file | on | took |
+|---|---|---|
+{_lines(_when(target, part) for target, part in measured)}
 
 ## Those that survive
 
 Each with the reason, kept by hand in [survivors.toml](../../tests/mutants/survivors.toml).
 
-{chr(10).join(filter(None, left)) or "None."}
+{_lines(filter(None, (_explained(target, part, why) for target, part in measured))) or "None."}
 """
 
 
-def _row(target: Target, all_tried: Iterable[Tried]) -> str:
-    fates = Counter(each.fate for each in all_tried if each.target is target)
-    counts = (sum(fates.values()), *(fates[fate] for fate in (Fate.TEST, Fate.SEED, Fate.HUNG, Fate.SURVIVED)))
-    return f"| [{target.file}](../../{target.file}) | {' | '.join(map(str, counts))} |"
+def _row(target: Target, part: Part) -> str:
+    counts = (len(part.fates), part.tried, *(part.count(fate) for fate in COUNTED))
+    return f"| {_link(target)} | {' | '.join(map(str, counts))} | {part.share_noticed:.0%} |"
 
 
-def _explained(target: Target, all_tried: Iterable[Tried], why: Reasons) -> str:
+def _when(target: Target, part: Part) -> str:
+    return f"| {_link(target)} | {part.on}, {part.machine}, {part.python} | {part.took_s / 60:.0f} minutes |"
+
+
+def _not_run(parts: Mapping[str, Part]) -> str:
+    """What the shares above say nothing about."""
+    left = {target: len(part.fates) - part.tried for target, part in _all(parts)}
+    names = [f"{count} of {_link(target)}" for target, count in left.items() if count]
+    return f"**Not tried**: {', '.join(names)}. `make mutants REST=yes` tries them." if names else "All were tried."
+
+
+def _all(parts: Mapping[str, Part]) -> list[tuple[Target, Part]]:
+    return [(target, parts.get(target.name) or untried(target)) for target in TARGETS]
+
+
+def _explained(target: Target, part: Part, why: Reasons) -> str:
     rows = sorted(
-        f"| {each.mutant.name} | {why.get(target.name, {}).get(each.mutant.name, NONE)} |"
-        for each in survivors(all_tried)
-        if each.target is target
+        f"| {each.name} | {why.get(target.name, {}).get(each.name, NONE)} |" for each in part.survivors(target)
     )
     return "\n".join((f"| {target.file} | why it may |", "|---|---|", *rows, "")) if rows else ""
+
+
+def _link(target: Target) -> str:
+    return f"[{target.file}](../../{target.file})"
+
+
+def _lines(rows: Iterable[str]) -> str:
+    return "\n".join(rows)

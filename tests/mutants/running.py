@@ -12,8 +12,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
@@ -38,15 +37,6 @@ class Fate(Enum):
     HUNG = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """One mutant, and what became of it."""
-
-    target: Target
-    mutant: Mutant
-    fate: Fate
-
-
 def get_ready() -> None:
     """Import once what every try needs, in the process that they are forked from."""
     importlib.import_module("tests.simulation.run")
@@ -62,21 +52,22 @@ def is_sound(target: Target) -> bool:
     return _fate(os.waitpid(child, 0)[1]) is Fate.SURVIVED
 
 
-def tried(mutants: Iterable[tuple[Target, Mutant]], *, width: int) -> Iterator[Tried]:
-    """As they end, so many at once."""
-    out: dict[int, tuple[Target, Mutant]] = {}
-    for target, mutant in mutants:
+def tried(
+    target: Target, mutants: Sequence[Mutant], numbers: Iterable[int], *, width: int
+) -> Iterator[tuple[int, Fate]]:
+    """What becomes of these, as they end, so many at once."""
+    out: dict[int, int] = {}
+    for number in numbers:
         if len(out) == width:
             yield _ended(out)
-        out[os.fork() or _live(target, mutant)] = target, mutant
+        out[os.fork() or _live(target, mutants[number])] = number
     while out:
         yield _ended(out)
 
 
-def _ended(out: dict[int, tuple[Target, Mutant]]) -> Tried:
+def _ended(out: dict[int, int]) -> tuple[int, Fate]:
     child, status = os.wait()
-    target, mutant = out.pop(child)
-    return Tried(target, mutant, _fate(status))
+    return out.pop(child), _fate(status)
 
 
 def _fate(status: int) -> Fate:

@@ -60,6 +60,18 @@ TARGETS: Final = (
         (*_unit("engine"), *_conformance("view_plan", "view_limits", "view_shut"), *_unit("scheduler_order")),
     ),
     Target(
+        "blocking",
+        "libs.capacity.memory.blocking",
+        "libs/capacity/memory/blocking.py",
+        (*_unit("engine"), *_conformance("view_plan", "view_limits", "view_shut"), *_unit("scheduler_order")),
+    ),
+    Target(
+        "engine",
+        "libs.capacity.engine",
+        "libs/capacity/engine.py",
+        (*_unit("engine", "scheduler_shadow", "scheduler_border"), *_conformance("view_plan", "view_shut")),
+    ),
+    Target(
         "planner",
         "services.scheduler.planning",
         "services/scheduler/planning.py",
