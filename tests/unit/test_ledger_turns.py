@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from headgate_contracts import Priority
 from headgate_contracts.events import Act, QueuePaused, QueueResumed
+from libs.capacity.answers import Pick, Plan
 from libs.capacity.ledger import Ledger
 from libs.capacity.snapshot import dump, load
-from libs.capacity.turns import Turn, before_next, owed
-from libs.policy import Policy
+from libs.capacity.turns import Starts, Turn, before_next, next_starts, owed
+from libs.policy import Order, Policy
 from tests.fixtures.lives import step, submission
 from tests.unit.test_ledger import act
 
@@ -151,6 +152,63 @@ def test_who_waits_longest_for_its_own_start_goes_first() -> None:
 
     assert owed(turns, now_ms=3_600_000, **RULE) == (70, 50, 90)
     assert before_next(turns, now_ms=3_600_000, **RULE) == 6
+
+
+def test_a_batch_is_cut_before_the_first_of_several_claims() -> None:
+    turns = {50: Turn(0, 2), 70: Turn(0, 7), 90: Turn(0, 4)}
+
+    assert before_next(turns, now_ms=3_600_000, **RULE) == 2
+
+
+async def starts_of(low: Turn, *, standing: tuple[int, ...], now_ms: int = 3_600_000) -> Starts:
+    """What starts next where low is the only class that may starve, of jobs of these classes in the queue's order."""
+    picks = [Pick(f"{class_number}-{number}", number) for number, class_number in enumerate(standing)]
+
+    async def picked(most: int, *, only_class: int | None = None) -> Plan:
+        own = [pick for pick in picks if only_class is None or class_of(pick) == only_class]
+        return Plan(0, tuple(own[:most]), {}, {}, more=False)
+
+    order = Order(starved_after_s=3600, starved_every=10)
+    return await next_starts({LOW: low}, order, now_ms=now_ms, most=5, picks=picked, first_class=first_class)
+
+
+def first_class(plan: Plan) -> int | None:
+    return class_of(plan.picks[0]) if plan.picks else None
+
+
+def class_of(pick: Pick) -> int:
+    return int(pick.job.split("-")[0])
+
+
+async def test_a_class_is_owed_from_the_very_millisecond_at_which_it_starves() -> None:
+    asked = [await starts_of(Turn(0, 9), standing=(URGENT, LOW), now_ms=now) for now in (3_599_999, 3_600_000)]
+
+    assert [starts.owed for starts in asked] == [False, True]
+
+
+async def test_a_class_that_is_owed_a_start_and_comes_first_anyway_is_given_one_alone() -> None:
+    starts = await starts_of(Turn(0, 9), standing=(LOW, LOW, LOW))
+
+    assert (starts.most, starts.owed, starts.claimed) == (1, False, True)
+
+
+async def test_an_owed_start_is_one_alone_and_the_next_is_decided_anew() -> None:
+    starts = await starts_of(Turn(0, 9), standing=(URGENT, LOW, LOW))
+
+    assert (starts.most, starts.owed, starts.claimed) == (1, True, True)
+    assert [pick.job for pick in starts.plan.picks] == ["70-1"]
+
+
+async def test_who_owes_nobody_starts_as_many_as_fit_before_the_next_claim() -> None:
+    starts = [await starts_of(Turn(0, others), standing=(URGENT,) * 5) for others in (2, 7)]
+
+    assert [(each.most, each.owed, each.claimed) for each in starts] == [(5, False, False), (2, False, False)]
+
+
+async def test_a_claim_that_nobody_can_take_up_leaves_the_starts_to_the_others() -> None:
+    starts = await starts_of(Turn(0, 9), standing=(URGENT, URGENT))
+
+    assert (starts.most, starts.owed, starts.claimed, len(starts.plan.picks)) == (5, False, True, 2)
 
 
 @given(seed=st.integers(0, 2**32))
