@@ -45,6 +45,7 @@ class Attempts:
         self._grace_ms = round(drain_grace_s * 1000)
         self._beat_soon = beat_soon
         self._running: dict[str, Attempt] = {}
+        self._some = asyncio.Event()  # are running
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining_since_ms: int | None = None
         self._over = False  # the grace
@@ -52,6 +53,14 @@ class Attempts:
 
     def __iter__(self) -> Iterator[Attempt]:
         return iter(tuple(self._running.values()))
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._running
+
+    async def until_some(self) -> None:
+        """Until there is an attempt."""
+        await self._some.wait()
 
     def find(self, holder: str) -> Attempt | None:
         return self._running.get(holder)
@@ -106,6 +115,7 @@ class Attempts:
     async def _run(self, claimed: Claimed) -> None:
         attempt = Attempt(claimed, self._tools, hands_over=self._hands_over, beat_soon=self._beat_soon)
         self._running[attempt.holder] = attempt
+        self._some.set()
         if self._over:  # its claim was on its way into the log
             attempt.interrupt(Interruption.DRAINED)
         self._beat_soon()
@@ -117,6 +127,8 @@ class Attempts:
                 self.stopped[attempt.holder] = None
         finally:
             del self._running[attempt.holder]
+            if not self._running:
+                self._some.clear()
             self._beat_soon()
 
     def _hands_over(self) -> bool:

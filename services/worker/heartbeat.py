@@ -122,7 +122,7 @@ class Heartbeat:
 
 
 class Watchdog:
-    """Ends what is not ours any more."""
+    """Ends what is not ours any more. While there is no attempt it sleeps."""
 
     def __init__(self, attempts: Attempts, heartbeat: Heartbeat, *, cut_off_ms: int, clock: Clock) -> None:
         self._attempts = attempts
@@ -148,5 +148,12 @@ class Watchdog:
 
     async def run(self, stopping: asyncio.Event) -> None:
         while True:
+            if self._attempts.is_idle:
+                await self._attempts.until_some()
+                self._begin()
             await self._clock.sleep_ms(TICK_MS)
             self.look()
+
+    def _begin(self) -> None:
+        """The time before, in which nobody held a lease, is no outage of whoever does now."""
+        self._looked_ms, self._was_away = self._clock.monotonic_ms(), self._heartbeat.nobody_there

@@ -52,6 +52,14 @@ class Table:
     attempts: list[Attempt]
     draining: bool = False
     stopped: dict[str, None] = field(default_factory=dict)
+    some: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.attempts
+
+    async def until_some(self) -> None:
+        await self.some.wait()
 
     def __iter__(self) -> Any:
         return iter(self.attempts)
@@ -284,3 +292,23 @@ async def passes(clock: ManualClock, duration_ms: int) -> None:
 async def breathe() -> None:
     for _ in range(6):
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("unheard", "ends_ms"), [(True, 62_100), (False, 62_000)])
+async def test_a_watchdog_sleeps_until_there_is_an_attempt_and_counts_no_outage_before_it(
+    scene: Scene, *, unheard: bool, ends_ms: int
+) -> None:
+    scene.table.attempts.clear()
+    scene.heartbeat.nobody_there = unheard
+    watching = asyncio.create_task(scene.watchdog.run(asyncio.Event()))
+    for _ in range(320):
+        await scene.clock.advance_ms(100)
+
+    scene.attempt.lease = Lease(62_000)
+    scene.table.attempts.append(scene.attempt)
+    scene.table.some.set()
+    await asyncio.sleep(0)
+    await scene.clock.advance_ms(100)
+
+    watching.cancel()
+    assert scene.attempt.lease.ends_ms == ends_ms
