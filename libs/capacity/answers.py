@@ -247,7 +247,8 @@ class Unclaimed:
     holder: str
     group: str
     others: int
-    until_ms: int | None  # the group is shut until then
+    until_ms: int | None  # the group is shut until then, and so is its gate
+    quarantined_until_ms: int | None = None  # no slot of any inner group is given until then; gates are open
 
 
 @dataclass(frozen=True, slots=True)

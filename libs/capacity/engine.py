@@ -137,8 +137,16 @@ class Engine:
             self._shut.add(group)
             self._state.shut.add(group, until_ms)
 
+    def quarantine(self, until_ms: int) -> None:
+        """Nobody gets a slot that leases want too until then: what running jobs hold of them is not known. Gates are
+        open."""
+        self._state.quarantine_until_ms = until_ms
+        self._state.unheard = {NAMELESS}
+
     def unlearn(self) -> None:
         """Somebody has let go of something, or may have: whoever is refused again says so again."""
+        self._state.unheard.clear()
+        slots.end_quarantine(self._state, now_ms=self._clock())
         for group in [*self._learned]:
             self._unlearn(group)
 

@@ -59,6 +59,8 @@ class Border:
     def _learn(self, claimed: Claimed) -> None:
         for group, refused in {each.group: each for each in claimed.refused}.items():
             self._engine.learn(group, others=refused.others, until_ms=refused.until_ms)
+            if refused.quarantined_until_ms is not None:
+                self._engine.quarantine(refused.quarantined_until_ms)
 
     def _learn_nothing_answers(self, claims: Sequence[Claim]) -> None:
         until_ms = self._engine.now_ms + ASK_AGAIN_MS

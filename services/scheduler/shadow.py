@@ -76,11 +76,12 @@ class Shadow:
         """How the border stands, as the view shows it to readers."""
         soon_ms = self._engine.now_ms + 60_000  # the border is forgotten before
         outlooks = await self._view.outlooks(sorted(self._engine.at_border())[:OUTLOOKS])
-        quarantined = any(outlook is not None and outlook.quarantined for outlook in outlooks)
+        if any(outlook is not None and outlook.quarantined for outlook in outlooks):
+            self._engine.quarantine(soon_ms)
         for group in sorted(self._engine.border()):
             status = await self._view.group(group)
             others = sum(not self._engine.runs(holder.name) for holder in status.holders)
-            self._engine.learn(group, others=others, until_ms=soon_ms if quarantined else status.shut_until_ms)
+            self._engine.learn(group, others=others, until_ms=status.shut_until_ms)
 
 
 def _slots(workers: Iterable[WorkerStatus]) -> dict[str, int]:

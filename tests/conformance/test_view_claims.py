@@ -174,7 +174,7 @@ async def test_nothing_is_claimed_before_running_jobs_have_said_what_they_hold(w
     shut = await world.claim("a")
     await world.worker(holders=("runs:1",), leases=(held("inner", DB, owner="runs:1"),))
 
-    assert shut.refused == (Unclaimed("a:1", DB, 0, world.now_ms + 9_000),)
+    assert shut.refused == (Unclaimed("a:1", DB, 0, None, quarantined_until_ms=world.now_ms + 9_000),)
     assert (await world.claim("a")).refused == (Unclaimed("a:1", DB, 1, None),)
 
 

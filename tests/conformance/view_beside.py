@@ -5,7 +5,6 @@ from typing import Any
 
 from libs.capacity.answers import Beat, Folded, Heartbeat, Plan, Stale
 from libs.capacity.engine import Engine
-from libs.capacity.memory.state import is_inner
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Seed
 from tests.conformance.view_world import World
@@ -73,13 +72,13 @@ class Beside:
         seen = await self.view.observe(**now)
         engine.staff(await self.view.workers(**now))
         engine.unlearn()
-        quarantined = await self._quarantined(now)
-        for group in {*seen.groups, *seen.shut, *quarantined}:
+        if await self._is_quarantined(now):
+            engine.quarantine(at_ms + 1)
+        for group in {*seen.groups, *seen.shut}:
             others = sum(holder not in seen.leases for holder in seen.groups.get(group, ()))
-            engine.learn(group, others=others, until_ms=at_ms + 1 if group in quarantined else seen.shut.get(group))
+            engine.learn(group, others=others, until_ms=seen.shut.get(group))
 
-    async def _quarantined(self, now: Mapping[str, int]) -> set[str]:
-        queued = [row for row in self._world().rows.values() if row.place is not None]
-        outlooks = await self.view.outlooks([row.id for row in queued], **now)
-        shut = any(outlook is not None and outlook.quarantined for outlook in outlooks)
-        return {group for row in queued for group in row.groups if is_inner(group)} if shut else set()
+    async def _is_quarantined(self, now: Mapping[str, int]) -> bool:
+        queued = [row.id for row in self._world().rows.values() if row.place is not None]
+        outlooks = await self.view.outlooks(queued, **now)
+        return any(outlook is not None and outlook.quarantined for outlook in outlooks)

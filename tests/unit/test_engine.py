@@ -178,3 +178,18 @@ def test_a_group_is_shut_until_its_time_or_until_it_is_forgotten(fed: Fed) -> No
     fed.engine.unlearn()
 
     assert (shut, over, again, fed.plan()) == ([], ["a", "b"], [], ["a", "b"])
+
+
+def test_a_quarantine_gives_no_slot_and_leaves_gates_open(fed: Fed) -> None:
+    fed.write(queued("a", 1, groups=("llm:ollama",)))
+    fed.write(queued("b", 2, gates=("llm:ollama",)))
+
+    fed.engine.quarantine(NOW_MS + 5_000)
+    quarantined = fed.plan()
+    fed.now_ms += 5_000
+    over = fed.plan()
+    fed.engine.quarantine(fed.now_ms + 5_000)
+    again = fed.plan()
+    fed.engine.unlearn()
+
+    assert (quarantined, over, again, fed.plan()) == (["b"], ["a", "b"], ["b"], ["a", "b"])

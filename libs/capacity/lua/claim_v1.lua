@@ -3,7 +3,7 @@
 --   ARGV     1 epoch, 2 now (ms or empty), 3 how far the caller's fold is, 4 for how long (ms), 5 claims (JSON list of holder,
 --            groups, gates), 6 holders whose claims came to nothing (JSON list)
 --   GIVES    holders that hold what they claimed · of each other one: holder, the group that is full or shut, how many slots of
---            it are held by those of whom the log does not tell, until when it is shut (ms)
+--            it are held by those of whom the log does not tell, until when it is shut (ms), until when it is in quarantine (ms)
 --   KEEPS    whoever waits for a slot is served first. Where the view is not where the caller's fold is, nothing is taken. A claim
 --            is the job's until its next row, or until it lapses in a sweep
 -- include: head.lua
@@ -12,12 +12,6 @@
 -- use: catch_up
 local lapses = now + tonumber(ARGV[4])
 local names, held, blocked = {}, {}, {}
-
-local function until_of(group)
-  local shut = shutting.ends_of(group) or false
-  local quarantined = quarantine.shuts(group) and quarantine.ends_at()
-  return shut and quarantined and math.max(shut, quarantined) or shut or quarantined
-end
 
 catch_up.all()
 for _, holder in ipairs(cjson.decode(ARGV[6])) do
@@ -34,6 +28,8 @@ for _, wanted in ipairs(mark[4] == ARGV[3] and cjson.decode(ARGV[5]) or {}) do
 end
 grants.tell_later()
 for at, each in ipairs(blocked) do
-  blocked[at] = { each[1], each[2], claims.others_in(each[2], held), until_of(each[2]) }
+  local group = each[2]
+  local quarantined_until = quarantine.shuts(group) and quarantine.ends_at()
+  blocked[at] = { each[1], group, claims.others_in(group, held), shutting.ends_of(group) or false, quarantined_until }
 end
 return { names, blocked }

@@ -56,12 +56,8 @@ def _unclaimed(state: State, holder: str, blocker: str, *, held: Collection[str]
     group = blocker.removeprefix(GATE)
     holding = state.held.get(group) or ()
     others = [name for name in holding if name not in held and not is_running(state, name)]
-    ends = [end for end in (shut_until(state, group, now_ms), _quarantined_until(state, group, now_ms)) if end]
-    return Unclaimed(holder, group, len(others), max(ends, default=None))
-
-
-def _quarantined_until(state: State, group: str, now_ms: int) -> int | None:
-    return state.quarantine_until_ms if is_quarantined(state, group, now_ms) else None
+    quarantined_until_ms = state.quarantine_until_ms if is_quarantined(state, group, now_ms) else None
+    return Unclaimed(holder, group, len(others), shut_until(state, group, now_ms), quarantined_until_ms)
 
 
 def settle(state: State, row: Row) -> Freed:
