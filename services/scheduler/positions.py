@@ -5,8 +5,9 @@
     told       to `headgate.live.v1.<shard>.position.<user>.<job>`, at most 4 times a second
 
 Owns what was told last. It is no part of any decision, so whatever goes wrong with it costs positions and nothing else.
-A lost message costs nothing: soon all are told again. An estimate counts down by itself, so it
-is told with whatever else has changed and is no change of its own.
+A lost message costs nothing: soon all are told again. A job that the view does not hold in its queue yet is told in a
+later round: where it stood when it entered says nothing of one that has come back. An estimate counts down by itself,
+so it is told with whatever else has changed and is no change of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Told:
     """What was told of one job, and by what."""
 
     seq: int
-    outlook: Outlook | None
+    outlook: Outlook
     shown: Shown
 
 
@@ -110,11 +111,14 @@ class Announcer:
             for jobs in _in_parts(tuple(self.ledger.roster.queued.values())):
                 outlooks = await self.view.outlooks([job.id for job in jobs])
                 for job, outlook in zip(jobs, outlooks, strict=True):
-                    self._told[job.id] = await self._tell_change(job, outlook, told.get(job.id), forecast)
+                    if outlook is None or outlook.position is None:
+                        self._stirred = True  # the view follows the ledger, and knows soon
+                    else:
+                        self._told[job.id] = await self._tell_change(job, outlook, told.get(job.id), forecast)
         except (ViewLost, ViewUnavailable):
             self._stirred = True  # it will be back, and much may be different then
 
-    async def _tell_change(self, job: Job, outlook: Outlook | None, told: Told | None, forecast: Forecast) -> Told:
+    async def _tell_change(self, job: Job, outlook: Outlook, told: Told | None, forecast: Forecast) -> Told:
         if told and (told.seq, told.outlook) == (job.seq, outlook):
             return told
         moved = _position(job, outlook, forecast=forecast, now_ms=self.clock.now_ms())

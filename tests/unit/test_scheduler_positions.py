@@ -42,6 +42,16 @@ class Slow(Counting):
         return await super().outlooks(jobs, now_ms=now_ms)
 
 
+class Behind(Counting):
+    """It has not come as far as the ledger: these are not in its queue yet."""
+
+    missing: frozenset[str] = frozenset()
+
+    async def outlooks(self, jobs: Sequence[str], *, now_ms: int | None = None) -> tuple[Outlook | None, ...]:
+        outlooks = await super().outlooks(jobs, now_ms=now_ms)
+        return tuple(None if job in self.missing else each for job, each in zip(jobs, outlooks, strict=True))
+
+
 class Broken:
     """What cannot be told, whatever the reason."""
 
@@ -221,6 +231,23 @@ async def test_a_view_that_is_away_is_asked_again(
 
     assert silent == []
     assert hearing.heard() == [("job-1", 1), ("job-2", 2)]
+
+
+async def test_a_job_that_the_view_does_not_hold_yet_is_told_once_it_does(
+    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+) -> None:
+    announcer.view = view = Behind(world)
+    telling = Loop("positions", announcer.run)
+    view.missing = frozenset({"job-2"})
+    await telling.start()
+    await live(world, leader, quarters=2)
+    at_first = hearing.heard()
+
+    view.missing = frozenset()
+    await live(world, leader, quarters=2)
+
+    assert (at_first, hearing.heard()) == ([("job-1", 1)], [("job-2", 2)])
+    await telling.stop()
 
 
 async def test_one_job_that_cannot_be_shown_ends_nothing_but_the_round(
