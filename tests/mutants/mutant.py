@@ -27,10 +27,12 @@ class Mutant:
     module: str
     function: str  # by its path in the module; empty: in the data
     name: str
-    tree: ast.Module
+    tree: ast.Module  # the sound one
+    place: ast.AST
+    change: ast.AST | None
 
     def code(self) -> CodeType:
-        return compile(self.tree, f"<{self.module}, mutated>", "exec")
+        return compile(_changed(self.tree, self.place, self.change), f"<{self.module}, mutated>", "exec")
 
     def plant(self) -> None:
         """Into this process, for good."""
@@ -51,7 +53,7 @@ def mutants_of(module: str, source: str, *, data: bool) -> Iterator[Mutant]:
             where = f"{function or 'data'}: `{before}` → `{after}`"
             seen[where] += 1
             name = where if seen[where] == 1 else f"{where} ({seen[where]})"
-            yield Mutant(module, function, name, _changed(tree, place, change))
+            yield Mutant(module, function, name, tree, place, change)
 
 
 def _places(tree: ast.Module, *, data: bool) -> Iterator[tuple[ast.AST, str]]:

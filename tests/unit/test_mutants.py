@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.mutants.kept import keep, kept, made_of, untried
 from tests.mutants.mutant import mutants_of
-from tests.mutants.report import reasons
+from tests.mutants.report import page_of, reasons, unexplained
+from tests.mutants.running import Fate
 from tests.mutants.targets import TARGETS, Target
 
+TURNS: Final = next(target for target in TARGETS if target.name == "turns")
 ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = '''
 LIMIT = 3
@@ -82,3 +86,32 @@ def test_each_reason_is_about_a_mutant_that_there_is() -> None:
     }
 
     assert [(name, each) for name, whys in reasons().items() for each in whys if each not in made.get(name, ())] == []
+
+
+def test_what_was_measured_is_kept_until_other_mutants_are_made(tmp_path: Path) -> None:
+    path, part = tmp_path / "mutants.json", untried(TURNS).with_fate(0, Fate.TEST).dated(took_s=2)
+    settling = next(target for target in TARGETS if target.name == "settling")
+
+    keep(TURNS, part, path=path)
+    keep(settling, replace(untried(settling), made="of an older file"), path=path)
+
+    assert kept(TARGETS, path=path) == {"turns": part}
+
+
+def test_the_rest_is_what_was_not_tried_and_what_survived() -> None:
+    part = untried(TURNS).with_fate(0, Fate.TEST).with_fate(1, Fate.SURVIVED).with_fate(2, Fate.HUNG)
+
+    assert sorted(part.left()) == [1, *range(3, len(made_of(TURNS)))]
+    assert (part.tried, round(part.share_noticed, 2)) == (3, 0.67)
+    assert unexplained(TURNS, part, {}) == [made_of(TURNS)[1].name]
+
+
+def test_the_page_says_what_was_not_tried() -> None:
+    part = untried(TURNS).with_fate(0, Fate.TEST).with_fate(1, Fate.SURVIVED)
+
+    page = page_of({"turns": part}, {})
+
+    assert page.startswith("# Mutants: 50% of 2 are noticed\n")
+    assert f"{len(part.fates) - 2} of [libs/capacity/turns.py]" in page
+    assert f"{len(made_of(TARGETS[0]))} of [{TARGETS[0].file}]" in page
+    assert f"| {made_of(TURNS)[1].name} | **none yet** |" in page
