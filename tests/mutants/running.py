@@ -23,7 +23,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.targets import TARGETS, Target
 
 SEEDS: Final = range(1, 9)
-PROCESSOR_S: Final = 90  # of one try; a sound one takes 2 to 10
+PROCESSOR_S: Final = 30  # of one try; a sound one takes 2 to 10
 WAITS_S: Final = 60  # one test
 OURS: Final = ("headgate_contracts", "libs", "services", "tests")
 
