@@ -86,6 +86,61 @@ async def test_what_is_not_known_in_time_is_not_made_up(server: MemoryServer) ->
     )
 
 
+async def test_an_unknown_batch_is_named_by_its_first_event_and_the_number_of_others(server: MemoryServer) -> None:
+    entries = [Entry(commit(1), 0), Entry(queued("job-1"), 0), Entry(queued("job-2"), 0)]
+
+    with pytest.raises(OutcomeUnknown) as unknown:
+        await in_memory(server, fate=fated(then=LOST)).append_batch(entries)
+
+    assert f"{commit(1).type} {commit(1).id} and 2 more was stored" in str(unknown.value)
+
+
+class Watched(HastyClock):
+    """Remembers how long one slept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[int] = []
+
+    async def sleep_ms(self, duration_ms: int) -> None:
+        self.slept.append(duration_ms)
+        await super().sleep_ms(duration_ms)
+
+
+async def test_pauses_double_up_to_a_quarter_of_a_second_until_the_time_is_over(server: MemoryServer) -> None:
+    clock = Watched()
+    log = SettlingLog(MemoryWire(server, fated(then=LOST)), clock=clock, settle_within_s=2.065)
+
+    with pytest.raises(OutcomeUnknown):
+        await log.append(queued("job-1"), after=None)
+
+    assert clock.slept == [5, 10, 20, 40, 80, 160, *[250] * 7]
+    assert clock.monotonic_ms() == 2065
+
+
+async def test_a_batchs_conflict_names_its_entry_and_who_stands_in_its_place(server: MemoryServer) -> None:
+    winner, loser = queued("job-1", salt="winner"), queued("job-1", salt="loser")
+    await in_memory(server).append(winner, after=None)
+
+    outcome = await in_memory(server).append_batch([Entry(commit(1), 0), Entry(loser, 0)])
+
+    assert isinstance(outcome, Conflicted)
+    assert outcome.entry.event == loser
+    assert outcome.winner is not None
+    assert outcome.winner.event == winner
+    assert server.last_seq == 1
+
+
+async def test_what_is_stored_is_followed_from_a_sequence_on(server: MemoryServer) -> None:
+    log = in_memory(server)
+    for name in ("job-1", "job-2"):
+        await log.append(queued(name), after=None)
+
+    page = await anext(log.follow(after=1))
+
+    assert [record.event for record in page.records] == [queued("job-2")]
+
+
 async def test_an_unknown_outcome_can_be_settled_at_any_later_time(server: MemoryServer) -> None:
     event = queued("job-1")
     with pytest.raises(OutcomeUnknown):
