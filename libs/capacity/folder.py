@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import islice
 
-from libs.capacity.answers import Grant, Stale, ViewMark
+from libs.capacity.answers import Folded, Grant, Stale, ViewMark
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost
 from libs.capacity.ledger import Ledger, LogRecord
@@ -64,12 +65,13 @@ class Folder:
             self._cut(self.ledger.applied)
         return changes
 
-    async def stand_by(self) -> None:
-        """Cut the tail to where the view is: what the leader has folded need not be remembered."""
+    async def stand_by(self) -> ViewMark | None:
+        """Cut the tail to where the view is, which is told: what the leader has folded need not be remembered."""
         mark = await self._view.mark()
         if mark is not None and mark.epoch == self._epoch:
             self._cut(min(mark.applied, self.ledger.applied))
             self._seen = mark
+        return mark
 
     async def bring(self) -> tuple[Grant, ...]:
         """Make the view equal to the ledger; the waiters that got a slot by it."""
@@ -84,9 +86,14 @@ class Folder:
             if not self._tail:
                 return tuple(grants)
             try:
-                grants += await self._fold_tail()
+                answer = await self._fold_tail()
             except ViewLost:
                 self._seen = None
+                continue
+            grants += answer.grants
+            if not self._tail:  # and so it was folded: its answer says where the view stands
+                self._seen = replace(mark, applied=answer.applied)
+                return tuple(grants)
 
     async def rebuild(self) -> None:
         """Open a new generation of the view from the ledger. Decisions wait meanwhile, for seconds."""
@@ -101,12 +108,12 @@ class Folder:
         self._seen = ViewMark(self._epoch, generation, ledger.applied, open=True)
         self._cut(ledger.applied)
 
-    async def _fold_tail(self) -> tuple[Grant, ...]:
+    async def _fold_tail(self) -> Folded | Stale:
         chunk = [self._tail[index] for index in range(min(FOLD_PIPELINE, len(self._tail)))]
         answer = await self._view.fold(chunk, lease_ms=self._lease_ms)
         if not isinstance(answer, Stale):
             self._cut(chunk[-1].seq)
-        return answer.grants
+        return answer
 
     def _continues(self, mark: ViewMark) -> bool:
         """Whether the tail leads on from where the view stands."""

@@ -162,8 +162,7 @@ class Cycle:
         self._border.settled()
         if self._is_time_to_look:
             await self._mark()
-            await self._folder.stand_by()
-            mark = await self._view.mark()
+            mark = await self._folder.stand_by()
             if mark is not None and mark.open:
                 self._is_folded()
 
