@@ -92,12 +92,12 @@ class Link:
 
     @property
     def connected(self) -> bool:
-        return not any(trouble.cut for trouble in self._troubles())
+        return not self._network.troubles or not any(trouble.cut for trouble in self._troubles())
 
     def delay_s(self, share: float = 1.0) -> float:
         """One way."""
-        dice, troubles = self._network.dice, self._troubles()
-        slow_s = max(each.slow_s for each in troubles) if troubles else 0.0
+        dice = self._network.dice
+        slow_s = max((each.slow_s for each in self._troubles()), default=0.0) if self._network.troubles else 0.0
         near_s = dice.between(self._delay, *NEAR_S)
         return share * (near_s + (slow_s * dice.throw(f"{self._name} slow") if slow_s else 0.0))
 
@@ -110,11 +110,13 @@ class Link:
 
     def fate(self) -> Way:
         dice, troubles = self._network.dice, self._troubles()
+        if not troubles:
+            return Way.ARRIVES
         if any(trouble.deaf for trouble in troubles):
             return Way.LOST
         if any(trouble.mute for trouble in troubles):
             return dice.one_of(f"{self._name} mute", (Way.LOST, Way.UNHEARD))
-        lossy = max(each.lossy for each in troubles) if troubles else 0.0
+        lossy = max(each.lossy for each in troubles)
         if not lossy or not dice.chance(f"{self._name} fate", lossy):
             return Way.ARRIVES
         return dice.one_of(f"{self._name} way", TROUBLED)

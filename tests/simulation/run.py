@@ -157,8 +157,8 @@ async def _until_drained(system: System, people: list[asyncio.Task[None]], strea
 def _all_ended(system: System) -> bool:
     events = (kept.record().event for kept in system.server._kept)
     datas = [event.data for event in events if isinstance(event, Event) and isinstance(event.data, JobData)]
-    last = {data.job_id: data.status.value for data in datas}
-    left = {job: status for job, status in last.items() if status not in ENDS}
+    last = {data.job_id: data for data in datas}
+    left = {job: data.status.value for job, data in last.items() if data.status.value not in ENDS}
     if not set(left.values()) <= LATER:
         return False
     return left.keys() <= waiting_for_a_day(datas, now=utc(system.clock.now_ms()))

@@ -120,9 +120,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _bring_timers(self) -> None:
         timers, ready = self._timers, self._ready
-        while timers and timers[0][2].cancelled:
-            heappop(timers)
         if not ready and not self._stopping:
+            while timers and timers[0][2].cancelled:
+                heappop(timers)
             if not timers:
                 raise Stuck
             self._now_s = max(self._now_s, timers[0][0])
@@ -130,7 +130,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._rounds += 1
         if self._rounds > ROUNDS_AT_ONCE:
             raise Stuck
-        while timers and timers[0][0] <= self._now_s:
+        now_s = self._now_s
+        while timers and timers[0][0] <= now_s:
             ready.append(heappop(timers)[2])
 
     def _write_to_self(self) -> None:

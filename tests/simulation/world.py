@@ -145,5 +145,8 @@ class World:
         name = getattr(data, "checkpoint", None)
         if isinstance(data, JobData) and name and not self.workspaces.holds(name):
             self.deeds.unread.append((record.seq, data.job_id, name))
+        self.network.later(0.0, self._tell, record)
+
+    def _tell(self, record: Record) -> None:
         for listener in self.listeners:
-            self.network.later(0.0, lambda listener=listener: listener(record))
+            listener(record)
