@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,7 @@ import pytest
 from tests.planted import BUGS
 from tests.simulation.__main__ import fails_alike
 from tests.simulation.drawing import plan_of
+from tests.simulation.plan import Plan
 from tests.simulation.planting import planted
 from tests.simulation.run import Run, simulate
 from tests.simulation.shrink import shrink
@@ -19,11 +20,15 @@ from tests.simulation.story import story_of
 
 ROOT: Final = Path(__file__).parents[2]
 FEW: Final = 40
-MORE: Final = 200  # of which a fourth has readers
+MORE: Final = 400  # where few have what a fault needs
 
 
 def first_found(seeds: Iterable[int]) -> Run | None:
     return next((run for run in map(simulate, map(plan_of, seeds)) if run.findings), None)
+
+
+def seeds_with(has_what_it_needs: Callable[[Plan], bool]) -> Iterator[int]:
+    return (seed for seed in range(1, MORE + 1) if has_what_it_needs(plan_of(seed)))
 
 
 def test_nothing_is_found_in_some_seeds() -> None:
@@ -72,7 +77,6 @@ def _takes_all(sound: Callable[..., Any]) -> Callable[..., Any]:
 PLANTED: Final = {
     "a position too low": ("libs.forecast.standing:queue_part", _one_ahead),
     "a call that failed is over": ("services.notifier.webhooks:Webhooks._is_taken", _takes_all),
-    "two in one slot": ("libs.capacity.ledger:Ledger._force", _lets_another_in),
     "a slot too many": ("libs.capacity.memory.state:is_full", _one_too_many),
     "a repeated key is another's": ("services.admission.submitting:Submitting._known", _knows_nothing),
 }
@@ -86,11 +90,21 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     assert found is not None
 
 
+def test_another_in_the_slot_of_a_forced_attempt_is_found() -> None:
+    def is_crowded(plan: Plan) -> bool:
+        return bool(plan.visits) and any(act.kind == "force" for act in plan.acts)
+
+    with planted("libs.capacity.ledger:Ledger._force", _lets_another_in):
+        found = first_found(seeds_with(is_crowded))
+
+    assert found is not None
+    assert found.findings[0].invariant == "I5 real"
+
+
 def test_a_planted_fault_of_streams_is_found() -> None:
     [bug] = [each for each in BUGS if each.name == "said-twice-at-the-joint"]
-    read_along = (seed for seed in range(1, MORE + 1) if plan_of(seed).readers)
     with planted(bug.where, bug.make):
-        found = first_found(read_along)
+        found = first_found(seeds_with(lambda plan: bool(plan.readers)))
 
     assert found is not None
     assert found.findings[0].invariant == "I6"
