@@ -16,10 +16,11 @@ Owns the server. Refuses signals: those are the service's (`lifecycle`).
 
 import asyncio
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, cast
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -107,18 +108,27 @@ class _Connection(H11Protocol):
     """Shows a request the connection it came by, as `scope["state"]["connection"]`: ASGI has no word to cut one off.
 
     What is left of a body that nobody wanted is thrown away for a while, so that a client that still sends gets the
-    whole refusal; by itself uvicorn does so for ever.
+    whole refusal. By itself uvicorn does so for ever where the connection is kept; where it is not, it closes at once,
+    which takes the answer from whoever is in the midst of sending: a gateway says 502 then.
     """
 
     _cutting: asyncio.TimerHandle | None = None
+    _leaving: "_Leaving | None" = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)
+        self._leaving = _Leaving(transport, self._sends_a_body)
+        super().connection_made(cast("asyncio.Transport", self._leaving))
         self.app_state = {**self.app_state, "connection": transport}
+
+    def data_received(self, data: bytes) -> None:
+        if self._leaving is None or not self._leaving.is_half_closed:
+            super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._cutting is not None:
             self._cutting.cancel()  # or it would keep what was sent, long after its sender has gone
+        if self._leaving is not None:
+            self._leaving.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -133,6 +143,38 @@ class _Connection(H11Protocol):
     def _still_sends(self, refused: RequestResponseCycle) -> bool:
         """Both sides are in one state as soon as all was heard, and in the next request there is another cycle."""
         return self.cycle is refused and self.conn.their_state is not self.conn.our_state
+
+    def _sends_a_body(self) -> bool:
+        return self.conn.their_state is h11.SEND_BODY
+
+
+class _Leaving:
+    """A connection that closes by half while its client still sends, and wholly once that has gone or after a while."""
+
+    def __init__(self, transport: asyncio.Transport, still_sends: Callable[[], bool]) -> None:
+        self.is_half_closed = False
+        self._transport = transport
+        self._still_sends = still_sends
+        self._end: asyncio.TimerHandle | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self.is_half_closed or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing() or not self._still_sends():
+            self._transport.close()
+            return
+        self.is_half_closed = True
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        self._end = asyncio.get_running_loop().call_later(UNWANTED_S, self._transport.abort)
+
+    def cancel(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
 
 
 class _Uvicorn(uvicorn.Server):

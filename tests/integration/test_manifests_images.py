@@ -32,6 +32,7 @@ OURS: Final = {"headgate_contracts", "libs", "services"}
 # What is imported from a package that brings it along, and what is used without a word of ours importing it.
 BROUGHT_BY: Final = {
     "cryptography": "pyjwt",
+    "h11": "uvicorn",
     "prometheus-client": "opentelemetry-exporter-prometheus",
     "pydantic-core": "pydantic",
 }

@@ -201,6 +201,40 @@ async def refuses(port: int) -> bool:
     return False
 
 
+async def test_who_is_refused_in_the_midst_of_a_body_on_a_connection_for_one_request_reads_the_refusal(
+    service: Service,
+) -> None:
+    """As a gateway sends it. Closed at once, its next piece would find nobody, and the refusal would be lost to it."""
+    request = "POST /jobs HTTP/1.1\nHost: test\nConnection: close\nContent-Length: 300000\n\n"
+    reader, writer = await raw(service, request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 401")
+
+    for _ in range(3):  # the first one would be answered by a reset, which the others meet
+        writer.write(b"x" * 100_000)
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+    assert b"/problems/unauthorized" in await reader.read()
+    writer.close()
+
+
+async def test_a_connection_that_is_closed_by_half_ends_without_its_client(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("libs.runtime.http.UNWANTED_S", 0.2)
+    reader, writer = await raw(service, "POST /jobs HTTP/1.1\nHost: test\nConnection: close\nContent-Length: 9\n\n")
+    assert b"/problems/unauthorized" in await reader.read()
+
+    await eventually(lambda: is_refused(writer))
+
+
+def is_refused(writer: asyncio.StreamWriter) -> bool:
+    """Whether nobody is there any more."""
+    writer.write(b"x")
+    return writer.transport.is_closing()
+
+
 async def test_a_client_that_has_gone_holds_up_nobody(service: Service) -> None:
     _, writer = await raw(service, "GET /stream HTTP/1.1\nHost: test\n\n")
     await eventually(lambda: service.streams == 1)
