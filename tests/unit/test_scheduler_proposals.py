@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from headgate_contracts import Job
-from headgate_contracts.events import JobDispatched
+from headgate_contracts import Job, Tier
+from headgate_contracts.events import Group, JobDispatched
 from libs.capacity.answers import Due as DueTimer
+from libs.capacity.answers import LeaseRequest, Plan
+from libs.capacity.ports import View
 from libs.policy import Policy
 from services.scheduler import planning
+from services.scheduler.batches import BATCH_MAX
 from services.scheduler.domain import Decision
-from services.scheduler.planning import ASK_MAX, LOOK, Planner, Proposal
+from services.scheduler.planning import ASK_MAX, LOOK, LOOK_MAX, Planner, Proposal
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
 
-SECOND, HOUR = 1000, 3_600_000
+HOUR = 3_600_000
+CAP = 30  # jobs in the queue
 
 
 @pytest.fixture
 def policy() -> Policy:
-    return Policy.model_validate({"queue": {"cap": 3}})
+    return Policy.model_validate({"queue": {"cap": CAP}})
 
 
 def planner_of(leader: Replica) -> Planner:
@@ -35,7 +40,7 @@ async def propose(leader: Replica, *due: DueTimer) -> Proposal:
 
 async def fill(world: World, leader: Replica, *, scheduled: int) -> list[DueTimer]:
     """A queue without room, and the timers of as many jobs that want to enter it."""
-    await world.submit_many(3)
+    await world.submit_many(CAP)
     for number in range(scheduled):
         await world.schedule(f"later-{number}", in_ms=HOUR)
     await world.settle(leader)
@@ -66,16 +71,62 @@ async def test_a_timer_of_another_attempt_is_about_nobody(world: World, leader: 
     assert running.batch.link.jobs == ("job-1",)
 
 
-async def test_what_came_due_behind_many_that_wait_for_room_is_seen(world: World, leader: Replica) -> None:
-    await world.submit_many(3)
-    for number in range(2 * LOOK):
-        await world.schedule(f"later-{number}", in_ms=1)
+class Timers:
+    """A view whose due timers are these, in the order of their time; it remembers how many it was asked for."""
+
+    def __init__(self, view: View, *kinds: str) -> None:
+        self._view = view
+        self._due = tuple(DueTimer(kind, f"job-{number}", number) for number, kind in enumerate(kinds))
+        self.asked: list[int] = []
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._view, verb)
+
+    async def due(self, limit: int) -> tuple[DueTimer, ...]:
+        self.asked.append(limit)
+        return self._due[:limit]
+
+
+@pytest.mark.parametrize(
+    ("urgent", "waiting", "asked"),
+    [
+        (0, LOOK - 1, [LOOK]),
+        (0, LOOK, [LOOK, 4 * LOOK]),
+        (0, 5 * LOOK, [LOOK, 4 * LOOK, 16 * LOOK]),
+        (BATCH_MAX, 5 * LOOK, [LOOK]),
+        (BATCH_MAX - 1, 5 * LOOK, [LOOK, 4 * LOOK, 16 * LOOK]),
+        (0, LOOK_MAX, [LOOK, 4 * LOOK, 16 * LOOK, 64 * LOOK, LOOK_MAX]),
+    ],
+)
+async def test_one_looks_behind_those_who_wait_for_room_until_a_batch_is_full(
+    world: World, leader: Replica, urgent: int, waiting: int, asked: list[int]
+) -> None:
+    timers = Timers(world.view, *["age"] * urgent, *["release"] * waiting)
+    planner = replace(planner_of(leader), view=timers)
+
+    due = await planner.look()
+
+    assert timers.asked == asked
+    assert len(due) == min(asked[-1], urgent + waiting)
+
+
+async def test_who_was_told_that_there_is_no_room_is_asked_again_once_a_look(world: World, leader: Replica) -> None:
+    await world.submit_flow("flow", phases=2)
+    await world.beat(slots=1)
     await world.settle(leader)
-    await world.clock.advance_ms(SECOND)
+    await world.submit_many(CAP)
+    await world.finish("flow-1")
+    await world.beat(slots=0)
+    await world.settle(leader)
+    planner, told = planner_of(leader), list[int]()
 
-    due = await planner_of(leader).look()
+    for looks in (True, False, True):
+        if looks:
+            await planner.look()
+        await propose(leader)
+        told.append(planner.duties.refused["flow-2"])
 
-    assert len(due) == 2 * LOOK
+    assert told == [told[0], told[0], told[0] + 1]
 
 
 async def test_what_cannot_be_read_back_is_not_written_and_is_aside(
@@ -116,3 +167,96 @@ async def test_who_is_aside_is_forgotten_when_it_moves_on(
     await world.settle(leader)
 
     assert (set(aside), planner_of(leader).aside) == ({"job-00"}, {})
+
+
+# ── how often the engine and the border are asked ─────────────────────────────
+
+
+class Asked:
+    """The planner's engine and border, and whom they were asked about."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self.plans = 0
+        self.claims: list[str] = []
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._planner.engine, verb)
+
+    def plan(self, *args: Any, **details: Any) -> Plan:
+        self.plans += 1
+        return self._planner.engine.plan(*args, **details)
+
+    async def refused(self, jobs: Sequence[Job]) -> frozenset[str]:
+        self.claims += [job.id for job in jobs]
+        return await self._planner.border.refused(jobs)
+
+
+def asking(planner: Planner) -> tuple[Planner, Asked]:
+    asked = Asked(planner)
+    return replace(planner, engine=asked, border=asked), asked
+
+
+async def test_where_the_border_refuses_nobody_one_plan_is_enough(world: World, leader: Replica) -> None:
+    await world.submit_many(2)
+    await world.settle(leader)
+    await world.beat(slots=1)
+    planner, asked = asking(planner_of(leader))
+
+    proposal = await planner.propose((), leader="a", now=leader.leader.now, outage=False)
+
+    assert proposal.batch is not None
+    assert proposal.batch.link.jobs == ("job-00",)
+    assert (asked.plans, asked.claims) == (1, ["job-00"])
+
+
+async def test_the_slot_of_whom_the_border_refuses_is_proposed_for_the_next_at_once(
+    world: World, leader: Replica
+) -> None:
+    database = "group:user-1:project-1:db"
+    held = LeaseRequest(lease="held", groups=(database,), owner=None, ttl_ms=HOUR, wait_ms=0)
+    await world.view.acquire(held)
+    await world.submit("refused", groups=(Group(name=database, limit=1),))
+    await world.submit_many(2)
+    await world.settle(leader)
+    await world.beat(slots=1)
+    planner, asked = asking(planner_of(leader))
+
+    proposal = await planner.propose((), leader="a", now=leader.leader.now, outage=False)
+
+    assert proposal.batch is not None
+    assert proposal.batch.link.jobs == ("job-00",)
+    assert (asked.plans, asked.claims) == (2, ["refused", "job-00"])
+
+
+async def test_nothing_is_claimed_for_who_does_not_fit_into_the_batch(world: World, leader: Replica) -> None:
+    await world.submit("runs")
+    await world.beat(slots=1)
+    await world.settle(leader)
+    await world.write("runs", "started")
+    await world.settle(leader)
+    await world.beat(slots=0)
+    await world.submit_many(BATCH_MAX + 2)
+    await world.settle(leader)
+    await world.beat(slots=64)
+    planner, asked = asking(planner_of(leader))
+    lost = DueTimer("lease", "runs", 0, 1)
+
+    proposal = await planner.propose([lost], leader="a", now=leader.leader.now, outage=False)
+
+    assert proposal.batch is not None
+    assert proposal.batch.link.jobs == ("runs", *asked.claims)
+    assert len(asked.claims) == BATCH_MAX - 1
+
+
+async def test_beside_a_full_batch_nothing_is_claimed(world: World, leader: Replica) -> None:
+    names = await world.submit_many(BATCH_MAX + 2, tier=Tier.BOOTSTRAPPER)
+    await world.settle(leader)
+    await world.beat(slots=64)
+    planner, asked = asking(planner_of(leader))
+    due = [DueTimer("age", name, number) for number, name in enumerate(names)]
+
+    proposal = await planner.propose(due, leader="a", now=leader.leader.now, outage=False)
+
+    assert proposal.overdue
+    assert asked.claims == []
