@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from headgate_contracts import Job, Tier
+from headgate_contracts import Job, Priority, Status, Tier
 from headgate_contracts.events import Group, JobDispatched
 from libs.capacity.answers import Due as DueTimer
-from libs.capacity.answers import LeaseRequest, Plan
+from libs.capacity.answers import LeaseRequest, Pick, Plan
 from libs.capacity.ports import View
 from libs.policy import Policy
 from services.scheduler import planning
 from services.scheduler.batches import BATCH_MAX
-from services.scheduler.domain import Decision
+from services.scheduler.domain import Decision, spaced
 from services.scheduler.planning import ASK_MAX, LOOK, LOOK_MAX, Planner, Proposal
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
@@ -129,8 +129,8 @@ async def test_who_was_told_that_there_is_no_room_is_asked_again_once_a_look(wor
     assert told == [told[0], told[0], told[0] + 1]
 
 
-async def test_what_cannot_be_read_back_is_not_written_and_is_aside(
-    world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch
+async def test_what_cannot_be_read_back_is_not_written_but_said_and_is_aside(
+    world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The contracts allow an event of a certain size."""
     make = planning.start
@@ -149,6 +149,7 @@ async def test_what_cannot_be_read_back_is_not_written_and_is_aside(
 
     assert world.dispatched() == names[1:]
     assert set(planner_of(leader).aside) == {"job-00"}
+    assert caplog.text.count("nothing can be written about job job-00") == 1
 
 
 async def test_who_is_aside_is_forgotten_when_it_moves_on(
@@ -167,6 +168,75 @@ async def test_who_is_aside_is_forgotten_when_it_moves_on(
     await world.settle(leader)
 
     assert (set(aside), planner_of(leader).aside) == ({"job-00"}, {})
+
+
+async def test_where_one_of_several_moves_cannot_be_written_none_is(
+    world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.submit_many(2)
+    await world.settle(leader)
+    queued = await world.job("job-00")
+    moves = [spaced(queued, 17), spaced(queued.model_copy(update={"status": Status.READY}), 18)]
+
+    async def spread_out(*_: Any, **__: Any) -> list[Decision]:
+        return moves
+
+    monkeypatch.setattr(planning, "spread_out", spread_out)
+    both = await propose(leader)
+    del moves[1]
+    planner_of(leader).aside.clear()
+    sound = await propose(leader)
+
+    assert both.batch is None
+    assert sound.batch is not None
+    assert sound.batch.decisions == tuple(moves)
+    assert (sound.more, sound.overdue) == (True, False)
+
+
+async def test_no_place_is_asked_for_behind_a_full_batch(world: World, leader: Replica) -> None:
+    names = await world.submit_many(BATCH_MAX, tier=Tier.BOOTSTRAPPER)
+    await world.schedule("later", in_ms=HOUR)
+    await world.settle(leader)
+    due = [DueTimer("age", name, number) for number, name in enumerate(names)]
+
+    await propose(leader, *due, DueTimer("release", "later", 99))
+
+    assert len(await world.view.queue()) == BATCH_MAX
+
+
+async def test_who_left_while_there_was_no_room_is_not_remembered(world: World, leader: Replica) -> None:
+    due = await fill(world, leader, scheduled=2)
+    await propose(leader, *due)
+    await world.write("later-0", "cancelled")
+    await world.settle(leader)
+
+    await planner_of(leader).look()
+
+    assert [*planner_of(leader).duties.refused] == ["later-1"]
+
+
+async def test_whose_turn_it_is_anyway_is_told_by_the_first_who_is_not_aside(world: World, leader: Replica) -> None:
+    await world.submit("aside", priority=Priority.URGENT)
+    await world.submit("first", priority=Priority.LOW)
+    await world.settle(leader)
+    planner = planner_of(leader)
+    planner.aside["aside"] = 1
+    picks = (Pick("aside", 1), Pick("first", 2))
+
+    classes = [planner._first_class(Plan(0, picks[:number], {}, {}, more=False)) for number in (1, 2)]
+
+    assert classes == [None, Priority.LOW.class_number]
+
+
+async def test_a_start_says_the_tier_that_its_user_has_by_now(world: World, leader: Replica) -> None:
+    await world.submit("job-1", tier=Tier.BOOTSTRAPPER)
+    await world.submit("job-2", tier=Tier.CTO_SCALE)
+    await world.settle(leader)
+    await world.beat(slots=1)
+
+    await world.settle(leader)
+
+    assert [data.tier for data in world.written(JobDispatched)] == [Tier.CTO_SCALE]
 
 
 # ── how often the engine and the border are asked ─────────────────────────────
