@@ -156,6 +156,23 @@ def test_what_was_learned_of_a_group_counts_until_it_is_forgotten(fed: Fed) -> N
     assert (full, fed.plan()) == (["b"], ["a", "b"])
 
 
+def test_what_is_learned_anew_takes_the_place_of_what_was_learned_before(fed: Fed) -> None:
+    for number in range(4):
+        fed.write(queued(f"j{number}", number + 1, groups=("llm:ollama",)))
+
+    fed.engine.learn("llm:ollama", others=4)
+    fed.engine.learn("llm:ollama", others=1)
+
+    assert len(fed.plan()) == 3
+
+
+def test_a_job_is_at_the_border_by_one_group_of_several(fed: Fed) -> None:
+    fed.write(queued("a", 1, groups=("user:u-a", "llm:ollama")))
+    fed.write(queued("b", 2, groups=("user:u-b",)))
+
+    assert (fed.engine.at_border(), fed.engine.border()) == ({"a"}, {"llm:ollama"})
+
+
 def test_part_of_a_group_is_learned_too(fed: Fed) -> None:
     for number in range(4):
         fed.write(queued(f"j{number}", number + 1, groups=("llm:ollama",)))
