@@ -12,14 +12,12 @@ python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md     th
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,37 +26,20 @@ from tests.simulation.hunting import PIECE, Hunt, chosen, hunt_all
 from tests.simulation.plan import JOBS, Plan
 from tests.simulation.planting import planted
 from tests.simulation.proof import Swept, proof_of
-from tests.simulation.run import Run, Stuck, simulate
+from tests.simulation.run import Run, simulate
 from tests.simulation.shrink import shrink
 from tests.simulation.story import story_of
+from tests.simulation.verdicts import Verdict, settle_in, verdict_of
 
 SAID_EVERY: Final = 100
 SHOWN: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Of one seed, as it comes back from its process."""
-
-    seed: int
-    findings: tuple[str, ...]
-    records: int
-    log_sha256: str
-
-
-def verdict_of(seed: int, jobs: int) -> Verdict:
-    try:
-        run = simulate(plan_of(seed, jobs=jobs))
-    except Stuck as stuck:
-        return Verdict(seed, (f"{type(stuck).__name__}: {Stuck.__doc__}",), 0, "")
-    return Verdict(seed, tuple(map(str, run.findings)), len(run.records), run.log_sha256)
 
 
 def main() -> int:
     asked = _arguments().parse_args()
     if asked.seed is not None:
         return _tell(asked.seed, jobs=asked.jobs, shortest=asked.shrink, bugs=asked.bugs)
-    with ProcessPoolExecutor(asked.processes, initializer=_settle_in) as pool:
+    with ProcessPoolExecutor(asked.processes, initializer=settle_in) as pool:
         if asked.hashes:
             for verdict in _verdicts(asked, pool):
                 _print(f"{verdict.seed} {verdict.log_sha256}")
@@ -74,12 +55,6 @@ def main() -> int:
             hunts = _hunt(asked, asked.within, pool)
             Path(asked.proof).write_text(proof_of(swept, hunts), encoding="utf-8")
     return 1 if wrong else 0
-
-
-def _settle_in() -> None:
-    """What was imported is never garbage, and a run makes much that lives as long as it does."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def _arguments() -> argparse.ArgumentParser:
