@@ -25,6 +25,7 @@ class Days:
     by_day: dict[UserDay, set[str]] = field(default_factory=dict[UserDay, set[str]])
     used: Counter[UserDay] = field(default_factory=Counter[UserDay])
     over: dict[str, int] = field(default_factory=dict[str, int])
+    _since: date = field(default=date.min, compare=False)  # no place of an earlier day is counted any more
 
     def fold(self, before: Job | None, job: Job, *, cap: int) -> None:
         """The job takes a place of this day now, of another one, or none. `cap`: how many places a new one had."""
@@ -45,11 +46,15 @@ class Days:
         """The job has left the ledger; its place stays taken."""
         day = _day_of(job)
         if day is not None:
-            self.used[day] += 1
+            if day[1] >= self._since:
+                self.used[day] += 1
             self._discard(job.id, day)
 
     def forget_before(self, day: date) -> None:
-        """Nobody asks about days that are over."""
+        """Nobody asks about days that are over. Called with each record, it looks through them when the day changes."""
+        if day <= self._since:
+            return
+        self._since = day
         for name in [name for name in self.used if name[1] < day]:
             del self.used[name]
 
