@@ -28,7 +28,6 @@ from typing import Final
 
 from libs.capacity.answers import Due as DueTimer
 from libs.capacity.answers import Grant
-from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.folder import Folder
 from libs.capacity.projection import defaults_of
@@ -37,7 +36,6 @@ from libs.eventlog.errors import LogFull, LogUnavailable, OutcomeUnknown, WentBa
 from libs.eventlog.values import Record
 from libs.foundation.ground import LOG, VIEW
 from services.scheduler.batches import Batch
-from services.scheduler.border import Border
 from services.scheduler.chain import Chain
 from services.scheduler.domain import Due
 from services.scheduler.handlers import Granting
@@ -65,8 +63,6 @@ class Cycle:
         adapters: Adapters,
         *,
         folder: Folder,
-        engine: Engine,
-        border: Border,
         inbox: Inbox,
         leader: Leader,
         planner: Planner,
@@ -82,8 +78,6 @@ class Cycle:
         self._health = adapters.health
         self._clock = adapters.clock
         self._folder = folder
-        self._engine = engine
-        self._border = border
         self._inbox = inbox
         self._leader = leader
         self._planner = planner
@@ -158,8 +152,7 @@ class Cycle:
 
     async def _stand_by(self) -> None:
         self._configured = False
-        self._planner.absences.forget()
-        self._border.settled()
+        self._planner.stand_by()
         if self._is_time_to_look:
             await self._mark()
             mark = await self._folder.stand_by()
@@ -175,7 +168,7 @@ class Cycle:
             self._outages.interrupted()
         if not self._configured:
             await self._view.configure(defaults_of(self._planner.policy))
-            self._engine.staff(await self._view.workers())
+            self._planner.engine.staff(await self._view.workers())
             self._configured = True
         self._is_folded()
 
@@ -201,12 +194,7 @@ class Cycle:
             self._outages.settled()
         if self._outages.can_judge:
             await self._tell((await self._view.sweep()).grants)
-        workers = await self._view.workers()
-        self._engine.staff(workers)
-        self._engine.unlearn()
-        await self._planner.compare()
-        heard = sorted((each.heard_ms, each.pool) for each in workers if not each.draining)
-        self._planner.absences.look({pool: at_ms for at_ms, pool in heard})
+        await self._planner.look_at_workers()
         due = await self._planner.look()
         return tuple(each for each in due if each.kind != Due.LEASE or self._outages.can_judge)
 
@@ -215,16 +203,16 @@ class Cycle:
         mark = await self._log.mark()
         if mark.seq < self._inbox.reached:
             raise WentBack(found=mark.seq, seen=self._inbox.reached)
-        self._outages.heard("log")
         self._health.is_there(LOG)
         self._inbox.expect(mark.seq)
+        self._outages.heard("log")
         if await self._commands.answers():
             self._outages.heard("commands")
         self._look_at_ms = self._clock.monotonic_ms() + self._look_every_ms
 
     async def _decide(self, due: tuple[DueTimer, ...]) -> bool:
         proposal = await self._planner.propose(
-            due, leader=self._leader.name, now=self._leader.now, outage=self._outages.recent
+            due, leader=self._leader.name, now=self._leader.now, excused=self._outages.excuses
         )
         if proposal.overdue:
             self._look_at_ms = self._clock.monotonic_ms()
@@ -238,10 +226,10 @@ class Cycle:
         try:
             stored = await self._chain.commit(batch)
         except LOG_AWAY:
-            self._border.settled()
+            self._planner.border.settled()
             raise
         if stored:
-            self._border.settled()
+            self._planner.border.settled()
             self._look_at_ms = look_at_ms
 
     async def _tell(self, grants: Sequence[Grant]) -> None:

@@ -5,13 +5,16 @@
 
 A worker whose heartbeat could not arrive, or could not be written down, is not silent. So before anything is taken away
 for silence, all that ends by it is prolonged by the outage; an attempt that ends soon after all the same is given back
-because of the outage, which does not count against its job. Whoever has just begun to lead does not know what was
+because of the outage, which does not count against its job; one that was heard of in the log since then fell silent by
+itself. Whoever has just begun to lead does not know what was
 before: for a few heartbeats it takes nothing away. While another leads, an outage is that one's to make good.
 
 Owns that arithmetic. A stall of this process is an outage like any other: nobody was heard.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from libs.runtime.clock import Clock
 
@@ -21,14 +24,18 @@ SETTLING_BEATS = 3  # two heartbeats may be lost, the third is heard
 class Outages:
     """Everybody is heard a few times within `patience_ms` while they are there; longer without is an outage."""
 
-    def __init__(self, *whom: str, clock: Clock, patience_ms: int, lease_ms: int) -> None:
+    def __init__(
+        self, *whom: str, clock: Clock, patience_ms: int, lease_ms: int, log_ends_at: Callable[[], int]
+    ) -> None:
         self.patience_ms = patience_ms
         self._clock = clock
         self._lease_ms = lease_ms
+        self._log_ends_at = log_ends_at
         self._heard_ms = dict.fromkeys(whom, clock.monotonic_ms())
         self._owed: tuple[int, int] | None = None  # from when to when, over all of them
         self._leads_since_ms: int | None = None
         self._over_ms: int | None = None  # when the last one was over
+        self._over_at = 0  # the log's last record then
 
     def heard(self, whom: str) -> None:
         """They are there, now."""
@@ -41,7 +48,7 @@ class Outages:
 
     def interrupted(self) -> None:
         """What was heard until now may be forgotten: an outage is over, or the view was lost and is there again."""
-        self._over_ms = self._clock.monotonic_ms()
+        self._over_ms, self._over_at = self._clock.monotonic_ms(), self._log_ends_at()
 
     def leading(self, *, leads: bool) -> None:
         """Whether it is this replica that makes outages good."""
@@ -73,8 +80,9 @@ class Outages:
         return self._clock.monotonic_ms() - self._leads_since_ms >= SETTLING_BEATS * self.patience_ms
 
     @property
-    def recent(self) -> bool:
-        """Whether a lease that has ended by now may have been renewed last before an outage was over."""
-        if self._over_ms is None:
-            return False
-        return self._clock.monotonic_ms() - self._over_ms <= self._lease_ms + self.patience_ms
+    def excuses(self) -> int:
+        """A lease that has ended by now may have been renewed last before an outage was over: that of each attempt of
+        which the log has told nothing after this record. 0: none can."""
+        if self._over_ms is None or self._clock.monotonic_ms() - self._over_ms > self._lease_ms + self.patience_ms:
+            return 0
+        return self._over_at

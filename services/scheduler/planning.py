@@ -71,11 +71,11 @@ class Planner:
     def __post_init__(self) -> None:
         self.duties = Duties(self.view, self.ledger, self.policy, self.stopped)
 
-    async def propose(self, due: Sequence[answers.Due], *, leader: str, now: datetime, outage: bool) -> Proposal:
-        """The next batch. `outage`: nobody could hear the workers until lately."""
+    async def propose(self, due: Sequence[answers.Due], *, leader: str, now: datetime, excused: int) -> Proposal:
+        """The next batch. `excused`: attempts not heard of since this record could not be heard."""
         listed = [*self.duties.listed(again=self._looked), *due]
         self._looked = False
-        decided = await self._decide(listed, now=now, outage=outage)
+        decided = await self._decide(listed, now=now, excused=excused)
         self.aside = {job_id: seq for job_id, seq in self.aside.items() if self._stands_at(job_id, seq)}
         if not decided:
             decided = await self._spread()
@@ -84,6 +84,21 @@ class Planner:
         starts, started = await self._start(decided, now=now)
         batch = self._composed(decided, starts, started, leader=leader, now=now)
         return Proposal(batch, more=starts.plan.more, overdue=len(decided) >= BATCH_MAX)
+
+    def stand_by(self) -> None:
+        """Another leads: what was seen and claimed here counts no more."""
+        self.absences.forget()
+        self.border.settled()
+
+    async def look_at_workers(self) -> None:
+        """What a plan counts with beside the log, as it is now; and the view's own plan, which shows readers who waits
+        for what."""
+        workers = await self.view.workers()
+        self.engine.staff(workers)
+        self.engine.unlearn()
+        await self.shadow.compare(BATCH_MAX)
+        heard = sorted((each.heard_ms, each.pool) for each in workers if not each.draining)
+        self.absences.look({pool: at_ms for at_ms, pool in heard})
 
     async def look(self) -> tuple[answers.Due, ...]:
         """What is due by the clock. Who waits for room stays due, and whose time does not all count: they must not hide
@@ -104,7 +119,7 @@ class Planner:
 
     # ── what is to be done ────────────────────────────────────────────────────
 
-    async def _decide(self, due: Sequence[answers.Due], *, now: datetime, outage: bool) -> list[Decision]:
+    async def _decide(self, due: Sequence[answers.Due], *, now: datetime, excused: int) -> list[Decision]:
         """As much as fits into a batch, what frees first. Who enters the queue comes last: each costs a question."""
         decided: list[Decision] = []
         asked = 0
@@ -116,12 +131,12 @@ class Planner:
                 continue
             kind = self.duties.kind_of(each)
             asked += kind in (Due.RELEASE, Due.PHASE, Due.SLIPPED)
-            given = await self._circumstances(kind, job, now=now, outage=outage)
+            given = await self._circumstances(kind, job, now=now, excused=excused)
             decided += self._sound(job, partial(decide, kind, job, given=given))
         return decided
 
-    async def _circumstances(self, kind: str, job: Job, *, now: datetime, outage: bool) -> Circumstances:
-        given = self._given(job, now, outage=outage)
+    async def _circumstances(self, kind: str, job: Job, *, now: datetime, excused: int) -> Circumstances:
+        given = self._given(job, now, outage=job.seq <= excused)
         match kind, job.status:
             case (Due.RELEASE, Status.SCHEDULED) | (Due.PHASE, Status.WAITING):
                 return replace(given, placement=await self.duties.place(job))
@@ -173,10 +188,6 @@ class Planner:
 
     async def _picks(self, most: int, *, only_class: int | None = None) -> answers.Plan:
         return self.engine.plan(most + len(self.aside), only_class=only_class)
-
-    async def compare(self) -> None:
-        """The engine's plan with the view's, which shows readers who waits for what."""
-        await self.shadow.compare(await self.view.plan(BATCH_MAX), BATCH_MAX)
 
     def _first_class(self, plan: answers.Plan) -> int | None:
         """Of the first one that is not aside."""

@@ -57,8 +57,16 @@ def assemble(
     lease_ms = round(policy.leases.job_s * 1000)
     signals, woken, stopped = Signals(adapters.telemetry, Labels.of(policy)), asyncio.Event(), set[str]()
     patience_ms = round(outage_patience_s * 1000)
-    outages = Outages("log", "store", "commands", clock=clock, patience_ms=patience_ms, lease_ms=lease_ms)
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
+    outages = Outages(
+        "log",
+        "store",
+        "commands",
+        clock=clock,
+        patience_ms=patience_ms,
+        lease_ms=lease_ms,
+        log_ends_at=lambda: inbox.ends_at or inbox.reached,
+    )
     leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up)
     engine = Engine.of(ledger, clock=lambda: epoch_ms(leader.now))
     shadow = Shadow(adapters.view, engine, adapters.telemetry.meter)
@@ -70,8 +78,6 @@ def assemble(
     cycle = Cycle(
         adapters,
         folder=folder,
-        engine=engine,
-        border=border,
         inbox=inbox,
         leader=leader,
         planner=Planner(

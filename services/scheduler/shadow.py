@@ -22,6 +22,7 @@ from opentelemetry.metrics import Meter
 from libs.capacity.answers import Plan, WorkerStatus
 from libs.capacity.engine import Engine
 from libs.capacity.ports import View
+from libs.capacity.turns import NO_PLAN
 
 logger = logging.getLogger(__name__)
 
@@ -42,15 +43,12 @@ class Shadow:
             "headgate_scheduler_plans_compared", description="plans of the view and of the scheduler itself, by verdict"
         )
 
-    async def compare(self, plan: Plan, limit: int, *, only_class: int | None = None) -> None:
+    async def compare(self, limit: int) -> None:
         """The view's plan with the engine's."""
-        own = self._engine.plan(limit, only_class=only_class)
-        verdict = SAME
-        for tried in range(TRIES):
-            if tried:
-                plan = await self._view.plan(limit, only_class=only_class)
-                own = self._engine.plan(limit, only_class=only_class)
-            verdict, own = await self._verdict(plan, own, limit, only_class)
+        plan, own, verdict = NO_PLAN, NO_PLAN, SAME
+        for _ in range(TRIES):
+            plan = await self._view.plan(limit)
+            verdict, own = await self._verdict(plan, self._engine.plan(limit), limit)
             if verdict in (SAME, BORDER, APART):
                 break
         self.verdicts[verdict] += 1
@@ -58,7 +56,7 @@ class Shadow:
         if verdict == DIFFERS:
             logger.error("the view plans %s, the scheduler itself %s", plan, own)
 
-    async def _verdict(self, plan: Plan, own: Plan, limit: int, only_class: int | None) -> tuple[str, Plan]:
+    async def _verdict(self, plan: Plan, own: Plan, limit: int) -> tuple[str, Plan]:
         if plan.applied != own.applied or plan.more or own.more:
             return APART, own
         if plan == own:
@@ -68,7 +66,7 @@ class Shadow:
         if self._engine.slots() != _slots(workers):
             return WORKERS, own
         await self._learn()
-        own = self._engine.plan(limit, only_class=only_class)
+        own = self._engine.plan(limit)
         self._engine.unlearn()
         return BORDER if plan == own else DIFFERS, own
 

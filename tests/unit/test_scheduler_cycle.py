@@ -439,7 +439,7 @@ async def test_a_lost_attempt_is_decided_before_all_that_can_wait(world: World, 
         DueTimer("lease", names[0], 99, 1),
     ]
 
-    proposal = await leader.cycle._planner.propose(due, leader="a", now=leader.leader.now, outage=False)
+    proposal = await leader.cycle._planner.propose(due, leader="a", now=leader.leader.now, excused=0)
 
     assert proposal.batch is not None
     assert proposal.batch.link.jobs == tuple(names[:20])

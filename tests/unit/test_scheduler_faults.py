@@ -404,6 +404,24 @@ async def test_a_worker_that_was_lost_with_an_outage_does_not_count_against_its_
     assert [data.reason for data in datas if isinstance(data, JobGivenBack)] == [GivenBackReason.OUTAGE]
 
 
+async def test_a_worker_that_was_lost_counts_against_a_job_that_began_after_an_outage(world: World) -> None:
+    a = world.replica("a")
+    await world.pass_ms(60 * SECOND, a)
+    await world.submit("job-0")
+    world.store.lose()
+    await world.settle(a)
+    await world.submit("job-1")
+    await world.beat(slots=2)
+    await world.settle(a)
+    await world.write("job-1", "started")
+    await world.settle(a)
+
+    await world.pass_ms(31 * SECOND, a)
+
+    job = await world.job("job-1")
+    assert (job.status, job.lost) == (Status.QUEUED, 1)
+
+
 async def test_a_flushed_store_costs_no_running_job_its_worker(world: World) -> None:
     a = world.replica("a")
     await running_job(world, a)

@@ -34,7 +34,7 @@ SECOND, HOUR = 1000, 3_600_000
 
 @pytest.fixture
 def outages(clock: ManualClock) -> Outages:
-    return Outages("log", "store", clock=clock, patience_ms=5000, lease_ms=30_000)
+    return Outages("log", "store", clock=clock, patience_ms=5000, lease_ms=30_000, log_ends_at=lambda: 7)
 
 
 async def hear(outages: Outages, clock: ManualClock, *whom: str, for_s: int) -> None:
@@ -49,7 +49,7 @@ async def test_who_is_heard_each_second_owes_nothing(outages: Outages, clock: Ma
 
     await hear(outages, clock, "log", "store", for_s=60)
 
-    assert (outages.owed_ms, outages.away, outages.can_judge, outages.recent) == (0, (), True, False)
+    assert (outages.owed_ms, outages.away, outages.can_judge, outages.excuses) == (0, (), True, 0)
 
 
 @pytest.mark.parametrize(("silent_s", "owed_s"), [(4, 0), (5, 0), (6, 6), (60, 60)])
@@ -86,7 +86,7 @@ async def test_nobody_is_judged_during_an_outage_nor_before_it_was_made_good(
     owed = outages.can_judge
     outages.settled()
 
-    assert (during, owed, outages.can_judge, outages.recent) == (False, False, True, True)
+    assert (during, owed, outages.can_judge, outages.excuses) == (False, False, True, 7)
 
 
 async def test_who_has_just_begun_to_lead_judges_nobody_for_three_heartbeats(

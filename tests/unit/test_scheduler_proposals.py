@@ -35,7 +35,7 @@ def planner_of(leader: Replica) -> Planner:
 
 
 async def propose(leader: Replica, *due: DueTimer) -> Proposal:
-    return await planner_of(leader).propose(due, leader="a", now=leader.leader.now, outage=False)
+    return await planner_of(leader).propose(due, leader="a", now=leader.leader.now, excused=0)
 
 
 async def fill(world: World, leader: Replica, *, scheduled: int) -> list[DueTimer]:
@@ -273,7 +273,7 @@ async def test_where_the_border_refuses_nobody_one_plan_is_enough(world: World, 
     await world.beat(slots=1)
     planner, asked = asking(planner_of(leader))
 
-    proposal = await planner.propose((), leader="a", now=leader.leader.now, outage=False)
+    proposal = await planner.propose((), leader="a", now=leader.leader.now, excused=0)
 
     assert proposal.batch is not None
     assert proposal.batch.link.jobs == ("job-00",)
@@ -292,7 +292,7 @@ async def test_the_slot_of_whom_the_border_refuses_is_proposed_for_the_next_at_o
     await world.beat(slots=1)
     planner, asked = asking(planner_of(leader))
 
-    proposal = await planner.propose((), leader="a", now=leader.leader.now, outage=False)
+    proposal = await planner.propose((), leader="a", now=leader.leader.now, excused=0)
 
     assert proposal.batch is not None
     assert proposal.batch.link.jobs == ("job-00",)
@@ -312,7 +312,7 @@ async def test_nothing_is_claimed_for_who_does_not_fit_into_the_batch(world: Wor
     planner, asked = asking(planner_of(leader))
     lost = DueTimer("lease", "runs", 0, 1)
 
-    proposal = await planner.propose([lost], leader="a", now=leader.leader.now, outage=False)
+    proposal = await planner.propose([lost], leader="a", now=leader.leader.now, excused=0)
 
     assert proposal.batch is not None
     assert proposal.batch.link.jobs == ("runs", *asked.claims)
@@ -326,7 +326,7 @@ async def test_beside_a_full_batch_nothing_is_claimed(world: World, leader: Repl
     planner, asked = asking(planner_of(leader))
     due = [DueTimer("age", name, number) for number, name in enumerate(names)]
 
-    proposal = await planner.propose(due, leader="a", now=leader.leader.now, outage=False)
+    proposal = await planner.propose(due, leader="a", now=leader.leader.now, excused=0)
 
     assert proposal.overdue
     assert asked.claims == []
