@@ -26,7 +26,8 @@ from headgate_contracts.vocabulary import Fault, Stage
 from libs.runtime.errors import ArchiveRefused
 from services.worker.child.blame import told
 from services.worker.child.folder import Folder
-from services.worker.child.link import ParentLink, Terminated
+from services.worker.child.link import ParentLink
+from services.worker.child.loop import Terminated
 from services.worker.child.messages import (
     Answer,
     Begin,
@@ -77,7 +78,7 @@ class Work:
 def run(channel: socket.socket, pipelines: Mapping[str, Pipeline], *, tie: int) -> int:
     """The whole life of the process; its exit code. Keepers of its commands hold the tie as long as they live."""
     link = ParentLink(channel)
-    signal.signal(signal.SIGTERM, lambda *_: link.terminate())
+    signal.signal(signal.SIGTERM, lambda *_: link.loop.terminate())
     try:
         _serve(link, pipelines, tie)
     except (Terminated, asyncio.CancelledError):
@@ -90,7 +91,7 @@ def _serve(link: ParentLink, pipelines: Mapping[str, Pipeline], tie: int) -> Non
         _live(link, begin, pipelines[begin.pipeline], tie)
         os.chdir("/")
         link.leave()
-        link.answer(Left())
+        link.loop.answer(Left())
 
 
 def _live(link: ParentLink, begin: Begin, pipeline: Pipeline, tie: int) -> None:
@@ -102,7 +103,7 @@ def _live(link: ParentLink, begin: Begin, pipeline: Pipeline, tie: int) -> None:
         _settle_in(folder)
     except OSError as error:
         link.next_order()
-        link.answer(_unable(error, "The attempt's own folder cannot be used."))
+        link.loop.answer(_unable(error, "The attempt's own folder cannot be used."))
     else:
         _obey(Work(begin, pipeline, folder, link, *_input_of(pipeline, begin)))
     finally:
@@ -115,11 +116,11 @@ def _obey(work: Work) -> None:
     while order := link.next_order():
         match order:
             case Restore():
-                link.answer(_restored(folder))
+                link.loop.answer(_restored(folder))
             case RunStage():
-                link.answer(_run(work, order))
+                link.loop.answer(_run(work, order))
             case Pack():
-                link.answer(_packed(folder, order))
+                link.loop.answer(_packed(folder, order))
             case Begin() | Leave():
                 return
 
@@ -159,7 +160,7 @@ def _run(work: Work, order: RunStage) -> Ended:
     if work.wrong is not None:
         return _failed("The job's input is not what the pipeline needs.", work.wrong)
     try:
-        ended = work.link.run_stage(_outcome(work.pipeline.step(order.stage), work.context(order), work))
+        ended = work.link.loop.run(_outcome(work.pipeline.step(order.stage), work.context(order), work))
         if ended.outcome == "checks_failed" or (ended.outcome == "finished" and order.stage is not Stage.CHECKS):
             work.link.keep_now()
     except StageFailed as failed:
