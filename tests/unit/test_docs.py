@@ -14,11 +14,21 @@ import pytest
 from libs.cli.arguments import parse
 
 ROOT: Final = Path(__file__).parents[2]
-PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "contracts" / "README.md"]
+WHERE: Final = (
+    "*.md",
+    ".github/**/*.md",
+    "docs/**/*.md",
+    "contracts/*.md",
+    "libs/*/*.md",
+    "services/*/*.md",
+    "tests/*/*.md",
+)
+PAGES: Final = sorted(page for pattern in WHERE for page in ROOT.glob(pattern))
 BLOCK: Final = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND: Final = ".venv/bin/headgate"
 MADE: Final = {"output", "plot"}  # files that a command writes
-LINK: Final = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK: Final = re.compile(r"\]\(([^)#:]*)(?:#([^):]*))?\)")
+HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 EVERY: Final = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -29,6 +39,12 @@ def commands(page: Path) -> Iterator[list[str]]:
             words = shlex.split(line, comments=True) if re.search(r"\bheadgate ", line) else []
             if COMMAND in words:
                 yield words[words.index(COMMAND) + 1 :]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which the headings of a page are linked to, as GitHub makes them."""
+    headings = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @EVERY
@@ -44,9 +60,14 @@ def test_every_command_of_ours_on_a_page_can_be_pasted(page: Path) -> None:
 
 @EVERY
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
-    there = page.parent
+    """To a file that is there, and to a heading of it where one is named."""
+    dead = [
+        f"{link}#{heading}"
+        for link, heading in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (target := page.parent / link if link else page).exists() or (heading and heading not in anchors(target))
+    ]
 
-    assert [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (there / link).exists()] == []
+    assert dead == []
 
 
 def test_every_package_has_its_reason() -> None:
