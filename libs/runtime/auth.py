@@ -11,6 +11,7 @@ import jwt
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from headgate_contracts import Job
 from headgate_contracts.tokens import foreign_token
 from headgate_contracts.vocabulary import Tier
 from libs.runtime.claims import Claims, Terms, claims_of, header_of, require_good
@@ -19,6 +20,9 @@ from libs.runtime.errors import Forbidden, Unauthorized
 from libs.runtime.keysets import Keys
 from libs.runtime.revocations import Revocations
 
+READ: Final = "jobs:read"
+WRITE: Final = "jobs:write"
+OPS: Final = "ops"
 SIGNATURES: Final = jwt.PyJWS(options={"enforce_minimum_key_length": True})
 BEARER: Final = HTTPBearer(bearerFormat="JWT", auto_error=False)  # the refusal is ours
 BearerToken = Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
@@ -37,6 +41,14 @@ class Principal:
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
+
+    def owns(self, job: Job) -> bool:
+        """The job is the asker's own: it is told in words for its owner."""
+        return job.user_id == self.user
+
+    def may_see(self, job: Job) -> bool:
+        """It is the asker's own, or the asker is an operator. To all others it does not exist."""
+        return self.owns(job) or self.may(OPS)
 
 
 class Tokens:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
@@ -16,7 +16,7 @@ from headgate_contracts import Job
 from headgate_contracts.asked import ONE_LINE
 from headgate_contracts.shown import ShownJob
 from libs.policy import Policy
-from libs.runtime.auth import Identity, Principal
+from libs.runtime.auth import OPS, READ, WRITE, Identity, Principal
 from libs.runtime.clock import Clock
 from libs.runtime.faults import Refused, known_query
 from libs.runtime.telemetry import Telemetry
@@ -36,9 +36,6 @@ from services.admission.retrying import Retrying
 from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
 
-READ: Final = "jobs:read"
-WRITE: Final = "jobs:write"
-OPS: Final = "ops"
 Reason = Annotated[str, Query(max_length=500, pattern=ONE_LINE, description="why, for the audit")]
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 Reader = Annotated[Principal, Depends(Identity(READ))]
@@ -73,13 +70,13 @@ class Edge:
     async def own(self, job_id: str, who: Principal) -> Job:
         """A job of the asker's; another's does not exist."""
         job = await self.reading.find(job_id)
-        if job is None or not may_see(job, who):
+        if job is None or not who.may_see(job):
             raise Refused(problems.not_found(job_id))
         return job
 
     async def show(self, job: Job, who: Principal) -> ShownJob:
         """In words for its owner, or for an operator who looks at another's."""
-        return (await self.reading.shown([job], owner=job.user_id == who.user))[0]
+        return (await self.reading.shown([job], owner=who.owns(job)))[0]
 
     async def answer(self, job: Job, who: Principal, *, status: int = 200) -> JSONResponse:
         """The job as the body. Its ETag is its last sequence: what `If-Match` is compared with."""
@@ -99,7 +96,7 @@ class Edge:
 
     async def taken(self, job: Job, who: Principal) -> ShownJob:
         """A job that was just taken in or changed, whatever has become of the view since."""
-        return (await self.reading.taken([job], owner=job.user_id == who.user))[0]
+        return (await self.reading.taken([job], owner=who.owns(job)))[0]
 
     async def located(self, job: Job, who: Principal) -> JSONResponse:
         """That job as the body, and where it is found from now on."""
@@ -110,11 +107,6 @@ def route_group(route_class: type[AdmissionRoute] = AdmissionRoute) -> APIRouter
     """Routes below /v1 that refuse a parameter which they do not know. Each group has one subject, and is made by a
     function of the edge; `routes` lists them."""
     return APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=route_class)
-
-
-def may_see(job: Job, who: Principal) -> bool:
-    """It is the asker's own, or the asker is an operator."""
-    return who.may(OPS) or job.user_id == who.user
 
 
 def _answer(job: Job, shown: ShownJob, status: int, headers: Mapping[str, str]) -> JSONResponse:

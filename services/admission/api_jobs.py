@@ -9,11 +9,11 @@ from fastapi.responses import JSONResponse
 
 from headgate_contracts.asked import CancelJob, ChangePriority, MoveJob, SubmitJob
 from headgate_contracts.shown import ShownJob
-from libs.runtime.auth import Principal
+from libs.runtime.auth import OPS, Principal
 from libs.runtime.etags import tags_in
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import OPS, Changer, Edge, JobIdPath, Operator, Writer, route_group
+from services.admission.api import Changer, Edge, JobIdPath, Operator, Writer, route_group
 from services.admission.domain import NotAllowed, priority_refusal
 from services.admission.events import Act
 from services.admission.intake import Intake, key_of

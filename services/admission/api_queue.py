@@ -11,9 +11,10 @@ from fastapi.responses import JSONResponse
 from headgate_contracts.asked import ChangeScope, Moment
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import Analytics, AuditEntry, ScopeChange, ShownQueue, ShownWorker
+from libs.runtime.auth import OPS
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import OPS, Edge, Operator, Reader, next_link, route_group
+from services.admission.api import Edge, Operator, Reader, next_link, route_group
 from services.admission.listing import cursor_of, read_cursor
 from services.admission.naming import scope_named
 from services.admission.operating import AlreadyPaused, Done, NotPaused

@@ -78,6 +78,7 @@ def job_routes(edge: Edge) -> APIRouter:
     @router.get("/jobs/{job_id}/explain")
     async def explain(job_id: JobIdPath, who: Reader) -> Explanation:
         """Why the job waits, in order, and what would let it run."""
-        return await edge.reading.explained(await edge.own(job_id, who), asker=who.user)
+        found = await edge.own(job_id, who)
+        return await edge.reading.explained(found, owner=who.owns(found))
 
     return router

@@ -15,7 +15,7 @@ from headgate_contracts.tokens import phase_job_id
 from libs.runtime.auth import Principal
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import Changer, Edge, JobIdPath, Reader, Writer, may_see, route_group
+from services.admission.api import Changer, Edge, JobIdPath, Reader, Writer, route_group
 from services.admission.api_jobs import DryRun, IdempotencyKey, act_of
 from services.admission.intake import Intake, key_of
 from services.admission.workflows import workflow_status
@@ -60,7 +60,7 @@ def workflow_routes(edge: Edge) -> APIRouter:
 async def _own(edge: Edge, workflow_id: str, who: Principal) -> tuple[Job, ...]:
     """All phases of one of the asker's workflows; another's does not exist."""
     first = await edge.reading.find(phase_job_id(workflow_id, 1))
-    if first is None or not may_see(first, who):
+    if first is None or not who.may_see(first):
         raise Refused(problems.no_workflow(workflow_id))
     numbers = range(2, (first.submission.phases or 1) + 1)
     later = await asyncio.gather(*(edge.reading.find(phase_job_id(workflow_id, number)) for number in numbers))
@@ -68,7 +68,7 @@ async def _own(edge: Edge, workflow_id: str, who: Principal) -> tuple[Job, ...]:
 
 
 async def _shown(edge: Edge, phases: Sequence[Job], who: Principal, *, status: int = 200) -> JSONResponse:
-    return _answer(await edge.reading.shown(phases, owner=phases[0].user_id == who.user), status=status)
+    return _answer(await edge.reading.shown(phases, owner=who.owns(phases[0])), status=status)
 
 
 def _answer(phases: Sequence[ShownJob], *, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:

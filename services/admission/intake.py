@@ -69,7 +69,7 @@ class Intake:
         """The new job, or the first phase of the new workflow. It is its owner's, whoever asked for it."""
         started_ns = time.time_ns()
         new_id = self._workflow_id(who, key) if job.submission.workflow else self._job_id(who, key)
-        asker = self._asker(who) if who.user == job.user_id else self._owner(job)
+        asker = self._asker(who) if who.owns(job) else self._owner(job)
         outcome = await self.edge.retrying.retry(job, new_id=new_id, asker=asker)
         match outcome:
             case Accepted():

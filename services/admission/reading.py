@@ -83,9 +83,8 @@ class Reading:
         outlooks, now_ms = dict(zip(unstarted, found, strict=True)), self.clock.now_ms()
         return [_seen(job, outlooks.get(job.id), forecast, now_ms=now_ms, owner=owner) for job in jobs]
 
-    async def explained(self, job: Job, *, asker: str) -> Explanation:
+    async def explained(self, job: Job, *, owner: bool) -> Explanation:
         """Why the job waits, and what would let it run."""
-        owner = job.user_id == asker
         [shown] = await self.shown([job], owner=owner)
         return Explanation(
             id=job.id,

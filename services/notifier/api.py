@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, cast
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from headgate_contracts.commands import TicketRedeemed
-from libs.runtime.auth import BearerToken, Identity, Principal, Tokens
+from libs.runtime.auth import READ, BearerToken, Identity, Principal, Tokens
 from libs.runtime.errors import Unauthorized
 from libs.runtime.faults import Refused, known_query
 from libs.runtime.guard import GuardedRoute
@@ -23,7 +23,7 @@ from services.notifier.openings import Openings, TooMany
 from services.notifier.ports import Tickets
 from services.notifier.sending import EventStream
 
-READER: Final = Identity("jobs:read")
+READER: Final = Identity(READ)
 LAST_BYTES_S: Final = 0.5  # for what a stream is sent when this replica stops
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {

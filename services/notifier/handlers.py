@@ -85,7 +85,7 @@ class Notifier:
     async def _opened_job(self, tap: Tap, job_id: str, *, known: Known, who: Principal) -> Opened:
         """Apart from `of_job`, whose frame lives as long as the stream: the history is let go here."""
         history = await self.histories.of_job(job_id)
-        if history is None or not _may_see(who, history):
+        if history is None or not who.may_see(history.jobs[0]):
             return NoJob(job_id)
         begin = self.where(known.last_event_id, history)
         if isinstance(begin, Complete):
@@ -145,11 +145,6 @@ class Notifier:
 def _of_token(who: Principal) -> tuple[OfToken, ...]:
     """By which the stream ends when the token is taken back."""
     return () if who.token_id is None else (OfToken(who.token_id),)
-
-
-def _may_see(who: Principal, history: History) -> bool:
-    [job] = history.jobs
-    return job.user_id == who.user or who.may("ops")
 
 
 def _open_question(history: History) -> bytes:

@@ -158,7 +158,7 @@ async def test_an_explanation_says_what_would_let_it_run(desk: Desk) -> None:
     job = await desk.submitted()
     await desk.fold()
 
-    explained = await desk.reading.explained(job, asker="u1")
+    explained = await desk.reading.explained(job, owner=True)
 
     assert (explained.id, explained.status, explained.queue and explained.queue.position) == (job.id, "queued", 1)
     assert [each.reason for each in explained.waiting_on] == ["no_worker"]
@@ -171,7 +171,7 @@ async def test_an_explanation_says_how_long_a_job_may_wait_that_never_ran(desk: 
     ran = await desk.go_on(await desk.submitted(), "dispatched", "started", "given_back:lost")
     await desk.fold()
 
-    explained = [await desk.reading.explained(job, asker="u1") for job in (asked, ran)]
+    explained = [await desk.reading.explained(job, owner=True) for job in (asked, ran)]
 
     assert [each.may_wait_s for each in explained] == [60, None]
 
@@ -180,7 +180,7 @@ async def test_a_job_that_has_ended_waits_for_nothing(desk: Desk) -> None:
     job = await desk.go_on(await desk.submitted(), "cancelled")
     await desk.fold()
 
-    explained = await desk.reading.explained(job, asker="u1")
+    explained = await desk.reading.explained(job, owner=True)
 
     assert (explained.message, explained.waiting_on, explained.would_run) == ("Cancelled", (), ())
 

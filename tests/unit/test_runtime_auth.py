@@ -21,6 +21,7 @@ from libs.runtime.errors import Unauthorized
 from libs.runtime.keys import KeyPair, sign_token
 from libs.runtime.keysets import Keys
 from tests.fixtures.issuer import EC, ED, ISSUER, NOW_S, RSA, SOURCE, STRANGER, TERMS, Issuer, claims, part, signed
+from tests.fixtures.lives import job_after
 
 DEEP = b"[" * 952 + b"]" * 952
 HEADER = {"alg": "EdDSA", "kid": ED.kid}
@@ -223,3 +224,13 @@ async def test_a_token_made_for_development_is_believed(tokens: Tokens) -> None:
     )
 
     assert await tokens.check(made) == Principal("u2", Tier.CTO_SCALE, frozenset({"ops"}), frozenset({"shop"}))
+
+
+@pytest.mark.parametrize(
+    ("user", "scope", "sees"),
+    [("ann", "jobs:read", True), ("bob", "jobs:read jobs:write", False), ("bob", "ops", True), ("bob", "", False)],
+)
+def test_a_job_is_seen_by_its_owner_and_by_operators(user: str, scope: str, *, sees: bool) -> None:
+    job = job_after("queued", user_id="ann")
+
+    assert Principal(user, Tier.PARTNER, frozenset(scope.split())).may_see(job) is sees
