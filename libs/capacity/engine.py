@@ -24,8 +24,8 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.memory import life, slots
 from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import plan
-from libs.capacity.memory.state import Lease, Worker, is_inner, live_pools, slots_of
-from libs.capacity.projection import row_of
+from libs.capacity.memory.state import Lease, Worker, live_pools, slots_of
+from libs.capacity.projection import is_inner, row_of
 from libs.capacity.rows import Change, Row, Seed, Standing
 
 NAMELESS: Final = ""  # it has no generations, and is of one log for as long as it lives

@@ -13,6 +13,8 @@ from libs.capacity.rows import Row
 from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY
 
+OF_JOBS = ("user:", "project:", "pool:")  # and `workflows`: their slots are all in the log
+
 
 def row_of(job: Job, policy: Policy) -> Row:
     """The job as the view keeps it."""
@@ -61,6 +63,11 @@ def groups_of(job: Job) -> tuple[str, ...]:
 def gates_of(job: Job) -> tuple[str, ...]:
     """What must not be shut for the job to start: the provider that it was given back for."""
     return (f"llm:{job.provider}",) if job.provider and job.status is Status.QUEUED else ()
+
+
+def is_inner(group: str) -> bool:
+    """Whether leases want slots of the group too, of which the log does not tell."""
+    return group != "workflows" and not group.startswith(OF_JOBS)
 
 
 def timers_of(job: Job, policy: Policy) -> dict[str, int]:

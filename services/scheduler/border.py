@@ -17,9 +17,8 @@ from headgate_contracts import Job
 from libs.capacity.answers import Claim, Claimed
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.capacity.memory.state import is_inner
 from libs.capacity.ports import Planning
-from libs.capacity.projection import gates_of, groups_of
+from libs.capacity.projection import gates_of, groups_of, is_inner
 
 ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or at the next look, if that is sooner
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -35,9 +35,8 @@ from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequ
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
-from libs.capacity.memory.state import is_inner
-from libs.capacity.ports import Leases, Tickets
-from libs.capacity.projection import epoch_ms
+from libs.capacity.ports import View
+from libs.capacity.projection import epoch_ms, is_inner
 from libs.policy import Policy
 from services.scheduler.domain import shut_until_ms
 from services.scheduler.labels import LLM
@@ -77,113 +76,119 @@ class Granting:
             await self.commands.tell(granted_subject(self.shard, reply.lease), reply)
 
 
-async def hear(
-    command: Beat,
-    *,
-    view: Leases,
-    ledger: Ledger,
-    log: Ends,
-    granting: Granting,
-    policy: Policy,
-    now: datetime,
-    engine: Engine,
-    stopped: set[str] | None = None,
-) -> BeatReply:
-    """The worker lives: its leases are extended, and it hears what became of each of its attempts. In `stopped` is kept
-    what it has ended because somebody wanted the slots."""
-    if stopped is not None:
-        stopped.update(command.stopped)
-        stopped.difference_update([holder for holder in stopped if opinion_of(ledger, holder) in (None, Opinion.OVER)])
-    leases = tuple(each for each in command.leases if all(map(is_inner, each.groups)))
-    heartbeat = _heartbeat(command, leases, policy)
-    engine.hear(heartbeat)
-    try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            said = await view.beat(heartbeat)
-    except AWAY as away:
-        logger.debug("heartbeat of %s answered without the view: %s", command.worker, away)
-        said = answers.Beat((), (), command.holders)
-    else:
-        await granting.tell(said.grants, now=now)
-    opinions = await opinions_of(ledger, said.not_yours, log=log)
-    ended = await opinions_of(ledger, command.stopped, log=log)
-    return BeatReply(
-        kept=(*said.kept, *_those(opinions, Opinion.RUNS)),
-        cancel=(*said.cancel, *_those(opinions, Opinion.ENDS)),
-        not_yours=(*_those(opinions, Opinion.OVER), *_those(ended, Opinion.OVER)),
-        lost_leases=(*said.lost_leases, *(each.lease for each in command.leases if each not in leases)),
-        lease_s=policy.leases.job_s,
-    )
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What one replica answers. `stopped`: attempts that their workers have ended, as somebody wanted the slots."""
 
+    view: View
+    ledger: Ledger
+    log: Ends
+    granting: Granting
+    engine: Engine
+    stopped: set[str]
+    now: Callable[[], datetime]
 
-async def acquire(
-    command: AcquireLease, *, view: Leases, ledger: Ledger, log: Ends, granting: Granting, policy: Policy, now: datetime
-) -> LeaseReply:
-    """Slots of all the groups at once, or none of them and, where it is wanted, a place among those who wait. Refused
-    where a slot is a whole job's: who may start is planned by the log, which does not tell of leases."""
-    of_jobs = next((group for group in command.groups if not is_inner(group)), None)
-    if of_jobs is not None:
-        return LeaseReply(lease=command.lease, state="refused", group=of_jobs)
-    request = LeaseRequest(
-        lease=command.lease,
-        groups=command.groups,
-        owner=command.holder,
-        ttl_ms=command.ttl_ms or _ttl_ms(command, policy),
-        wait_ms=command.wait_ms,
-        reply=granting.address(command, now=now),
-    )
-    try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            answer = await view.acquire(request)
-    except AWAY:
-        return LeaseReply(lease=command.lease, state="view_lost")
-    granting.signals.asked(command.groups, answer)
-    match answer:
-        case Granted(lease, expires_ms):
-            return LeaseReply(lease=lease, state="granted", expires_ms=expires_ms)
-        case Waits(lease, group, behind):
-            shut_ms = _still_shut_ms(answer, now)
-            return LeaseReply(lease=lease, state="waiting", group=group, behind=behind, shut_ms=shut_ms)
-        case Full(group):
-            return LeaseReply(lease=command.lease, state="full", group=group, shut_ms=_still_shut_ms(answer, now))
-        case NotYours(owner):
-            opinions = await opinions_of(ledger, (owner,), log=log)
-            over = opinions[owner] is Opinion.OVER
-            return LeaseReply(lease=command.lease, state="not_yours" if over else "view_lost")
+    async def hear(self, command: Beat) -> BeatReply:
+        """The worker lives: its leases are extended, and it hears what became of each of its attempts."""
+        self._note_stopped(command)
+        leases = tuple(each for each in command.leases if all(map(is_inner, each.groups)))
+        said = await self._beat(_heartbeat(command, leases, self.ledger.policy))
+        opinions = await opinions_of(self.ledger, said.not_yours, log=self.log)
+        ended = await opinions_of(self.ledger, command.stopped, log=self.log)
+        self.engine.unlearn()  # it may hold less
+        return BeatReply(
+            kept=(*said.kept, *_those(opinions, Opinion.RUNS)),
+            cancel=(*said.cancel, *_those(opinions, Opinion.ENDS)),
+            not_yours=(*_those(opinions, Opinion.OVER), *_those(ended, Opinion.OVER)),
+            lost_leases=(*said.lost_leases, *(each.lease for each in command.leases if each not in leases)),
+            lease_s=self.ledger.policy.leases.job_s,
+        )
 
+    async def acquire(self, command: AcquireLease) -> LeaseReply:
+        """Slots of all the groups at once, or none of them and, where it is wanted, a place among those who wait.
+        Refused where a slot is a whole job's: who may start is planned by the log, which does not tell of leases."""
+        of_jobs = next((group for group in command.groups if not is_inner(group)), None)
+        if of_jobs is not None:
+            return LeaseReply(lease=command.lease, state="refused", group=of_jobs)
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                answer = await self.view.acquire(self._request(command))
+        except AWAY:
+            return LeaseReply(lease=command.lease, state="view_lost")
+        self.granting.signals.asked(command.groups, answer)
+        return await self._told(answer, command.lease)
 
-async def give_up(command: GiveUpLease, *, view: Leases, granting: Granting, now: datetime) -> LeaseReply:
-    """The lease, or the wait for it, is over: whoever waits behind it goes on."""
-    try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            grants = await view.give_up(command.lease)
-    except AWAY:
-        return LeaseReply(lease=command.lease, state="view_lost")
-    await granting.tell(grants, now=now)
-    return LeaseReply(lease=command.lease, state="given_up")
+    async def give_up(self, command: GiveUpLease) -> LeaseReply:
+        """The lease, or the wait for it, is over: whoever waits behind it goes on."""
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                grants = await self.view.give_up(command.lease)
+        except AWAY:
+            return LeaseReply(lease=command.lease, state="view_lost")
+        self.engine.unlearn()  # a job may wait for that slot
+        await self.granting.tell(grants, now=self.now())
+        return LeaseReply(lease=command.lease, state="given_up")
 
+    async def redeem(self, command: RedeemTicket) -> TicketRedeemed:
+        """Whose ticket it is, once. Where that cannot be said now it is nobody's: the page asks for another."""
+        digest = hashlib.sha256(command.ticket.encode()).hexdigest()
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                text = await self.view.take_ticket(digest)
+        except AWAY:
+            return TicketRedeemed()
+        return TicketRedeemed() if text is None else TicketRedeemed.model_validate_json(text)
 
-async def redeem(command: RedeemTicket, *, view: Tickets) -> TicketRedeemed:
-    """Whose ticket it is, once. Where that cannot be said now it is nobody's: the page asks for another."""
-    digest = hashlib.sha256(command.ticket.encode()).hexdigest()
-    try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            text = await view.take_ticket(digest)
-    except AWAY:
-        return TicketRedeemed()
-    return TicketRedeemed() if text is None else TicketRedeemed.model_validate_json(text)
+    async def shut(self, command: ShutProvider) -> ProviderShut:
+        """Nobody gets a slot of the provider until then, here and in every other worker."""
+        until_ms = shut_until_ms(command.for_ms, now=self.now())
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                grants = await self.view.shut(f"{LLM}{command.provider}", until_ms)
+        except AWAY:
+            return ProviderShut(provider=command.provider)
+        await self.granting.tell(grants, now=self.now())
+        return ProviderShut(provider=command.provider, until=utc(until_ms))
 
+    def _note_stopped(self, command: Beat) -> None:
+        self.stopped.update(command.stopped)
+        over = [holder for holder in self.stopped if opinion_of(self.ledger, holder) in (None, Opinion.OVER)]
+        self.stopped.difference_update(over)
 
-async def shut(command: ShutProvider, *, view: Leases, granting: Granting, now: datetime) -> ProviderShut:
-    """Nobody gets a slot of the provider until then, here and in every other worker."""
-    until_ms = shut_until_ms(command.for_ms, now=now)
-    try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            grants = await view.shut(f"{LLM}{command.provider}", until_ms)
-    except AWAY:
-        return ProviderShut(provider=command.provider)
-    await granting.tell(grants, now=now)
-    return ProviderShut(provider=command.provider, until=utc(until_ms))
+    async def _beat(self, heartbeat: Heartbeat) -> answers.Beat:
+        self.engine.hear(heartbeat)
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                said = await self.view.beat(heartbeat)
+        except AWAY as away:
+            logger.debug("heartbeat of %s answered without the view: %s", heartbeat.worker, away)
+            return answers.Beat((), (), heartbeat.holders)
+        await self.granting.tell(said.grants, now=self.now())
+        return said
+
+    def _request(self, command: AcquireLease) -> LeaseRequest:
+        return LeaseRequest(
+            lease=command.lease,
+            groups=command.groups,
+            owner=command.holder,
+            ttl_ms=command.ttl_ms or _ttl_ms(command, self.ledger.policy),
+            wait_ms=command.wait_ms,
+            reply=self.granting.address(command, now=self.now()),
+        )
+
+    async def _told(self, answer: answers.LeaseAnswer, lease: str) -> LeaseReply:
+        match answer:
+            case Granted(expires_ms=expires_ms):
+                return LeaseReply(lease=lease, state="granted", expires_ms=expires_ms)
+            case Waits(group=group, behind=behind):
+                shut_ms = _still_shut_ms(answer, self.now())
+                return LeaseReply(lease=lease, state="waiting", group=group, behind=behind, shut_ms=shut_ms)
+            case Full(group):
+                return LeaseReply(lease=lease, state="full", group=group, shut_ms=_still_shut_ms(answer, self.now()))
+            case NotYours(owner):
+                opinions = await opinions_of(self.ledger, (owner,), log=self.log)
+                over = opinions[owner] is Opinion.OVER
+                return LeaseReply(lease=lease, state="not_yours" if over else "view_lost")
 
 
 def _still_shut_ms(answer: Waits | Full, now: datetime) -> int | None:

@@ -18,13 +18,13 @@ from services.scheduler.border import Border
 from services.scheduler.chain import Chain
 from services.scheduler.cycle import Cycle
 from services.scheduler.gauges import Gauges
-from services.scheduler.handlers import Granting
+from services.scheduler.handlers import Granting, Handlers
 from services.scheduler.inbox import Inbox
 from services.scheduler.labels import Labels
 from services.scheduler.leader import Leader
 from services.scheduler.outages import SETTLING_BEATS, Outages
 from services.scheduler.planning import Planner
-from services.scheduler.ports import Adapters, Log
+from services.scheduler.ports import Adapters
 from services.scheduler.shadow import Shadow
 from services.scheduler.signals import Signals
 from services.scheduler.snapshots import SnapshotKeeper
@@ -34,15 +34,12 @@ from services.scheduler.snapshots import SnapshotKeeper
 class Replica:
     """The parts, wired."""
 
-    log: Log
     ledger: Ledger
-    engine: Engine
-    shadow: Shadow
+    planner: Planner
     outages: Outages
     leader: Leader
     inbox: Inbox
-    granting: Granting
-    stopped: set[str]  # attempts that their workers have ended, as an operator wants their slots
+    handlers: Handlers
     cycle: Cycle
     woken: asyncio.Event
     keeper: SnapshotKeeper
@@ -54,9 +51,8 @@ def assemble(
 ) -> Replica:
     """A replica that goes on from this fold of the log."""
     policy, clock = ledger.policy, adapters.clock
-    lease_ms = round(policy.leases.job_s * 1000)
-    signals, woken, stopped = Signals(adapters.telemetry, Labels.of(policy)), asyncio.Event(), set[str]()
-    patience_ms = round(outage_patience_s * 1000)
+    lease_ms, patience_ms = round(policy.leases.job_s * 1000), round(outage_patience_s * 1000)
+    signals, woken = Signals(adapters.telemetry, Labels.of(policy)), asyncio.Event()
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
     outages = Outages(
         "log",
@@ -68,48 +64,64 @@ def assemble(
         log_ends_at=lambda: inbox.ends_at or inbox.reached,
     )
     leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up)
-    engine = Engine.of(ledger, clock=lambda: epoch_ms(leader.now))
-    shadow = Shadow(adapters.view, engine, adapters.telemetry.meter)
-    border = Border(adapters.view, engine, lapse_ms=round(policy.submissions.reservation_s * 1000))
-    granting = Granting(adapters.commands, signals, shard)
-    folder = Folder(
-        adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=adapters.new_id, engine=engine
-    )
+    planner = _planner(ledger, leader, shard=shard, patience_ms=patience_ms, adapters=adapters)
+    handlers = _handlers(planner, leader, Granting(adapters.commands, signals, shard), adapters=adapters)
     cycle = Cycle(
         adapters,
-        folder=folder,
-        inbox=inbox,
-        leader=leader,
-        planner=Planner(
+        folder=Folder(
             adapters.view,
             ledger,
-            policy,
-            shard,
-            debug_id_of=lambda job_id: job_trace(job_id).debug_id,
-            engine=engine,
-            shadow=shadow,
-            border=border,
-            absences=Absences(SETTLING_BEATS * patience_ms),
-            stopped=stopped,
+            epoch=epoch,
+            lease_ms=lease_ms,
+            new_generation=adapters.new_id,
+            engine=planner.engine,
         ),
+        inbox=inbox,
+        leader=leader,
+        planner=planner,
         chain=Chain(adapters, shard=shard, inbox=inbox, leader=leader, signals=signals),
         outages=outages,
-        granting=granting,
+        granting=handlers.granting,
         signals=signals,
         woken=woken,
     )
     return Replica(
-        log=adapters.log,
         ledger=ledger,
-        engine=engine,
-        shadow=shadow,
+        planner=planner,
         outages=outages,
         leader=leader,
         inbox=inbox,
-        granting=granting,
-        stopped=stopped,
+        handlers=handlers,
         cycle=cycle,
         woken=woken,
         keeper=SnapshotKeeper(adapters.snapshots, ledger, epoch=epoch, leader=leader, clock=clock),
         gauges=Gauges(adapters.telemetry.meter, ledger=ledger, view=adapters.view, leader=leader, clock=clock),
+    )
+
+
+def _planner(ledger: Ledger, leader: Leader, *, shard: str, patience_ms: int, adapters: Adapters) -> Planner:
+    view, policy = adapters.view, ledger.policy
+    engine = Engine.of(ledger, clock=lambda: epoch_ms(leader.now))
+    return Planner(
+        view,
+        ledger,
+        policy,
+        shard,
+        debug_id_of=lambda job_id: job_trace(job_id).debug_id,
+        engine=engine,
+        shadow=Shadow(view, engine, adapters.telemetry.meter),
+        border=Border(view, engine, lapse_ms=round(policy.submissions.reservation_s * 1000)),
+        absences=Absences(SETTLING_BEATS * patience_ms),
+    )
+
+
+def _handlers(planner: Planner, leader: Leader, granting: Granting, *, adapters: Adapters) -> Handlers:
+    return Handlers(
+        adapters.view,
+        planner.ledger,
+        adapters.log,
+        granting,
+        planner.engine,
+        planner.stopped,
+        now=lambda: leader.now,
     )

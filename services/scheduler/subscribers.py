@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime
 from typing import Final
 
 from faststream.nats import NatsBroker
@@ -38,7 +37,6 @@ from libs.eventlog.streams import JOBS
 from libs.foundation.live import AWAY
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import Telemetry
-from services.scheduler import handlers
 from services.scheduler.positions import position_of
 from services.scheduler.replica import Replica
 
@@ -118,52 +116,31 @@ class Subscribers:
     async def _beat(self, command: Beat) -> BeatReply:
         replica = self._replica
         async with self._timed("beat"):
-            reply = await handlers.hear(
-                command,
-                view=self._view,
-                ledger=replica.ledger,
-                log=replica.log,
-                granting=replica.granting,
-                policy=replica.ledger.policy,
-                now=self._now,
-                engine=replica.engine,
-                stopped=replica.stopped,
-            )
-        replica.engine.unlearn()  # it may hold less
+            reply = await replica.handlers.hear(command)
         replica.woken.set()  # a worker may have come, or have more slots
         self._stir()
         return reply
 
     async def _acquire(self, command: AcquireLease) -> LeaseReply:
-        replica = self._replica
         async with self._timed("acquire"):
-            return await handlers.acquire(
-                command,
-                view=self._view,
-                ledger=replica.ledger,
-                log=replica.log,
-                granting=replica.granting,
-                policy=replica.ledger.policy,
-                now=self._now,
-            )
+            return await self._replica.handlers.acquire(command)
 
     async def _give_up(self, command: GiveUpLease) -> LeaseReply:
         async with self._timed("give_up"):
-            reply = await handlers.give_up(command, view=self._view, granting=self._replica.granting, now=self._now)
-        self._replica.engine.unlearn()
+            reply = await self._replica.handlers.give_up(command)
         self._replica.woken.set()  # a job may wait for that slot
         self._stir()
         return reply
 
     async def _shut(self, command: ShutProvider) -> ProviderShut:
         async with self._timed("shut"):
-            reply = await handlers.shut(command, view=self._view, granting=self._replica.granting, now=self._now)
+            reply = await self._replica.handlers.shut(command)
         self._stir()
         return reply
 
     async def _redeem(self, command: RedeemTicket) -> TicketRedeemed:
         async with self._timed("redeem"):
-            return await handlers.redeem(command, view=self._view)
+            return await self._replica.handlers.redeem(command)
 
     async def _position(self, command: AskPosition) -> PositionChanged:
         async with self._timed("position"):
@@ -171,10 +148,6 @@ class Subscribers:
             if job is None:
                 return PositionChanged(job_id=command.job_id, queue=None)
             return await position_of(job, view=self._view, policy=self._replica.ledger.policy, clock=self._clock)
-
-    @property
-    def _now(self) -> datetime:
-        return self._replica.leader.now
 
     @asynccontextmanager
     async def _timed(self, command: Command) -> AsyncIterator[None]:

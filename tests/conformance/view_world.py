@@ -34,8 +34,8 @@ from libs.capacity.answers import (
     ReserveAnswer,
     Reserved,
 )
-from libs.capacity.memory.state import is_inner
 from libs.capacity.ports import View
+from libs.capacity.projection import is_inner
 from libs.capacity.rows import Change, Order, Pause, Resume, Row, Seed, SetLimit, UnsetLimit
 from tests.conformance.view_log import (
     DAY_MS,

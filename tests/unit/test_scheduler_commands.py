@@ -21,7 +21,6 @@ from headgate_contracts.commands import (
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import Group
 from services.scheduler.domain import SHUT_MAX_MS
-from services.scheduler.handlers import acquire, give_up, redeem, shut
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
 
@@ -45,20 +44,12 @@ async def leader(world: World) -> Replica:
 
 
 async def ask(world: World, by: Replica, lease: str, *groups: str, **wanted: Any) -> LeaseReply:
-    return await acquire(
-        AcquireLease(lease=lease, groups=groups or (DB,), **wanted),
-        view=world.view,
-        ledger=by.ledger,
-        log=by.log,
-        granting=by.granting,
-        policy=world.policy,
-        now=by.leader.now,
-    )
+    return await by.handlers.acquire(AcquireLease(lease=lease, groups=groups or (DB,), **wanted))
 
 
 async def end(world: World, by: Replica, lease: str) -> LeaseReply:
     command = GiveUpLease(lease=lease)
-    return await give_up(command, view=world.view, granting=by.granting, now=by.leader.now)
+    return await by.handlers.give_up(command)
 
 
 def told(world: World) -> list[tuple[str, str, str]]:
@@ -269,7 +260,7 @@ async def test_a_decision_is_a_span_of_the_jobs_own_trace(world: World) -> None:
 
 async def pause(world: World, by: Replica, for_ms: int) -> ProviderShut:
     command = ShutProvider(provider="ollama", for_ms=for_ms)
-    return await shut(command, view=world.view, granting=by.granting, now=by.leader.now)
+    return await by.handlers.shut(command)
 
 
 async def test_nobody_gets_a_slot_of_a_provider_that_pauses(world: World, leader: Replica) -> None:
@@ -326,10 +317,10 @@ async def test_a_ticket_is_worth_something_once(world: World, leader: Replica) -
     kept = TicketRedeemed(user_id="u1", scopes=("jobs:read",))
     await world.view.keep_ticket(DIGEST, kept.model_dump_json(), user="ann", most=9, ttl_ms=30_000)
 
-    replies = [await redeem(RedeemTicket(ticket=TICKET), view=world.view) for _ in range(2)]
+    replies = [await leader.handlers.redeem(RedeemTicket(ticket=TICKET)) for _ in range(2)]
 
     assert replies == [kept, TicketRedeemed()]
 
 
 async def test_a_ticket_that_nobody_was_given_is_nobodys(world: World, leader: Replica) -> None:
-    assert await redeem(RedeemTicket(ticket=TICKET), view=world.view) == TicketRedeemed()
+    assert await leader.handlers.redeem(RedeemTicket(ticket=TICKET)) == TicketRedeemed()

@@ -97,4 +97,4 @@ async def test_a_forced_attempt_that_is_long_over_is_not_remembered(world: World
     reply = await world.beat(stopped=("job-1:1",))
 
     assert reply.not_yours == ("job-1:1",)
-    assert not leader.stopped
+    assert not leader.handlers.stopped

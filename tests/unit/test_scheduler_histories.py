@@ -30,7 +30,6 @@ from libs.eventlog.errors import LogError
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import Fate
 from libs.policy import Policy
-from services.scheduler.handlers import acquire, give_up
 from services.scheduler.replica import Replica
 from tests.fixtures.audit import Report, audit
 from tests.fixtures.lives import step, submission
@@ -379,15 +378,7 @@ class History:
                 groups = tuple(self.random.sample(GROUPS, k=self.random.randint(1, 2)))
                 command = AcquireLease(lease=f"l{self._names}", groups=groups, holder=holder, wait_ms=30_000)
                 replica = self.replicas[0]
-                reply = await acquire(
-                    command,
-                    view=self.world.view,
-                    ledger=replica.ledger,
-                    log=replica.log,
-                    granting=replica.granting,
-                    policy=POLICY,
-                    now=replica.leader.now,
-                )
+                reply = await replica.handlers.acquire(command)
                 if reply.state == "granted":
                     worker.leases[command.lease] = NamedLease(lease=command.lease, holder=holder, groups=groups)
                 return
@@ -398,7 +389,7 @@ class History:
                 del worker.leases[lease]
                 replica = self.replicas[0]
                 command = GiveUpLease(lease=lease)
-                await give_up(command, view=self.world.view, granting=replica.granting, now=replica.leader.now)
+                await replica.handlers.give_up(command)
 
 
 async def history(seed: int) -> tuple[Report, World]:

@@ -12,7 +12,6 @@ from headgate_contracts import Tier
 from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
 from headgate_contracts.events import Group
 from libs.policy import Policy
-from services.scheduler.handlers import acquire, give_up
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
 
@@ -69,15 +68,7 @@ async def scrape(world: World, replica: Replica) -> Scraped:
 
 
 async def ask(world: World, by: Replica, lease: str, *groups: str, **wanted: Any) -> LeaseReply:
-    return await acquire(
-        AcquireLease(lease=lease, groups=groups, **wanted),
-        view=world.view,
-        ledger=by.ledger,
-        log=by.log,
-        granting=by.granting,
-        policy=world.policy,
-        now=by.leader.now,
-    )
+    return await by.handlers.acquire(AcquireLease(lease=lease, groups=groups, **wanted))
 
 
 async def test_slots_of_a_group_are_shown_with_their_limit(world: World, leader: Replica) -> None:
@@ -151,7 +142,7 @@ async def test_how_long_somebody_waited_for_a_slot_is_a_histogram(world: World, 
         await ask(world, leader, f"l{number}", OLLAMA)
     await ask(world, leader, "late", OLLAMA, wait_ms=60_000)
     await world.pass_ms(7 * SECOND, leader)
-    await give_up(GiveUpLease(lease="l1"), view=world.view, granting=leader.granting, now=leader.leader.now)
+    await leader.handlers.give_up(GiveUpLease(lease="l1"))
 
     shown = await scrape(world, leader)
 
@@ -182,7 +173,7 @@ async def test_a_request_that_finds_a_provider_full_is_counted_there(
         await ask(world, leader, f"l{number}", OLLAMA, "llm:global")
     await ask(world, leader, "late", OLLAMA, "llm:global", wait_ms=60_000 if waits else 0)
     await world.pass_ms(3 * SECOND, leader)
-    await give_up(GiveUpLease(lease="l0"), view=world.view, granting=leader.granting, now=leader.leader.now)
+    await leader.handlers.give_up(GiveUpLease(lease="l0"))
 
     shown = await scrape(world, leader)
 

@@ -28,7 +28,7 @@ async def test_both_plan_the_same_through_a_jobs_life(world: World, leader: Repl
     await world.pass_ms(3000, leader)
 
     assert len(world.dispatched()) == 3
-    assert set(leader.shadow.verdicts) == {"same"}
+    assert set(leader.planner.shadow.verdicts) == {"same"}
 
 
 async def test_a_lease_is_the_border_and_no_difference(world: World, leader: Replica) -> None:
@@ -39,8 +39,8 @@ async def test_a_lease_is_the_border_and_no_difference(world: World, leader: Rep
     await world.pass_ms(1000, leader)
 
     assert world.dispatched() == []
-    assert leader.shadow.verdicts["border"] > 0
-    assert leader.shadow.verdicts["differs"] == 0
+    assert leader.planner.shadow.verdicts["border"] > 0
+    assert leader.planner.shadow.verdicts["differs"] == 0
 
 
 async def test_a_worker_that_only_the_view_has_heard_is_no_difference(world: World, leader: Replica) -> None:
@@ -51,20 +51,20 @@ async def test_a_worker_that_only_the_view_has_heard_is_no_difference(world: Wor
     await world.pass_ms(1000, leader)
 
     assert world.dispatched() == ["job-1"]
-    assert leader.shadow.verdicts["differs"] == 0
+    assert leader.planner.shadow.verdicts["differs"] == 0
 
 
 async def test_a_difference_that_stays_is_said(
     world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def picks_nobody(*_: Any, **__: Any) -> Any:
-        return NO_PLAN.__class__(leader.engine.applied, (), {}, {}, more=False)
+        return NO_PLAN.__class__(leader.planner.engine.applied, (), {}, {}, more=False)
 
-    monkeypatch.setattr(type(leader.engine), "plan", picks_nobody)
+    monkeypatch.setattr(type(leader.planner.engine), "plan", picks_nobody)
     await world.beat(slots=2)
     await world.submit("job-1")
 
     await world.pass_ms(1000, leader)
 
-    assert leader.shadow.verdicts["differs"] == 1
+    assert leader.planner.shadow.verdicts["differs"] == 1
     assert "the view plans Plan(" in caplog.text

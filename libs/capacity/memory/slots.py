@@ -13,7 +13,8 @@ from math import inf
 
 from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, NotYours, Waits
 from libs.capacity.memory.blocking import owe_all, owe_groups
-from libs.capacity.memory.state import GATE, Lease, State, Waiter, active, is_full, is_inner, limit_of, shut_until
+from libs.capacity.memory.state import GATE, Lease, State, Waiter, active, is_full, limit_of, shut_until
+from libs.capacity.projection import is_inner
 from libs.capacity.rows import Row
 
 Freed = Counter[str]  # group → slots

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.answers import Deferred, Grant, Reserved
 from libs.capacity.memory.sorted_set import SortedSet
+from libs.capacity.projection import is_inner
 from libs.capacity.rows import Pause, Row
 
 SCOPE_OF_CLASS = {number: f"priority:{priority}" for priority, number in CLASS_NUMBERS.items()}
-OPEN_IN_QUARANTINE = ("user:", "project:", "pool:")  # and `workflows`: their slots are all in the log
 GATE = "shut:"  # before a group that blocks by being shut alone, as no slot of it is wanted
 _OWN_LIMIT = re.compile(r"stage:.*:([0-9]{1,9})", re.DOTALL)
 
@@ -251,10 +251,6 @@ def shut_until(state: State, group: str, now_ms: int) -> int | None:
 def is_quarantined(state: State, group: str, now_ms: int) -> bool:
     """Whether nobody may take a slot of this group until the running jobs have said what they hold of it."""
     return now_ms < state.quarantine_until_ms and bool(state.unheard) and is_inner(group)
-
-
-def is_inner(group: str) -> bool:
-    return group != "workflows" and not group.startswith(OPEN_IN_QUARANTINE)
 
 
 def is_full(state: State, group: str, *, tier: str | None, now_ms: int, picked: int = 0) -> bool:
