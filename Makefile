@@ -97,6 +97,7 @@ check: check-format check-lint check-types check-imports check-generated check-m
 
 check-format: setup
 	@$(BIN)/ruff format --quiet --diff .
+	@$(BIN)/python -m tests.editorconfig
 
 check-lint: setup
 	@$(BIN)/ruff check --quiet .

@@ -3,8 +3,8 @@
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty)
 --   GIVES    generation · applied · queue, as queue_v1 · then lists of name, value, …: status by job, holders by group, waiters by
---            group, jobs by <user>:<day>, users and places by day, timers, limits, pauses (JSON), slots by pool, room, leases, eligible by pool, parked by
---            bucket, debts, lapses, claims, spent, shut, published, stored bytes, ends of inputs
+--            group, jobs by <user>:<day>, users and places by day, timers, limits, pauses (JSON), slots by pool, room, leases,
+--            eligible by pool, parked by bucket, debts, lapses, claims, spent, shut, published, stored bytes, ends of inputs
 --   KEEPS    changes nothing
 -- include: head.lua
 -- include: time.lua

@@ -1,10 +1,11 @@
 -- Holds a place in the queue and a place of a day for a job that is about to be appended, all or none.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 JSON: id, user, project, workflow, pool, class, priority, boost, takes_day,
---            run_at (ms, or none), first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms, cost_ms, inputs (job → bytes),
---            digest of them, room (share, crowded_at, bucket; or none), dry (or none)
---   GIVES    known, status, seq · other · bytes_full, held, most, when the first goes (ms, or none) · reserved, arrival, place, passed, position, day · deferred, day · too_fast, for how long (ms) ·
---            horizon_full, last day · busy, queued, slots · share_full, held
+--            run_at (ms, or none), first_day (days since 1970), per_day, horizon_days, cap, user_share, passed_bound, lapse_ms,
+--            cost_ms, inputs (job → bytes), digest of them, room (share, crowded_at, bucket; or none), dry (or none)
+--   GIVES    known, status, seq · other · bytes_full, held, most, when the first goes (ms, or none)
+--            · reserved, arrival, place, passed, position, day
+--            · deferred, day · too_fast, for how long (ms) · horizon_full, last day · busy, queued, slots · share_full, held
 --   KEEPS    asked twice it is the same reservation; nothing is held or counted where the answer is a refusal, or dry
 -- include: head.lua
 -- include: time.lua

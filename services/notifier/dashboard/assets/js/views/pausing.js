@@ -62,6 +62,7 @@ function Resumable({ pause: { scope, by, since, reason } }) {
       () => `Resumed ${scope}.`,
     );
   return html`<li class="question">
-    <p><strong>${scope === "all" ? "Everything" : scope} is paused</strong> by ${by}, <${Ago} of=${since} />${reason ? `: ${reason}` : ""}</p>
+    <p><strong>${scope === "all" ? "Everything" : scope} is paused</strong>
+      ${" "}by ${by}, <${Ago} of=${since} />${reason ? `: ${reason}` : ""}</p>
     <button class="quiet small" aria-label=${`Resume ${scope}`} onClick=${resume}>Resume</button></li>`;
 }
