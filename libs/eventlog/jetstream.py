@@ -23,8 +23,6 @@ from libs.eventlog.wire import Answer, Unsent
 from libs.runtime.cancelling import cancellable
 from libs.runtime.clock import Clock, SystemClock
 
-TRY_WITHIN_S = 1.0  # after that the same bytes are sent again, which costs nothing but the sending
-
 
 class JetStreamWire:
     """The far end of the log: one stream, found through one connection."""
@@ -34,12 +32,12 @@ class JetStreamWire:
         self._epoch = epoch
         self._follower = Follower(nc, epoch=epoch, clock=clock)
 
-    async def send(self, messages: Sequence[Message]) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
         if not self._nc.is_connected:
             return Unsent("not connected")
         try:
             with cancellable():
-                reply = await (self._send_batch(messages) if len(messages) > 1 else self._send_one(messages[0], {}))
+                reply = await self._send_all(messages, within_s)
         except CLIENT_ERRORS as error:
             return answer_for(error)
         return answer_in(reply)
@@ -58,19 +56,21 @@ class JetStreamWire:
     def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
         return self._follower.pages(after=after)
 
-    async def _send_batch(self, messages: Sequence[Message]) -> bytes:
-        """Staged by the server one by one; the last one commits all, or none where anything is missing or refused."""
+    async def _send_all(self, messages: Sequence[Message], within_s: float) -> bytes:
+        """Several are staged one by one; the last commits all, or none where anything is missing or refused."""
+        if len(messages) == 1:
+            return await self._send_one(messages[0], {}, within_s)
         batch = secrets.token_hex(16)  # a new one each time: what an earlier try left staged must not be joined
         *staged, last = messages
         for number, message in enumerate(staged, 1):
             await self._nc.publish(
                 message.subject, message.payload, headers={**message.headers, **_seat(batch, number)}
             )
-        return await self._send_one(last, {**_seat(batch, len(messages)), "Nats-Batch-Commit": "1"})
+        return await self._send_one(last, {**_seat(batch, len(messages)), "Nats-Batch-Commit": "1"}, within_s)
 
-    async def _send_one(self, message: Message, headers: Mapping[str, str]) -> bytes:
+    async def _send_one(self, message: Message, headers: Mapping[str, str], within_s: float) -> bytes:
         headers = {**message.headers, **headers}
-        reply = await self._nc.request(message.subject, message.payload, timeout=TRY_WITHIN_S, headers=headers)
+        reply = await self._nc.request(message.subject, message.payload, timeout=within_s, headers=headers)
         return reply.data
 
     async def _fetch(self, question: Mapping[str, Any]) -> Record | None:

@@ -185,7 +185,7 @@ class MemoryWire:
         else:
             self._online.clear()
 
-    async def send(self, messages: Sequence[Message]) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
         await asyncio.sleep(0)  # others get their turn, as they do during a round trip
         if not self.connected:
             return Unsent("not connected")

@@ -16,8 +16,9 @@ Three facts make it possible to know:
     ── 17 ─ 21 ─ 30 (other)   another      not stored by any copy, however late it lands: a conflict
 
 Send, and if the server accepts it is done. If it contradicts, look at that place, as the stream's leader shows it. If
-it is silent, send again. A late copy does no harm: it finds the place taken by its twin or by the winner, and is
-refused.
+it is silent, send again, and wait for twice as long: a server that has more to do than it can answer in time is not
+made to do it all twice, again and again. A late copy does no harm: it finds the place taken by its twin or by the
+winner, and is refused.
 
 A batch is stored as a whole or not at all, so the place of its first entry, the witness, answers for all of them. Only
 where nobody stands there are the others' places looked at, to find who made the server refuse. (A server that dies or
@@ -43,6 +44,7 @@ from libs.eventlog.wire import Accepted, Answer, Contradicted, Declined, Unanswe
 from libs.runtime.clock import Clock
 
 SETTLE_WITHIN_S = 15.0  # an election among three servers takes 4 to 9 s in the worst case
+FIRST_TRY_S, LONGEST_TRY_S = 1.0, 4.0
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 5, 250
 
 
@@ -63,14 +65,16 @@ class SettlingLog:
     async def append_batch(self, entries: Sequence[Entry]) -> Appended | Conflicted:
         """Store all entries or none, and come back when it is known which."""
         messages = messages_of(entries)
-        in_doubt, reason = False, ""
+        in_doubt, reason, within_s = False, "", FIRST_TRY_S
         for pause_ms in self._pauses():
-            answer = await self._wire.send(messages)
+            answer = await self._wire.send(messages, within_s=within_s)
             outcome = await self._outcome(messages, answer, in_doubt=in_doubt)
             if outcome is not None:
                 return outcome
             in_doubt = in_doubt or not isinstance(answer, Unsent)
             reason = "" if isinstance(answer, Accepted) else answer.reason
+            if isinstance(answer, Unanswered):
+                within_s = min(2 * within_s, LONGEST_TRY_S)
             await self._clock.sleep_ms(pause_ms)
         if in_doubt:
             raise OutcomeUnknown(what=_named(messages), within_s=self._settle_within_s, reason=reason)

@@ -84,7 +84,7 @@ async def test_batch(nc: Client, log: JetStreamLog) -> None:
 
     async def bare(batches: Sequence[Sequence[Message]]) -> None:
         for batch in batches:
-            await wire.send(batch)
+            await wire.send(batch, within_s=5.0)
 
     _print("atomic batch, one after another", ("", "events/s", "ms a batch"))
     for name, seconds, size in (
@@ -99,7 +99,7 @@ async def test_batch(nc: Client, log: JetStreamLog) -> None:
 async def test_replay_and_rebuild(nc: Client, log: JetStreamLog, redis_url: str) -> None:
     wire = JetStreamWire(nc, epoch=log.epoch, clock=SystemClock())
     for batch in _slices([_loose(event) for event in _lives(REPLAYED)], RAW_BATCH):
-        await wire.send(batch)
+        await wire.send(batch, within_s=5.0)
 
     _print(f"replay of {REPLAYED:,} events, and the view rebuilt from them", ("", "events/s", "seconds"))
     for name, seconds in (

@@ -31,7 +31,6 @@ from libs.eventlog.values import Mark, Page, Record
 from libs.eventlog.wire import Answer, Unanswered, Unsent
 from tests.simulation.network import Link, Network, Silent, Unconnected, at_once
 
-APPENDED_WITHIN_S = 1.0
 READ_WITHIN_S = 2.0
 SCRIPT_WITHIN_S = 5.0
 TRIES_AGAIN_AFTER_S = 0.25  # a reader that has lost its connection
@@ -47,10 +46,10 @@ class LogWire:
         self._server = server
         self._hall = hall
 
-    async def send(self, messages: Sequence[Message]) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
         await self._link.reached("append")
         try:
-            answer = await self._link.ask(lambda: self._arrive(messages), within_s=APPENDED_WITHIN_S)
+            answer = await self._link.ask(lambda: self._arrive(messages), within_s=within_s)
         except Unconnected:
             return Unsent("not connected")
         except Silent:

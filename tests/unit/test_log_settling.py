@@ -118,6 +118,25 @@ async def test_pauses_double_up_to_a_quarter_of_a_second_until_the_time_is_over(
     assert clock.monotonic_ms() == 2065
 
 
+class Patient(MemoryWire):
+    """Says how long each try waits for its answer."""
+
+    waited: list[float]
+
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
+        self.waited.append(within_s)
+        return await super().send(messages, within_s=within_s)
+
+
+async def test_each_silence_makes_the_next_try_more_patient(server: MemoryServer) -> None:
+    wire = Patient(server, fate=fated(LOST, LOST, LOST, LOST))
+    wire.waited = []
+
+    await SettlingLog(wire, clock=HastyClock()).append(queued("job-1"), after=None)
+
+    assert wire.waited == [1, 2, 4, 4, 4]
+
+
 async def test_a_batchs_conflict_names_its_entry_and_who_stands_in_its_place(server: MemoryServer) -> None:
     winner, loser = queued("job-1", salt="winner"), queued("job-1", salt="loser")
     await in_memory(server).append(winner, after=None)
@@ -240,11 +259,11 @@ async def test_a_sequence_beyond_the_log_is_not_believed_while_a_copy_is_under_w
 class UnderWay(MemoryWire):
     """Contradicts the first copy because it is under way, as three servers do; it lands after the first look."""
 
-    async def send(self, messages: Sequence[Message]) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
         if not self.server.late and not self.server.last_seq:
             self.server.late.append(messages)
             return Contradicted("under way")
-        return await super().send(messages)
+        return await super().send(messages, within_s=within_s)
 
     async def next(self, subject_filter: str, *, after: int) -> Record | None:
         seen = await super().next(subject_filter, after=after)
@@ -320,11 +339,11 @@ class Behind(MemoryWire):
 
     contradicted = False
 
-    async def send(self, messages: Sequence[Message]) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
         if not self.contradicted:
             self.contradicted = True
             return Contradicted("not caught up")
-        return await super().send(messages)
+        return await super().send(messages, within_s=within_s)
 
 
 @pytest.mark.parametrize("stored", [0, 1])
