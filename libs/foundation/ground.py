@@ -110,6 +110,4 @@ async def connected(service: Service, base: Base[S]) -> Ground[S]:
 
 def telemetry_of(name: str, settings: ServiceSettings) -> Telemetry:
     """As its settings tell. The one place that makes it, so that a test may look at what four services say at once."""
-    return Telemetry(
-        name, instance=settings.instance, otlp_endpoint=settings.otlp_endpoint, log_level=settings.log_level
-    )
+    return Telemetry(name, instance=settings.instance, log_level=settings.log_level)

@@ -1,7 +1,7 @@
 """What a process of this machine may know of the shell that started it: a list for each of them, and nothing beside it.
 
     everything that runs      the machine: where programs, certificates and temporary files are, the language, the time
-    each service              the same, what all services may be told, limits of providers, how traces are sent
+    each service              the same, what all services may be told, limits of providers, OpenTelemetry's variables
     the worker                besides: its sandbox, its pipelines, and of providers those that HEADGATE_PROVIDERS names
 
 Owns the names. Whatever else is set there, the operator's token, the key of a provider that nobody asked for, a secret
@@ -15,6 +15,7 @@ from typing import Final
 
 from libs.local.containment import PROVIDERS, SANDBOX
 from libs.policy.loading import ENVIRONMENT_PREFIX
+from libs.runtime.switches import SIGNALS, is_sent
 
 MACHINE: Final = frozenset(
     {
@@ -25,8 +26,7 @@ MACHINE: Final = frozenset(
         *("PYTHONWARNINGS", "PYTHONFAULTHANDLER", "PYTHONASYNCIODEBUG"),
     }
 )
-TRACES: Final = "HEADGATE_OTLP_ENDPOINT"
-EACH: Final = frozenset({TRACES, "HEADGATE_LOG_LEVEL", "HEADGATE_LOG_REPLICAS", "HEADGATE_OUTAGE_PATIENCE_S", *MACHINE})
+EACH: Final = frozenset({"HEADGATE_LOG_LEVEL", "HEADGATE_LOG_REPLICAS", "HEADGATE_OUTAGE_PATIENCE_S", *MACHINE})
 OWN: Final[Mapping[str, frozenset[str]]] = {
     "worker": frozenset(
         {
@@ -36,9 +36,9 @@ OWN: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
 }
-# How the libraries that send traces get there, a token or a proxy's password included: only where traces are sent.
+TELEMETRY: Final = "OTEL_"
+# How what is sent gets there, a proxy's password included: only where something is sent.
 SENDING: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
-SENDING_PREFIX: Final = "OTEL_"
 OF_PROVIDER: Final = ("API_KEY", "BASE_URL", "MODEL")
 
 
@@ -62,7 +62,7 @@ def _of_providers(named: str) -> frozenset[str]:
 
 
 def _is_for_all(name: str, shell: Mapping[str, str]) -> bool:
-    """A policy is the same for all of them; so is where traces go."""
-    if name.startswith(ENVIRONMENT_PREFIX):
+    """A policy is the same for all of them; so is what becomes of traces, metrics and logs."""
+    if name.startswith((ENVIRONMENT_PREFIX, TELEMETRY)):
         return True
-    return bool(shell.get(TRACES)) and (name.upper() in SENDING or name.startswith(SENDING_PREFIX))
+    return name.upper() in SENDING and any(is_sent(signal, shell) for signal in SIGNALS)

@@ -1,17 +1,19 @@
-"""One line of JSON for each thing said, on stdout, joined to the trace and the job that it is about.
+"""One line of JSON for each thing said, joined to the trace and the job that it is about. The same over OTLP.
 
-Owns the shape of a line. Refuses to print what looks like a credential, whoever put it into a message.
+Owns the shape of a line. Refuses to print or send what looks like a credential, whoever put it into a message.
 """
 
 import json
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 from opentelemetry import trace
+from opentelemetry._logs import Logger, SeverityNumber
+from opentelemetry.context import get_current
 
 from libs.runtime.credentials import without_credentials
 
@@ -43,7 +45,7 @@ class JsonFormatter(logging.Formatter):
             **self._origin,
             "message": record.getMessage(),
             **_trace_and_job(),
-            **{key: value for key, value in vars(record).items() if key not in STANDARD},
+            **_extras(record),
             "logger": record.name,
         }
         if record.exc_info:
@@ -51,23 +53,63 @@ class JsonFormatter(logging.Formatter):
         return without_credentials(json.dumps(line, default=str))
 
 
-class JsonLogs:
-    """From `start` to `stop` all that is logged goes to the stream: ours from `level` on, others' from WARNING on."""
+class OtlpLogs(logging.Handler):
+    """Hands the same on to OpenTelemetry, which sends it. Not what the SDK itself says: that a line could not be sent
+    would be a line again."""
 
-    def __init__(self, stream: TextIO, *, service: str, instance: str, level: str) -> None:
-        self._handler = logging.StreamHandler(stream)
-        self._handler.setFormatter(JsonFormatter(service=service, instance=instance))
+    def __init__(self, logger: Logger) -> None:
+        super().__init__()
+        self._logger = logger
+        self.addFilter(lambda record: not record.name.startswith("opentelemetry"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = {**_trace_and_job(), **_extras(record), "logger": record.name}
+        said.pop("trace_id", None)  # the record has it in a field of its own
+        if record.exc_info:
+            said["exception"] = (self.formatter or logging.Formatter()).formatException(record.exc_info)
+        self._logger.emit(
+            timestamp=int(record.created * 1e9),
+            context=get_current(),
+            severity_number=SeverityNumber(record.levelno // 10 * 4 + 1),  # 10, 20, … become DEBUG, INFO, …
+            severity_text=record.levelname,
+            body=without_credentials(record.getMessage()),
+            attributes={name: _attribute(value) for name, value in said.items()},
+        )
+
+
+class Logs:
+    """From `start` to `stop` all that is logged goes to the handlers: ours from `level` on, others' from WARNING on."""
+
+    def __init__(self, handlers: Sequence[logging.Handler], *, level: str) -> None:
+        self._handlers = handlers
         self._level = level
 
     def start(self) -> None:
-        logging.getLogger().addHandler(self._handler)
+        for handler in self._handlers:
+            logging.getLogger().addHandler(handler)
         for name in OURS:
             logging.getLogger(name).setLevel(self._level)
 
     def stop(self) -> None:
-        logging.getLogger().removeHandler(self._handler)
+        for handler in self._handlers:
+            logging.getLogger().removeHandler(handler)
         for name in OURS:
             logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def json_lines(stream: TextIO, *, service: str, instance: str) -> logging.Handler:
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter(service=service, instance=instance))
+    return handler
+
+
+def _extras(record: logging.LogRecord) -> dict[str, Any]:
+    """What the caller said besides the message."""
+    return {key: value for key, value in vars(record).items() if key not in STANDARD}
+
+
+def _attribute(value: object) -> str | int | float | bool:
+    return value if isinstance(value, bool | int | float) else without_credentials(str(value))
 
 
 def _moment(created_s: float) -> str:

@@ -115,11 +115,6 @@ class ServiceSettings(BaseSettings):
     jwt_issuer: Annotated[str, Field(min_length=1, description="the `iss` of tokens")] = "headgate"
     jwt_audience: Annotated[str, Field(min_length=1, description="the `aud` of tokens")] = "headgate"
 
-    otlp_endpoint: Annotated[
-        str | None,
-        AfterValidator(lambda url: url and _http_url(url)),
-        Field(description="the http(s) base URL of an OTLP receiver, or leave it out to send no traces"),
-    ] = None
     log_level: Annotated[LogLevel, Field(description="DEBUG, INFO, WARNING or ERROR")] = "INFO"
     # How long a server may be silent before it counts as away: one heartbeat.
     outage_patience_s: Annotated[float, Field(gt=0, allow_inf_nan=False, description="seconds, more than 0")] = 5.0

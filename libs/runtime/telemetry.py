@@ -20,7 +20,7 @@ import re
 import secrets
 import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,18 +30,17 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk import trace as sdk_trace
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags
 from prometheus_client import CollectorRegistry, generate_latest
 
-from libs.runtime.logs import JsonLogs, about_job
+from libs.runtime import exporting
+from libs.runtime.logs import Logs, OtlpLogs, about_job, json_lines
 
-EXPORT_WITHIN_S: Final = 2.0  # for one batch; a receiver that is away must not keep a process from ending
-LAST_EXPORT_S: Final = 3.0
+LAST_EXPORT_S: Final = 3.0  # for all that is left; a receiver that is away must not keep a process from ending
 FLAGS: Final = TraceFlags(TraceFlags.SAMPLED | TraceFlags.RANDOM_TRACE_ID)  # a hash is as even as a random number
 
 Attributes = Mapping[str, str | int | float | bool]
@@ -133,23 +132,29 @@ class Telemetry:
         service: str,
         *,
         instance: str,
-        otlp_endpoint: str | None = None,
         log_level: str = "INFO",
         logs: TextIO | None = sys.stdout,
         span_processors: Sequence[SpanProcessor] = (),
     ) -> None:
-        origin = {"service.namespace": "headgate", "service.name": service, "service.instance.id": instance}
-        resource = Resource.create(origin)
+        resource = exporting.resource_of(service, instance=instance)
         self._ids = _Ids()
         self.tracer_provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
-        for processor in (_QueryNames(), *span_processors, *_exporters(otlp_endpoint)):
+        for processor in (_QueryNames(), *span_processors, *exporting.span_processors()):
             self.tracer_provider.add_span_processor(processor)
         self.tracer = self.tracer_provider.get_tracer("headgate")
         self._registry = CollectorRegistry()
-        reader = PrometheusMetricReader(scope_info_enabled=False, registry=self._registry)
-        self.meter_provider = MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
+        shown = PrometheusMetricReader(scope_info_enabled=False, registry=self._registry)
+        readers = (shown, *exporting.metric_readers())
+        self.meter_provider = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
         self.meter = self.meter_provider.get_meter("headgate")
-        self._logs = JsonLogs(logs, service=service, instance=instance, level=log_level) if logs else None
+        logger_provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
+        handlers = [json_lines(logs, service=service, instance=instance)] if logs else []
+        for processor in exporting.log_processors():
+            logger_provider.add_log_record_processor(processor)
+            handlers.append(OtlpLogs(logger_provider.get_logger("headgate")))
+        self._logs = Logs(handlers, level=log_level)
+        self._providers = (self.tracer_provider, self.meter_provider, logger_provider)
+        self._ended = False
 
     def metrics_text(self) -> bytes:
         """All metrics as Prometheus reads them."""
@@ -225,24 +230,34 @@ class Telemetry:
         root.end()
 
     async def start(self) -> None:
-        if self._logs is not None:
-            self._logs.start()
+        self._logs.start()
 
     async def stop(self) -> None:
-        """Sends what is left, but waits for no receiver that is away: hence a thread that dies with the process."""
+        """Sends what is left, but waits for no receiver that is away: hence threads that die with the process."""
+        self._logs.stop()
+        if self._ended:
+            return
+        self._ended = True
         loop, sent = asyncio.get_running_loop(), asyncio.Event()
 
         def send() -> None:
-            self.tracer_provider.shutdown()
+            _side_by_side(*(provider.shutdown for provider in self._providers))
             with suppress(RuntimeError):  # the loop is gone: nobody waits any more
                 loop.call_soon_threadsafe(sent.set)
 
-        threading.Thread(target=send, name="last spans", daemon=True).start()
+        threading.Thread(target=send, name="last telemetry", daemon=True).start()
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_EXPORT_S):
                 await sent.wait()
-        if self._logs is not None:
-            self._logs.stop()
+
+
+def _side_by_side(*calls: Callable[[], object]) -> None:
+    """Until the last of them is done: one whose receiver hangs takes no time from the others."""
+    threads = [threading.Thread(target=call, daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 class _QueryNames(SpanProcessor):
@@ -252,15 +267,6 @@ class _QueryNames(SpanProcessor):
         query = (span.attributes or {}).get("url.query")
         if isinstance(query, str):
             span.set_attribute("url.query", "&".join(part.partition("=")[0] for part in query.split("&")))
-
-
-def _exporters(endpoint: str | None) -> tuple[SpanProcessor, ...]:
-    if endpoint is None:
-        return ()
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - 3 MB, where wanted
-
-    exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_WITHIN_S)
-    return (BatchSpanProcessor(exporter),)
 
 
 def _one_of_few(name: str, job_id: str) -> str:

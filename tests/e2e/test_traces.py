@@ -157,7 +157,7 @@ async def test_each_service_shows_its_own_metrics(followed: Followed) -> None:
 async def test_four_processes_send_one_trace_to_a_receiver(tmp_path: Path) -> None:
     with Receiver() as receiver:
         async with (
-            installed(tmp_path, workers=1, environ={"HEADGATE_OTLP_ENDPOINT": receiver.url}) as there,
+            installed(tmp_path, workers=1, environ={"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}) as there,
             there.client("ann", Tier.CTO_SCALE) as ann,
         ):
             job = await submit(ann, there.up.url, INPUT)

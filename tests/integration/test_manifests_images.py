@@ -37,6 +37,7 @@ BROUGHT_BY: Final = {
     "pydantic-core": "pydantic",
 }
 OF_OPENTELEMETRY: Final = {
+    "opentelemetry-exporter-otlp-proto-grpc",
     "opentelemetry-exporter-otlp-proto-http",
     "opentelemetry-exporter-prometheus",
     "opentelemetry-sdk",

@@ -51,7 +51,7 @@ PROVIDERS: Final = {
     "MINE_BASE_URL": "https://mine.example",
     "MINE_MODEL": "m",
 }
-TRACES: Final = {"HTTPS_PROXY": "http://user:word@proxy", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer x"}
+PROXY: Final = {"HTTPS_PROXY": "http://user:word@proxy"}
 
 
 @pytest.fixture
@@ -104,14 +104,22 @@ def test_limits_of_providers_are_everybodys_as_policy_is(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", SETTINGS)
-def test_a_proxy_and_a_token_for_traces_are_handed_on_only_where_traces_are_sent(service: str) -> None:
-    to = {"HEADGATE_OTLP_ENDPOINT": "http://collector:4318"}
-
-    assert of_service(service, TRACES) == {}
-    assert of_service(service, TRACES | to) == TRACES | to
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"},
+        {"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://collector:4318/v1/logs"},
+        {"OTEL_METRICS_EXPORTER": "otlp"},
+    ],
+)
+def test_a_proxy_is_handed_on_only_where_something_is_sent(service: str, sent: dict[str, str]) -> None:
+    assert of_service(service, PROXY) == {}
+    assert of_service(service, PROXY | sent) == PROXY | sent
+    off = {"OTEL_SDK_DISABLED": "true"}
+    assert of_service(service, PROXY | sent | off) == sent | off
 
 
 def test_a_server_finds_nothing_but_the_machine() -> None:
-    shell = {"PATH": "/bin", "LANG": "C.UTF-8", "HEADGATE_LOG_LEVEL": "DEBUG"} | STRANGE | PROVIDERS | TRACES
+    shell = {"PATH": "/bin", "LANG": "C.UTF-8", "HEADGATE_LOG_LEVEL": "DEBUG"} | STRANGE | PROVIDERS | PROXY
 
     assert of_machine(shell) == {"PATH": "/bin", "LANG": "C.UTF-8"}
