@@ -8,15 +8,18 @@
 #   cut off      was still running when the time was over
 #   left out     was not begun any more
 #
-# Sourced by .ci/run, which names the parts. The caller sets limit_s.
+# Sourced by .ci/run, which names the parts. The caller sets limit_s, and in only=() the parts that are asked for: none
+# for all of them. A part that is asked for and not there is a failure.
 
 readonly LAST_FAILED=.pytest_cache/v/cache/lastfailed
 readonly GRACE_S=60 # what is cut off gets Ctrl-C, so that tests take down what they started
-names=() results=() times=() unsteady=()
+names=() results=() times=() unsteady=() known=()
 
 part() { # part NAME COMMAND...
   local name=$1 started=$SECONDS result='left out'
   shift
+  known+=("$name")
+  is_asked_for "$name" || return 0
   if ((SECONDS < limit_s)); then
     printf '\n=== %s: %s\n' "$name" "$*"
     rm -f "$LAST_FAILED"
@@ -26,6 +29,18 @@ part() { # part NAME COMMAND...
   fi
   names+=("$name") results+=("$result") times+=("$((SECONDS - started)) s")
   printf '=== %s: %s, %s\n' "$name" "$result" "${times[-1]}"
+}
+
+is_asked_for() { # is_asked_for NAME
+  ((${#only[@]} == 0)) || among "$1" "${only[@]}"
+}
+
+among() { # among NAME NAMES...
+  local each
+  for each in "${@:2}"; do
+    [[ $each == "$1" ]] && return
+  done
+  return 1
 }
 
 within() { # within COMMAND...: in the time that is left
@@ -54,8 +69,11 @@ passes_alone() { # passes_alone NAME COMMAND...: the tests that failed, once mor
   ARGS='--last-failed --last-failed-no-failures=none -n 0' within "$@" && unsteady+=("${failed[@]}")
 }
 
-summary() { # the table; fails if a part is red
-  local all=ok
+summary() { # the table; fails if a part is red, or is not there
+  local all=ok each
+  for each in "${only[@]}"; do
+    among "$each" "${known[@]}" || names+=("$each") results+=('no such part') times+=('0 s')
+  done
   printf '\n%-24s %-12s %8s\n' part result time
   for i in "${!names[@]}"; do
     printf '%-24s %-12s %8s\n' "${names[i]}" "${results[i]}" "${times[i]}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
+from check_jsonschema.builtin_schemas import get_builtin_schema
+from jsonschema import validators
 
 from tests.fixtures.suites import TARGETS
 
@@ -23,9 +27,15 @@ case "$ARGS" in *--last-failed*) exit 0;; *) exit 2;; esac
 """
 
 
-def ran(folder: Path, *parts: str, limit_s: int = 60) -> tuple[int, dict[str, str], list[str]]:
+def ran(folder: Path, *parts: str, limit_s: int = 60, only: str = "") -> tuple[int, dict[str, str], list[str]]:
     """The exit code, each part's verdict as the table has it, and what stands below the table."""
-    lines = ["set -uo pipefail", f"readonly limit_s={limit_s}", f". '{ROOT}/.ci/parts.sh'", *parts, "summary"]
+    lines = [
+        "set -uo pipefail",
+        f"readonly limit_s={limit_s} only=({only})",
+        f". '{ROOT}/.ci/parts.sh'",
+        *parts,
+        "summary",
+    ]
     ended = subprocess.run(  # noqa: S603 - our own words
         ["/bin/bash", "-c", "\n".join(lines)], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -37,6 +47,18 @@ def ran(folder: Path, *parts: str, limit_s: int = 60) -> tuple[int, dict[str, st
 
 def test_parts_that_all_pass_are_green(tmp_path: Path) -> None:
     assert ran(tmp_path, "part one true", "part two true") == (0, {"one": "ok", "two": "ok", "all": "ok"}, [])
+
+
+def test_only_the_parts_that_are_asked_for_are_run(tmp_path: Path) -> None:
+    parts = ["part 'set up' true", "part one false", "part two true"]
+
+    assert ran(tmp_path, *parts, only="two 'set up'") == (0, {"set up": "ok", "two": "ok", "all": "ok"}, [])
+
+
+def test_a_part_that_is_asked_for_and_not_there_is_red(tmp_path: Path) -> None:
+    status, verdicts, _ = ran(tmp_path, "part one true", only="one tow")
+
+    assert (status, verdicts) == (1, {"one": "ok", "tow": "no such part", "all": "failed"})
 
 
 def test_a_part_that_fails_is_red_and_those_after_it_are_run(tmp_path: Path) -> None:
@@ -111,3 +133,34 @@ def test_every_suite_is_run(where: str) -> None:
 
     assert suites <= set(named)
     assert "check" in named
+
+
+def test_each_part_is_in_one_row_of_the_workflow() -> None:
+    parts = re.findall(r"^part (?:'(.*?)'|(\w+)) ", (ROOT / ".ci" / "run").read_text(), flags=re.MULTILINE)
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+
+    rows = [shlex.split(row["parts"]) for row in workflow["jobs"]["run"]["strategy"]["matrix"]["include"]]
+
+    everywhere = {"set up", "browser and images"}  # what others need, so in each row that needs it
+    named = sorted(part for row in rows for part in row if part not in everywhere)
+    assert named == sorted({quoted or bare for quoted, bare in parts} - everywhere)
+
+
+@pytest.mark.parametrize(
+    ("path", "schema"),
+    [
+        ("workflows/*", "github-workflows"),
+        ("dependabot.yml", "dependabot"),
+        ("ISSUE_TEMPLATE/[!c]*", "github-issue-forms"),
+        ("ISSUE_TEMPLATE/config.yml", "github-issue-config"),
+    ],
+)
+def test_what_the_host_of_the_repository_reads_is_as_it_reads_it(path: str, schema: str) -> None:
+    found = sorted((ROOT / ".github").glob(path))
+    checked = get_builtin_schema(f"vendor.{schema}")
+
+    for file in found:
+        read = yaml.safe_load(file.read_text())
+        said = {"on" if key is True else key: value for key, value in read.items()}  # YAML 1.1 takes `on` for true
+        validators.validator_for(checked)(checked).validate(said)
+    assert found
