@@ -121,9 +121,9 @@ LABEL org.opencontainers.image.title="headgate-operator" \
     org.opencontainers.image.description="Headgate: the command headgate, for migrations and for people"
 COPY --from=operator-dependencies /opt/headgate /opt/headgate
 COPY --from=code /code /opt/headgate/code
-# A new volume takes its owner from the folder it is first mounted on: how the servers of compose get theirs.
+# A new volume takes its owner from the folder it is first mounted on: how the nats-server of compose gets its own.
 USER root
-RUN install --directory --owner=10001 --group=10001 /state /volumes/nats /volumes/valkey
+RUN install --directory --owner=10001 --group=10001 /state /volumes/nats
 USER 10001:10001
 ENV HEADGATE_STATE=/state
 ENTRYPOINT ["python", "-m", "libs.cli"]

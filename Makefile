@@ -119,9 +119,10 @@ check-generated: setup
 	@$(INSTALLER_HASHES) | diff .bootstrap.txt - || { echo ".bootstrap.txt: run make lock" >&2; exit 1; }
 	@$(UV) lock --quiet --no-config --check --offline --project $(TOOLCHAIN) || { echo "$(TOOLCHAIN)/uv.lock: run make lock" >&2; exit 1; }
 
+# Those that need no server.
+MANIFESTS := test_manifests test_manifests_compose test_manifests_network test_manifests_nodes
 check-manifests: setup
-	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet tests/integration/test_manifests.py \
-		tests/integration/test_manifests_network.py tests/integration/test_manifests_compose.py) || { echo "$$said"; exit 1; }
+	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet $(MANIFESTS:%=tests/integration/%.py)) || { echo "$$said"; exit 1; }
 
 # What each service's routes say of themselves. No code sees two services, so it takes a process each.
 API = $(BIN)/python -m services.admission.openapi && $(BIN)/python -m services.notifier.openapi
