@@ -31,7 +31,7 @@ setup: .venv/.synced .venv/wheels ## the environment in .venv, as locked; at onc
 	@:
 
 .venv/.synced: pyproject.toml contracts/pyproject.toml uv.lock .bootstrap.txt | $(BIN)/uv
-	@echo 'set-up: the libraries as locked, 235 MB where none is kept yet, into .venv'
+	@echo 'set-up: the libraries as locked, 270 MB where none is kept yet, into .venv'
 	@rm -f $@
 	@{ $(UV) sync --locked --compile-bytecode 2>&1 && touch $@; } | awk '!/^ [-+~] / {print; fflush()}'; test -f $@
 
@@ -120,7 +120,7 @@ check-generated: setup
 	@$(UV) lock --quiet --no-config --check --offline --project $(TOOLCHAIN) || { echo "$(TOOLCHAIN)/uv.lock: run make lock" >&2; exit 1; }
 
 # Those that need no server.
-MANIFESTS := test_manifests test_manifests_compose test_manifests_network test_manifests_nodes
+MANIFESTS := test_manifests test_manifests_compose test_manifests_kubectl test_manifests_network test_manifests_nodes
 check-manifests: setup
 	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet $(MANIFESTS:%=tests/integration/%.py)) || { echo "$$said"; exit 1; }
 

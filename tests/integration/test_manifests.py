@@ -18,9 +18,9 @@ from services.notifier.settings import NotifierSettings
 from services.scheduler.settings import SchedulerSettings
 from services.worker.settings import WorkerSettings
 from tests.fixtures.backend import CADDY_IMAGE, NATS_IMAGE, VALKEY_IMAGE
-from tests.fixtures.manifests import BASE, LOCAL, ROOT, Manifest, Rendered, containers, render
+from tests.fixtures.manifests import BASE, FOLDERS, ROOT, Manifest, Rendered, containers, render
 
-OLDEST, NEWEST = "1.32", "1.37"
+VERSIONS = ("1.32", "1.34", "1.37")  # of Kubernetes: the oldest and the newest that are promised, and one between
 SETTINGS = {
     "admission": AdmissionSettings,
     "scheduler": SchedulerSettings,
@@ -32,12 +32,12 @@ NEEDED = {CADDY_IMAGE: {"add": ["NET_BIND_SERVICE"]}}  # all that the restricted
 BROUGHT = json.loads(kubernetes(TOLD, jwks="{}", teams=""))["items"]
 
 
-@pytest.fixture(params=[BASE, LOCAL], ids=["base", "local"])
+@pytest.fixture(params=FOLDERS)
 def rendered(request: pytest.FixtureRequest) -> Rendered:
-    return render(request.param)
+    return render(FOLDERS[request.param])
 
 
-@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_every_manifest_is_what_kubernetes_knows_and_nothing_beside_it(rendered: Rendered, version: str) -> None:
     for manifest in (*rendered.manifests, *BROUGHT):
         if manifest["kind"] != "HTTPRoute":  # test_manifests_network.py looks at that one

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fixtures.manifests import BASE, LOCAL, ROOT, Manifest, Rendered, render
+from tests.fixtures.manifests import BASE, FOLDERS, ROOT, Manifest, Rendered, render
 
 GONE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-@pytest.fixture(params=[BASE, LOCAL], ids=["base", "local"])
+@pytest.fixture(params=FOLDERS)
 def rendered(request: pytest.FixtureRequest) -> Rendered:
-    return render(request.param)
+    return render(FOLDERS[request.param])
 
 
 def test_nothing_ties_the_view_to_a_machine(rendered: Rendered) -> None:
