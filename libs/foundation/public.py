@@ -62,7 +62,7 @@ async def bootstrap_public(service: Service, settings: S, *, needs: tuple[str, .
 async def _listen(service: Service, base: Base[S], tokens: Tokens) -> DescribedApp:
     gate, telemetry, settings = base.gate, base.telemetry, base.settings
     app = create_app(
-        service.name, version=version("headgate"), gate=gate, telemetry=telemetry, tokens=tokens, faults=LATER
+        service.name, version=version("headgate-server"), gate=gate, telemetry=telemetry, tokens=tokens, faults=LATER
     )
     probes = Probes(gate=gate, health=base.health, telemetry=telemetry, rest=app)
     server = HttpServer(probes, host=settings.http_host, port=settings.http_port, leaving=gate.draining)

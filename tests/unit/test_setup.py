@@ -150,7 +150,14 @@ def test_what_is_fetched_is_kept_at_home_where_there_is_one(machine: Machine, tm
 
 @pytest.mark.parametrize("ends", [0, 2])
 def test_while_one_waits_for_the_libraries_it_is_said_what_comes(machine: Machine, ends: int) -> None:
-    for name in ("pyproject.toml", "contracts/pyproject.toml", "uv.lock", ".bootstrap.txt", ".venv/bin/uv"):
+    for name in (
+        "pyproject.toml",
+        "contracts/pyproject.toml",
+        "libs/client/pyproject.toml",
+        "uv.lock",
+        ".bootstrap.txt",
+        ".venv/bin/uv",
+    ):
         (machine.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (machine.folder / name).touch()
     says = "echo 'Downloading ruff (10.1MiB)' >&2; echo ' + ruff==0.17.5' >&2"

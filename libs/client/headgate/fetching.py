@@ -1,0 +1,148 @@
+"""A result, fetched in parts and compared with its checksum.
+
+A download that breaks off goes on from its last byte (`Range`, `If-Range`). Its ETag is the SHA-256 of all of it, so
+what was put together is what Headgate has, or an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Final
+
+from headgate.errors import HeadgateError, NotAsPromised, Unreachable, fault_of
+from headgate.exchange import Answer, NoAnswer, Pause, Request, Script, done, opened, path_of, taken, terms
+from headgate.repeating import answered, pause_after
+from headgate.unpacking import unpack
+
+AS_IT_IS: Final = {"Accept-Encoding": "identity"}  # a packed answer has bytes of its own, and no parts
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFacts:
+    """What is known of a result before it is fetched. `digest` is its SHA-256."""
+
+    job_id: str
+    size: int
+    digest: str
+
+
+@dataclass(slots=True)
+class Download:
+    """How much of a result is there. Pure."""
+
+    job_id: str
+    etag: str | None = None
+    size: int | None = None
+    got: int = 0
+    _sum: Any = field(default_factory=hashlib.sha256)
+
+    @property
+    def request(self) -> Request:
+        parts = {"Range": f"bytes={self.got}-", "If-Range": self.etag} if self.etag and self.got else {}
+        return Request(path=path_of("jobs", self.job_id, "result"), headers={**AS_IT_IS, **parts})
+
+    @property
+    def is_whole(self) -> bool:
+        return self.size is not None and self.got >= self.size
+
+    def begins(self, head: Answer) -> None:
+        """With the rest, or where it has changed meanwhile with all of it."""
+        self.etag = head.headers.get("etag")
+        if head.status != 206:
+            said = head.headers.get("content-length", "")
+            self.size = int(said) if said.isdecimal() else None
+            self.got, self._sum = 0, hashlib.sha256()
+
+    def takes(self, piece: bytes) -> None:
+        self.got += len(piece)
+        self._sum.update(piece)
+
+    def compare(self) -> None:
+        if digest_of(self.etag) != self._sum.hexdigest():
+            raise NotAsPromised(f"the result of job {self.job_id} is damaged: {self.got} bytes with another checksum")
+
+
+def facts(job_id: str) -> Script[ResultFacts]:
+    """Its size and checksum, by its first byte: a refusal to answer without a body could not say why."""
+    request = Request(path=path_of("jobs", job_id, "result"), headers={**AS_IT_IS, "Range": "bytes=0-0"})
+    told = (yield from answered(request)).headers
+    size = told.get("content-range", "").rpartition("/")[2] or told.get("content-length", "")
+    return ResultFacts(job_id, int(size) if size.isdecimal() else 0, digest_of(told.get("etag")))
+
+
+def download(job_id: str, file: BinaryIO) -> Script[int]:
+    """Into the file, from where that stands; how many bytes it has."""
+    known = yield from terms()
+    begin = yield from done(file.tell)
+    it = Download(job_id)
+    for number in range(known.patience.tries):
+        fault = yield from _part(it, file, begin)
+        if fault is None:
+            it.compare()
+            return it.got
+        pause_s = pause_after(fault, it.request, number, patience=known.patience)
+        if pause_s is None or pause_s > known.patience.within_s or number + 1 == known.patience.tries:
+            raise fault
+        yield Pause(pause_s)
+    raise AssertionError("the last try returns or raises")
+
+
+def content(job_id: str) -> Script[bytes]:
+    """All of it, in memory."""
+    with TemporaryFile() as file:
+        yield from download(job_id, file)
+        return (yield from done(partial(_read, file)))
+
+
+def save(job_id: str, path: Path | str) -> Script[Path]:
+    """As a .tar.gz of that name, which is replaced when all of it is there."""
+    target = Path(path)
+    part = target.with_name(f"{target.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield from download(job_id, file)
+        yield from done(partial(part.replace, target))
+    finally:
+        part.unlink(missing_ok=True)
+    return target
+
+
+def extract(job_id: str, folder: Path | str) -> Script[tuple[Path, ...]]:
+    """Below the folder, which is made; what was put there. Nothing is unpacked before all of it is there and whole."""
+    with TemporaryFile() as file:
+        yield from download(job_id, file)
+        yield from done(partial(file.seek, 0))
+        return (yield from done(partial(unpack, file, Path(folder))))
+
+
+def digest_of(etag: str | None) -> str:
+    return (etag or "").removeprefix("W/").strip('"')
+
+
+def _part(it: Download, file: BinaryIO, begin: int) -> Script[HeadgateError | None]:
+    """One connection; nothing where all of it is there now."""
+    outcome = yield from opened(it.request)
+    fault = fault_of(outcome)
+    if fault is not None:
+        return fault
+    assert not isinstance(outcome, NoAnswer)
+    it.begins(outcome)
+    yield from done(partial(file.seek, begin + it.got))
+    yield from done(file.truncate)
+    while True:
+        piece = yield from taken()
+        if isinstance(piece, NoAnswer):
+            return Unreachable(piece.reason)
+        if not piece:
+            return None if it.size is None or it.is_whole else Unreachable("the answer was cut off")
+        it.takes(piece)
+        yield from done(partial(file.write, piece))
+
+
+def _read(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()

@@ -1,0 +1,73 @@
+"""What a submission says: the prompt or the input, for which project, and what else was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from headgate.exchange import asked
+
+What = str | Mapping[str, Any]  # a prompt, or the whole input of a pipeline
+
+
+class PhaseOptions(TypedDict, total=False):
+    """What a job, and each phase of a workflow, may ask for."""
+
+    pipeline: str
+    pool: str
+    concurrency_group: str
+    concurrency_limit: int
+    run_timeout_s: int
+
+
+class Options(PhaseOptions, total=False):
+    """What a job may ask for beside that."""
+
+    priority: str
+    queue_ttl_s: int
+    run_at: datetime | str
+    notify_url: str
+    labels: Mapping[str, str]
+
+
+class WorkflowOptions(TypedDict, total=False):
+    """What a workflow may ask for as a whole."""
+
+    priority: str
+    run_at: datetime | str
+    notify_url: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One job that is asked for, as a body."""
+
+    body: Mapping[str, Any]
+
+
+def order(what: What, *, project: str, **options: Unpack[Options]) -> Order:
+    """One of a batch, by the same words as `submit`."""
+    return Order({"project_id": project, "input": input_of(what), **_plain(options)})
+
+
+def phase(what: What, **options: Unpack[PhaseOptions]) -> Order:
+    """One of a workflow."""
+    return Order({"input": input_of(what), **_plain(options)})
+
+
+def workflow(phases: Sequence[What | Order], project: str, options: WorkflowOptions) -> dict[str, Any]:
+    each = [one if isinstance(one, Order) else phase(one) for one in phases]
+    return {"project_id": project, "phases": [dict(one.body) for one in each], **_plain(options)}
+
+
+def input_of(what: What) -> dict[str, Any]:
+    return {"prompt": what} if isinstance(what, str) else dict(what)
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON has it. Null is what was not asked for."""
+    run_at = options.get("run_at")
+    return asked(**options) | ({"run_at": run_at.isoformat()} if isinstance(run_at, datetime) else {})

@@ -1,0 +1,53 @@
+"""One request until there is an answer: when it is sent again, how long after, and when that ends. Pure."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from headgate.errors import HeadgateError, NotHeadgate, TryLater, Unreachable, fault_of
+from headgate.exchange import Answer, NoAnswer, Patience, Pause, Request, Script, sent, terms
+
+T = TypeVar("T")
+
+
+def answered(request: Request) -> Script[Answer]:
+    """A success; anything else is an error of the tree."""
+    known = yield from terms()
+    ends_s = known.now_s() + known.patience.within_s
+    for number in range(known.patience.tries):
+        outcome = yield from sent(request)
+        fault = fault_of(outcome)
+        if fault is None:
+            assert not isinstance(outcome, NoAnswer)
+            return outcome
+        pause_s = pause_after(fault, request, number, patience=known.patience)
+        if pause_s is None or number + 1 == known.patience.tries or known.now_s() + pause_s > ends_s:
+            raise fault
+        yield Pause(pause_s)
+    raise AssertionError("the last try returns or raises")
+
+
+def pause_after(fault: HeadgateError, request: Request, number: int, *, patience: Patience) -> float | None:
+    """How long before the next try; null where there is none. What a limit refused was not carried out."""
+    if isinstance(fault, Unreachable):
+        growing = patience.pause_s * 2**number
+        return min(growing, patience.longest_pause_s) if request.may_be_repeated else None
+    if isinstance(fault, TryLater) and (request.may_be_repeated or fault.status == 429):
+        return fault.retry_after
+    return None
+
+
+def told(request: Request, shape: type[T]) -> Script[T]:
+    """What the answer's JSON says, in that shape."""
+    answer = yield from answered(request)
+    return shaped(answer.content, shape)
+
+
+def shaped(content: bytes, shape: type[T]) -> T:
+    """JSON as what it should be."""
+    try:
+        return TypeAdapter(shape).validate_json(content)
+    except ValidationError as error:
+        raise NotHeadgate("something else than Headgate answers there: set HEADGATE_URL to where it runs") from error

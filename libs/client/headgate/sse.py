@@ -1,0 +1,58 @@
+"""Server-sent events off the bytes of one connection, as they come in. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One event as it was sent. `id` is null for those that cannot be resumed from."""
+
+    name: str
+    data: Any
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How long to wait before the next connection."""
+
+    after_ms: int
+
+
+@dataclass(slots=True)
+class FrameReader:
+    """Of one connection. An event that it was cut in is never given."""
+
+    _rest: bytes = b""
+    _fields: dict[str, str] = field(default_factory=dict[str, str])
+
+    def feed(self, piece: bytes) -> Iterator[Frame | Retry]:
+        """What is complete with this piece."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for raw in lines:
+            line = raw.decode(errors="replace").removesuffix("\r")
+            if line:
+                self._take(line)
+            else:
+                yield from _complete(self._fields)
+                self._fields = {}
+
+    def _take(self, line: str) -> None:
+        if line.startswith(":"):  # a comment: it keeps the connection open
+            return
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        again = name == "data" and name in self._fields
+        self._fields[name] = f"{self._fields[name]}\n{value}" if again else value
+
+
+def _complete(fields: dict[str, str]) -> Iterator[Frame | Retry]:
+    if fields.get("retry", "").isdecimal():
+        yield Retry(int(fields["retry"]))
+    if "data" in fields:
+        yield Frame(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id"))

@@ -1,0 +1,202 @@
+"""What Headgate tells about jobs, as values. What a newer one says besides is kept; words that may grow are text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+ENDS: Final = frozenset({"ready", "failed", "cancelled"})
+
+
+class Value(BaseModel):
+    """Something that Headgate told."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    def as_told(self) -> dict[str, Any]:
+        """As JSON has it: all that was said, and nothing else."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class QueuePlace(Value):
+    """Where a queued job stands."""
+
+    position: int
+    position_message: str
+    position_original: int | None = None
+    passed_by: int = 0
+    estimate_seconds: int | None = None
+    lower_bound: int | None = None
+    upper_bound: int | None = None
+    message: str | None = None
+    confidence: str | None = None
+
+
+class Hindrance(Value):
+    """One thing that keeps a job from running now; `message` says it in words."""
+
+    reason: str
+    message: str
+    group: str | None = None
+    limit: int | None = None
+    active: int | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    by: str | None = None
+    jobs: tuple[str, ...] = ()
+
+
+class IterationsUsed(Value):
+    """How many a job has used, and how many it may."""
+
+    used: int
+    batch: int
+    cap: int
+    confirmations: int = 0
+
+
+class UsageOfDay(Value):
+    """How much of a day, and of a job, a user has used."""
+
+    jobs_used: int
+    jobs_remaining: int
+    iterations_used: int
+    iterations_remaining: int
+    daily_limit_resets_at: AwareDatetime
+
+
+class JobFault(Value):
+    """Why a job failed."""
+
+    summary: str
+    detail: str
+    debug_id: str
+
+
+class JobState(Value):
+    """A job as it stood when it was asked for."""
+
+    id: str
+    status: str
+    project_id: str
+    user_id: str
+    tier: str
+    priority: str
+    pool: str
+    pipeline: str
+    attempt: int
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    message: str
+    iterations: IterationsUsed
+    queue: QueuePlace | None = None
+    waiting_on: tuple[Hindrance, ...] = ()
+    scheduled_for: AwareDatetime | None = None
+    usage: UsageOfDay | None = None
+    upgrade: Mapping[str, str] | None = None
+    error: JobFault | None = None
+    result_url: str | None = None
+    workflow: str | None = None
+    labels: Mapping[str, str] = {}
+    debug_id: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDS
+
+
+class WorkflowState(Value):
+    """A workflow: its phases in order."""
+
+    id: str
+    project_id: str
+    user_id: str
+    priority: str
+    status: str
+    phases: tuple[JobState, ...]
+
+
+class HistoryEvent(Value):
+    """One event of a job's history. What it says beside this is there under the event's own names."""
+
+    seq: int
+    at: AwareDatetime
+    event: str
+    job_id: str
+    user_id: str
+    project_id: str
+    status: str
+    attempt: int
+
+
+class Explanation(Value):
+    """Why a job waits, and what would let it run."""
+
+    id: str
+    status: str
+    message: str
+    queue: QueuePlace | None = None
+    waiting_on: tuple[Hindrance, ...]
+    would_run: tuple[str, ...]
+    may_wait_s: float | None = None
+
+
+class ItemAnswer(Value):
+    """What became of one of many: the job, or the problem in its place."""
+
+    status: int
+    job: JobState | None = None
+    problem: Mapping[str, Any] | None = None
+
+
+class ItemAnswers(Value):
+    """What became of each, in the order in which they were asked for."""
+
+    results: tuple[ItemAnswer, ...]
+
+
+class OwnPosition(Value):
+    """Where one of one's own jobs stands."""
+
+    job_id: str
+    position: int
+
+
+class PausedScope(Value):
+    """A scope in which nothing is started."""
+
+    scope: str
+    by: str
+    reason: str
+    since: AwareDatetime
+
+
+class QueueLine(Value):
+    """One job of the queue, as operators see it."""
+
+    position: int
+    job_id: str
+    user_id: str
+    project_id: str
+    tier: str
+    priority: str
+    pool: str
+    pipeline: str
+    queued_at: AwareDatetime
+    estimate_seconds: int | None = None
+    passed_by: int = 0
+    workflow: str | None = None
+    waiting_on: tuple[Hindrance, ...] = ()
+    labels: Mapping[str, str] = {}
+
+
+class QueueState(Value):
+    """The queue: every job in order for operators, its length and one's own places for users."""
+
+    length: int
+    cap: int
+    paused: tuple[PausedScope, ...] = ()
+    jobs: tuple[QueueLine, ...] | None = None
+    own: tuple[OwnPosition, ...] = ()

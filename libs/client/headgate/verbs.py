@@ -1,0 +1,230 @@
+"""What users ask of Headgate: each verb is a script, carried out by either driver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar, Unpack
+
+from headgate.errors import HeadgateError, TryLater, problem_of
+from headgate.exchange import KEY, Give, Pause, Request, Script, Stream, asked, path_of, terms
+from headgate.following import follow, of_all, of_job
+from headgate.happenings import End, Event
+from headgate.orders import Options, Order, What, WorkflowOptions, order, workflow
+from headgate.repeating import answered, shaped, told
+from headgate.values import (
+    Explanation,
+    HistoryEvent,
+    ItemAnswer,
+    ItemAnswers,
+    JobState,
+    QueueState,
+    UsageOfDay,
+    WorkflowState,
+)
+
+T = TypeVar("T")
+
+NEXT: Final = re.compile(r'<([^>]+)>; *rel="next"')
+PAGE: Final = 100  # as many as the API gives at once
+
+
+# ── jobs come in ──────────────────────────────────────────────────────────────
+
+
+def submit(what: What, *, project: str, key: str | None = None, **options: Unpack[Options]) -> Script[JobState]:
+    """A prompt, or the whole input of a pipeline. The key makes a repetition the same job; without one it has its own,
+    so the client's repetitions are, and a second call is a second job."""
+    body = order(what, project=project, **options).body
+    return (yield from _keyed(path_of("jobs"), body, key, JobState))
+
+
+def dry_run(what: What, *, project: str, **options: Unpack[Options]) -> Script[JobState]:
+    """What would come of it. Nothing is submitted."""
+    body = order(what, project=project, **options).body
+    request = Request(method="POST", path=path_of("jobs"), query={"dry_run": "true"}, body=body)
+    return (yield from told(request, JobState))
+
+
+def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[JobState | HeadgateError, ...]]:
+    """What became of each, in their order: the job, or why there is none. Those that come too fast are sent again when
+    they may be, under the same key and in their old places."""
+    known = yield from terms()
+    body = {"jobs": [dict(each.body) for each in orders]}
+    kept = key or known.new_key()
+    ends_s = known.now_s() + known.patience.within_s
+    for number in range(known.patience.tries):
+        items = (yield from _keyed(path_of("jobs", "batch"), body, kept, ItemAnswers)).results
+        outcomes = tuple(map(outcome_of, items))
+        pause_s = _longest_wait(outcomes)
+        if not pause_s or number + 1 == known.patience.tries or known.now_s() + pause_s > ends_s:
+            break
+        yield Pause(pause_s)
+    return outcomes  # pyright: ignore[reportPossiblyUnboundVariable] - there is one try at least
+
+
+def retry(job_id: str, *, key: str | None = None) -> Script[JobState]:
+    """A failed or cancelled one again, with the work that its finished stages left: a job of its own."""
+    return (yield from _keyed(path_of("jobs", job_id, "retry"), {}, key, JobState))
+
+
+def submit_workflow(
+    phases: Sequence[What | Order], *, project: str, key: str | None = None, **options: Unpack[WorkflowOptions]
+) -> Script[WorkflowState]:
+    """Phases in order, each queued when the one before it is ready: all of them, or none."""
+    return (yield from _keyed(path_of("workflows"), workflow(phases, project, options), key, WorkflowState))
+
+
+# ── jobs that are in ──────────────────────────────────────────────────────────
+
+
+def job(job_id: str) -> Script[JobState]:
+    """As it stands."""
+    return (yield from told(Request(path=path_of("jobs", job_id)), JobState))
+
+
+def jobs(
+    *, status: str | None = None, project: str | None = None, workflow: str | None = None, limit: int | None = None
+) -> Stream[JobState]:
+    """One's own, newest first, page by page as they are read."""
+    page = str(min(limit or PAGE, PAGE))
+    request = Request(path=path_of("jobs"), query=asked(status=status, project=project, workflow=workflow, limit=page))
+    yield from pages(request, JobState, limit=limit)
+
+
+def history(job_id: str) -> Script[tuple[HistoryEvent, ...]]:
+    """All that happened to it, from the log."""
+    return (yield from told(Request(path=path_of("jobs", job_id, "events")), tuple[HistoryEvent, ...]))
+
+
+def explain(job_id: str) -> Script[Explanation]:
+    """Why it waits, who holds what, what would let it run."""
+    return (yield from told(Request(path=path_of("jobs", job_id, "explain")), Explanation))
+
+
+def log(job_id: str) -> Script[str]:
+    """What it has said so far, as text, as long as that is kept."""
+    answer = yield from answered(Request(path=path_of("jobs", job_id, "log"), headers={"Accept": "text/plain"}))
+    return answer.content.decode(errors="replace")
+
+
+def events(job_id: str) -> Stream[Event]:
+    """All that happens to it, from the first event to the last."""
+    yield from follow(of_job(job_id))
+
+
+def all_events() -> Stream[Event]:
+    """What happens to all of one's own jobs, from now on. It does not end by itself."""
+    yield from follow(of_all)
+
+
+def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
+    """Until it has ended, however it did. TimeoutError where that is not in time, which is looked at with every word of
+    the stream: at least every 15 s."""
+    known = yield from terms()
+    ends_s = None if timeout_s is None else known.now_s() + timeout_s
+    stream, reply = events(job_id), None
+    while True:
+        try:
+            effect = stream.send(reply)
+        except StopIteration:
+            break
+        reply = None if isinstance(effect, Give) else (yield effect)
+        if ends_s is not None and known.now_s() >= ends_s and not _is_end(effect):
+            stream.close()
+            raise TimeoutError(f"job {job_id} has not ended within {timeout_s:g} s")
+    return (yield from job(job_id))
+
+
+# ── jobs are changed ──────────────────────────────────────────────────────────
+
+
+def cancel(job_id: str, *, reason: str = "") -> Script[JobState]:
+    """Ask for its end."""
+    return (yield from post(path_of("jobs", job_id, "cancel"), {"reason": reason}, JobState))
+
+
+def cancel_all(
+    *, project: str | None = None, workflow: str | None = None, label: str | None = None, reason: str | None = None
+) -> Script[tuple[JobState | HeadgateError, ...]]:
+    """All unfinished ones of a project, a workflow or a label (`key=value`)."""
+    body = asked(project=project, workflow=workflow, label=label, reason=reason)
+    answers = yield from post(path_of("jobs", "cancel"), body, ItemAnswers)
+    return tuple(map(outcome_of, answers.results))
+
+
+def confirm(job_id: str) -> Script[JobState]:
+    """Grant a job that asks for it another batch of iterations."""
+    return (yield from post(path_of("jobs", job_id, "confirm"), {}, JobState))
+
+
+def reprioritize(job_id: str, priority: str, *, reason: str = "") -> Script[JobState]:
+    """Another class for a job that has not started."""
+    body = {"priority": priority, "reason": reason}
+    return (yield from told(Request(method="PATCH", path=path_of("jobs", job_id), body=body), JobState))
+
+
+# ── the rest ──────────────────────────────────────────────────────────────────
+
+
+def workflow_state(workflow_id: str) -> Script[WorkflowState]:
+    """Its phases, and where each stands."""
+    return (yield from told(Request(path=path_of("workflows", workflow_id)), WorkflowState))
+
+
+def cancel_workflow(workflow_id: str, *, reason: str = "") -> Script[WorkflowState]:
+    """All phases that have not ended."""
+    return (yield from post(path_of("workflows", workflow_id, "cancel"), {"reason": reason}, WorkflowState))
+
+
+def usage() -> Script[UsageOfDay]:
+    """What is used of one's day."""
+    return (yield from told(Request(path=path_of("usage")), UsageOfDay))
+
+
+def queue() -> Script[QueueState]:
+    """Its length and one's own places; for operators every job in order."""
+    return (yield from told(Request(path=path_of("queue")), QueueState))
+
+
+def post(path: str, body: object, shape: type[T]) -> Script[T]:
+    """Sent once, as it may not be meant twice."""
+    return (yield from told(Request(method="POST", path=path, body=body), shape))
+
+
+def pages(request: Request, shape: type[T], *, limit: int | None = None) -> Stream[T]:
+    """A list page by page, as long as each names the next one."""
+    left = limit
+    following: Request | None = request
+    while following is not None:
+        answer = yield from answered(following)
+        for each in shaped(answer.content, tuple[shape, ...])[:left]:
+            yield Give(each)
+            left = None if left is None else left - 1
+        named = NEXT.search(answer.headers.get("link", ""))
+        following = Request(path=named[1]) if named and left != 0 else None
+
+
+def outcome_of(item: ItemAnswer) -> JobState | HeadgateError:
+    """The job, or why there is none."""
+    if item.job is not None:
+        return item.job
+    problem = item.problem or {}
+    return problem_of(item.status, problem, problem.get("retry_after_s"))
+
+
+def _keyed(path: str, body: Any, key: str | None, shape: type[T]) -> Script[T]:
+    known = yield from terms()
+    headers = {KEY: key or known.new_key()}
+    answer = yield from answered(Request(method="POST", path=path, body=body, headers=headers))
+    return shaped(answer.content, shape)
+
+
+def _longest_wait(outcomes: Sequence[JobState | HeadgateError]) -> float | None:
+    """Until all that came too fast may be sent again; null where nothing has to be."""
+    waits = [each.retry_after for each in outcomes if isinstance(each, TryLater) and each.status == 429]
+    return max((wait_s for wait_s in waits if wait_s is not None), default=None)
+
+
+def _is_end(effect: object) -> bool:
+    return isinstance(effect, Give) and isinstance(effect.value, End)  # pyright: ignore[reportUnknownMemberType] - of any stream
