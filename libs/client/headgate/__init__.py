@@ -1,0 +1,96 @@
+"""Headgate's client: submit jobs, follow them, fetch what they made. httpx and pydantic are all it needs.
+
+    async with Headgate() as hg:                                   # HEADGATE_URL, HEADGATE_TOKEN
+        job = await hg.submit("a URL shortener", project="shop")
+        async for event in job.events():
+            print(event)
+        await (await job.result()).extract("out/")
+
+Owns requests, their repetition, streams and what an answer means. Refuses to decide anything for its caller beyond
+that: what cannot be had is an error of one tree, `HeadgateError`.
+"""
+
+from headgate.asynchronous import Headgate, Job, Operators, Result
+from headgate.errors import (
+    Busy,
+    Conflict,
+    Gone,
+    HeadgateError,
+    Invalid,
+    NotAllowed,
+    NotAsPromised,
+    NotConfigured,
+    NotFound,
+    NotHeadgate,
+    NotSignedIn,
+    OverShare,
+    Problem,
+    Rejected,
+    ServerFault,
+    TooFast,
+    TryLater,
+    Unavailable,
+    Unreachable,
+    UnsafeArchive,
+)
+from headgate.exchange import Patience
+from headgate.happenings import (
+    Asked,
+    End,
+    Event,
+    LogLine,
+    PositionChanged,
+    Progressed,
+    Resync,
+    Snapshot,
+    StatusChanged,
+)
+from headgate.orders import Order, order, phase
+from headgate.synchronous import SyncHeadgate, SyncJob, SyncOperators, SyncResult
+from headgate.values import JobState, WorkflowState
+
+__all__ = [
+    "Asked",
+    "Busy",
+    "Conflict",
+    "End",
+    "Event",
+    "Gone",
+    "Headgate",
+    "HeadgateError",
+    "Invalid",
+    "Job",
+    "JobState",
+    "LogLine",
+    "NotAllowed",
+    "NotAsPromised",
+    "NotConfigured",
+    "NotFound",
+    "NotHeadgate",
+    "NotSignedIn",
+    "Operators",
+    "Order",
+    "OverShare",
+    "Patience",
+    "PositionChanged",
+    "Problem",
+    "Progressed",
+    "Rejected",
+    "Result",
+    "Resync",
+    "ServerFault",
+    "Snapshot",
+    "StatusChanged",
+    "SyncHeadgate",
+    "SyncJob",
+    "SyncOperators",
+    "SyncResult",
+    "TooFast",
+    "TryLater",
+    "Unavailable",
+    "Unreachable",
+    "UnsafeArchive",
+    "WorkflowState",
+    "order",
+    "phase",
+]

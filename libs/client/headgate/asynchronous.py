@@ -1,0 +1,142 @@
+"""Headgate for asynchronous programs: each verb of the core as a coroutine or an asynchronous generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from headgate import fetching, following, operating, verbs
+from headgate.async_driver import AsyncDriver, AsyncSpeaker, awaited, streamed
+from headgate.edge import target_of
+from headgate.errors import HeadgateError
+from headgate.exchange import Patience, Script
+from headgate.fetching import ResultFacts
+from headgate.handles import JobHandle, ResultHandle, of_one
+from headgate.values import JobState
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def _shaped(
+    script: Callable[P, Script[T]], shape: Callable[[Headgate, T], R]
+) -> Callable[Concatenate[Headgate, P], Coroutine[Any, Any, R]]:
+    """A verb whose caller gets something that can be asked further."""
+
+    @wraps(script)
+    async def method(it: Headgate, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return shape(it, await it.driver.run(script(*args, **kwargs)))
+
+    return method
+
+
+def _job(hg: Headgate, state: JobState) -> Job:
+    return Job(hg, state.id, state)
+
+
+def _jobs(hg: Headgate, outcomes: tuple[JobState | HeadgateError, ...]) -> tuple[Job | HeadgateError, ...]:
+    return tuple(_job(hg, each) if isinstance(each, JobState) else each for each in outcomes)
+
+
+def _result(hg: Headgate, facts: ResultFacts) -> Result:
+    return Result(hg, facts.job_id, facts)
+
+
+class Operators(AsyncSpeaker):
+    """What only operators may ask."""
+
+    pause = awaited(operating.pause)
+    resume = awaited(operating.resume)
+    move = awaited(operating.move)
+    analytics = awaited(operating.analytics)
+    groups = awaited(operating.groups)
+    group = awaited(operating.group)
+    set_limit = awaited(operating.set_limit)
+    unset_limit = awaited(operating.unset_limit)
+    release = awaited(operating.release)
+    workers = awaited(operating.workers)
+    audit = streamed(operating.audit)
+    revoke = awaited(operating.revoke)
+    erase = awaited(operating.erase)
+
+
+class Headgate(AsyncSpeaker):
+    """One Headgate, asked by one user. Without arguments the environment says which: HEADGATE_URL, HEADGATE_TOKEN.
+    `transport` is httpx's, for programs that have one of their own."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        patience: Patience | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(AsyncDriver(target_of(url, token), patience or Patience(), transport))
+        self.ops = Operators(self.driver)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Safe twice."""
+        await self.driver.close()
+
+    submit = _shaped(verbs.submit, _job)
+    batch = _shaped(verbs.batch, _jobs)
+    dry_run = awaited(verbs.dry_run)
+    job = _shaped(verbs.job, _job)
+    jobs = streamed(verbs.jobs)
+    events = streamed(verbs.events)
+    all_events = streamed(verbs.all_events)
+    lines = streamed(following.lines)
+    log = awaited(verbs.log)
+    history = awaited(verbs.history)
+    explain = awaited(verbs.explain)
+    wait = _shaped(verbs.wait, _job)
+    cancel = _shaped(verbs.cancel, _job)
+    cancel_all = _shaped(verbs.cancel_all, _jobs)
+    confirm = _shaped(verbs.confirm, _job)
+    retry = _shaped(verbs.retry, _job)
+    reprioritize = _shaped(verbs.reprioritize, _job)
+    result = _shaped(fetching.facts, _result)
+    content = awaited(fetching.content)
+    save = awaited(fetching.save)
+    extract = awaited(fetching.extract)
+    submit_workflow = awaited(verbs.submit_workflow)
+    workflow = awaited(verbs.workflow_state)
+    cancel_workflow = awaited(verbs.cancel_workflow)
+    usage = awaited(verbs.usage)
+    queue = awaited(verbs.queue)
+
+
+class Job(JobHandle[Headgate]):
+    """A job, and what can be asked of it."""
+
+    refreshed = of_one(Headgate.job)
+    events = of_one(Headgate.events)
+    lines = of_one(Headgate.lines)
+    log = of_one(Headgate.log)
+    history = of_one(Headgate.history)
+    explain = of_one(Headgate.explain)
+    wait = of_one(Headgate.wait)
+    cancel = of_one(Headgate.cancel)
+    confirm = of_one(Headgate.confirm)
+    retry = of_one(Headgate.retry)
+    reprioritize = of_one(Headgate.reprioritize)
+    result = of_one(Headgate.result)
+
+
+class Result(ResultHandle[Headgate]):
+    """A result, and the ways to have it."""
+
+    content = of_one(Headgate.content)
+    save = of_one(Headgate.save)
+    extract = of_one(Headgate.extract)

@@ -1,0 +1,142 @@
+"""Headgate for programs without a loop: each verb of the core as a method or a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from headgate import fetching, following, operating, verbs
+from headgate.edge import target_of
+from headgate.errors import HeadgateError
+from headgate.exchange import Patience, Script
+from headgate.fetching import ResultFacts
+from headgate.handles import JobHandle, ResultHandle, of_one
+from headgate.sync_driver import SyncDriver, SyncSpeaker, at_once, one_by_one
+from headgate.values import JobState
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def _shaped(
+    script: Callable[P, Script[T]], shape: Callable[[SyncHeadgate, T], R]
+) -> Callable[Concatenate[SyncHeadgate, P], R]:
+    """A verb whose caller gets something that can be asked further."""
+
+    @wraps(script)
+    def method(it: SyncHeadgate, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return shape(it, it.driver.run(script(*args, **kwargs)))
+
+    return method
+
+
+def _job(hg: SyncHeadgate, state: JobState) -> SyncJob:
+    return SyncJob(hg, state.id, state)
+
+
+def _jobs(hg: SyncHeadgate, outcomes: tuple[JobState | HeadgateError, ...]) -> tuple[SyncJob | HeadgateError, ...]:
+    return tuple(_job(hg, each) if isinstance(each, JobState) else each for each in outcomes)
+
+
+def _result(hg: SyncHeadgate, facts: ResultFacts) -> SyncResult:
+    return SyncResult(hg, facts.job_id, facts)
+
+
+class SyncOperators(SyncSpeaker):
+    """What only operators may ask."""
+
+    pause = at_once(operating.pause)
+    resume = at_once(operating.resume)
+    move = at_once(operating.move)
+    analytics = at_once(operating.analytics)
+    groups = at_once(operating.groups)
+    group = at_once(operating.group)
+    set_limit = at_once(operating.set_limit)
+    unset_limit = at_once(operating.unset_limit)
+    release = at_once(operating.release)
+    workers = at_once(operating.workers)
+    audit = one_by_one(operating.audit)
+    revoke = at_once(operating.revoke)
+    erase = at_once(operating.erase)
+
+
+class SyncHeadgate(SyncSpeaker):
+    """One Headgate, asked by one user. Without arguments the environment says which: HEADGATE_URL, HEADGATE_TOKEN.
+    `transport` is httpx's, for programs that have one of their own."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        patience: Patience | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        super().__init__(SyncDriver(target_of(url, token), patience or Patience(), transport))
+        self.ops = SyncOperators(self.driver)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Safe twice."""
+        self.driver.close()
+
+    submit = _shaped(verbs.submit, _job)
+    batch = _shaped(verbs.batch, _jobs)
+    dry_run = at_once(verbs.dry_run)
+    job = _shaped(verbs.job, _job)
+    jobs = one_by_one(verbs.jobs)
+    events = one_by_one(verbs.events)
+    all_events = one_by_one(verbs.all_events)
+    lines = one_by_one(following.lines)
+    log = at_once(verbs.log)
+    history = at_once(verbs.history)
+    explain = at_once(verbs.explain)
+    wait = _shaped(verbs.wait, _job)
+    cancel = _shaped(verbs.cancel, _job)
+    cancel_all = _shaped(verbs.cancel_all, _jobs)
+    confirm = _shaped(verbs.confirm, _job)
+    retry = _shaped(verbs.retry, _job)
+    reprioritize = _shaped(verbs.reprioritize, _job)
+    result = _shaped(fetching.facts, _result)
+    content = at_once(fetching.content)
+    save = at_once(fetching.save)
+    extract = at_once(fetching.extract)
+    submit_workflow = at_once(verbs.submit_workflow)
+    workflow = at_once(verbs.workflow_state)
+    cancel_workflow = at_once(verbs.cancel_workflow)
+    usage = at_once(verbs.usage)
+    queue = at_once(verbs.queue)
+
+
+class SyncJob(JobHandle[SyncHeadgate]):
+    """A job, and what can be asked of it."""
+
+    refreshed = of_one(SyncHeadgate.job)
+    events = of_one(SyncHeadgate.events)
+    lines = of_one(SyncHeadgate.lines)
+    log = of_one(SyncHeadgate.log)
+    history = of_one(SyncHeadgate.history)
+    explain = of_one(SyncHeadgate.explain)
+    wait = of_one(SyncHeadgate.wait)
+    cancel = of_one(SyncHeadgate.cancel)
+    confirm = of_one(SyncHeadgate.confirm)
+    retry = of_one(SyncHeadgate.retry)
+    reprioritize = of_one(SyncHeadgate.reprioritize)
+    result = of_one(SyncHeadgate.result)
+
+
+class SyncResult(ResultHandle[SyncHeadgate]):
+    """A result, and the ways to have it."""
+
+    content = of_one(SyncHeadgate.content)
+    save = of_one(SyncHeadgate.save)
+    extract = of_one(SyncHeadgate.extract)
