@@ -190,3 +190,8 @@ def position_subject(shard: str, user_id: str, job_id: str) -> str:
 
 def logs_subject(job_id: str) -> str:
     return f"{LOGS_PREFIX}.{check_token('job_id', job_id)}"
+
+
+def job_said_on(subject: str) -> str:
+    """Whose lines are sent there."""
+    return subject.removeprefix(f"{LOGS_PREFIX}.")

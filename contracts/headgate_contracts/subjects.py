@@ -84,6 +84,16 @@ def parse_subject(subject: str) -> Subject:
     return parsed
 
 
+def job_and_user(subject: str) -> tuple[str, str] | None:
+    """The job and the user that a subject of the log names, whatever happened and however new its word is; null where
+    it is of no job. Nothing else is looked at: this is asked of every record, by who decides whether to read it."""
+    match subject.split(".", 6):
+        case ["headgate", "jobs", "v1", job_id, user_id, _, _]:
+            return job_id, user_id
+        case _:
+            return None
+
+
 def job_filter(job_id: str) -> str:
     """Every event of one job. The log's expectations use exactly this text and no other."""
     return f"{JOBS_PREFIX}.{check_token('job_id', job_id)}.>"

@@ -27,7 +27,7 @@ from libs.eventlog.migrate import Migrated, migrate
 from libs.eventlog.ports import EventLog, Snapshots
 from libs.eventlog.snapshots import JetStreamSnapshots
 from libs.eventlog.streams import LogSettings
-from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record, Stored, Unreadable
+from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record, Stored, Unreadable, Wanted
 
 __all__ = [
     "Appended",
@@ -53,6 +53,7 @@ __all__ = [
     "Snapshots",
     "Stored",
     "Unreadable",
+    "Wanted",
     "WentBack",
     "connect",
     "inbox_prefix",

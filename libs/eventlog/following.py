@@ -28,11 +28,11 @@ from nats.aio.msg import Msg
 from pydantic_core import to_json
 
 from libs.eventlog.api import StreamState, ask, listen, require_same_log, state_of
-from libs.eventlog.decoding import DELIVERED, delivered, delivery_of
+from libs.eventlog.decoding import DELIVERED, Delivery, delivered, delivery_of
 from libs.eventlog.edge import CLIENT_ERRORS, translated
 from libs.eventlog.errors import LogMissing, LogUnavailable, RecordsMissing, WentBack
 from libs.eventlog.streams import JOBS, SECOND_NS
-from libs.eventlog.values import Mark, Page, Record
+from libs.eventlog.values import Mark, Page, Wanted
 from libs.runtime.clock import Clock
 
 PAGE_SIZE = 1000
@@ -43,6 +43,8 @@ PATIENCE_MS = 10_000  # a server that was just elected may need a moment to show
 SENT_SO_FAR = "Nats-Last-Consumer"  # in a sign of life
 FORGOTTEN_AFTER_S = 30  # the server drops the consumer of a reader that is gone
 
+Arrived = tuple[Delivery, Msg]
+
 
 class Follower:
     """Makes readers of one log."""
@@ -52,8 +54,8 @@ class Follower:
         self._epoch = epoch
         self._clock = clock
 
-    async def pages(self, *, after: int) -> AsyncGenerator[Page, None]:
-        """Pages in order without a gap. Only the first may be empty: then nothing was new."""
+    async def pages(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
+        """Pages in order, of what is wanted without a gap. Only the first may be empty: then nothing was new."""
         seen, greeted = after, False
         while True:
             try:
@@ -62,24 +64,26 @@ class Follower:
                     yield Page((), seen)
                 greeted = True
                 async with aclosing(self._stretch(seen)) as stretch:
-                    async for page in stretch:
-                        seen = page.records[-1].seq
-                        yield page
+                    async for arrived in stretch:
+                        seen = arrived[-1][0].seq
+                        page = page_of(arrived, wanted)
+                        if page.records:
+                            yield page
             except LogUnavailable:
                 await self._clock.sleep_ms(AGAIN_AFTER_MS)
 
-    async def _stretch(self, seen: int) -> AsyncGenerator[Page, None]:
-        """What one consumer gives before it is lost."""
+    async def _stretch(self, seen: int) -> AsyncGenerator[list[Arrived], None]:
+        """What one consumer gives before it is lost, each right behind the one before."""
         start = {"deliver_policy": "by_start_sequence", "opt_start_seq": seen + 1}
         async with pulling(self._nc, JOBS, start=start) as pull:
             messages = await pull.messages()
             seen = await self._past_hole(seen, delivery_of(messages[0].reply).seq)
             while True:
-                page = page_of(messages, after=seen)
-                if page.records:
-                    seen = page.records[-1].seq
-                    yield page
-                if len(page.records) < len(messages):
+                whole = unbroken(messages, after=seen)
+                if whole:
+                    seen = whole[-1][0].seq
+                    yield whole
+                if len(whole) < len(messages):
                     return  # whether the stream lacks a record or the way lost it, a fresh consumer will tell
                 messages = await pull.messages()
 
@@ -179,15 +183,25 @@ class Pull:
             raise LogUnavailable(reason=f"the consumer was silent for {SILENT_AFTER_S} s") from silence
 
 
-def page_of(messages: Sequence[Msg], *, after: int) -> Page:
-    """The messages, decoded, as far as they follow one another."""
-    records: list[Record] = []
+def unbroken(messages: Sequence[Msg], *, after: int) -> list[Arrived]:
+    """As far as they follow one another."""
+    whole: list[Arrived] = []
     for expected, message in enumerate(messages, after + 1):
         delivery = delivery_of(message.reply)
         if delivery.seq != expected:
             break
-        records.append(delivered(message.subject, message.data, delivery=delivery, headers=message.headers))
-    newest = delivery_of(messages[-1].reply)
+        whole.append((delivery, message))
+    return whole
+
+
+def page_of(arrived: Sequence[Arrived], wanted: Wanted | None) -> Page:
+    """What is wanted of them, decoded."""
+    newest, _ = arrived[-1]
+    records = (
+        delivered(message.subject, message.data, delivery=delivery, headers=message.headers)
+        for delivery, message in arrived
+        if wanted is None or wanted(message.subject)
+    )
     return Page(tuple(records), newest.seq + newest.pending)
 
 

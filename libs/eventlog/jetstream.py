@@ -18,7 +18,7 @@ from libs.eventlog.expectation import Message
 from libs.eventlog.following import Follower
 from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.streams import JOBS
-from libs.eventlog.values import Mark, Page, Record
+from libs.eventlog.values import Mark, Page, Record, Wanted
 from libs.eventlog.wire import Answer, Unsent
 from libs.runtime.cancelling import cancellable
 from libs.runtime.clock import Clock, SystemClock
@@ -53,8 +53,8 @@ class JetStreamWire:
         require_same_log(state, Mark(self._epoch, 0))
         return Mark(self._epoch, state.last_seq)
 
-    def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
-        return self._follower.pages(after=after)
+    def follow(self, *, after: int, wanted: Wanted | None) -> AsyncGenerator[Page, None]:
+        return self._follower.pages(after=after, wanted=wanted)
 
     async def _send_all(self, messages: Sequence[Message], within_s: float) -> bytes:
         """Several are staged one by one; the last commits all, or none where anything is missing or refused."""

@@ -26,6 +26,7 @@ from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.following import AGAIN_AFTER_MS, pulling
 from libs.eventlog.scanning import from_after, scan
 from libs.eventlog.streams import LOGS
+from libs.eventlog.values import Wanted
 from libs.runtime.clock import Clock, SystemClock
 
 PAGE_SIZE: Final = 100  # a line may be long, and readers are many
@@ -74,14 +75,16 @@ class JetStreamLines:
         """Where the newest line of all stands."""
         return (await state_of(self._nc, LOGS)).last_seq
 
-    async def follow(self, *, after: int) -> AsyncGenerator[LinePage]:
-        """The lines of all jobs from `after` + 1 on, for ever, whatever happens to the server meanwhile."""
+    async def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[LinePage]:
+        """The lines of all jobs from `after` + 1 on, for ever, whatever happens to the server meanwhile. `wanted` is
+        asked of each line's subject: what it does not want is left out, and nobody looks into it."""
         seen = after
         while True:
             try:
                 seen = min(seen, await self.end())  # a store that lost its end would be silent until it is there again
                 async with aclosing(self._stretch(seen)) as stretch:
-                    async for page in stretch:
+                    async for messages in stretch:
+                        page = _page(messages, wanted)
                         seen = page.seq
                         yield page
             except LogUnavailable:
@@ -91,7 +94,7 @@ class JetStreamLines:
         """Gone when this returns, whether there were any or not."""
         await ask(self._nc, "STREAM.PURGE", stream=LOGS, question={"filter": logs_subject(job_id)})
 
-    async def _stretch(self, seen: int) -> AsyncGenerator[LinePage]:
+    async def _stretch(self, seen: int) -> AsyncGenerator[list[Msg]]:
         """What one consumer gives before some of it is lost on its way. The stream itself may have holes: what was
         erased. What a consumer sends has none."""
         async with pulling(self._nc, LOGS, start=from_after(seen)) as pull:
@@ -100,7 +103,7 @@ class JetStreamLines:
                 messages = await pull.messages()
                 whole = [each for n, each in enumerate(messages, sent + 1) if delivery_of(each.reply).nth == n]
                 if whole:
-                    yield _page(whole)
+                    yield whole
                 if len(whole) < len(messages):
                     return
                 sent += len(messages)
@@ -156,8 +159,9 @@ class Gaps:
             yield each
 
 
-def _page(messages: Sequence[Msg]) -> LinePage:
-    lines = tuple(line for message in messages if (line := _line(message)) is not None)
+def _page(messages: Sequence[Msg], wanted: Wanted | None = None) -> LinePage:
+    read = (_line(message) for message in messages if wanted is None or wanted(message.subject))
+    lines = tuple(line for line in read if line is not None)
     return LinePage(lines, delivery_of(messages[-1].reply).seq)
 
 

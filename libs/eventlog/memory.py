@@ -24,7 +24,7 @@ from libs.eventlog.expectation import TRACEPARENT, Message
 from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.snapshots import PLACES, age_of
 from libs.eventlog.streams import DUPLICATE_WINDOW_S
-from libs.eventlog.values import Mark, Page, Record
+from libs.eventlog.values import Mark, Page, Record, Wanted
 from libs.eventlog.wire import Accepted, Answer, Contradicted, Declined, Unanswered, Unsent
 from libs.runtime.clock import Clock
 
@@ -124,18 +124,20 @@ class MemoryServer:
         rest = islice(self._kept, max(after + 1 - self.first_seq, 0), None)
         return [kept.record() for kept in rest if any(_matches(kept.message.subject, each) for each in filters)]
 
-    async def pages(self, *, after: int) -> AsyncGenerator[Page, None]:
+    async def pages(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
         seen, greeted = after, False
         while True:
             if self.last_seq < seen:
                 raise WentBack(found=self.last_seq, seen=seen)
             grown, start = self._grown, max(seen + 1 - self.first_seq, 0)
-            records = tuple(kept.record() for kept in islice(self._kept, start, start + PAGE_SIZE))
-            if records or not greeted:
-                seen, greeted = records[-1].seq if records else seen, True
+            come = self._kept[start : start + PAGE_SIZE]
+            records = tuple(kept.record() for kept in come if wanted is None or wanted(kept.message.subject))
+            seen = come[-1].seq if come else seen
+            if records or not (come or greeted):
                 yield Page(records, self.last_seq)
-            else:
+            elif not come:
                 await grown.wait()
+            greeted = True
 
     def _store(self, message: Message) -> None:
         now_ms, seq = self._clock.now_ms(), self.last_seq + 1
@@ -212,8 +214,8 @@ class MemoryWire:
         await self._round_trip()
         return Mark(self.server.epoch, self.server.last_seq)
 
-    async def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
-        async with aclosing(self.server.pages(after=after)) as pages:
+    async def follow(self, *, after: int, wanted: Wanted | None) -> AsyncGenerator[Page, None]:
+        async with aclosing(self.server.pages(after=after, wanted=wanted)) as pages:
             async for page in pages:
                 await self._online.wait()
                 yield page

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from headgate_contracts import Job
 from headgate_contracts.envelope import AnyEvent
-from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record
+from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record, Wanted
 
 
 class EventLog(Protocol):
@@ -34,10 +34,11 @@ class EventLog(Protocol):
         """The newest record of these subjects, from the leader."""
         ...
 
-    def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
+    def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
         """Every record from `after` + 1 on, in pages, for ever. The first page may be empty: then there is nothing new.
 
-        Close it (`contextlib.aclosing`) when leaving it early.
+        `wanted` is asked of each record's subject, once and when it comes: what it does not want is left out, and
+        nobody looks into it. Close it (`contextlib.aclosing`) when leaving it early.
         """
         ...
 

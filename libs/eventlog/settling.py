@@ -39,7 +39,7 @@ from headgate_contracts import Job, job_filter
 from headgate_contracts.envelope import AnyEvent
 from libs.eventlog.errors import LogUnavailable, OutcomeUnknown
 from libs.eventlog.expectation import Message, messages_of
-from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record, Stored
+from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record, Stored, Wanted
 from libs.eventlog.wire import Accepted, Answer, Contradicted, Declined, Unanswered, Unsent, Wire
 from libs.runtime.clock import Clock
 
@@ -96,9 +96,9 @@ class SettlingLog:
         """Epoch and last sequence, from the leader."""
         return await self._wire.mark()
 
-    def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
-        """Every record from `after` + 1 on, in pages, for ever."""
-        return self._wire.follow(after=after)
+    def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
+        """Every record from `after` + 1 on, in pages, for ever; or those that are wanted."""
+        return self._wire.follow(after=after, wanted=wanted)
 
     async def _outcome(
         self, messages: Sequence[Message], answer: Answer, *, in_doubt: bool

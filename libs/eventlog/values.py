@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from headgate_contracts import Job
 from headgate_contracts.envelope import AnyEvent, UnknownEvent
+
+Wanted = Callable[[str], bool]  # asked of a record's subject: what nobody wants is not decoded
 
 MAX_BATCH = 50  # entries; the scheduler's batches hold 21, a workflow's 20, and the server would take 1,000
 
@@ -43,7 +46,8 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Records in order without a gap. The reader has caught up where the last one is `last_seq`, or none is there."""
+    """Records in order without a gap but for what was not wanted. A reader who wants all has caught up where the last
+    one is `last_seq`, or none is there."""
 
     records: tuple[Record, ...]
     last_seq: int

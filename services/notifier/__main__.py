@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from functools import partial
 
 from faststream.nats import NatsBroker
 
-from libs.eventlog import LogUnavailable, Record
+from libs.eventlog import LogUnavailable
 from libs.eventlog.dispatches import EventDispatches
 from libs.eventlog.history import JetStreamScans
 from libs.eventlog.lines import JetStreamLines
@@ -29,10 +28,9 @@ from services.notifier.histories import Histories
 from services.notifier.openings import Openings
 from services.notifier.pages import page
 from services.notifier.receivers import receivers_in
-from services.notifier.rendering import interests_in, told_of
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
-from services.notifier.subscribers import AskedPositions, RedeemedTickets, hear_lines, subscribe
+from services.notifier.subscribers import AskedPositions, RedeemedTickets, hear_lines, hear_log, subscribe
 from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks
 
 
@@ -46,8 +44,7 @@ async def compose(service: Service) -> None:
     lines = JetStreamLines(broker.connection, ground.clock)
     seen = await wait_for(LOG, ground.log.mark, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     said = await wait_for(LOG, lines.end, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
-    hear = partial(_spread, fanout, epoch=ground.log.epoch)
-    await service.start(Loop("follower", lambda _: fanout.follow(ground.log, after=seen.seq, hear=hear)))
+    await service.start(Loop("follower", lambda _: hear_log(ground.log, fanout, after=seen.seq, epoch=seen.epoch)))
     await service.start(Loop("lines", lambda _: hear_lines(lines, fanout, after=said)))
     front.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
     edge = _edge(ground, front, fanout, broker, lines)
@@ -57,10 +54,6 @@ async def compose(service: Service) -> None:
     await service.start(Loop("drain", lambda _: _close_when_draining(ground.gate.draining, edge)))
     edge.collecting.put_aside()  # all that was imported and made here
     await service.start(ground.gate)  # last, so first to stop: it waits for the streams, which the drain ends
-
-
-def _spread(fanout: Fanout, record: Record, *, epoch: str) -> None:
-    fanout.spread(interests_in(record), lambda: told_of(record, epoch=epoch))
 
 
 def _edge(

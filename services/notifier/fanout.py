@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol
-
-from libs.eventlog import Page, Record
+from typing import Final
 
 TAP_DEPTH: Final = 1000  # a job has about ten events a cycle; log lines are what fills it
 TAP_BYTES: Final = 1024 * 1024  # so many lines may be long
@@ -57,10 +55,6 @@ class OfToken:
 
 
 Interest = OfJob | OfUser | OfToken
-
-
-class FollowedLog(Protocol):
-    def follow(self, *, after: int) -> AsyncGenerator[Page, None]: ...
 
 
 class TooSlow(Exception):
@@ -156,6 +150,10 @@ class Fanout:
                 if not self._taps[interest]:
                     del self._taps[interest]
 
+    def is_wanted(self, interests: Iterable[Interest]) -> bool:
+        """Whether anybody is interested. Whoever comes a moment later reads it from the log: it is there already."""
+        return any(interest in self._taps for interest in interests)
+
     def spread(self, interests: Iterable[Interest], render: Callable[[], Told | None]) -> None:
         """To everybody who is interested."""
         listening = [tap for interest in interests for tap in self._taps.get(interest, ())]
@@ -163,14 +161,6 @@ class Fanout:
         if told is not None:
             for tap in listening:
                 tap.offer(told)
-
-    async def follow(self, log: FollowedLog, *, after: int, hear: Callable[[Record], None]) -> None:
-        """Hear every record of the log, for ever."""
-        async with aclosing(log.follow(after=after)) as pages:
-            async for page in pages:
-                for record in page.records:
-                    hear(record)
-                await asyncio.sleep(0)  # pages may be there one after the other: let their readers take this one first
 
     def end(self, token: OfToken) -> None:
         """End what was opened with this token."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from headgate_contracts.commands import PositionChanged, TicketRedeemed
-from libs.eventlog import Record
+from libs.eventlog import Page, Record, Wanted
 from libs.eventlog.lines import LinePage
 
 
@@ -15,6 +15,14 @@ class Log(Protocol):
     def epoch(self) -> str: ...
     async def read(self, job_id: str, *, after: int = 0) -> list[Record]: ...
     async def last(self, subject_filter: str) -> Record | None: ...
+
+
+class FollowedLog(Protocol):
+    def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]: ...
+
+
+class FollowedLines(Protocol):
+    def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[LinePage]: ...
 
 
 class Lines(Protocol):

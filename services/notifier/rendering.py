@@ -8,6 +8,7 @@ from typing import Final
 from headgate_contracts import Event, UnknownEvent
 from headgate_contracts.commands import PositionChanged
 from headgate_contracts.events import JobData
+from headgate_contracts.subjects import job_and_user
 from libs.eventlog import Record
 from libs.eventlog.lines import Line
 from services.notifier.domain import EventId, is_last, question, shows_status, status_data
@@ -44,6 +45,12 @@ def position_told(moved: PositionChanged) -> Told:
 def concerned(job_id: str, user_id: str) -> tuple[Interest, ...]:
     """Whoever listens to the job or to its user."""
     return (OfJob(job_id), OfUser(user_id))
+
+
+def interests_of(subject: str) -> Iterable[Interest]:
+    """Whom a record concerns, by where it stands: so much is known of it before anybody looks into it."""
+    named = job_and_user(subject)
+    return () if named is None else concerned(*named)
 
 
 def interests_in(record: Record) -> Iterable[Interest]:

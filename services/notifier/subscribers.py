@@ -17,12 +17,13 @@ from headgate_contracts.commands import (
     RedeemTicket,
     TicketRedeemed,
     command_subject,
+    job_said_on,
 )
-from libs.eventlog.lines import JetStreamLines
 from libs.foundation.live import AWAY
 from libs.runtime.cancelling import cancellable
 from services.notifier.fanout import Fanout, OfJob
-from services.notifier.rendering import concerned, line_told, position_told
+from services.notifier.ports import FollowedLines, FollowedLog
+from services.notifier.rendering import concerned, interests_in, interests_of, line_told, position_told, told_of
 
 ASK_WITHIN_S: Final = 1.0  # a snapshot without a position is better than a client that waits
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -38,9 +39,26 @@ def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
         fanout.spread(concerned(job_id, user_id), lambda: position_told(PositionChanged.model_validate(moved)))
 
 
-async def hear_lines(lines: JetStreamLines, fanout: Fanout, *, after: int) -> None:
-    """Each goes to whoever listens to its job, for ever."""
-    async with aclosing(lines.follow(after=after)) as pages:
+async def hear_log(log: FollowedLog, fanout: Fanout, *, after: int, epoch: str) -> None:
+    """Each record goes to whoever listens to its job or its user, for ever; what nobody listens to is not even read."""
+
+    def is_wanted(subject: str) -> bool:
+        return fanout.is_wanted(interests_of(subject))
+
+    async with aclosing(log.follow(after=after, wanted=is_wanted)) as pages:
+        async for page in pages:
+            for record in page.records:
+                fanout.spread(interests_in(record), lambda record=record: told_of(record, epoch=epoch))
+            await asyncio.sleep(0)  # pages may be there one after the other: let their readers take this one first
+
+
+async def hear_lines(lines: FollowedLines, fanout: Fanout, *, after: int) -> None:
+    """Each goes to whoever listens to its job, for ever; what nobody listens to is not even read."""
+
+    def is_wanted(subject: str) -> bool:
+        return fanout.is_wanted([OfJob(job_said_on(subject))])
+
+    async with aclosing(lines.follow(after=after, wanted=is_wanted)) as pages:
         async for page in pages:
             for line in page.lines:
                 fanout.spread([OfJob(line.line.job_id)], lambda line=line: line_told(line))

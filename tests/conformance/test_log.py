@@ -445,6 +445,37 @@ async def test_who_follows_gets_what_is_appended_later(log: EventLog) -> None:
     assert (one.last_seq, two.last_seq) == (1, 2)
 
 
+async def test_who_wants_little_gets_that_in_order_and_nothing_else(log: EventLog) -> None:
+    """Of what is there, and of what comes later; asked about each once, by its subject."""
+    ours, others = life_of("job-1"), life_of("job-2")
+    await stored(log, *others[:3])
+    await stored(log, *ours[:2])
+    asked = list[str]()
+
+    def wanted(subject: str) -> bool:
+        asked.append(subject)
+        return subject.startswith(job_filter("job-1")[:-1])
+
+    async with aclosing(log.follow(after=1, wanted=wanted)) as follow:
+        first = await anext(follow)
+        await log.append(others[3], after=3)
+        await log.append(ours[2], after=5)
+        second = await anext(follow)
+
+    assert [[record.event for record in page.records] for page in (first, second)] == [ours[:2], ours[2:3]]
+    assert asked == [event.subject for event in (*others[1:3], *ours[:2], others[3], ours[2])]
+
+
+async def test_who_wants_nothing_waits_and_is_told_that_nothing_is_new_where_that_is_so(log: EventLog) -> None:
+    await stored(log, *life_of("job-1"))
+    new = aclosing(log.follow(after=8, wanted=lambda _: False))
+    old = aclosing(log.follow(after=0, wanted=lambda _: False))
+    async with new as at_the_end, old as at_the_beginning:
+        assert (await anext(at_the_end)).records == ()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(at_the_beginning), 0.2)
+
+
 async def test_who_waits_for_a_page_can_be_stopped(log: EventLog) -> None:
     follow = log.follow(after=0)
     await anext(follow)

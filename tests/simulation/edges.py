@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from libs.eventlog.errors import LogFull, LogUnavailable
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import MemoryServer
-from libs.eventlog.values import Mark, Page, Record
+from libs.eventlog.values import Mark, Page, Record, Wanted
 from libs.eventlog.wire import Answer, Unanswered, Unsent
 from tests.simulation.network import Link, Network, Silent, Unconnected, at_once
 
@@ -66,8 +66,8 @@ class LogWire:
     async def mark(self) -> Mark:
         return await self._read(lambda: Mark(self._server.epoch, self._server.last_seq))
 
-    async def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
-        async with aclosing(self._server.pages(after=after)) as pages:
+    async def follow(self, *, after: int, wanted: Wanted | None) -> AsyncGenerator[Page, None]:
+        async with aclosing(self._server.pages(after=after, wanted=wanted)) as pages:
             async for page in pages:
                 await asyncio.sleep(self._link.delay_s())
                 while not (self._link.connected and self._reader.connected):  # noqa: ASYNC110 - it tries to connect

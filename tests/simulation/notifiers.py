@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from headgate_contracts import Tier
+from headgate_contracts.commands import logs_subject
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.history import MemoryScans
 from libs.eventlog.lines import Line, LinePage
-from libs.eventlog.values import Record
+from libs.eventlog.values import Record, Wanted
 from libs.runtime.auth import Principal
 from libs.runtime.connect import wait_for
 from libs.runtime.faults import Refused
@@ -24,7 +24,6 @@ from libs.runtime.gate import Gate, Gated
 from libs.runtime.lifecycle import Health, Loop, Service
 from libs.runtime.revocations import Revocations
 from services.notifier.__main__ import _close_when_draining as close_when_draining
-from services.notifier.__main__ import _spread as spread
 from services.notifier.api import Edge
 from services.notifier.collecting import Collecting
 from services.notifier.domain import Known
@@ -33,7 +32,7 @@ from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
 from services.notifier.openings import Openings
 from services.notifier.signals import Signals
-from services.notifier.subscribers import AskedPositions, hear_lines, subscribe
+from services.notifier.subscribers import AskedPositions, hear_lines, hear_log, subscribe
 from services.notifier.webhooks import Webhooks
 from tests.simulation.connections import App
 from tests.simulation.edges import READ_WITHIN_S, Broker
@@ -59,9 +58,8 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     lines = _Lines(world, link)
     seen = await wait_for("log", log.mark, away=AWAY, health=health, clock=clock)
     said = await wait_for("log", lines.end, away=AWAY, health=health, clock=clock)
-    hear = partial(spread, fanout, epoch=EPOCH)
-    await service.start(Loop("follower", lambda _: fanout.follow(log, after=seen.seq, hear=hear)))
-    await service.start(Loop("lines", lambda _: hear_lines(cast("Any", lines), fanout, after=said)))
+    await service.start(Loop("follower", lambda _: hear_log(log, fanout, after=seen.seq, epoch=EPOCH)))
+    await service.start(Loop("lines", lambda _: hear_lines(lines, fanout, after=said)))
     revocations = Revocations(clock=clock)
     notifier = Notifier(
         EPOCH,
@@ -167,7 +165,7 @@ class _Lines:
         if lines:
             yield LinePage(lines, lines[-1].seq)
 
-    async def follow(self, *, after: int) -> AsyncGenerator[LinePage]:
+    async def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[LinePage]:
         while True:
             grown = self._world.lines.grown
             fresh = tuple(self._world.lines.kept[after:])
@@ -178,7 +176,8 @@ class _Lines:
             if self._link.connected:
                 self._link.process.require_life()
                 after = fresh[-1].seq
-                yield LinePage(fresh, after)
+                read = (each for each in fresh if wanted is None or wanted(logs_subject(each.line.job_id)))
+                yield LinePage(tuple(read), after)
             else:
                 await asyncio.sleep(READ_WITHIN_S)
 

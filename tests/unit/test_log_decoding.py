@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from headgate_contracts import Event, UnknownEvent
 from libs.eventlog.decoding import Delivery, delivery_of, event_in
+from libs.eventlog.following import page_of, unbroken
 from libs.eventlog.values import Unreadable
 from tests.fixtures.lives import queued
 
@@ -25,6 +27,31 @@ AT = datetime(2026, 11, 18, 14, 29, 16, 578923, tzinfo=UTC)
 )
 def test_what_a_consumer_delivers_says_where_it_stood(reply: str) -> None:
     assert delivery_of(reply) == Delivery(tries=1, seq=42, nth=7, at=AT, pending=58)
+
+
+class Sealed:
+    """A delivered message that notes when somebody looks into it."""
+
+    headers = None
+
+    def __init__(self, number: int) -> None:
+        event = queued(f"job-{number}")
+        self.subject, self._payload, self.is_read = event.subject, event.encode(), False
+        self.reply = f"$JS.ACK.JOBS.c1.1.{number}.{number}.1795012156578923484.0"
+
+    @property
+    def data(self) -> bytes:
+        self.is_read = True
+        return self._payload
+
+
+def test_what_nobody_wants_is_not_looked_into() -> None:
+    messages = [Sealed(number) for number in range(1, 5)]
+
+    page = page_of(unbroken(cast("Any", messages), after=0), lambda subject: "job-3" in subject)
+
+    assert [record.seq for record in page.records] == [3]
+    assert [message.is_read for message in messages] == [False, False, True, False]
 
 
 def test_an_event_is_read_where_it_belongs() -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
 import pytest
 from faststream.nats import NatsBroker, TestNatsBroker
 from pydantic import ValidationError
 
 from headgate_contracts.commands import PositionChanged, position_subject
+from libs.eventlog import Page, Record, Wanted
+from libs.eventlog.memory import MemoryLog
 from services.notifier.fanout import Fanout, Interest, OfJob, OfUser
-from services.notifier.subscribers import subscribe
+from services.notifier.rendering import told_of
+from services.notifier.subscribers import hear_log, subscribe
+from tests.fixtures.hall import EPOCH, Hall, patient
+from tests.fixtures.lives import life_of
 
 SUBJECT = position_subject("main", "ann", "job-1")
 
@@ -38,3 +47,65 @@ async def test_a_position_that_nobody_listens_to_is_not_read() -> None:
         await broker.publish({"no": "position"}, SUBJECT)
         with fanout.attached([OfUser("ann")]), pytest.raises(ValidationError):
             await broker.publish({"no": "position"}, SUBJECT)
+
+
+class Noted(MemoryLog):
+    """Keeps what its follower decoded."""
+
+    decoded: list[Record]
+
+    async def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
+        self.decoded = []
+        async with aclosing(super().follow(after=after, wanted=wanted)) as pages:
+            async for page in pages:
+                self.decoded += page.records
+                yield page
+
+
+@asynccontextmanager
+async def heard(hall: Hall) -> AsyncIterator[Noted]:
+    log = Noted(hall.server, clock=hall.clock)
+    hearing = asyncio.create_task(hear_log(log, hall.fanout, after=0, epoch=EPOCH))
+    try:
+        yield log
+    finally:
+        hearing.cancel()
+
+
+async def breathe() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("interest", [OfJob("job-1"), OfUser("ann")])
+async def test_who_listens_hears_each_record_once_and_nothing_else_is_read(interest: Interest) -> None:
+    hall, ours = Hall(patient()), life_of("job-1", user_id="ann")
+    async with heard(hall) as log:
+        with hall.fanout.attached([interest]) as one, hall.fanout.attached([interest]) as two:
+            await breathe()
+            await hall.write(*life_of("job-2", user_id="bob"), *ours)
+            await breathe()
+            taken = [await tap.take(within_s=0) for tap in (one, two)]
+        await hall.write(*life_of("job-3", user_id="ann"))
+        await breathe()
+
+    ours_told = [told_of(record, epoch=EPOCH) for record in hall.server.records(["headgate.jobs.v1.job-1.>"])]
+    assert taken == [[told for told in ours_told if told is not None]] * 2
+    assert [record.event for record in log.decoded] == ours
+
+
+async def test_who_comes_while_a_record_is_passed_over_finds_it_in_the_past() -> None:
+    """Nobody wanted it when it came. It was in the log by then, and whoever attaches later reads that."""
+    hall = Hall(patient())
+    async with heard(hall):
+        await breathe()
+        await hall.write(*life_of("job-1", "queued dispatched started"))
+        await breathe()
+        client = hall.of_job("job-1")
+        begun = await client.heard()
+        await hall.write(*life_of("job-1", "queued dispatched started scaffold")[3:])
+        await breathe()
+        later = await client.heard()
+        await client.close()
+
+    assert [data["status"] for _, _, data in (*begun, *later)] == ["starting", "scaffold"]

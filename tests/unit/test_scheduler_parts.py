@@ -12,7 +12,7 @@ from libs.capacity.errors import ViewUnavailable
 from libs.capacity.lead import Led, MemoryLead
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.memory import MemoryLog, MemorySnapshots
-from libs.eventlog.values import Entry, Mark, Page
+from libs.eventlog.values import Entry, Mark, Page, Wanted
 from libs.policy import Policy, load_policy
 from libs.runtime.clock import ManualClock
 from libs.runtime.errors import SettingsWrong
@@ -122,7 +122,7 @@ class Paged(MemoryLog):
 
     given = 0  # so far
 
-    async def follow(self, *, after: int) -> AsyncGenerator[Page, None]:
+    async def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
         while True:
             self.given += 1
             yield Page((), self.given)
