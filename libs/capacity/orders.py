@@ -15,6 +15,7 @@ from headgate_contracts import Job
 from headgate_contracts.events import LeaseReleased, LimitSet, LimitUnset, QueuePaused, QueueResumed
 from libs.capacity.projection import epoch_ms
 from libs.capacity.rows import FreeLease, Order, Pause, Resume, SetLimit, UnsetLimit
+from libs.capacity.scopes import scopes_of_job
 
 
 @dataclass(slots=True)
@@ -86,12 +87,7 @@ class Orders:
 
     def is_paused(self, job: Job) -> bool:
         """Whether anything keeps the job from being started that a resume would end."""
-        if not self.pauses:
-            return False
-        asked = job.submission
-        scopes = ("all", f"pool:{asked.pool}", f"priority:{job.priority.value}", f"user:{job.user_id}")
-        more = (f"project:{job.project_scope}", f"workflow:{asked.workflow}")
-        return any(scope in self.pauses for scope in (*scopes, *more))
+        return bool(self.pauses) and not self.pauses.keys().isdisjoint(scopes_of_job(job))
 
 
 def _groups_of(job: Job) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from headgate_contracts import Job, Priority, Status, Tier
 from libs.capacity.rooms import held_bytes
 from libs.capacity.rows import Row
+from libs.capacity.scopes import owners_of
 from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY
 
@@ -54,7 +55,7 @@ def groups_of(job: Job) -> tuple[str, ...]:
     """Every group the job needs a slot of. A running one holds what its dispatch named, whatever it needs today."""
     if job.status.is_running and job.groups:
         return job.groups
-    own = (f"user:{job.user_id}", f"project:{job.project_scope}")
+    own = owners_of(job.user_id, job.project_scope)
     workflows = ("workflows",) if job.submission.workflow else ()
     asked = (group.name for group in job.submission.groups)
     return tuple(dict.fromkeys((*own, *workflows, *asked)))

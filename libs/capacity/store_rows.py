@@ -14,10 +14,10 @@ from typing import Any, Final
 from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.answers import Claim, Deferral, Heartbeat, Request
 from libs.capacity.rows import Change, FreeLease, Order, Pause, Resume, Row, Seed, SetLimit, Standing, UnsetLimit
+from libs.capacity.scopes import CLASS_OF_SCOPE
 from libs.capacity.scripts import Arg
 
 PRIORITY_OF_CLASS: Final = {number: priority.value for priority, number in CLASS_NUMBERS.items()}
-CLASS_OF_SCOPE: Final = {f"priority:{priority.value}": number for priority, number in CLASS_NUMBERS.items()}
 
 ROW_ARGS: Final = 10  # of a change: the row's own and what follows from it
 

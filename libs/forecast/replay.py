@@ -21,6 +21,7 @@ from headgate_contracts.vocabulary import Priority, Tier
 from libs.capacity.answers import Deferred, Release, Request, Reserved
 from libs.capacity.projection import defaults_of, epoch_ms
 from libs.capacity.rows import Row, Standing
+from libs.capacity.scopes import owners_of
 from libs.forecast.agenda import Happening
 from libs.forecast.lives import History, Life, Stay
 from libs.forecast.machine import FOREVER_MS, Machine, answer
@@ -254,7 +255,7 @@ class Replay:
 
 def _row(life: Life, policy: Policy, *, at_ms: int) -> Row:
     """The job before it has a place."""
-    own = (f"user:{life.user}", f"project:{life.project}", *(("workflows",) if life.workflow else ()))
+    own = (*owners_of(life.user, life.project), *(("workflows",) if life.workflow else ()))
     return Row(
         id=life.job,
         status="waiting",

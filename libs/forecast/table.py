@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from headgate_contracts import Job
 from headgate_contracts.events import Estimate
-from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.projection import groups_of
 from libs.capacity.rows import CLASS_STEP
+from libs.capacity.scopes import scopes_of
 from libs.forecast.errors import Band, Spread
 from libs.forecast.lines import Line
 from libs.forecast.plain import average_over, confidence_at, estimate_between, first_averages, plain_estimate
@@ -154,9 +154,6 @@ def _line(places: list[list[int]], ends: dict[str, int], slots: int, idle: int) 
 
 
 def _scopes(wanted: Wanted) -> tuple[str, ...]:
-    """Every pause that would hold the job."""
-    number = wanted.score // CLASS_STEP
-    classes = (f"priority:{priority}" for priority, known in CLASS_NUMBERS.items() if known == number)
-    own = (group for group in wanted.groups if group.startswith(("user:", "project:")))
-    workflow = (f"workflow:{wanted.workflow}",) if wanted.workflow else ()
-    return ("all", f"pool:{wanted.pool}", *classes, *own, *workflow)
+    owners = [group for group in wanted.groups if group.startswith(("user:", "project:"))]
+    flow = [f"workflow:{wanted.workflow}"] if wanted.workflow else []
+    return scopes_of(wanted.score // CLASS_STEP, wanted.pool, (*owners, *flow))

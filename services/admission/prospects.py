@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from headgate_contracts import Job
 from libs.capacity.answers import GroupStatus, Obstacle, Outlook, Reserved
 from libs.capacity.projection import groups_of
-from libs.capacity.rows import Pause, score_of
+from libs.capacity.rows import score_of
+from libs.capacity.scopes import scopes_of_job
 from services.admission.ports import View
 
 
@@ -22,19 +23,12 @@ async def prospect_of(job: Job, place: Reserved | None, *, view: View) -> Outloo
         score=place and score_of(job.priority.class_number, place.place),
         passed=0,
         room=False,
-        pauses=tuple(_that_hold(job, pauses)),
+        pauses=tuple(pause for pause in pauses if pause.scope in scopes_of_job(job)),
         obstacles=tuple(_obstacles(groups)),
         pool_slots=pool.limit,
         pool_active=pool.active,
         quarantined=False,
     )
-
-
-def _that_hold(job: Job, pauses: Iterable[Pause]) -> Iterable[Pause]:
-    asked = job.submission
-    scopes = {"all", f"priority:{job.priority.value}", f"pool:{asked.pool}", *groups_of(job)}
-    scopes |= {f"workflow:{asked.workflow}"} if asked.workflow else set()
-    return (pause for pause in pauses if pause.scope in scopes)
 
 
 def _obstacles(groups: Iterable[GroupStatus]) -> Iterable[Obstacle]:

@@ -6,10 +6,11 @@ Owns the scan that planning must equal, and the laws that hold in every state of
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from headgate_contracts.vocabulary import Priority
 from libs.capacity.answers import Observation, Reserved
 from libs.capacity.memory.blocking import bucket_of, group_of
 from libs.capacity.memory.entering import is_reserved
-from libs.capacity.memory.state import GATE, SCOPE_OF_CLASS, State, times_passed
+from libs.capacity.memory.state import GATE, State, is_aside, times_passed
 from libs.capacity.rows import Row
 from tests.conformance.view_log import ENDS, Orders
 from tests.conformance.view_world import World
@@ -35,7 +36,9 @@ def scan(seen: Observation, rows: Mapping[str, Row], orders: Orders, *, quaranti
 
 
 def _scopes(row: Row) -> set[str]:
-    own = {"all", SCOPE_OF_CLASS[row.class_number], f"pool:{row.pool}", f"user:{row.user}", f"project:{row.project}"}
+    """Written a second time, on purpose: what `scopes` says is what this judges."""
+    [priority] = [each.value for each in Priority if each.class_number == row.class_number]
+    own = {"all", f"priority:{priority}", f"pool:{row.pool}", f"user:{row.user}", f"project:{row.project}"}
     return own | {f"workflow:{row.workflow}"}
 
 
@@ -69,11 +72,7 @@ def _every_job_has_one_place(state: State, rows: Mapping[str, Row]) -> None:
 def _every_queued_job_is_in_one_set(state: State, rows: Mapping[str, Row]) -> None:
     eligible = [job for members in state.eligible.values() for job in members]
     parked = [job for members in state.parked.values() for job in members]
-    unpaused = [
-        job
-        for job in state.queue
-        if not is_reserved(state, job) and not any(scope in state.paused for scope in state.spots[job].scopes)
-    ]
+    unpaused = [job for job in state.queue if not is_reserved(state, job) and not is_aside(state, state.spots[job])]
     assert sorted(eligible + parked) == sorted(unpaused)
     assert {name for name, members in state.parked.items() if members} == set().union(*state.buckets.values())
     for bucket, members in state.parked.items():

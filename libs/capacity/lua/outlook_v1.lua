@@ -12,22 +12,7 @@
 -- use: passing
 -- use: queue
 -- use: holders
-local anything_paused = redis.call('HLEN', key('paused')) > 0
 local active, told, slots = {}, {}, {} -- group → how many, what is told of it; pool → slots
-
-local function pauses_of(row)
-  if not anything_paused then
-    return {}
-  end
-  local scopes = { 'all', 'priority:' .. row.priority, 'pool:' .. row.pool, unpack(queue.owners_of(row)) }
-  local pauses = {}
-  for at, pause in ipairs(redis.call('HMGET', key('paused'), unpack(scopes))) do
-    if pause then
-      pauses[#pauses + 1] = { scopes[at], pause }
-    end
-  end
-  return pauses
-end
 
 local function active_of(group)
   active[group] = active[group] or limits.active(group)
@@ -67,7 +52,7 @@ local function outlook(id)
   slots[row.pool] = slots[row.pool] or limits.slots_of(row.pool)
   return {
     row.place and queue.position_of(id, row) or false, row.place and string.format('%.0f', queue.score_of(row)) or false,
-    passing.times(id, job[2]), not row.place and redis.call('ZSCORE', key('room'), id) and 1 or 0, pauses_of(row), obstacles,
+    passing.times(id, job[2]), not row.place and redis.call('ZSCORE', key('room'), id) and 1 or 0, queue.pauses_of(row), obstacles,
     slots[row.pool], active_of('pool:' .. row.pool), quarantined,
   }
 end

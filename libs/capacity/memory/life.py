@@ -13,7 +13,7 @@ from libs.capacity.memory import claims, inputs, slots
 from libs.capacity.memory.blocking import enter, leave, limits_of, owe_raises
 from libs.capacity.memory.entering import RELEASABLE, cancel_reservation, give_day, take_day
 from libs.capacity.memory.places import join, quit_queue, spot_of
-from libs.capacity.memory.state import SCOPE_OF_CLASS, State, is_paused, named_default
+from libs.capacity.memory.state import State, is_aside, named_default
 from libs.capacity.rows import (
     CLASS_STEP,
     Change,
@@ -27,6 +27,7 @@ from libs.capacity.rows import (
     Standing,
     UnsetLimit,
 )
+from libs.capacity.scopes import CLASS_OF_SCOPE
 
 ENDS = frozenset({"ready", "failed", "cancelled"})
 
@@ -205,7 +206,7 @@ def _resume(state: State, scope: str, *, now_ms: int) -> None:
         return
     for job in _members(state, scope):
         spot = state.spots[job]
-        if is_paused(state, spot):
+        if is_aside(state, spot):
             continue
         state.line[spot.pool].add(job, spot.score)
         row = state.rows.get(job)
@@ -215,11 +216,9 @@ def _resume(state: State, scope: str, *, now_ms: int) -> None:
 
 def _members(state: State, scope: str) -> list[str]:
     """Everybody in the queue whom the scope names, in order."""
-    if scope.startswith("priority:"):
-        numbers = [number for number, name in SCOPE_OF_CLASS.items() if name == scope]
-        return [
-            job for number in numbers for job in state.queue.between(number * CLASS_STEP, (number + 1) * CLASS_STEP)
-        ]
+    number = CLASS_OF_SCOPE.get(scope)
+    if number is not None:
+        return [*state.queue.between(number * CLASS_STEP, (number + 1) * CLASS_STEP)]
     return sorted(state.members.get(scope, ()), key=lambda job: (state.spots[job].score, job))
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 
 from libs.capacity.answers import Between, BetweenAnswer, NoGap, NotQueued, Request, Reserved
 from libs.capacity.errors import ViewMisused
-from libs.capacity.memory.state import Reservation, Spot, State, is_paused, times_passed
+from libs.capacity.memory.state import Reservation, Spot, State, is_aside, times_passed
 from libs.capacity.rows import ARRIVAL_STEP, CLASS_STEP, Row, score_of
 
 # ── where a job lands ─────────────────────────────────────────────────────────
@@ -126,7 +126,7 @@ def join(state: State, spot: Spot) -> bool:
     state.queue.add(spot.job, spot.score)
     for scope in spot.owners:
         state.members[scope].add(spot.job)
-    if is_paused(state, spot):
+    if is_aside(state, spot):
         return False
     state.line[spot.pool].add(spot.job, spot.score)
     return True

@@ -17,6 +17,7 @@ from libs.capacity.memory.slots import catch_up
 from libs.capacity.memory.sorted_set import Entry
 from libs.capacity.memory.state import State, active, is_full, limit_of, shut_until, slots_of
 from libs.capacity.rows import Row, score_of
+from libs.capacity.scopes import ALL
 
 
 def plan(state: State, limit: int, *, only_class: int | None, now_ms: int) -> Plan:
@@ -62,7 +63,7 @@ class _Walk:
     def _count_free_slots(self) -> None:
         """Of every pool with a worker: one without an eligible job now may have one when debts are paid on the way."""
         state = self.state
-        if "all" in state.paused:
+        if ALL in state.paused:
             return
         for pool in {worker.pool for worker in state.workers.values()}:
             if f"pool:{pool}" not in state.paused:

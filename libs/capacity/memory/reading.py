@@ -25,7 +25,6 @@ from libs.capacity.memory.slots import job_of
 from libs.capacity.memory.sorted_set import SortedSet
 from libs.capacity.memory.state import (
     GATE,
-    SCOPE_OF_CLASS,
     State,
     Worker,
     active,
@@ -37,6 +36,7 @@ from libs.capacity.memory.state import (
     times_passed,
 )
 from libs.capacity.rows import Pause, Row
+from libs.capacity.scopes import owners_of, scopes_of
 
 
 def mark(state: State) -> ViewMark:
@@ -64,23 +64,18 @@ def outlook(state: State, job: str, *, now_ms: int) -> Outlook | None:
     if row is None or (row.place is None and row.status not in RELEASABLE):
         return None
     spot = None if row.place is None else state.spots[job]
+    scopes = scopes_of(row.class_number, row.pool, owners_of(row.user, row.project, row.workflow))
     return Outlook(
         position=spot and position(state, spot),
         score=spot and spot.score,
         passed=times_passed(state, job),
         room=job in state.room,
-        pauses=tuple(state.paused[scope] for scope in _scopes(row) if scope in state.paused),
+        pauses=tuple(state.paused[scope] for scope in scopes if scope in state.paused),
         obstacles=_obstacles(state, row, now_ms=now_ms),
         pool_slots=slots_of(state, row.pool, now_ms),
         pool_active=active(state, f"pool:{row.pool}", now_ms),
         quarantined=any(is_quarantined(state, group, now_ms) for group in row.groups),
     )
-
-
-def _scopes(row: Row) -> tuple[str, ...]:
-    """All that can pause it, the widest first."""
-    own = (f"pool:{row.pool}", f"user:{row.user}", f"project:{row.project}", f"workflow:{row.workflow}")
-    return ("all", SCOPE_OF_CLASS.get(row.class_number, ""), *own)
 
 
 def _obstacles(state: State, row: Row, *, now_ms: int) -> tuple[Obstacle, ...]:

@@ -10,13 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.answers import Deferred, Grant, Reserved
 from libs.capacity.memory.sorted_set import SortedSet
 from libs.capacity.projection import is_inner
 from libs.capacity.rows import Pause, Row
+from libs.capacity.scopes import owners_of, taking_aside
 
-SCOPE_OF_CLASS = {number: f"priority:{priority}" for priority, number in CLASS_NUMBERS.items()}
 GATE = "shut:"  # before a group that blocks by being shut alone, as no slot of it is wanted
 _OWN_LIMIT = re.compile(r"stage:.*:([0-9]{1,9})", re.DOTALL)
 
@@ -35,15 +34,8 @@ class Spot:
     score: int
 
     @property
-    def scopes(self) -> tuple[str, ...]:
-        """What can pause it, beside `all` and its pool."""
-        own = (SCOPE_OF_CLASS.get(self.class_number, ""), *self.owners)
-        return tuple(scope for scope in own if scope)
-
-    @property
     def owners(self) -> tuple[str, ...]:
-        own = (f"user:{self.user}", f"project:{self.project}")
-        return own if self.workflow is None else (*own, f"workflow:{self.workflow}")
+        return owners_of(self.user, self.project, self.workflow)
 
 
 @dataclass(slots=True)
@@ -177,8 +169,9 @@ def times_passed(state: State, job: str) -> int:
     return state.passed[job] + state.passing[job]
 
 
-def is_paused(state: State, spot: Spot) -> bool:
-    return any(scope in state.paused for scope in spot.scopes)
+def is_aside(state: State, spot: Spot) -> bool:
+    """Whether a pause keeps it out of its pool's line."""
+    return not state.paused.keys().isdisjoint(taking_aside(spot.class_number, spot.owners))
 
 
 # ── how many, and how many at most ────────────────────────────────────────────

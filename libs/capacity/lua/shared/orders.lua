@@ -40,7 +40,7 @@ function orders.resume(order)
   end
   for _, id in ipairs(members_of(order.scope, order.class)) do
     local entry, is_row = entry_of(id)
-    if not queue.is_paused(entry) then
+    if not queue.is_aside(entry) then
       queue.join_line(id, entry)
       if is_row then
         queue.set_spot(id, queue.enter(id, entry))

@@ -54,7 +54,7 @@ end
 function places.hold(id, entry, lapses)
   redis.call('HSET', KEYS[1], 'arrivals', entry.arrival)
   queue.join(id, entry)
-  if not queue.is_paused(entry) then
+  if not queue.is_aside(entry) then
     queue.join_line(id, entry)
   end
   passing.reserve(entry.passed)

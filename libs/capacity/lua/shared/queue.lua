@@ -19,19 +19,25 @@ function queue.owners_of(entry)
   return { 'user:' .. entry.user, 'project:' .. entry.project, entry.workflow and 'workflow:' .. entry.workflow }
 end
 
--- `all` and `pool:` are flags that plan reads: they move nobody.
-function queue.is_paused(entry)
+-- The pauses that hold an entry, the widest scope first, each with its JSON; or those alone that take it aside: `all` and pools are
+-- flags that plan reads, and move nobody.
+function queue.pauses_of(entry, taking_aside)
   if redis.call('HLEN', key('paused')) == 0 then
-    return false
+    return {}
   end
-  local scopes = queue.owners_of(entry)
-  scopes[#scopes + 1] = 'priority:' .. entry.priority
-  for _, pause in ipairs(redis.call('HMGET', key('paused'), unpack(scopes))) do
+  local class, owners = 'priority:' .. entry.priority, queue.owners_of(entry)
+  local scopes = taking_aside and { class, unpack(owners) } or { 'all', class, 'pool:' .. entry.pool, unpack(owners) }
+  local pauses = {}
+  for at, pause in ipairs(redis.call('HMGET', key('paused'), unpack(scopes))) do
     if pause then
-      return true
+      pauses[#pauses + 1] = { scopes[at], pause }
     end
   end
-  return false
+  return pauses
+end
+
+function queue.is_aside(entry)
+  return #queue.pauses_of(entry, true) > 0
 end
 
 function queue.set_spot(id, spot)

@@ -124,7 +124,7 @@ local function put(old, row, lease_ms)
   end
   queue.join(row.id, row)
   count_tier(row.tier, 1)
-  if queue.is_paused(row) then
+  if queue.is_aside(row) then
     return 'aside'
   end
   queue.join_line(row.id, row)
