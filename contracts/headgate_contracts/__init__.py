@@ -6,6 +6,7 @@ job = advance(job, event, seq=...)         # or fold(events): what the events of
 
 from headgate_contracts.envelope import Event, JobEvent, UnknownEvent, parse_event
 from headgate_contracts.errors import ContractError, EventTooLarge, IllegalTransition, InvalidEvent, InvalidToken
+from headgate_contracts.holder import Holder
 from headgate_contracts.job import Job
 from headgate_contracts.lifecycle import TABLE, advance, fold, step_over
 from headgate_contracts.subjects import JobSubject, OpsSubject, SchedSubject, consumer_filter, job_filter, parse_subject
@@ -18,6 +19,7 @@ __all__ = [
     "Event",
     "EventName",
     "EventTooLarge",
+    "Holder",
     "IllegalTransition",
     "InvalidEvent",
     "InvalidToken",

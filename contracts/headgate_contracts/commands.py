@@ -163,22 +163,6 @@ def command_subject(shard: str, command: Command) -> str:
     return f"{CMD_PREFIX}.{check_token('shard', shard)}.{command}"
 
 
-def own_lease(holder: str) -> str:
-    """An attempt's own name, `<job>:<attempt>`, as that of a lease."""
-    return holder.replace(":", "-")
-
-
-def stage_lease(holder: str, number: int) -> str:
-    """The n-th lease that an attempt's stages ask for."""
-    return f"{own_lease(holder)}-{number}"
-
-
-def holder_named(lease: str) -> str:
-    """The attempt whose stage has a lease of this name; any other name as it is."""
-    *attempt, number = lease.rsplit("-", 2)
-    return ":".join(attempt) if len(attempt) == 2 and number.isdigit() else lease
-
-
 def granted_subject(shard: str, lease: str) -> str:
     return f"{CMD_PREFIX}.{check_token('shard', shard)}.granted.{check_token('lease', lease)}"
 

@@ -10,6 +10,7 @@ from datetime import date
 from pydantic import AwareDatetime
 
 from headgate_contracts.events import Estimate, Submission
+from headgate_contracts.holder import Holder
 from headgate_contracts.records import OpenTier, Record
 from headgate_contracts.tokens import JobId, Token, project_scope
 from headgate_contracts.vocabulary import Fault, Priority, Stage, Status, Tier
@@ -98,4 +99,4 @@ class Job(Record):
     @property
     def holder(self) -> str | None:
         """The name under which the job holds its slots, while it does."""
-        return f"{self.id}:{self.attempt}" if self.status.is_running else None
+        return str(Holder(self.id, self.attempt)) if self.status.is_running else None

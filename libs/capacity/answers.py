@@ -368,7 +368,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class SlotHolder:
     """Who holds a slot. `expires_ms` of a running job is its lease's end; the log alone frees its slot."""
 
     name: str
@@ -389,7 +389,7 @@ class GroupStatus:
     active: int
     waiting: int
     parked: int
-    holders: tuple[Holder, ...]
+    holders: tuple[SlotHolder, ...]
     shut_until_ms: int | None  # nobody gets a slot before
 
 
@@ -401,7 +401,7 @@ class Obstacle:
     limit: int
     active: int
     since_ms: int | None  # the last of its jobs has started then
-    holders: tuple[Holder, ...]
+    holders: tuple[SlotHolder, ...]
     until_ms: int | None  # shut until then, whatever is free
 
 

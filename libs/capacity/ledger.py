@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol, cast
 
-from headgate_contracts import ContractError, Event, Job, JobEvent, UnknownEvent, advance, step_over
-from headgate_contracts.commands import holder_named
+from headgate_contracts import ContractError, Event, Holder, Job, JobEvent, UnknownEvent, advance, step_over
 from headgate_contracts.events import (
     JobData,
     JobDispatched,
@@ -248,11 +247,11 @@ class Ledger:
 
     def _force(self, act: LeaseReleased) -> bool:
         """Whether it is a running attempt's, its own slot or one that its stage holds: that is to be given back."""
-        holder = holder_named(act.lease)
-        job = self.jobs.get(holder.rpartition(":")[0])
-        if job is None or job.holder != holder:
+        holder = Holder.of_lease(act.lease)
+        job = holder and self.jobs.get(holder.job)
+        if job is None or job.holder != str(holder):
             return False
-        if act.lease == holder and act.group not in (*job.groups, f"pool:{job.submission.pool}"):
+        if act.lease == job.holder and act.group not in (*job.groups, f"pool:{job.submission.pool}"):
             return False
         self.forced[job.id] = act.by
         return True

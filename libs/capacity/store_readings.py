@@ -9,14 +9,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from headgate_contracts import Holder
 from libs.capacity.answers import (
     Due,
     GroupStatus,
-    Holder,
     Observation,
     Obstacle,
     Outlook,
     QueueEntry,
+    SlotHolder,
     ViewMark,
     WorkerStatus,
 )
@@ -28,7 +29,8 @@ Reply = Any  # nested lists of str, int and None
 def due(reply: Reply, limit: int) -> tuple[Due, ...]:
     timers, leases = reply
     found = [Due(kind, job, int(at)) for name, at in _pairs(timers) for kind, _, job in [name.partition(":")]]
-    found += [Due("lease", *_job_of(holder, int(at))) for holder, at in _pairs(leases)]
+    ended = [(Holder.parse(name), int(at)) for name, at in _pairs(leases)]
+    found += [Due("lease", holder.job, at_ms, holder.attempt) for holder, at_ms in ended]
     return tuple(sorted(found, key=lambda each: (each.due_ms, each.kind, each.job))[:limit])
 
 
@@ -126,23 +128,18 @@ def _used(day: str, of_day: Sequence[Any]) -> Iterator[tuple[str, int]]:
     return ((f"{user}:{day}", int(count)) for user, count in _pairs(of_day))
 
 
-def _job_of(holder: str, due_ms: int) -> tuple[str, int, int]:
-    job, _, attempt = holder.rpartition(":")
-    return job, due_ms, int(attempt)
-
-
 def refused(reply: Reply) -> Mapping[tuple[int, str], int]:
     named = ((*name.split(":", 1), int(count)) for name, count in _pairs(reply))
     return {(int(hour_ms), reason): count for hour_ms, reason, count in named}
 
 
-def _holders(described: Reply) -> tuple[Holder, ...]:
+def _holders(described: Reply) -> tuple[SlotHolder, ...]:
     return tuple(_holder(name, owner, *rest) for name, owner, *rest in described)
 
 
-def _holder(name: str, owner: str | None, *rest: Any) -> Holder:
-    job, _, attempt = (owner or "").rpartition(":")
-    return Holder(name, job or None, int(attempt) if attempt else None, *rest)
+def _holder(name: str, owner: str | None, *rest: Any) -> SlotHolder:
+    job, attempt = Holder.parse(owner) if owner else (None, None)
+    return SlotHolder(name, job, attempt, *rest)
 
 
 def _obstacle(reply: Reply) -> Obstacle:

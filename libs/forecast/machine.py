@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from headgate_contracts import Holder
 from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.answers import Heartbeat, Plan, Request, Reserved
 from libs.capacity.memory import MemoryStore, MemoryView
@@ -210,7 +211,7 @@ class Machine:
             status="starting",
             attempt=attempt,
             place=None,
-            holder=f"{row.id}:{attempt}",
+            holder=str(Holder(row.id, attempt)),
             started_ms=self.now_ms,
             timers={},
             seq=self._applied + 1,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate_contracts.events import Act, LeaseReleased, LimitSet, LimitUnset, QueuePaused, QueueResumed
-from libs.capacity.answers import GroupStatus, Holder
+from libs.capacity.answers import GroupStatus, SlotHolder
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.rows import Pause
 from libs.runtime.clock import Clock
@@ -47,7 +47,7 @@ class NotPaused:
 class ForcedFree:
     """A lease outside any job ends by the act; a running job's slot, its own or its stage's, with its attempt."""
 
-    holder: Holder
+    holder: SlotHolder
 
 
 @dataclass(frozen=True, slots=True)

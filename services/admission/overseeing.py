@@ -12,7 +12,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final, Protocol
 
-from headgate_contracts import Event, Job
+from headgate_contracts import Event, Holder, Job
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import ActData, JobData
 from headgate_contracts.shown import (
@@ -27,7 +27,7 @@ from headgate_contracts.shown import (
     ShownQueue,
     ShownWorker,
 )
-from libs.capacity.answers import GroupStatus, Holder, QueueEntry, WorkerStatus
+from libs.capacity.answers import GroupStatus, QueueEntry, SlotHolder, WorkerStatus
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.projection import groups_of
 from libs.capacity.rows import Pause
@@ -177,7 +177,7 @@ def shown_group(status: GroupStatus) -> ShownGroup:
     )
 
 
-def _holder(holder: Holder) -> ShownHolder:
+def _holder(holder: SlotHolder) -> ShownHolder:
     return ShownHolder(
         lease=holder.name,
         job_id=holder.job,
@@ -193,7 +193,7 @@ def _worker(status: WorkerStatus) -> ShownWorker:
         worker=status.worker,
         pool=status.pool,
         slots=status.slots,
-        jobs=tuple(holder.partition(":")[0] for holder in status.holders),
+        jobs=tuple(Holder.parse(holder).job for holder in status.holders),
         heard_at=utc(status.heard_ms),
         draining=status.draining,
     )

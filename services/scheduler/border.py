@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from headgate_contracts import Job
+from headgate_contracts import Holder, Job
 from libs.capacity.answers import Claim, Claimed
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
@@ -70,4 +70,4 @@ class Border:
 def claim_of(job: Job) -> Claim | None:
     """What its next attempt needs of the border; null: nothing."""
     groups, gates = tuple(filter(is_inner, groups_of(job))), gates_of(job)
-    return Claim(f"{job.id}:{job.attempt + 1}", groups, gates) if groups or gates else None
+    return Claim(str(Holder(job.id, job.attempt + 1)), groups, gates) if groups or gates else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from headgate_contracts import Holder
 from headgate_contracts.commands import (
     AcquireLease,
     Beat,
@@ -27,7 +28,6 @@ from headgate_contracts.commands import (
     ShutProvider,
     TicketRedeemed,
     granted_subject,
-    own_lease,
 )
 from headgate_contracts.envelope import utc
 from libs.capacity import answers
@@ -72,7 +72,7 @@ class Granting:
     async def stop(self, holders: Iterable[str]) -> None:
         """An operator wants slots of these attempts: their workers end them, and say so."""
         for holder in holders:
-            reply = LeaseReply(lease=own_lease(holder), state="not_yours")
+            reply = LeaseReply(lease=Holder.parse(holder).token, state="not_yours")
             await self.commands.tell(granted_subject(self.shard, reply.lease), reply)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Final
 
-from headgate_contracts import Event, InvalidToken, job_filter
+from headgate_contracts import Event, Holder, InvalidToken, job_filter
 from headgate_contracts.events import JobData
 from libs.capacity.ledger import Ledger
 from libs.eventlog.errors import LogError
@@ -33,11 +33,11 @@ class Opinion(Enum):
 def opinion_of(ledger: Ledger, holder: str) -> Opinion | None:
     """What the fold says; null where it does not know the job. An attempt that it has not come to yet runs: only the
     log could have let anybody know of it."""
-    job_id, _, attempt = holder.rpartition(":")
+    job_id, attempt = Holder.parse(holder)
     job = ledger.jobs.get(job_id)
     if job is None:
         return None
-    if job.holder != holder and job.attempt >= int(attempt):
+    if job.holder != holder and job.attempt >= attempt:
         return Opinion.OVER
     if job.holder == holder and job.cancel_requested_by is not None:
         return Opinion.ENDS
@@ -56,7 +56,7 @@ async def _opinion(ledger: Ledger, holder: str, log: Ends) -> Opinion:
         return known
     try:
         async with asyncio.timeout(WITHIN_S):
-            last = await log.last(job_filter(holder.rpartition(":")[0]))
+            last = await log.last(job_filter(Holder.parse(holder).job))
     except (LogError, InvalidToken, TimeoutError):
         return Opinion.RUNS
     match last and last.event:

@@ -21,6 +21,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from headgate_contracts import Holder
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_context
 from services.worker.attempt.run import Attempt
@@ -66,7 +67,7 @@ class Attempts:
         return self._running.get(holder)
 
     def of_job(self, job_id: str) -> list[Attempt]:
-        return [attempt for attempt in self if attempt.holder.rpartition(":")[0] == job_id]
+        return [attempt for attempt in self if Holder.parse(attempt.holder).job == job_id]
 
     @property
     def draining(self) -> bool:

@@ -18,6 +18,7 @@ import asyncio
 import logging
 from typing import Final
 
+from headgate_contracts import Holder
 from headgate_contracts.commands import Beat, BeatReply
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_context
@@ -142,7 +143,7 @@ class Watchdog:
                 attempt.hold_until(attempt.lease.longer(outage_ms, most_ms=self._cut_off_ms))
             if attempt.lease.ended(now_ms):
                 late_ms = now_ms - attempt.lease.ends_ms
-                with job_context(attempt.holder.rpartition(":")[0]):
+                with job_context(Holder.parse(attempt.holder).job):
                     logger.warning("the lease of %s ended %.1f s ago, unheard", attempt.holder, late_ms / 1000)
                 attempt.interrupt(Interruption.LOST)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from faststream.nats import NatsBroker, NatsMessage
 
-from headgate_contracts import ContractError, Event, EventName, consumer_filter, parse_event
-from headgate_contracts.commands import LeaseReply, granted_subject, own_lease
+from headgate_contracts import ContractError, Event, EventName, Holder, consumer_filter, parse_event
+from headgate_contracts.commands import LeaseReply, granted_subject
 from headgate_contracts.events import JobCancelRequested
 from services.worker.attempt.run import Attempt
 from services.worker.attempts import Attempts
@@ -40,5 +40,5 @@ def subscribe(broker: NatsBroker, attempts: Attempts, *, shard: str) -> None:
 def _hear(attempt: Attempt, reply: LeaseReply) -> None:
     if reply.state != "not_yours":
         attempt.slots.granted(reply.lease)
-    elif own_lease(attempt.holder) == reply.lease:
+    elif Holder.parse(attempt.holder).token == reply.lease:
         attempt.interrupt(Interruption.FORCED)

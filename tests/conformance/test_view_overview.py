@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from libs.capacity.answers import Holder, Reserved, WorkerStatus
+from libs.capacity.answers import Reserved, SlotHolder, WorkerStatus
 from libs.capacity.errors import ViewLost, ViewMisused
 from libs.capacity.ports import View
 from libs.capacity.rows import Pause
@@ -80,8 +80,8 @@ async def test_an_obstacle_names_who_holds_the_slots_and_since_when(world: World
         None,
     )
     assert full.holders == (
-        Holder("a:1", "a", 1, "ann", None, started_ms, started_ms + LEASE_MS),
-        Holder("b:1", "b", 1, "ann", None, world.now_ms, world.now_ms + LEASE_MS),
+        SlotHolder("a:1", "a", 1, "ann", None, started_ms, started_ms + LEASE_MS),
+        SlotHolder("b:1", "b", 1, "ann", None, world.now_ms, world.now_ms + LEASE_MS),
     )
 
 

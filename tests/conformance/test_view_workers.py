@@ -1,6 +1,6 @@
 """What workers say and are told, after a rebuild too, and what a reader sees of slots, by every store of the view."""
 
-from libs.capacity.answers import Holder, Waits
+from libs.capacity.answers import SlotHolder, Waits
 from tests.conformance.view_log import LEASE_MS, held
 from tests.conformance.view_world import World
 
@@ -181,9 +181,9 @@ async def test_a_groups_status_names_its_holders(world: World) -> None:
     pool = await world.view.group("pool:default", now_ms=world.now_ms)
 
     assert (db.limit, db.active, db.waiting, db.parked) == (3, 3, 1, 1)
-    assert db.holders[0] == Holder("a:1", "a", 1, "user-a", "w7", started_ms, started_ms + LEASE_MS)
-    assert db.holders[1] == Holder("outside", None, None, None, None, world.now_ms, world.now_ms + 5_000)
-    assert llm.holders == (Holder("inner", "a", 1, "user-a", "w7", world.now_ms, world.now_ms + LEASE_MS),)
+    assert db.holders[0] == SlotHolder("a:1", "a", 1, "user-a", "w7", started_ms, started_ms + LEASE_MS)
+    assert db.holders[1] == SlotHolder("outside", None, None, None, None, world.now_ms, world.now_ms + 5_000)
+    assert llm.holders == (SlotHolder("inner", "a", 1, "user-a", "w7", world.now_ms, world.now_ms + LEASE_MS),)
     assert (pool.limit, pool.active) == (100, 1)
 
 

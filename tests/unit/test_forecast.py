@@ -9,7 +9,7 @@ import pytest
 from headgate_contracts import Tier
 from headgate_contracts.events import Estimate
 from headgate_contracts.shown import REASONS, WaitingOn
-from libs.capacity.answers import Holder, Obstacle, Outlook
+from libs.capacity.answers import Obstacle, Outlook, SlotHolder
 from libs.capacity.rows import Pause
 from libs.forecast.shown import scheduled_message, shown_job, usage
 from libs.forecast.standing import REMEDIES, estimate_of, position_message, queue_part, waiting_on, would_run
@@ -60,13 +60,13 @@ def test_a_job_that_left_the_queue_has_no_place() -> None:
     assert queue_part(job_after("queued dispatched"), outlook()) is None
 
 
-def obstacle(group: str, *holders: Holder, **changes: object) -> Obstacle:
+def obstacle(group: str, *holders: SlotHolder, **changes: object) -> Obstacle:
     plain = {"limit": 2, "active": 2, "since_ms": 5, "holders": holders, "until_ms": None}
     return Obstacle(group=group, **{**plain, **changes})
 
 
-def holder(job: str, user: str) -> Holder:
-    return Holder(f"{job}:1", job, 1, user, "w1", 5, 50)
+def holder(job: str, user: str) -> SlotHolder:
+    return SlotHolder(f"{job}:1", job, 1, user, "w1", 5, 50)
 
 
 def reasons(found: tuple[WaitingOn, ...]) -> list[str]:

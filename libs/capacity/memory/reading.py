@@ -7,14 +7,15 @@ from dataclasses import replace
 from itertools import compress, islice
 from math import inf
 
+from headgate_contracts import Holder
 from libs.capacity.answers import (
     Due,
     GroupStatus,
-    Holder,
     Observation,
     Obstacle,
     Outlook,
     QueueEntry,
+    SlotHolder,
     ViewMark,
     WorkerStatus,
 )
@@ -55,7 +56,7 @@ def _due(state: State, name: str, kind: str, job: str) -> Due:
 
 
 def _lease_due(state: State, holder: str) -> Due:
-    job, attempt = _holder_parts(holder)
+    job, attempt = Holder.parse(holder)
     return Due("lease", job, int(state.running.score(holder) or 0), attempt)
 
 
@@ -166,22 +167,16 @@ def _holders(state: State, group: str, now_ms: int) -> list[str]:
     return sorted(holder for end_ms, holder in held.entries() if end_ms > now_ms)
 
 
-def _holder(state: State, name: str) -> Holder:
+def _holder(state: State, name: str) -> SlotHolder:
     lease = state.leases.get(name)
-    since_ms = lease.since_ms if lease else state.rows[job_of(name)].started_ms
-    claimed_ms = state.claim_lapses.score(job_of(name))  # that of a job's own slots, until it is dispatched
-    expires_ms = int((state.ends if lease else state.running).score(name) or claimed_ms or 0)
-    owner = lease.owner if lease else name
-    if owner is None:
-        return Holder(name, None, None, None, None, since_ms, expires_ms)
-    job, attempt = _holder_parts(owner)
+    if lease is not None and lease.owner is None:
+        return SlotHolder(name, None, None, None, None, lease.since_ms, int(state.ends.score(name) or 0))
+    job, attempt = Holder.parse(name if lease is None else lease.owner or "")
     row = state.rows[job]
-    return Holder(name, job, attempt, row.user, row.worker, since_ms, expires_ms)
-
-
-def _holder_parts(holder: str) -> tuple[str, int]:
-    job, _, attempt = holder.rpartition(":")
-    return job, int(attempt)
+    since_ms = row.started_ms if lease is None else lease.since_ms
+    claimed_ms = state.claim_lapses.score(job)  # that of a job's own slots, until it is dispatched
+    expires_ms = (state.running.score(name) or claimed_ms) if lease is None else state.ends.score(name)
+    return SlotHolder(name, job, attempt, row.user, row.worker, since_ms, int(expires_ms or 0))
 
 
 def jobs_of(state: State, user: str, *, before: int | None, count: int) -> tuple[tuple[str, int], ...]:

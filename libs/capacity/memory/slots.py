@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from math import inf
 
+from headgate_contracts import Holder
 from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, NotYours, Waits
 from libs.capacity.memory.blocking import owe_all, owe_groups
 from libs.capacity.memory.state import GATE, Lease, State, Waiter, active, is_full, limit_of, shut_until
@@ -108,7 +109,7 @@ def wanted_groups(state: State, groups: Iterable[str], owner: str | None) -> tup
 
 
 def job_of(holder: str) -> str:
-    return holder.rpartition(":")[0]
+    return Holder.parse(holder).job
 
 
 def hold(state: State, name: str, lease: Lease, *, end_ms: float) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headgate_contracts import Job, Stage
+from headgate_contracts import Holder, Job, Stage
 from headgate_contracts.events import JobStage
 from headgate_contracts.vocabulary import Fault
 from libs.policy import Runs
@@ -103,7 +103,7 @@ class AttemptProcess:
         self._checkpoints = checkpoints
         self._beat_soon = beat_soon
         self._vanished = vanished
-        self._home = limits.workspaces / holder.replace(":", "-")
+        self._home = limits.workspaces / Holder.parse(holder).token
         self._store = self._home / "checkpoint.tar.gz"
         self._child: Child | None = None
         self._reuses: str | None = None  # the pipeline, where policy lets it have one process for several jobs

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from headgate_contracts import EventName, Job
+from headgate_contracts import EventName, Holder, Job
 from headgate_contracts.events import JobData, JobStage
 from services.worker.attempt.chain import Chain
 from services.worker.attempt.checkpoints import Checkpoints
@@ -40,7 +40,7 @@ class Attempt:
         self, claimed: Claimed, tools: Tools, *, hands_over: Callable[[], bool], beat_soon: Callable[[], None]
     ) -> None:
         job, clock = claimed.job, tools.clock
-        self.holder = f"{job.id}:{job.attempt}"
+        self.holder = str(Holder(job.id, job.attempt))
         self._tools = tools
         self._budget_ms = round(claimed.budget_s * 1000)
         self._tenure = Tenure(Lease(claimed.at_ms + round(tools.policy.leases.job_s * 1000)), clock)

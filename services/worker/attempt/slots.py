@@ -21,8 +21,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate_contracts import Job, Stage
-from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, ShutProvider, stage_lease
+from headgate_contracts import Holder, Job, Stage
+from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, ShutProvider
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from services.worker.child.messages import MAX_WAIT_MS, Acquire, LeaseTold, Shut
@@ -63,7 +63,7 @@ class StageSlots:
         self._job = job
         self._providers = policy.providers
         self._pauses = pauses  # a provider for longer than a job is to wait with all that it holds
-        self._holder = f"{job.id}:{job.attempt}"
+        self._holder = Holder(job.id, job.attempt)
         self._scheduler = scheduler
         self._clock = clock
         self._again_ms = round(policy.leases.heartbeat_s * 1000)  # a grant that was lost is found by asking again
@@ -76,7 +76,7 @@ class StageSlots:
     def named(self) -> tuple[NamedLease, ...]:
         """What is held, for the next heartbeat."""
         held = ((lease, ask) for lease, ask in self._asks.items() if ask.held)
-        return tuple(NamedLease(lease=lease, holder=self._holder, groups=ask.groups) for lease, ask in held)
+        return tuple(NamedLease(lease=lease, holder=str(self._holder), groups=ask.groups) for lease, ask in held)
 
     def ask(self, wanted: Acquire, stage: Stage) -> None:
         """Ask for slots. The process is told when it is decided."""
@@ -187,11 +187,11 @@ class StageSlots:
 
     def _command(self, lease: str, ask: _Ask, *, wait_ms: int) -> AcquireLease:
         return AcquireLease(
-            lease=lease, groups=ask.groups, holder=self._holder, ttl_ms=ask.wanted.ttl_ms, wait_ms=wait_ms
+            lease=lease, groups=ask.groups, holder=str(self._holder), ttl_ms=ask.wanted.ttl_ms, wait_ms=wait_ms
         )
 
     def _lease(self, number: int) -> str:
-        return stage_lease(self._holder, number)
+        return self._holder.stage_lease(number)
 
     def _groups(self, wanted: Acquire, stage: Stage) -> tuple[str, ...]:
         """`stage:<pipeline>-<stage>:<n>` has n slots by its name: there is no number to keep, none to forget, and one
