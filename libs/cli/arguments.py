@@ -233,6 +233,8 @@ def _add_migrate(commands: Parsers) -> None:
     migrate.add_argument("--replicas", type=positive, default=1, help="3 on three servers (1)")
     teams = "the file of other teams: their consumers are made, those of teams that are gone are removed"
     migrate.add_argument("--teams", type=Path, metavar="FILE", help=teams)
+    wait = "how long to try where NATS does not answer, or has no leader yet"
+    migrate.add_argument("--wait", type=duration, default=timedelta(), metavar="TIME", help=wait)
 
 
 def _add_teams(commands: Parsers) -> None:

@@ -22,7 +22,7 @@ from libs.cli.errors import NotUp, Usage
 from libs.cli.output import Output, local_time
 from libs.cli.reporting import reported
 from libs.cli.target import running_here
-from libs.eventlog import JetStreamLog, LogSettings, Migrated, Record, connect, migrate
+from libs.eventlog import JetStreamLog, LogSettings, LogUnavailable, Migrated, Record, connect, migrate
 from libs.eventlog.api import state_of
 from libs.eventlog.errors import SettingsDiffer
 from libs.eventlog.streams import JOBS
@@ -34,6 +34,7 @@ from libs.policy import load_policy
 from libs.runtime.keys import PRIVATE_FILE
 
 NATS_URL: Final = "HEADGATE_NATS_URL"
+AGAIN_AFTER_S: Final = 1.0
 
 
 def token(args: Namespace, out: Output) -> int:
@@ -60,7 +61,7 @@ def migrate_log(args: Namespace, out: Output) -> int:
         policy = load_policy(args.policy, environ=os.environ)
         settings = LogSettings(replicas=args.replicas, retention=policy.retention, pools=policy.pools.served)
         teams = None if args.teams is None else read_teams(args.teams.read_text(encoding="utf-8"))
-        done = asyncio.run(_migrated(settings, teams=teams))
+        done = asyncio.run(_migrated_within(args.wait.total_seconds(), settings, teams=teams))
     out.data({"made": done.made, "changed": done.changed, "removed": done.removed})
     for name in done.made:
         out.say(f"made     {name}")
@@ -78,6 +79,18 @@ def tail_log(args: Namespace, out: Output) -> int:
     with reported():
         asyncio.run(_tail(out, last=args.last, stay=not args.no_follow))
     return 0
+
+
+async def _migrated_within(wait_s: float, settings: LogSettings, *, teams: Sequence[Team] | None) -> Migrated:
+    """Again for so long where nobody answers: who is started with its servers finds them when they are there."""
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            return await _migrated(settings, teams=teams)
+        except LogUnavailable:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(AGAIN_AFTER_S)
 
 
 async def _migrated(settings: LogSettings, *, teams: Sequence[Team] | None) -> Migrated:

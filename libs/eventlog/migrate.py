@@ -13,7 +13,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from libs.eventlog.api import EPOCH_KEY, ask, state_of
-from libs.eventlog.errors import LogMissing
+from libs.eventlog.errors import LogMissing, LogRefused
 from libs.eventlog.guard import settings_differences, stream_differences
 from libs.eventlog.pools import pool_consumer, pool_settings
 from libs.eventlog.streams import JOBS, LogSettings, Stream, streams
@@ -36,7 +36,8 @@ async def migrate(nc: Client, settings: LogSettings, *, new_epoch: str) -> Migra
         found = await _config_of(nc, stream)
         epoch = {EPOCH_KEY: new_epoch} if stream.name == JOBS else {}
         if found is None:
-            await ask(nc, "STREAM.CREATE", stream=stream.name, question=_request(stream, found={}, metadata=epoch))
+            found = await _make(nc, stream, metadata=epoch)
+        if found is None:
             made.append(stream.name)
             continue
         differences = stream_differences(stream, found)
@@ -65,6 +66,17 @@ async def _bring_in_line(nc: Client, pool: str, *, made: list[str], changed: lis
             return
         changed += differences
     await ask(nc, "CONSUMER.CREATE", stream=place, question={"stream_name": JOBS, "config": wanted})
+
+
+async def _make(nc: Client, stream: Stream, *, metadata: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """Gives the settings that are there where somebody else made it first: the server takes one of two."""
+    try:
+        await ask(nc, "STREAM.CREATE", stream=stream.name, question=_request(stream, found={}, metadata=metadata))
+    except LogRefused:
+        if found := await _config_of(nc, stream):
+            return found
+        raise
+    return None
 
 
 async def _config_of(nc: Client, stream: Stream) -> Mapping[str, Any] | None:

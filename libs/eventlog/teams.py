@@ -7,12 +7,14 @@ consumer for as long as that is wanted. Refuses to touch a consumer that bears n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nats.aio.client import Client
 
 from libs.eventlog.api import ask
+from libs.eventlog.errors import LogMissing
 from libs.eventlog.guard import settings_differences
 from libs.eventlog.streams import JOBS, SECOND_NS
 
@@ -58,7 +60,8 @@ async def settle_teams(nc: Client, wanted: Sequence[TeamConsumer]) -> tuple[list
     kept = {consumer.name for consumer in wanted}
     ended = [name for name, config in found.items() if TEAM_KEY in config.get("metadata", {}) and name not in kept]
     for name in ended:
-        await ask(nc, "CONSUMER.DELETE", stream=f"{JOBS}.{name}", question={})
+        with suppress(LogMissing):  # somebody else has ended it meanwhile
+            await ask(nc, "CONSUMER.DELETE", stream=f"{JOBS}.{name}", question={})
     return made, ended
 
 

@@ -1,5 +1,6 @@
 """What a service finds when it opens the log, and the words in which it refuses."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -52,6 +53,14 @@ async def test_migrating_makes_all_streams_once(nc: Client) -> None:
         "worker-default",
     )
     assert first.changed == second.made == second.changed == ()
+
+
+async def test_several_migrate_at_once_and_make_one_log(nc: Client) -> None:
+    done = await asyncio.gather(*(migrate(nc, settings(), new_epoch=new_epoch()) for _ in range(8)))
+
+    assert [name for each in done for name in each.made].count("JOBS") == 1  # all else is made over the same
+    assert (await migrate(nc, settings(), new_epoch=new_epoch())).changed == ()
+    assert (await open_log(nc, settings())).epoch == (await state_of(nc, "JOBS")).epoch
 
 
 async def test_the_consumer_of_a_pool_is_brought_in_line(nc: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_every_container_says_what_it_needs_and_where_it_ends(rendered: Rendered
 
 def test_everything_that_stays_is_asked_whether_it_lives_and_whether_it_is_ready(rendered: Rendered) -> None:
     for workload in rendered.of_kind("Deployment", "StatefulSet"):
-        for container in containers(workload["spec"]["template"]["spec"]):
+        for container in workload["spec"]["template"]["spec"]["containers"]:
             assert {"startupProbe", "livenessProbe", "readinessProbe"} <= container.keys(), workload["metadata"]["name"]
 
 
@@ -105,8 +105,21 @@ def test_each_pod_gets_its_own_secret_and_no_other(rendered: Rendered) -> None:
     for name, pod in rendered.pods().items():
         secrets = {referred for kind, referred in _referred(pod) if kind == "Secret"}
 
-        others = {"migrate": {"operator", "nats-teams"}, "nats": {"nats", "nats-teams"}, "gateway": set[str]()}
+        others = {
+            "scheduler": {"scheduler", "operator", "nats-teams"},
+            "nats": {"nats", "nats-teams"},
+            "gateway": set[str](),
+        }
         assert secrets == others.get(name, {name})
+
+
+def test_what_may_change_streams_is_known_to_the_step_before_a_scheduler_alone(rendered: Rendered) -> None:
+    pod = rendered.pods()["scheduler"]
+
+    assert [each["name"] for each in containers(pod) if _told_secret(each, "operator")] == ["migrate"]
+    assert [each["name"] for each in containers(pod) if _told_secret(each, "scheduler")] == ["scheduler"]
+    [scheduler] = pod["containers"]
+    assert "teams" not in {mounted["name"] for mounted in scheduler["volumeMounts"]}
 
 
 def test_every_variable_is_one_that_its_service_reads(rendered: Rendered) -> None:
@@ -121,8 +134,9 @@ def test_there_are_as_many_copies_of_a_stream_as_there_are_servers(rendered: Ren
     copies = _shared(rendered)["HEADGATE_LOG_REPLICAS"]
 
     assert int(copies) == rendered.named("StatefulSet", "nats")["spec"]["replicas"]
-    for name in (*SETTINGS, "migrate"):
-        assert [name for kind, name in _referred(rendered.pods()[name]) if name.startswith("log-")], name
+    for name in SETTINGS:
+        for container in containers(rendered.pods()[name]):
+            assert any(each.get("configMapRef", {}).get("name", "").startswith("log-") for each in container["envFrom"])
 
 
 def test_a_worker_has_time_to_hand_over_before_it_is_killed(rendered: Rendered) -> None:
@@ -207,7 +221,11 @@ def _shared(rendered: Rendered) -> dict[str, str]:
 
 
 def _ours(rendered: Rendered) -> set[str]:
-    return {{"migrate": "operator"}.get(name, name) for name in rendered.pods().keys() - {"nats", "valkey", "gateway"}}
+    return {"operator"} | rendered.pods().keys() - {"nats", "valkey", "gateway"}
+
+
+def _told_secret(container: Manifest, name: str) -> bool:
+    return {"secretRef": {"name": name}} in container["envFrom"]
 
 
 def _referred(pod: Manifest) -> Iterator[tuple[str, str]]:

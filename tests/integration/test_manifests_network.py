@@ -61,7 +61,7 @@ HTTP_ROUTE = {
 
 # Who may open a connection to whom, and to which port. Nothing else gets through.
 SPEAKING = {
-    *product(("admission", "scheduler", "worker", "notifier", "migrate"), [("nats", 4222)]),
+    *product(("admission", "scheduler", "worker", "notifier"), [("nats", 4222)]),
     *product(("admission", "scheduler"), [("valkey", 6379)]),
     ("nats", ("nats", 6222)),
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -107,6 +109,21 @@ async def test_a_service_finds_nothing_to_refuse_about_the_log(nats_at: str, tol
     finally:
         for client in (operator, scheduler):
             await client.close()
+
+
+async def test_a_migration_that_comes_before_its_server_waits_for_it(
+    tmp_path: Path, told: dict[str, dict[str, str]]
+) -> None:
+    server = DeployedNats(tmp_path / "nats", told=told["nats"])
+    server.choose_ports()
+    url = told["operator"]["HEADGATE_NATS_URL"].replace("nats:4222", f"127.0.0.1:{server.port}")
+    words = [sys.executable, "-m", "libs.cli", "migrate", "--wait", "4m"]
+    migrating = await asyncio.create_subprocess_exec(*words, env={**os.environ, "HEADGATE_NATS_URL": url})
+    ended = asyncio.ensure_future(migrating.wait())
+
+    assert not (await asyncio.wait([ended], timeout=12))[0]
+    async with sources.running(server):
+        assert await ended == 0
 
 
 async def test_each_user_gets_into_valkey_and_the_default_user_does_not(
