@@ -270,9 +270,10 @@ def test_a_stream_is_given_up_after_a_while_of_silence() -> None:
 def test_a_job_is_waited_for_and_then_as_it_stands() -> None:
     ended = {**JOB, "status": "ready"}
 
-    played = play(verbs.wait("j1"), STREAM, frames(("snapshot", JOB, "E-4"), status("ready", 7), END), says(200, ended))
+    heard = (STREAM, frames(("snapshot", JOB, "E-4"), status("ready", 7), END))
+    played = play(verbs.wait("j1"), *heard, says(200, JOB), says(200, ended))
 
-    assert (played.returned.status, played.given) == ("ready", [])
+    assert (played.returned.status, played.given, played.pauses) == ("ready", [], [0.1])
 
 
 def test_waiting_ends_when_its_time_is_over() -> None:
@@ -405,6 +406,23 @@ def test_what_a_result_is_stands_in_its_first_byte() -> None:
     facts = play(fetching.facts("j1"), told).returned
 
     assert (facts.size, facts.digest) == (4711, "abc")
+
+
+def test_a_result_that_is_heard_of_and_not_seen_yet_is_asked_for_again() -> None:
+    unseen = says(409, {"type": "/problems/no-result", "detail": "the job is checks"})
+    event = {
+        "seq": 9,
+        "at": "2026-11-18T15:00:00Z",
+        "user_id": "u1",
+        "project_id": "shop",
+        "job_id": "j1",
+        "attempt": 1,
+    }
+    ready, asks = ([{**event, "event": word, "status": word}] for word in ("ready", "awaiting_confirmation"))
+
+    assert play(fetching.content("j1"), unseen, says(200, ready), *part(ARCHIVE)).returned == ARCHIVE
+    with pytest.raises(errors.Conflict):
+        play(fetching.facts("j1"), unseen, says(200, asks))
 
 
 # ── whom to ask ───────────────────────────────────────────────────────────────

@@ -7,16 +7,20 @@ what was put together is what Headgate has, or an error.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
-from headgate.errors import HeadgateError, NotAsPromised, Unreachable, fault_of
+from headgate.errors import Conflict, HeadgateError, NotAsPromised, Unreachable, fault_of
 from headgate.exchange import Answer, NoAnswer, Pause, Request, Script, done, opened, path_of, taken, terms
 from headgate.repeating import answered, pause_after
 from headgate.unpacking import unpack
+from headgate.verbs import SEEN_EVERY_S, SEEN_WITHIN_S, history
+
+T = TypeVar("T")
 
 AS_IT_IS: Final = {"Accept-Encoding": "identity"}  # a packed answer has bytes of its own, and no parts
 
@@ -69,26 +73,14 @@ class Download:
 def facts(job_id: str) -> Script[ResultFacts]:
     """Its size and checksum, by its first byte: a refusal to answer without a body could not say why."""
     request = Request(path=path_of("jobs", job_id, "result"), headers={**AS_IT_IS, "Range": "bytes=0-0"})
-    told = (yield from answered(request)).headers
+    told = (yield from _once_seen(job_id, partial(answered, request))).headers
     size = told.get("content-range", "").rpartition("/")[2] or told.get("content-length", "")
     return ResultFacts(job_id, int(size) if size.isdecimal() else 0, digest_of(told.get("etag")))
 
 
 def download(job_id: str, file: BinaryIO) -> Script[int]:
     """Into the file, from where that stands; how many bytes it has."""
-    known = yield from terms()
-    begin = yield from done(file.tell)
-    it = Download(job_id)
-    for number in range(known.patience.tries):
-        fault = yield from _part(it, file, begin)
-        if fault is None:
-            it.compare()
-            return it.got
-        pause_s = pause_after(fault, it.request, number, patience=known.patience)
-        if pause_s is None or pause_s > known.patience.within_s or number + 1 == known.patience.tries:
-            raise fault
-        yield Pause(pause_s)
-    raise AssertionError("the last try returns or raises")
+    return (yield from _once_seen(job_id, partial(_download, job_id, file)))
 
 
 def content(job_id: str) -> Script[bytes]:
@@ -121,6 +113,37 @@ def extract(job_id: str, folder: Path | str) -> Script[tuple[Path, ...]]:
 
 def digest_of(etag: str | None) -> str:
     return (etag or "").removeprefix("W/").strip('"')
+
+
+def _once_seen(job_id: str, ask: Callable[[], Script[T]]) -> Script[T]:
+    """Who heard that a job is ready may be a moment ahead of who is asked for its result."""
+    known = yield from terms()
+    ends_s = known.now_s() + SEEN_WITHIN_S
+    while True:
+        try:
+            return (yield from ask())
+        except Conflict as fault:
+            if fault.slug != "no-result" or known.now_s() >= ends_s:
+                raise
+            if (yield from history(job_id))[-1].event != "ready":
+                raise
+        yield Pause(SEEN_EVERY_S)
+
+
+def _download(job_id: str, file: BinaryIO) -> Script[int]:
+    known = yield from terms()
+    begin = yield from done(file.tell)
+    it = Download(job_id)
+    for number in range(known.patience.tries):
+        fault = yield from _part(it, file, begin)
+        if fault is None:
+            it.compare()
+            return it.got
+        pause_s = pause_after(fault, it.request, number, patience=known.patience)
+        if pause_s is None or pause_s > known.patience.within_s or number + 1 == known.patience.tries:
+            raise fault
+        yield Pause(pause_s)
+    raise AssertionError("the last try returns or raises")
 
 
 def _part(it: Download, file: BinaryIO, begin: int) -> Script[HeadgateError | None]:

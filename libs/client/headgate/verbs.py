@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 NEXT: Final = re.compile(r'<([^>]+)>; *rel="next"')
 PAGE: Final = 100  # as many as the API gives at once
+SEEN_WITHIN_S: Final = 10.0  # what a stream has told already
+SEEN_EVERY_S: Final = 0.1
 
 
 # ── jobs come in ──────────────────────────────────────────────────────────────
@@ -133,7 +135,7 @@ def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
         if ends_s is not None and known.now_s() >= ends_s and not _is_end(effect):
             stream.close()
             raise TimeoutError(f"job {job_id} has not ended within {timeout_s:g} s")
-    return (yield from job(job_id))
+    return (yield from _once_ended(job_id))
 
 
 # ── jobs are changed ──────────────────────────────────────────────────────────
@@ -218,6 +220,15 @@ def _keyed(path: str, body: Any, key: str | None, shape: type[T]) -> Script[T]:
     headers = {KEY: key or known.new_key()}
     answer = yield from answered(Request(method="POST", path=path, body=body, headers=headers))
     return shaped(answer.content, shape)
+
+
+def _once_ended(job_id: str) -> Script[JobState]:
+    """Who heard of a job's end may be a moment ahead of who is asked for the job."""
+    known = yield from terms()
+    ends_s = known.now_s() + SEEN_WITHIN_S
+    while not (state := (yield from job(job_id))).has_ended and known.now_s() < ends_s:
+        yield Pause(SEEN_EVERY_S)
+    return state
 
 
 def _longest_wait(outcomes: Sequence[JobState | HeadgateError]) -> float | None:
