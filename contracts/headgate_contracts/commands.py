@@ -68,13 +68,17 @@ class BeatReply(Record):
 
 
 class AcquireLease(Record):
-    """Slots of several groups, all or none. Without a holder the lease belongs to no job."""
+    """Slots of several groups, all or none. Without a holder the lease belongs to no job.
+
+    `waited`: the asker was told before that this lease waits, and asks what has become of it.
+    """
 
     lease: LeaseId
     groups: Annotated[tuple[GroupName, ...], Field(min_length=1, max_length=16)]
     holder: HolderName | None = None
     ttl_ms: Milliseconds | None = None
     wait_ms: Milliseconds = 0
+    waited: bool = False
 
 
 class GiveUpLease(Record):

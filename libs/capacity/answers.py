@@ -286,20 +286,25 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """Held until `expires_ms`, unless a heartbeat extends it."""
+    """Held until `expires_ms`, unless a heartbeat extends it. `again`: it was before this question. `active`: how many
+    slots of each group are taken, with these."""
 
     lease: str
     expires_ms: int
+    again: bool = field(default=False, compare=False)
+    active: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Holds nothing; the grant is sent to the request's `reply`. `behind` others wait for the same group."""
+    """Holds nothing; the grant is sent to the request's `reply`. `behind` others wait for the same group. `again`: it
+    waited before this question."""
 
     lease: str
     group: str
     behind: int
     until_ms: int | None = None  # the group is shut until then
+    again: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,10 +142,10 @@ def claimed(reply: Reply) -> Claimed:
 
 def lease(reply: Reply, request: LeaseRequest) -> LeaseAnswer:
     match reply:
-        case ["granted", ends]:
-            return Granted(request.lease, ends)
-        case ["waits", group, behind, until_ms]:
-            return Waits(request.lease, group, behind, until_ms)
+        case ["granted", ends, again, *active]:
+            return Granted(request.lease, ends, again == 1, tuple(zip(active[::2], active[1::2], strict=True)))
+        case ["waits", group, behind, until_ms, again]:
+            return Waits(request.lease, group, behind, until_ms, again == 1)
         case ["full", group, limit, active, until_ms]:
             return Full(group, limit, active, until_ms)
         case ["not_yours"]:

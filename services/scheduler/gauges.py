@@ -1,7 +1,7 @@
 """What can be measured at any moment: how many wait, who leads, how full the groups are that many share.
 
-Owns which groups are looked at: those that policy names, the pools, and those that running jobs hold. Under which label
-is in `labels`; of those that share one only what is taken is added up.
+Owns which groups are looked at: those that policy names, the pools, and those that a job or a stage holds or waits for.
+Under which label is in `labels`; of those that share one what is taken is added up, and shown from its first use on.
 """
 
 from __future__ import annotations
@@ -20,23 +20,28 @@ from libs.capacity.ports import Readings
 from libs.capacity.rooms import Room
 from libs.runtime.clock import Clock
 from services.scheduler.crowding import Crowding
-from services.scheduler.labels import ALL_PROVIDERS, OTHER, WORKFLOWS, Labels
+from services.scheduler.labels import ALL_PROVIDERS, OTHER, STAGE, WORKFLOWS, Labels
 from services.scheduler.leader import Leader
+from services.scheduler.peaks import Peaks
 
 LOOK_EVERY_MS: Final = 5000
-GROUPS_MAX: Final = 200  # a look is a question each
+GROUPS_MAX: Final = 1000  # a look is a question each, of a fraction of a millisecond
 
 
 class Gauges:
     """One replica's. Groups are shown by the leader alone, so that they are not counted twice."""
 
-    def __init__(self, meter: Meter, *, ledger: Ledger, view: Readings, leader: Leader, clock: Clock) -> None:
+    def __init__(
+        self, meter: Meter, *, ledger: Ledger, view: Readings, leader: Leader, clock: Clock, peaks: Peaks
+    ) -> None:
         self._ledger = ledger
         self._view = view
         self._leader = leader
         self._clock = clock
         self._labels = Labels.of(ledger.policy)
+        self._peaks = peaks
         self._groups: tuple[GroupStatus, ...] = ()
+        self._used: dict[str, int] = {}  # label → limit; 0: of several groups, so it has none
         self._crowding = Crowding(meter, room=Room.of(ledger.policy), view=view, leader=leader)
         for name, observe, description in (
             ("headgate_queue_length", self._queued, "jobs in the queue, by pool"),
@@ -50,11 +55,15 @@ class Gauges:
     async def look(self) -> None:
         """Ask the view about inputs, and about each group that many share."""
         await self._crowding.look()
-        names = self._names() if self._leader.leads else ()
         try:
+            names = self._names(await self._view.groups()) if self._leader.leads else ()
             self._groups = tuple([await self._view.group(name) for name in names])
         except ViewError:
             self._groups = ()  # nothing is known, so nothing is shown
+        for each in self._groups:
+            label = self._labels.of_group(each.group) or OTHER
+            self._used[label] = each.limit if label == each.group or is_stage(each.group) else 0
+        self._peaks.looked(self._taken())
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Look every few seconds."""
@@ -62,11 +71,12 @@ class Gauges:
             await self.look()
             await self._clock.sleep_ms(LOOK_EVERY_MS)
 
-    def _names(self) -> tuple[str, ...]:
+    def _names(self, in_use: Iterable[str]) -> tuple[str, ...]:
         jobs = tuple(self._ledger.roster.unfinished)
         pools = (f"pool:{job.submission.pool}" for job in jobs)
         held = (group for job in jobs for group in job.groups)
-        names = dict.fromkeys((*sorted(filter(is_group, self._labels.names)), *pools, *held))
+        leased = sorted(filter(is_group, in_use), key=is_stage, reverse=True)
+        names = dict.fromkeys((*sorted(filter(is_group, self._labels.names)), *pools, *held, *leased))
         return tuple(name for name in names if self._labels.of_group(name))[:GROUPS_MAX]
 
     def _queued(self, _: CallbackOptions) -> Iterable[Observation]:
@@ -79,15 +89,18 @@ class Gauges:
         return [Observation(int(self._leader.leads))]
 
     def _active(self, _: CallbackOptions) -> Iterator[Observation]:
+        return (Observation(count, {"group": label}) for label, count in self._taken().items())
+
+    def _taken(self) -> Counter[str]:
         """Those that share a label are added up."""
-        active = Counter[str]()
+        taken = Counter(dict.fromkeys(tuple(self._used) if self._groups else (), 0))
         for each in self._groups:
-            active[self._labels.of_group(each.group) or OTHER] += each.active
-        return (Observation(count, {"group": label}) for label, count in active.items())
+            taken[self._labels.of_group(each.group) or OTHER] += each.active
+        return taken
 
     def _limit(self, _: CallbackOptions) -> Iterator[Observation]:
-        own = (each for each in self._groups if self._labels.of_group(each.group) == each.group)
-        return (Observation(each.limit, {"group": each.group}) for each in own)
+        used = tuple(self._used.items()) if self._groups else ()
+        return (Observation(limit, {"group": label}) for label, limit in used if limit)
 
     def _in_flight(self, _: CallbackOptions) -> Iterator[Observation]:
         for each in self._groups:
@@ -99,3 +112,8 @@ class Gauges:
 def is_group(name: str) -> bool:
     """Whether it is one group, and not the last part of many."""
     return name == WORKFLOWS or ":" in name
+
+
+def is_stage(name: str) -> bool:
+    """Whether it is the group that a stage has by its author's limit."""
+    return name.startswith(STAGE)

@@ -115,7 +115,7 @@ class Handlers:
                 answer = await self.view.acquire(self._request(command))
         except AWAY:
             return LeaseReply(lease=command.lease, state="view_lost")
-        self.granting.signals.asked(command.groups, answer)
+        self.granting.signals.asked(command, answer)
         return await self._told(answer, command.lease)
 
     async def give_up(self, command: GiveUpLease) -> LeaseReply:

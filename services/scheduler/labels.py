@@ -4,9 +4,10 @@
     group:shop:db                       by its name where `concurrency.limits` has that, by its last part where it has
                                         `db`; else `other`, which all such groups are summed under, also a tenant's
                                         own `workflows`: that name is the group over all jobs
+    stage:build-code:3                  by the stage, whatever its limit is now
     user:ann, project:shop              not at all
 
-So there are never more labels than lines in the policy, and pools.
+So there are never more labels than lines in the policy, pools, and stages of installed pipelines.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from libs.policy import Policy
 
 PRIVATE: Final = ("user:", "project:")
 POOL: Final = "pool:"
+STAGE: Final = "stage:"
 LLM: Final = "llm:"
 ALL_PROVIDERS: Final = f"{LLM}global"
 WORKFLOWS: Final = "workflows"
@@ -41,6 +43,8 @@ class Labels:
             return None
         if group in self.names or group.startswith(POOL):
             return group
+        if group.startswith(STAGE):
+            return group.rpartition(":")[0]
         last = group.rpartition(":")[2]
         return last if group.startswith("group:") and last in self.names - {WORKFLOWS} else OTHER
 

@@ -23,6 +23,7 @@ from services.scheduler.inbox import Inbox
 from services.scheduler.labels import Labels
 from services.scheduler.leader import Leader
 from services.scheduler.outages import SETTLING_BEATS, Outages
+from services.scheduler.peaks import Peaks
 from services.scheduler.planning import Planner
 from services.scheduler.ports import Adapters
 from services.scheduler.shadow import Shadow
@@ -52,7 +53,9 @@ def assemble(
     """A replica that goes on from this fold of the log."""
     policy, clock = ledger.policy, adapters.clock
     lease_ms, patience_ms = round(policy.leases.job_s * 1000), round(outage_patience_s * 1000)
-    signals, woken = Signals(adapters.telemetry, Labels.of(policy)), asyncio.Event()
+    labels = Labels.of(policy)
+    peaks = Peaks(adapters.telemetry.meter, ledger=ledger, labels=labels, clock=clock)
+    signals, woken = Signals(adapters.telemetry, labels, peaks), asyncio.Event()
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
     outages = Outages(
         "log",
@@ -95,7 +98,9 @@ def assemble(
         cycle=cycle,
         woken=woken,
         keeper=SnapshotKeeper(adapters.snapshots, ledger, epoch=epoch, leader=leader, clock=clock),
-        gauges=Gauges(adapters.telemetry.meter, ledger=ledger, view=adapters.view, leader=leader, clock=clock),
+        gauges=Gauges(
+            adapters.telemetry.meter, ledger=ledger, view=adapters.view, leader=leader, clock=clock, peaks=peaks
+        ),
     )
 
 

@@ -17,12 +17,14 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span
 
 from headgate_contracts import Job
+from headgate_contracts.commands import AcquireLease
 from headgate_contracts.events import JobDispatched
 from libs.capacity.answers import Full, Granted, LeaseAnswer, Waits
 from libs.runtime.telemetry import Telemetry, job_trace
 from services.scheduler.batches import Batch
 from services.scheduler.domain import Decision
 from services.scheduler.labels import Labels
+from services.scheduler.peaks import Peaks
 
 SECONDS: Final = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 15]
 WAITS_S: Final = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400]
@@ -31,9 +33,10 @@ WAITS_S: Final = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400]
 class Signals:
     """One replica's."""
 
-    def __init__(self, telemetry: Telemetry, labels: Labels) -> None:
+    def __init__(self, telemetry: Telemetry, labels: Labels, peaks: Peaks) -> None:
         meter = telemetry.meter
         self._labels = labels
+        self._peaks = peaks
         self._tracer = telemetry.tracer
         self._cycles = meter.create_histogram(
             "headgate_scheduler_cycle_seconds", description="one turn", explicit_bucket_boundaries_advisory=SECONDS
@@ -50,7 +53,8 @@ class Signals:
             explicit_bucket_boundaries_advisory=WAITS_S,
         )
         self._blocked = meter.create_counter(
-            "headgate_llm_blocked_requests", description="requests that found a provider full"
+            "headgate_llm_blocked_requests",
+            description="requests for a slot of a provider that had to wait, or were refused",
         )
         self._blocked_s = meter.create_histogram(
             "headgate_llm_block_seconds",
@@ -78,6 +82,7 @@ class Signals:
 
     def committed(self, batch: Batch, spans: Iterable[Span], *, now: datetime) -> None:
         """All of the batch is in the log."""
+        self._peaks.dispatched(decision.data for decision in batch.decisions)
         for decision, span in zip(batch.decisions, spans, strict=True):
             span.end()
             self._events.add(1, {"event": decision.data.EVENT.value})
@@ -91,16 +96,19 @@ class Signals:
             span.set_attribute("headgate.refused", True)
             span.end()
 
-    def asked(self, groups: Sequence[str], answer: LeaseAnswer) -> None:
-        """Somebody wants slots for a stage, or outside any job."""
+    def asked(self, command: AcquireLease, answer: LeaseAnswer) -> None:
+        """Somebody wants slots for a stage, or outside any job. Each request counts once, however often it is asked
+        about: one that waits is counted as acquired when its turn comes, and a worker asks about it all the while."""
         match answer:
-            case Granted():
-                self.acquired(groups, waited_s=0.0)
+            case Granted(again=False, active=active):
+                self._peaks.taken(active)
+                self.acquired(command.groups, waited_s=0.0)
             case Full():
-                self._count(groups, "rejected")
-                self._count_blocked(groups)
-            case Waits():
-                self._count_blocked(groups)
+                self._count(command.groups, "rejected")
+                self._count_blocked(() if command.waited else command.groups)
+            case Waits(again=again):
+                self._count(() if command.wait_ms else command.groups, "rejected")  # it asks for the last time
+                self._count_blocked(() if again or command.waited else command.groups)
             case _:
                 pass
 
@@ -114,9 +122,11 @@ class Signals:
 
     def _started(self, job: Job, data: JobDispatched, *, now: datetime) -> None:
         self._dispatched.add(1, {"pool": data.pool})
-        if job.standing and not job.attempt:  # a job that came back has waited before
-            waited_s = (now - job.standing.entered_at).total_seconds()
-            self.acquired((*data.groups, f"pool:{data.pool}"), waited_s=waited_s)
+        groups = (*data.groups, f"pool:{data.pool}")
+        if job.standing and not job.attempt:
+            self.acquired(groups, waited_s=(now - job.standing.entered_at).total_seconds())
+        else:  # a job that came back: what it waited before its first start is counted already
+            self._count(groups, "acquired")
 
     def _count(self, groups: Sequence[str], result: str) -> None:
         for label in filter(None, map(self._labels.of_group, groups)):

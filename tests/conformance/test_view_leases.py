@@ -42,6 +42,20 @@ async def test_the_same_question_twice_has_the_same_answer(world: World) -> None
     assert await world.active(DB) == ["held"]
 
 
+async def test_it_is_said_whether_a_question_is_the_first_and_how_many_slots_are_taken(world: World) -> None:
+    first = await world.acquire("held", DB, OLLAMA)
+    second = await world.acquire("beside", OLLAMA)
+    waits = await world.acquire("waits", DB)
+    again = (await world.acquire("held", DB, OLLAMA), await world.acquire("waits", DB))
+
+    assert isinstance(first, Granted)
+    assert isinstance(second, Granted)
+    assert isinstance(waits, Waits)
+    assert (first.again, second.again, waits.again) == (False, False, False)
+    assert (first.active, second.active) == (((DB, 1), (OLLAMA, 1)), ((OLLAMA, 2),))
+    assert [isinstance(answer, Granted | Waits) and answer.again for answer in again] == [True, True]
+
+
 async def test_only_a_running_attempt_may_take_a_lease(world: World) -> None:
     await world.run("a")
     await world.give_back("a")

@@ -103,7 +103,7 @@ async def test_groups_that_tenants_invent_are_summed_under_one_label(world: Worl
 
     shown = await scrape(world, leader)
 
-    assert shown.value("headgate_concurrency_slots_active", group="other") == 20
+    assert shown.value("headgate_concurrency_slots_active", group="other") == 220
     assert shown.value("headgate_concurrency_slots_active", group="cache") == 20
     assert shown.value("headgate_concurrency_slots_limit", group="other") is None
     assert shown.series("headgate_concurrency_slots_active") == before + 2
@@ -134,6 +134,74 @@ async def test_each_request_for_a_slot_is_counted_by_its_result(world: World, le
     assert shown.value(acquisitions, group=DB, result="rejected") == 1
     assert shown.value(acquisitions, group=OLLAMA, result="acquired") == 1
     assert shown.labels(acquisitions) == {"group", "result"}
+
+
+async def test_a_request_that_waits_is_counted_once_however_often_its_worker_asks(
+    world: World, leader: Replica
+) -> None:
+    """As a worker does: again each few seconds, and once more when it is told that its turn has come."""
+    for number in range(4):
+        await ask(world, leader, f"l{number}", OLLAMA, wait_ms=60_000)
+    await ask(world, leader, "late", OLLAMA, wait_ms=60_000)
+    for waited_s in (5, 10):
+        await world.pass_ms(5 * SECOND, leader)
+        await ask(world, leader, "late", OLLAMA, wait_ms=60_000 - waited_s * SECOND, waited=True)
+    await leader.handlers.give_up(GiveUpLease(lease="l0"))
+    await ask(world, leader, "late", OLLAMA, wait_ms=50_000, waited=True)
+    await ask(world, leader, "vain", OLLAMA, wait_ms=1)
+    await world.pass_ms(1 * SECOND, leader)
+    await ask(world, leader, "vain", OLLAMA, waited=True)
+
+    shown = await scrape(world, leader)
+
+    assert shown.value("headgate_concurrency_acquisition_total", group=OLLAMA, result="acquired") == 5
+    assert shown.value("headgate_concurrency_acquisition_total", group=OLLAMA, result="rejected") == 1
+    assert shown.value("headgate_concurrency_wait_seconds_count", group=OLLAMA) == 5
+    assert shown.value("headgate_concurrency_wait_seconds_sum", group=OLLAMA) == 10
+    assert shown.value("headgate_llm_blocked_requests_total", provider="ollama") == 2
+    assert shown.value("headgate_llm_block_seconds_count", provider="ollama") == 1
+
+
+async def test_a_job_that_comes_back_acquires_its_slots_again(world: World, leader: Replica) -> None:
+    await world.write("job-1", "given_back:drained")
+    await world.settle(leader)
+
+    shown = await scrape(world, leader)
+
+    dispatched = len(world.dispatched())
+    assert dispatched == 2
+    assert shown.value("headgate_concurrency_acquisition_total", group="pool:default", result="acquired") == dispatched
+    assert shown.value("headgate_scheduler_dispatched_total", pool="default") == dispatched
+
+
+async def test_a_stages_own_group_is_shown_from_its_first_use_on(world: World, leader: Replica) -> None:
+    before = await scrape(world, leader)
+    await ask(world, leader, "l1", "stage:build-code:3")
+    used = await scrape(world, leader)
+    await leader.handlers.give_up(GiveUpLease(lease="l1"))
+    after = await scrape(world, leader)
+
+    of_stage = {"group": "stage:build-code"}
+    active = [each.value("headgate_concurrency_slots_active", **of_stage) for each in (before, used, after)]
+    assert active == [None, 1, 0]
+    assert after.value("headgate_concurrency_slots_limit", **of_stage) == 3
+    assert after.value("headgate_concurrency_acquisition_total", result="acquired", **of_stage) == 1
+
+
+async def test_a_peak_between_two_looks_is_seen_for_a_minute(world: World, leader: Replica) -> None:
+    for number in range(3):
+        await ask(world, leader, f"l{number}", OLLAMA)
+    for number in range(3):
+        await leader.handlers.give_up(GiveUpLease(lease=f"l{number}"))
+
+    shown = await scrape(world, leader)
+    await world.pass_ms(61 * SECOND, leader, every_ms=5 * SECOND)
+    later = await scrape(world, leader)
+
+    peak = "headgate_concurrency_slots_peak"
+    assert (shown.value("headgate_concurrency_slots_active", group=OLLAMA), shown.value(peak, group=OLLAMA)) == (0, 3)
+    assert shown.value(peak, group="pool:default") == 1
+    assert later.value(peak, group=OLLAMA) == 0
 
 
 async def test_how_long_somebody_waited_for_a_slot_is_a_histogram(world: World, leader: Replica) -> None:

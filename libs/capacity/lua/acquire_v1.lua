@@ -2,8 +2,8 @@
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 lease, 4 groups (JSON list), 5 owner (<job>:<attempt>, or empty: outside any job),
 --            6 how long it is held unless extended (ms), 7 how long to wait (ms; 0: not at all), 8 where a grant is sent to
---   GIVES    granted, ends (ms) · waits, group, how many go before, until when it is shut (ms) · full, group, limit, active,
---            until when it is shut (ms) · not_yours
+--   GIVES    granted, ends (ms), again, group, active, group, active … · waits, group, how many go before, until when it is
+--            shut (ms), again · full, group, limit, active, until when it is shut (ms) · not_yours
 --   KEEPS    first come, first served, and nothing is held while waiting; asked twice it is the same lease or the same wait.
 --            A group that the owner's job holds is not taken again.
 -- include: head.lua
@@ -11,9 +11,17 @@
 -- use: catch_up
 local lease, owner, ttl, wait_ms = ARGV[3], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 
-local function waits()
+local function waits(again)
   local group = redis.call('HGET', key('waiter', lease), 'at')
-  return { 'waits', group, redis.call('ZRANK', key('waiters', group), lease), shutting.ends_of(group) or false }
+  return { 'waits', group, redis.call('ZRANK', key('waiters', group), lease), shutting.ends_of(group) or false, again }
+end
+
+local function granted(ends, groups)
+  local answer = { 'granted', ends, 0 }
+  for _, group in ipairs(groups) do
+    answer[#answer + 1], answer[#answer + 2] = group, limits.active(group)
+  end
+  return answer
 end
 
 local function wait_for(group, groups)
@@ -25,7 +33,7 @@ local function wait_for(group, groups)
     redis.call('SADD', key('asking', leases.job_of(owner)), lease)
   end
   leases.wait_at(group, lease, ticket)
-  return waits()
+  return waits(0)
 end
 
 local function take()
@@ -34,11 +42,11 @@ local function take()
     redis.call('SREM', key('freed', leases.job_of(owner)), lease)
   end
   if #groups == 0 then
-    return { 'granted', now + ttl }
+    return granted(now + ttl, groups)
   end
   local full = limits.first_full(groups)
   if not full then
-    return { 'granted', leases.hold(lease, groups, owner, ttl) }
+    return granted(leases.hold(lease, groups, owner, ttl), groups)
   elseif wait_ms <= 0 then
     return { 'full', full, limits.of(full), limits.active(full), shutting.ends_of(full) or false }
   end
@@ -50,8 +58,8 @@ grants.tell_later()
 if owner ~= '' and not leases.is_running(owner) then
   return { 'not_yours' }
 elseif redis.call('EXISTS', key('lease', lease)) == 1 then
-  return { 'granted', tonumber(redis.call('ZSCORE', key('ends'), lease)) }
+  return { 'granted', tonumber(redis.call('ZSCORE', key('ends'), lease)), 1 }
 elseif redis.call('EXISTS', key('waiter', lease)) == 1 then
-  return waits()
+  return waits(1)
 end
 return take()

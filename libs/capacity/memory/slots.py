@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf
 
 from headgate_contracts import Holder
@@ -79,9 +80,9 @@ def acquire(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
     if request.owner is not None and not is_running(state, request.owner):
         return NotYours(request.owner)
     if request.lease in state.leases:
-        return Granted(request.lease, _end_of(state, request.lease))
+        return Granted(request.lease, _end_of(state, request.lease), again=True)
     if request.lease in state.waiting:
-        return _waits(state, request.lease, now_ms=now_ms)
+        return replace(_waits(state, request.lease, now_ms=now_ms), again=True)
     return _acquire_anew(state, request, now_ms=now_ms)
 
 
@@ -94,7 +95,8 @@ def _acquire_anew(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseA
     full = _first_full(state, groups, now_ms=now_ms)
     if full is None:
         hold(state, request.lease, Lease(groups, request.owner, request.ttl_ms, now_ms), end_ms=now_ms + request.ttl_ms)
-        return Granted(request.lease, now_ms + request.ttl_ms)
+        now_active = tuple((group, active(state, group, now_ms)) for group in groups)
+        return Granted(request.lease, now_ms + request.ttl_ms, active=now_active)
     if request.wait_ms <= 0:
         limit, until_ms = limit_of(state, full, tier=None, now_ms=now_ms), shut_until(state, full, now_ms)
         return Full(full, limit, active(state, full, now_ms), until_ms)

@@ -45,6 +45,7 @@ class _Ask:
     granted: asyncio.Event
     task: asyncio.Task[None] | None = None
     held: bool = False
+    waited: bool = False  # and was told so
 
 
 class StageSlots:
@@ -155,6 +156,7 @@ class StageSlots:
                 case LeaseReply(state="full" | "refused"):
                     pause_ms = 0
                 case LeaseReply(state="waiting"):
+                    ask.waited = True
                     pause_ms = min(self._again_ms, left_ms)
                 case LeaseReply() | Unheard():  # the view is lost, or the attempt is over: a heartbeat will say so
                     pause_ms = min(AGAIN_AFTER_MS, left_ms)
@@ -187,7 +189,12 @@ class StageSlots:
 
     def _command(self, lease: str, ask: _Ask, *, wait_ms: int) -> AcquireLease:
         return AcquireLease(
-            lease=lease, groups=ask.groups, holder=str(self._holder), ttl_ms=ask.wanted.ttl_ms, wait_ms=wait_ms
+            lease=lease,
+            groups=ask.groups,
+            holder=str(self._holder),
+            ttl_ms=ask.wanted.ttl_ms,
+            wait_ms=wait_ms,
+            waited=ask.waited,
         )
 
     def _lease(self, number: int) -> str:
