@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from headgate import (
 from headgate_contracts import Tier
 from libs.runtime.eventually import eventually
 from tests.fixtures.installation import Installation, installed
+from tests.fixtures.wheels import ALONE, CLIENT, QUICK_START, built, installed_alone
 
 pytestmark = pytest.mark.up
 
@@ -233,3 +235,18 @@ async def test_what_is_refused_has_its_class(there: Installation, hg: Headgate) 
     await job.cancel()
 
     assert set(wrong.value.fields) == {"priority"}
+
+
+async def test_the_quick_start_runs_with_the_wheel_and_nothing_else_of_ours(
+    there: Installation, tmp_path: Path
+) -> None:
+    alone = installed_alone(built(CLIENT, tmp_path / "wheels"), "headgate", tmp_path / "alone")
+    environ = {"HEADGATE_URL": there.up.url, "HEADGATE_TOKEN": there.token("eve", Tier.CTO_SCALE)}
+    words = (*ALONE, f"import sys; sys.path[:0] = [{str(alone)!r}]\n{QUICK_START}")
+
+    ran = await asyncio.create_subprocess_exec(*words, cwd=tmp_path, env=environ, stdout=PIPE, stderr=PIPE)
+    said, complained = await ran.communicate()
+
+    assert ran.returncode == 0, complained.decode()
+    assert said.decode().splitlines()[-2:] == ["ready", "end"]
+    assert list((tmp_path / "out").rglob("pyproject.toml"))
