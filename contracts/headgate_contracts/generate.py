@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,12 +27,17 @@ from headgate_contracts.asyncapi import document
 from headgate_contracts.envelope import DATA_BY_TYPE, ENVELOPES, schema_id
 from headgate_contracts.examples import examples
 from headgate_contracts.openapi import whole
+from headgate_contracts.table import TABLE, Row
 from headgate_contracts.typescript import module
+from headgate_contracts.vocabulary import Status
 from headgate_contracts.yaml_text import yaml_text
 
 HERE: Final = Path(__file__).resolve().parents[1]
 OWNED: Final = ("schemas", "examples", "typescript", "asyncapi.yaml")  # every file in them is one of ours
 VERSION: Final = "1.0.0"
+_WRITERS: Final = re.compile(
+    r"(?<=^\| event \| by \| from \| status then \|\n\|---\|---\|---\|---\|\n)(?:\|.*\n)*", re.MULTILINE
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +61,7 @@ def artifacts() -> dict[str, str]:
     """Every file that is generated from this package: its path under `contracts/` and its text."""
     schemas = {f"schemas/{name}.json": _text(schema_of(name)) for name in ENVELOPES}
     golden = {f"examples/{event.type}.json": _text(json.loads(event.encode())) for event in examples()}
-    return {**schemas, **golden, **_typescript(), "asyncapi.yaml": _asyncapi()}
+    return {**schemas, **golden, **_typescript(), "asyncapi.yaml": _asyncapi(), "README.md": _readme()}
 
 
 def api_artifacts(parts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -63,6 +69,18 @@ def api_artifacts(parts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     api = whole(parts)
     packed = json.dumps(api, ensure_ascii=False, separators=(",", ":")) + "\n"
     return {"openapi.yaml": yaml_text(api), "headgate_contracts/openapi.json": packed}
+
+
+def _readme() -> str:
+    """The README with its table of who writes what; the rest of it is written by hand."""
+    return _WRITERS.sub("".join(map(_line_of, TABLE)), (HERE / "README.md").read_text(encoding="utf-8"))
+
+
+def _line_of(row: Row) -> str:
+    causes = f" ({', '.join(sorted(row.causes))})" if row.causes else ""
+    sources = ["(new)"] * (None in row.sources) + [status.value for status in Status if status in row.sources]
+    then = row.then.value if row.then else "unchanged"
+    return f"| `{row.event.value}`{causes} | {row.writer.value} | {', '.join(sources)} | {then} |\n"
 
 
 def definitions() -> dict[str, Any]:

@@ -12,20 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from headgate_contracts.table import TABLE
 from headgate_contracts.vocabulary import EventName, Status
 from libs.cli.bars import bar
 
 HEAD: Final = ("AT", "TOOK", "TRY", "HOP", "")
 ENDS: Final = frozenset(status.value for status in Status if status.is_end)
-MOMENTS: Final = frozenset(
-    name.value
-    for name in (
-        EventName.REPRIORITIZED,
-        EventName.MOVED,
-        EventName.CANCEL_REQUESTED,
-        EventName.CONFIRMATION_REMINDER,
-    )
-)
+OPENS: Final = frozenset(row.event.value for row in TABLE if row.then) | {EventName.STARTED.value}
+MOMENTS: Final = frozenset(name.value for name in EventName) - OPENS
 WORDS: Final[Mapping[str, str]] = {
     "submitted": "on its way into the log",
     "queued": "in the queue",
