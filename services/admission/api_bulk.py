@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -65,12 +66,15 @@ async def _submit_each(
 
 
 async def _submit_one(edge: Edge, item: dict[str, Any], who: Principal, header: str | None, number: int) -> ItemOutcome:
+    began_s = time.perf_counter()
     try:
         job = await Intake(edge).job(SubmitJob.model_validate(item), who, key_of(header, number))
     except (ValidationError, Refused, ContractError) as fault:
         problem = problem_of_item(fault) if isinstance(fault, ValidationError) else problem_for(fault, {})
         await edge.refusals.count(problem)
+        edge.refusals.took(problem.status, began_s)
         return _refused(problem)
+    edge.refusals.took(202, began_s)
     return ItemOutcome(status=202, job=await edge.taken(job, who))
 
 

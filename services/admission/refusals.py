@@ -1,10 +1,12 @@
-"""How many submissions were refused, and why: a metric of this replica, and a count that all replicas share.
+"""How submissions were answered, how long it took, and why those were refused that were: metrics of this replica, and
+of refusals a count that all replicas share.
 
-What is counted is the problem's slug. Refuses to make an answer fail, or wait for a store that is away.
+What is counted of a refusal is the problem's slug. Refuses to make an answer fail, or wait for a store that is away.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -21,6 +23,7 @@ from libs.runtime.problems import Problem
 from services.admission.bodies import AdmissionRoute
 
 AWAY: Final = tuple(LATER)
+ACCEPTS_S: Final = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15]
 REFUSALS: Final = (Refused, ContractError, RequestValidationError, *AWAY)  # of those who may submit at all
 
 
@@ -36,6 +39,20 @@ class Refusals:
         self._counter = meter.create_counter(
             "headgate_admission_refused", description="submissions that were refused, by reason"
         )
+        self._answers = meter.create_counter(
+            "headgate_admission_submissions", description="submissions, by the status of the answer; each of a batch"
+        )
+        self._accepted = meter.create_histogram(
+            "headgate_admission_accept_seconds",
+            description="from a submission to its 202",
+            explicit_bucket_boundaries_advisory=ACCEPTS_S,
+        )
+
+    def took(self, status: int, began_s: float) -> None:
+        """A submission that came at this time is answered with this status."""
+        self._answers.add(1, {"answer": str(status)})
+        if status == 202:
+            self._accepted.record(time.perf_counter() - began_s)
 
     async def count(self, problem: Problem) -> None:
         self._counter.add(1, {"reason": problem.slug})
@@ -44,20 +61,26 @@ class Refusals:
                 await self._view.count_refused(problem.slug)
 
     def route(self) -> type[AdmissionRoute]:
-        """Routes whose refusals are counted, those of dry runs aside."""
-        count = self.count
+        """Routes whose answers are counted, those of dry runs aside."""
+        count, took = self.count, self.took
 
         class Counted(AdmissionRoute):
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handle = super().get_route_handler()
 
                 async def counted(request: Request) -> Response:
-                    try:
+                    if "dry_run" in request.query_params:
                         return await handle(request)
+                    began_s = time.perf_counter()
+                    try:
+                        response = await handle(request)
                     except REFUSALS as fault:
-                        if "dry_run" not in request.query_params:
-                            await count(problem_for(fault, LATER))
+                        problem = problem_for(fault, LATER)
+                        await count(problem)
+                        took(problem.status, began_s)
                         raise
+                    took(response.status_code, began_s)
+                    return response
 
                 return counted
 

@@ -50,7 +50,7 @@ async def compose(service: Service) -> None:
     edge = _edge(ground, front, fanout, broker, lines)
     for router in (streams(edge), page()):
         front.app.include_router(router)
-    await _start_webhooks(service, ground)
+    await _start_webhooks(service, ground, edge.notifier.signals)
     await service.start(Loop("drain", lambda _: _close_when_draining(ground.gate.draining, edge)))
     edge.collecting.put_aside()  # all that was imported and made here
     await service.start(ground.gate)  # last, so first to stop: it waits for the streams, which the drain ends
@@ -77,7 +77,7 @@ def _edge(
     return Edge(notifier, openings)
 
 
-async def _start_webhooks(service: Service, ground: Ground[NotifierSettings]) -> None:
+async def _start_webhooks(service: Service, ground: Ground[NotifierSettings], signals: Signals) -> None:
     """Where policy lists hosts that may be called; nobody is otherwise."""
     rules, receivers = ground.policy.webhooks, receivers_in(ground.settings.webhook_secrets.get_secret_value())
     if not rules.receivers:
@@ -97,7 +97,9 @@ async def _start_webhooks(service: Service, ground: Ground[NotifierSettings]) ->
     service.closing("the webhooks' consumer", dispatches.stop)
     http = client(rules.timeout_s)
     service.closing("the webhooks' client", http.aclose)
-    webhooks = Webhooks(dispatches, ground.log, Caller(http, rules), ground.policy, ground.clock, receivers)
+    webhooks = Webhooks(
+        dispatches, ground.log, Caller(http, rules), ground.policy, ground.clock, receivers, signals.webhook
+    )
     await service.start(Loop("webhooks", webhooks.run))
 
 

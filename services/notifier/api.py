@@ -53,7 +53,12 @@ class Edge:
         rules, now_s = self.notifier.policy.stream, self.notifier.clock.now_ms() / 1000
         if who.expires_s is not None and who.expires_s <= now_s:  # of a ticket; or within the leeway of a token
             raise Unauthorized("The token has expired")
-        return EventStream(self._opened(who, stream), taken_within_s=rules.slow_after_s, among=self.open_streams)
+        return EventStream(
+            self._opened(who, stream),
+            taken_within_s=rules.slow_after_s,
+            among=self.open_streams,
+            cut_off=self.notifier.signals.cut_off,
+        )
 
     async def close(self) -> None:
         """End all streams: each gets its last bytes; whoever does not take them is cut off."""

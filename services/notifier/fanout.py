@@ -25,11 +25,12 @@ TAP_BYTES: Final = 1024 * 1024  # so many lines may be long
 @dataclass(frozen=True, slots=True)
 class Told:
     """What is sent of one thing that happened. `seq` is its place in the log, `line` a line's among the lines; null
-    where it has none."""
+    where it has none. `at_ms`: since when the log has it."""
 
     frames: bytes
     seq: int | None = None
     line: int | None = None
+    at_ms: int | None = None
     ends: bool = False  # it is the last that will ever be said of its job
 
 

@@ -57,7 +57,9 @@ class Notifier:
     async def of_user(self, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
         """The stream of all of one's jobs."""
         with self.fanout.attached([OfUser(who.user), *_of_token(who)]) as tap:
-            yield stream(tap, await self._begin_user(last_event_id, who), pace=self._pace(who), ends=False)
+            yield stream(
+                tap, await self._begin_user(last_event_id, who), pace=self._pace(who), watch=self.signals, ends=False
+            )
 
     def where(self, last_event_id: str | None, history: History) -> Begin | Resume | Complete:
         [job], seq = history.jobs, history.last_status_seq
@@ -93,7 +95,7 @@ class Notifier:
         with self.signals.first_delivery(job_id, history.records[-1]):
             opened = await self._begin_job(begin, history, replay=known.replay)
             said = Said(job_id, self.lines, self.clock, await self._heard(job_id, begin, known))
-        return stream(tap, opened, pace=self._pace(who), ends=True, said=said)
+        return stream(tap, opened, pace=self._pace(who), watch=self.signals, ends=True, said=said)
 
     async def _begin_job(self, begin: Begin | Resume, history: History, *, replay: bool) -> Opening:
         [job] = history.jobs

@@ -26,7 +26,8 @@ def told_of(record: Record, *, epoch: str) -> Told | None:
         pieces.append(frame("confirmation", asked))
     if shows_status(record.event):
         pieces.append(frame("status", status_data(record.event), id=str(EventId(epoch, record.seq))))
-    return Told(b"".join(pieces), record.seq, ends=is_last(record.event)) if pieces else None
+    at_ms = round(record.at.timestamp() * 1000)
+    return Told(b"".join(pieces), record.seq, at_ms=at_ms, ends=is_last(record.event)) if pieces else None
 
 
 def line_told(line: Line) -> Told:

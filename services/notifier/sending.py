@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, cast
 
@@ -38,12 +38,14 @@ class EventStream(Response):
         *,
         taken_within_s: float,
         among: set[EventStream],
+        cut_off: Callable[[str], None],
     ) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._opened = opened
         self._taken_within_s = taken_within_s
         self._among = among
+        self._cut_off = cut_off
         self._connection: asyncio.Transport | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,6 +76,7 @@ class EventStream(Response):
             await self._give(send, {"type": "http.response.body", "body": b""})
         except TimeoutError:
             logger.info("a stream was cut off: nothing was taken for %g s", self._taken_within_s)
+            self._cut_off("nothing taken")
             self.cut()
 
     async def _give(self, send: Send, message: Message) -> None:

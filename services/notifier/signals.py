@@ -1,17 +1,23 @@
-"""What the notifier shows of itself: its open streams, and when a job's status first reached a client.
+"""What the notifier shows of itself: its open streams and how late they are, the webhooks that it calls, and when a
+job's status first reached a client.
 
 Owns the names, on which dashboards and alerts rely. No label has an id in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from libs.eventlog import Record
 from libs.runtime.telemetry import Telemetry, linked
+from services.notifier.fanout import Told, TooSlow
+
+LAGS_S: Final = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15]
 
 
 class Signals:
@@ -23,6 +29,17 @@ class Signals:
         telemetry.meter.create_observable_gauge(
             "headgate_notifier_streams", [self._observe], description="streams that are open"
         )
+        self._lag = telemetry.meter.create_histogram(
+            "headgate_notifier_lag_seconds",
+            description="from the log to the client's connection, of the oldest event in each piece",
+            explicit_bucket_boundaries_advisory=LAGS_S,
+        )
+        self._cut = telemetry.meter.create_counter(
+            "headgate_notifier_cut_off", description="streams that were cut off, by why"
+        )
+        self._webhooks = telemetry.meter.create_counter(
+            "headgate_notifier_webhooks", description="calls of webhooks by outcome; `let go`: the last try failed too"
+        )
 
     @contextmanager
     def first_delivery(self, job_id: str, record: Record) -> Iterator[None]:
@@ -30,6 +47,23 @@ class Signals:
         attributes = {"headgate.delivered.seq": record.seq}
         with self._telemetry.job_span("deliver", job_id, links=linked(record.traceparent), attributes=attributes):
             yield
+
+    def delivered(self, told: Sequence[Told]) -> None:
+        """A stream's connection has taken these. What somebody waited for at first is no lag, and not among them."""
+        oldest_ms = min((each.at_ms for each in told if each.at_ms is not None), default=None)
+        if oldest_ms is not None:
+            self._lag.record(max(0.0, time.time() - oldest_ms / 1000))
+
+    def ended(self, why: Exception) -> None:
+        """A stream that was not complete."""
+        if isinstance(why, TooSlow):
+            self.cut_off("too slow")
+
+    def cut_off(self, why: str) -> None:
+        self._cut.add(1, {"why": why})
+
+    def webhook(self, outcome: str) -> None:
+        self._webhooks.add(1, {"outcome": outcome})
 
     def _observe(self, _: CallbackOptions) -> list[Observation]:
         return [Observation(self._streams())]

@@ -20,7 +20,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from libs.eventlog import LogUnavailable
 from services.notifier.fanout import Closed, Tap, TokenOver, Told, TooSlow
@@ -29,6 +29,14 @@ from services.notifier.rendering import END, line_told
 from services.notifier.said import Said
 
 PIECE_BYTES: Final = 64 * 1024  # of what has been, at once: a client has a time for each piece to be taken in
+
+
+class Watch(Protocol):
+    """Who counts what becomes of streams."""
+
+    def delivered(self, told: Sequence[Told]) -> None: ...
+
+    def ended(self, why: Exception) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ class Opening:
 
 
 async def stream(
-    tap: Tap, opening: Opening, *, pace: Pace, ends: bool, said: Said | None = None
+    tap: Tap, opening: Opening, *, pace: Pace, watch: Watch, ends: bool, said: Said | None = None
 ) -> AsyncGenerator[bytes]:
     """The bytes of one stream; each piece holds all that was due. `ends`: with its job, whose lines are `said`."""
     seen, over = opening.seen, opening.complete
@@ -77,12 +85,15 @@ async def stream(
             over = last < len(fresh)
             if fresh[:last] or not items:
                 yield _joined(fresh[:last], said)
+                watch.delivered(fresh[:last])
             if over:
                 async with aclosing(_in_pieces(_ended(fresh[last:], said), pace)) as pieces:
                     async for piece in pieces:
                         yield piece
-    except (TooSlow, Closed, TokenOver, LogUnavailable):
+                watch.delivered(fresh[last:])
+    except (TooSlow, Closed, TokenOver, LogUnavailable) as why:
         over = False
+        watch.ended(why)
     if not over:
         yield retry(pace.retry_ms)
 

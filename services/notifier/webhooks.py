@@ -15,7 +15,7 @@ import base64
 import hashlib
 import hmac
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -86,6 +86,7 @@ class Webhooks:
     policy: Policy
     clock: Clock
     receivers: Receivers
+    count: Callable[[str], None]  # a call, by its outcome
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Until told to stop, and cancelled in what is under way: that comes again, to another replica."""
@@ -134,18 +135,22 @@ class Webhooks:
                 status = await self.caller.status_of(call)
         except AddressRefused as refused:
             logger.warning("a webhook is not called: %s", refused)
+            self.count("address refused")
             return False
         except (httpx2.HTTPError, OSError) as error:  # nobody answered in time, or knew the name
             logger.info("a webhook was not answered: %s", type(error).__name__)
+            self.count("not answered")
             return False
         if status >= 300:
             logger.info("a webhook was answered with %s", status)
+        self.count("taken" if status < 300 else "refused")
         return status < 300
 
     async def _again(self, dispatch: Dispatch) -> None:
         rules = self.policy.webhooks
         if dispatch.tries >= rules.tries:
             logger.warning("a webhook was let go after %s tries", dispatch.tries)
+            self.count("let go")
             await dispatch.ack()
         else:
             await dispatch.nak(after_s=pause_s(dispatch.tries, first_s=rules.first_pause_s))

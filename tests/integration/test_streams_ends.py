@@ -85,8 +85,10 @@ async def test_a_client_that_takes_nothing_is_cut_off_and_misses_nothing(nats_ur
         seqs = await hall.write(*life[4:])
         async with hall.listen("/v1/jobs/job-1/stream", last=f"{hall.log.epoch}-{begun}") as again:
             resumed = [event.seq for event in await again.events() if event.kind == "status"]
+        counted = {name: await hall.metric(f"headgate_notifier_{name}") for name in ("cut_off_total", "streams")}
 
     assert resumed == seqs
+    assert counted == {"cut_off_total": 1, "streams": 0}
     assert grown_kib < 16 * 1024
     assert rest
     assert not rest.endswith(b"0\r\n\r\n"), "a stream that was cut must not look complete"

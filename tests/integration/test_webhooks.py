@@ -103,8 +103,9 @@ async def calling(
     resolve: Resolve = resolved,
     secrets: Mapping[str, list[str]] | None = None,
     trusting: ssl.SSLContext | None = None,
-) -> AsyncIterator[None]:
-    """`hosts` are of our own network, as all are here; `public` are not meant to be."""
+) -> AsyncIterator[list[str]]:
+    """What became of each call. `hosts` are of our own network, as all are here; `public` are not meant to be."""
+    outcomes: list[str] = []
     rules = {"hosts": public, "internal": hosts, "timeout_s": timeout_s, "tries": tries, "first_pause_s": 0.05}
     policy, clock = Policy.model_validate({"webhooks": rules}), SystemClock()
     receivers = receivers_in(json.dumps(secrets or {host: [SECRET] for host in (*hosts, *public)}))
@@ -112,11 +113,11 @@ async def calling(
     await dispatches.start()
     async with client(2, verify=trusting or True) as http:
         caller = Caller(http, policy.webhooks, resolve)
-        webhooks = Webhooks(dispatches, log, caller, policy, clock, receivers)
+        webhooks = Webhooks(dispatches, log, caller, policy, clock, receivers, outcomes.append)
         running = Loop("webhooks", webhooks.run)
         await running.start()
         try:
-            yield
+            yield outcomes
         finally:
             await running.stop()
             await dispatches.stop()
@@ -157,7 +158,7 @@ async def test_a_host_that_fails_is_called_again_with_the_same_id_until_it_takes
         opened(nats_url) as log,
         connected(nats_url) as nc,
         receiving(500, 302, 429) as there,
-        calling(nc, log, hosts=(there.host,)),
+        calling(nc, log, hosts=(there.host,)) as outcomes,
     ):
         await write(log, "job-1", ENDED, url=f"http://{there.host}/hooks")
         await eventually(lambda: len(there.calls) == 4)
@@ -166,6 +167,7 @@ async def test_a_host_that_fails_is_called_again_with_the_same_id_until_it_takes
 
     ids = [headers["webhook-id"] for _, headers, _ in there.calls]
     assert (len(set(ids[:4])), ids[4] != ids[3]) == (1, True)
+    assert outcomes[:4] == ["refused", "refused", "refused", "taken"]
     assert {path for path, _, _ in there.calls} == {"/hooks"}  # no redirect was followed
 
 
@@ -189,7 +191,7 @@ async def test_after_so_many_tries_it_is_let_go(nats_url: str) -> None:
         opened(nats_url) as log,
         connected(nats_url) as nc,
         receiving(500, 500, 500, 500) as there,
-        calling(nc, log, hosts=(there.host,), tries=2),
+        calling(nc, log, hosts=(there.host,), tries=2) as outcomes,
     ):
         await write(log, "job-1", ENDED, url=f"http://{there.host}/hooks")
         await eventually(lambda: len(there.calls) == 2)
@@ -199,6 +201,7 @@ async def test_after_so_many_tries_it_is_let_go(nats_url: str) -> None:
 
     ids = [headers["webhook-id"] for _, headers, _ in there.calls]
     assert [ids.count(each) for each in dict.fromkeys(ids)] == [2, 1]
+    assert outcomes[:3] == ["refused", "refused", "let go"]
 
 
 async def test_nobody_else_is_called(nats_url: str) -> None:
@@ -413,7 +416,7 @@ async def test_senders_end_also_where_a_cancellation_is_kept() -> None:
     dispatches, policy, clock = Deaf(), Policy(), SystemClock()
     async with client(2) as http:
         caller = Caller(http, policy.webhooks)
-        webhooks = Webhooks(dispatches, cast("JetStreamLog", None), caller, policy, clock, receivers_in(""))
+        webhooks = Webhooks(dispatches, cast("JetStreamLog", None), caller, policy, clock, receivers_in(""), [].append)
         running = Loop("webhooks", webhooks.run)
         await running.start()
         await eventually(lambda: dispatches.asked == SENDERS)

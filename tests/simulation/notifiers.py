@@ -84,6 +84,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         POLICY,
         clock,
         world.hooks.receivers,
+        notifier.signals.webhook,
     )
     await service.start(Loop("webhooks", webhooks.run))
     machine.streams = Streams(edge, gate)

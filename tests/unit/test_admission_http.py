@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -331,6 +332,24 @@ async def test_a_lost_view_is_said_with_a_time(front: Front, desk: Desk) -> None
     assert one.headers["retry-after"] == "2"
     assert many.status_code == 207
     assert [each["problem"]["type"] for each in many.json()["results"]] == ["/problems/unavailable"] * 2
+
+
+async def test_submissions_are_counted_by_answer_and_those_that_were_taken_are_timed(desk: Desk) -> None:
+    front = Front(desk)
+    async with front.client() as ann:
+        answers = [await ann.post("/v1/jobs", json=JOB | {"input": {"number": number}}) for number in range(3)]
+        answers.append(await ann.post("/v1/workflows", json=WORKFLOW))
+        answers.append(await ann.post("/v1/jobs", json={}))
+        many = await ann.post("/v1/jobs/batch", json={"jobs": [JOB, {}]})
+        await ann.post("/v1/jobs?dry_run=true", json=JOB)
+
+    said = Counter(answer.status_code for answer in answers)
+    said.update(item["status"] for item in many.json()["results"])
+    text = front.telemetry.metrics_text().decode()
+    assert said == {202: 5, 422: 2}
+    for status, count in said.items():
+        assert f'headgate_admission_submissions_total{{answer="{status}"}} {count}.0' in text
+    assert "headgate_admission_accept_seconds_count 5.0" in text
 
 
 async def test_refused_submissions_are_counted_by_reason(desk: Desk) -> None:

@@ -73,6 +73,7 @@ async def test_a_new_client_gets_a_snapshot_then_each_status_then_the_end(hall: 
     assert [(kind, id_) for kind, id_, _ in begun] == [("snapshot", id_of(2))]
     assert [data.get("status") for _, _, data in later[:-1]] == ["scaffold", "code", "deps", "checks", "ready"]
     assert (later[-1][0], client.over) == ("end", True)
+    assert len(hall.seen.delivered_seqs) == len(later[:-1])
 
 
 async def test_what_the_follower_brings_late_is_not_sent_again(hall: Hall) -> None:

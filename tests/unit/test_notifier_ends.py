@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from libs.forecast.shown import shown_job
 from libs.policy import Policy
 from libs.runtime.eventually import PATIENCE_S
+from libs.runtime.telemetry import Telemetry
 from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
 from services.notifier.openings import Openings, TooMany
+from services.notifier.signals import Signals
 from tests.fixtures.hall import ASKS, WHOLE, Hall, id_of, user
 from tests.fixtures.lives import job_after
 
@@ -39,6 +42,7 @@ async def test_a_client_that_cannot_keep_up_is_cut_off_and_told_when_to_come_bac
 
     assert (heard, client.over) == ([], True)
     assert client.raw.endswith(b"retry: 2000\n\n")
+    assert [type(why) for why in hall.seen.ends] == [TooSlow]
 
 
 async def test_a_stream_ends_when_its_token_does(hall: Hall) -> None:
@@ -167,3 +171,23 @@ def test_the_message_of_a_job_that_asks_tells_what_it_asks() -> None:
     shown = shown_job(job_after(ASKS), policy=Policy(), used_today=1, now=T0, debug_id="d")
 
     assert shown.message == "1 of 3 iterations used. Continue for 3 more?"
+
+
+def test_the_lag_of_a_piece_is_that_of_its_oldest_event_and_lines_have_none() -> None:
+    telemetry = Telemetry("notifier", instance="n-1", logs=None)
+    signals, now_ms = Signals(telemetry, streams=lambda: 3), time.time_ns() // 1_000_000
+
+    signals.delivered([Told(b"", 1, at_ms=now_ms - 2_000), Told(b"", 2, at_ms=now_ms)])
+    signals.delivered([Told(b"", line=7)])
+    signals.ended(TooSlow())
+    signals.ended(Closed())
+    signals.webhook("taken")
+
+    text = telemetry.metrics_text().decode()
+    assert "headgate_notifier_lag_seconds_count 1.0" in text
+    assert 'headgate_notifier_lag_seconds_bucket{le="1"} 0.0' in text
+    assert 'headgate_notifier_lag_seconds_bucket{le="5"} 1.0' in text
+    assert 'headgate_notifier_cut_off_total{why="too slow"} 1.0' in text
+    assert text.count("headgate_notifier_cut_off_total{") == 1
+    assert 'headgate_notifier_webhooks_total{outcome="taken"} 1.0' in text
+    assert "headgate_notifier_streams 3.0" in text
