@@ -27,8 +27,8 @@ from headgate_contracts.events import JobCancelled, JobData, JobDispatched
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Appended, LogUnavailable
 from libs.eventlog.folding import job_in
-from services.worker.attempt.chain import AGAIN_AFTER_MS, append_surely
-from services.worker.attempt.patience import insist
+from services.worker.attempt.chain import append_surely
+from services.worker.attempt.patience import insist, insist_while
 from services.worker.attempt.tools import Claimed, Tools
 from services.worker.domain import (
     Claimable,
@@ -111,15 +111,12 @@ def _claimed(
 
 async def _job_in_log(job_id: str, tools: Tools, *, wanted: Callable[[], bool]) -> Job | None:
     """From the leader; asked again while it is away, for as long as it is wanted."""
-    while wanted():
-        try:
-            return job_in(await tools.log.read(job_id))
-        except LogUnavailable:
-            await tools.clock.sleep_ms(AGAIN_AFTER_MS)
-        except ContractError as unreadable:
-            logger.error("%s cannot be claimed: %s", job_id, unreadable)  # noqa: TRY400 - it says it all
-            return None
-    return None
+    records = await insist_while(wanted, lambda: tools.log.read(job_id), tools.clock, said=f"{job_id} waits to be read")
+    try:
+        return None if records is None else job_in(records)
+    except ContractError as unreadable:
+        logger.error("%s cannot be claimed: %s", job_id, unreadable)  # noqa: TRY400 - it says it all
+        return None
 
 
 async def _done(dispatch: Dispatch) -> None:

@@ -15,24 +15,18 @@ it was given away, and this way nothing is even tried. Refuses to decide what is
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from headgate_contracts import Job, JobEvent, advance
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobData
-from libs.eventlog import Appended, Conflicted, LogFull, LogUnavailable, OutcomeUnknown, Record
+from libs.eventlog import Appended, Conflicted, Record
 from libs.eventlog.folding import job_in
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_trace, traceparent
+from services.worker.attempt.patience import insist_while
 from services.worker.domain import cancel, event_about, still_ours
 from services.worker.ports import Log
-
-logger = logging.getLogger(__name__)
-
-AGAIN_AFTER_MS: Final = 200
-AWAY: Final = (LogUnavailable, OutcomeUnknown, LogFull)
 
 
 class Chain:
@@ -76,14 +70,11 @@ class Chain:
         return None
 
     async def _read_on(self) -> bool:
-        while self._ours():
-            try:
-                news = await self._log.read(self.job.id, after=self.job.seq)
-            except LogUnavailable:
-                await self._clock.sleep_ms(AGAIN_AFTER_MS)
-            else:
-                return self._follow(news)
-        return False
+        said = f"{self.job.id} waits to be read"
+        news = await insist_while(
+            self._ours, lambda: self._log.read(self.job.id, after=self.job.seq), self._clock, said=said
+        )
+        return news is not None and self._follow(news)
 
     def _follow(self, news: Iterable[Record]) -> bool:
         """Up to where the attempt is not ours any more: what became of the job then may need what we were not told."""
@@ -98,14 +89,6 @@ async def append_surely(
     log: Log, event: JobEvent, *, after: Job, clock: Clock, ours: Callable[[], bool]
 ) -> Appended | Conflicted | None:
     """The same event until it is known what became of it; null once it is no longer ours to write."""
-    said = False
-    while ours():
-        try:
-            parent = traceparent() or traceparent(job_trace(after.id).root)
-            return await log.append(event, after=after, traceparent=parent)
-        except AWAY as away:
-            if not said:
-                logger.warning("%s waits to be written: %s", event.data.EVENT.value, away)
-            said = True
-            await clock.sleep_ms(AGAIN_AFTER_MS)
-    return None
+    parent = traceparent() or traceparent(job_trace(after.id).root)
+    said = f"{event.data.EVENT.value} waits to be written"
+    return await insist_while(ours, lambda: log.append(event, after=after, traceparent=parent), clock, said=said)
