@@ -26,8 +26,8 @@ from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_context
 from services.worker.attempt.run import Attempt
 from services.worker.attempt.tools import Claimed, Tools
+from services.worker.claiming import take
 from services.worker.domain import Interruption, hands_over
-from services.worker.intake import take
 from services.worker.ports import Dispatch
 
 logger = logging.getLogger(__name__)

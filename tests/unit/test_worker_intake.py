@@ -19,7 +19,8 @@ from libs.policy import Policy
 from libs.runtime.telemetry import Telemetry
 from services.worker.attempt.process import Limits
 from services.worker.attempt.run import Tools
-from services.worker.intake import Intake, take
+from services.worker.claiming import take
+from services.worker.intake import Intake
 from services.worker.ports import Log
 from services.worker.sandbox.command import Level
 from services.worker.signals import Signals
