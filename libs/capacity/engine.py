@@ -1,7 +1,7 @@
 """Who may run, worked out in the process that decides.
 
     the ledger's changes ──► take ────────┐
-    workers' words ────────► staff, hear ─┼─► State ──► plan: who may run now
+    workers' words ────────► hear, staff ─┼─► State ──► plan: who may run now
     what the border said ──► learn ───────┘
 
 The state is the twin's, and so is every rule: nothing is decided here that `memory` does not decide. It holds
@@ -39,6 +39,7 @@ class Engine:
         self._state = life.begin(NAMELESS, generation=NAMELESS, applied=applied, standing=standing)
         self._learned: dict[str, list[str]] = {}  # group → leases that stand for slots of which the log does not tell
         self._shut: set[str] = set()
+        self._pauses: dict[str, int] = {}  # provider → until when, as it was said
         unfinished = (replace(seed, row=_planned(seed.row)) for seed in seeds if seed.row.status not in life.ENDS)
         life.seed(self._state, unfinished, lease_ms=0, now_ms=clock())
 
@@ -83,10 +84,14 @@ class Engine:
     # ── what workers say ──────────────────────────────────────────────────────
 
     def staff(self, workers: Iterable[WorkerStatus]) -> None:
-        """The workers as the view knows them. Of two words about one the later counts; silent ones go."""
+        """The workers as the view knows them, for who begins to plan. Of two words about one the later counts."""
         for each in workers:
             worker = Worker(each.pool, each.slots, each.draining, each.heard_ms, holders=())
             self._hear(each.worker, worker, until_ms=each.until_ms)
+        self.forget_silent()
+
+    def forget_silent(self) -> None:
+        """Workers that were not heard for so long that their slots are not counted."""
         for name in self._state.expiries.up_to(self._clock()):
             self._state.expiries.discard(name)
             del self._state.workers[name]
@@ -102,6 +107,24 @@ class Engine:
         if known is None or known.heard_ms <= worker.heard_ms:  # the same word again may end later by now
             self._state.workers[name] = worker
             self._state.expiries.add(name, until_ms)
+
+    def heard(self) -> dict[str, int]:
+        """When a worker that takes work was heard last, of each pool."""
+        said = sorted((each.heard_ms, each.pool) for each in self._state.workers.values() if not each.draining)
+        return {pool: at_ms for at_ms, pool in said}
+
+    def pause(self, provider: str, until_ms: int) -> None:
+        """Somebody has said that nobody gets a slot of this provider until then. The view says it to whoever asks: this
+        is for when it is away."""
+        self._pauses[provider] = max(until_ms, self._pauses.get(provider, 0))
+
+    def paused_until_ms(self, provider: str) -> int | None:
+        """Null: as far as was heard, it is open."""
+        until_ms = self._pauses.get(provider, 0)
+        if until_ms > self._clock():
+            return until_ms
+        self._pauses.pop(provider, None)
+        return None
 
     def slots(self) -> dict[str, int]:
         """Of each pool that has any."""

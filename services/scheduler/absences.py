@@ -1,11 +1,11 @@
 """When a pool could not be served, whoever's fault it was: that time does not count against the time to live of a job.
 
-    heard    ●   ●   ●                 ●   ●        a worker of the pool, by the log and by the view
+    heard    ●   ●   ●                 ●   ●        a worker of the pool, by this replica
     begins to lead ──┘   └── absence ──┘
 
-A worker is heard only where NATS carries its heartbeat and the store takes it, so one look tells of all three. Only the
-replica that leads looks, so only it knows, in memory: what was before it began to lead counts as absence. A change of
-the lead gives each job its whole time again, and takes none from any.
+A worker is heard only where NATS carries its heartbeat, and there is a look only where the store answers, so one tells
+of all three. Only the replica that leads looks, so only it knows, in memory: what was before it began to lead counts as
+absence. A change of the lead gives each job its whole time again, and takes none from any.
 """
 
 from __future__ import annotations

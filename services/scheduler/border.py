@@ -41,6 +41,18 @@ class Border:
         held = await self._claim([*claims.values()], drop=sorted(unused))
         return frozenset(job for job, claim in claims.items() if claim.holder not in held)
 
+    def unasked(self, jobs: Sequence[Job]) -> frozenset[str]:
+        """Those of them that may not start while nobody can be asked: who names a group, or a provider that is known to
+        pause."""
+        claims = {job.id: claim for job in jobs if (claim := claim_of(job))}
+        names = {gate for claim in claims.values() for gate in claim.gates}
+        shut = {name: until_ms for name in names if (until_ms := self._engine.paused_until_ms(name))}
+        for name, until_ms in shut.items():
+            self._engine.learn(name, others=0, until_ms=until_ms)
+        return frozenset(
+            job for job, claim in claims.items() if claim.groups or not shut.keys().isdisjoint(claim.gates)
+        )
+
     def settled(self) -> None:
         """What they were for is in the log, or may be: there it is told whose they are."""
         self._pending.clear()

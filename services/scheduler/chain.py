@@ -45,8 +45,10 @@ class Chain:
     def note(self, record: Record) -> None:
         """This record was folded."""
         match record.event:
-            case Event(data=SchedulerCommitted(shard=self._shard)):
+            case Event(data=SchedulerCommitted(shard=self._shard, leader=leader)):
                 self._ends_at = record.seq
+                if leader != self._leader.name:
+                    self._leader.followed()
             case _:
                 pass
 

@@ -12,6 +12,8 @@
                  │                                                              │
              commit ──► stored, refused or unknown: the log says what is so ───►┘
 
+Where the store is silent, who led last goes on: it brings nothing, claims nothing, and starts what needs neither.
+
 After a commit the cycle waits until it reads its own records in the log, in their turn. Where its outcome is not known,
 it looks around at once: so the log's leader is asked how far the log goes, and all up to there is folded first.
 
@@ -52,7 +54,7 @@ FOLD: Final = "the fold of the log"
 LOG_AWAY: Final = (LogUnavailable, OutcomeUnknown, LogFull)  # it passes, and is tried again
 LOOK_EVERY_MS: Final = 1000  # or more often, where an outage begins sooner
 TAKE_AT_ONCE: Final = 100  # records: some milliseconds
-PAUSE_MS: Final = 100  # after a fault, however much wakes the cycle
+PAUSE_MS: Final = 100  # after a fault, or without the store, however much wakes the cycle
 
 
 class Cycle:
@@ -98,7 +100,10 @@ class Cycle:
         try:
             while not stopping.is_set():
                 self._woken.clear()
-                if not await self._try_turn() and not stopping.is_set():
+                again = await self._try_turn()
+                if self._leader.goes_on:  # whoever may lead by the store is to have its turn
+                    await self._clock.sleep_ms(PAUSE_MS)
+                if not again and not stopping.is_set():
                     await self._until_woken()
         finally:
             ending.cancel()
@@ -125,6 +130,8 @@ class Cycle:
             await self._take()
             if self.folded.is_set() and not self._inbox.keeps_up:
                 self._health.is_missing(FOLD, f"the log is read up to {self._inbox.reached} of {self._inbox.ends_at}")
+            if self._leader.goes_on:
+                return await self._go_on()
             if not self._leader.leads:
                 await self._stand_by()
                 return False
@@ -158,6 +165,20 @@ class Cycle:
             mark = await self._folder.stand_by()
             if mark is not None and mark.open:
                 self._is_folded()
+
+    async def _go_on(self) -> bool:
+        """Start what can be started without the view."""
+        if self._is_time_to_look:
+            await self._mark()
+        if self._inbox.caught_up:
+            await self._chain.find()
+        if not self._inbox.caught_up:
+            return False
+        proposal = await self._planner.go_on(leader=self._leader.name, now=self._leader.now)
+        if proposal.batch is None or not self._leader.goes_on:
+            return proposal.more
+        await self._commit(proposal.batch)
+        return True
 
     async def _bring(self) -> None:
         """The view is a fold of all that was taken, and counts with the limits of today's policy."""

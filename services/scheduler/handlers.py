@@ -1,5 +1,6 @@
 """What workers ask for: to be heard, slots for a stage, slots no longer needed, a pause of a provider that has had
-enough; and what the notifier asks for a page that opens a stream. Every replica answers, from the view.
+enough; and what the notifier asks for a page that opens a stream. Every replica answers, from the view; and of what
+one of them answers all keep what they plan by.
 
 The view is folded by the leader alone, a moment after an event, and it can be lost. So where it does not know an
 attempt, a worker is told to stop only by the second opinion of `opinions`.
@@ -88,14 +89,23 @@ class Handlers:
     stopped: set[str]
     now: Callable[[], datetime]
 
+    def overhear(self, command: Beat) -> None:
+        """What this replica keeps of a heartbeat, whoever answers it."""
+        self.engine.hear(_heartbeat(command, (), self.ledger.policy))
+        self.stopped.update(command.stopped)
+        over = [holder for holder in self.stopped if opinion_of(self.ledger, holder) in (None, Opinion.OVER)]
+        self.stopped.difference_update(over)
+
+    def overhear_shut(self, command: ShutProvider) -> None:
+        """The same of a provider's pause."""
+        self.engine.pause(f"{LLM}{command.provider}", shut_until_ms(command.for_ms, now=self.now()))
+
     async def hear(self, command: Beat) -> BeatReply:
         """The worker lives: its leases are extended, and it hears what became of each of its attempts."""
-        self._note_stopped(command)
         leases = tuple(each for each in command.leases if all(map(is_inner, each.groups)))
         said = await self._beat(_heartbeat(command, leases, self.ledger.policy))
         opinions = await opinions_of(self.ledger, said.not_yours, log=self.log)
         ended = await opinions_of(self.ledger, command.stopped, log=self.log)
-        self.engine.unlearn()  # it may hold less
         return BeatReply(
             kept=(*said.kept, *_those(opinions, Opinion.RUNS)),
             cancel=(*said.cancel, *_those(opinions, Opinion.ENDS)),
@@ -150,19 +160,14 @@ class Handlers:
         await self.granting.tell(grants, now=self.now())
         return ProviderShut(provider=command.provider, until=utc(until_ms))
 
-    def _note_stopped(self, command: Beat) -> None:
-        self.stopped.update(command.stopped)
-        over = [holder for holder in self.stopped if opinion_of(self.ledger, holder) in (None, Opinion.OVER)]
-        self.stopped.difference_update(over)
-
     async def _beat(self, heartbeat: Heartbeat) -> answers.Beat:
-        self.engine.hear(heartbeat)
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 said = await self.view.beat(heartbeat)
         except AWAY as away:
             logger.debug("heartbeat of %s answered without the view: %s", heartbeat.worker, away)
             return answers.Beat((), (), heartbeat.holders)
+        self.engine.unlearn()  # it may hold less
         await self.granting.tell(said.grants, now=self.now())
         return said
 

@@ -5,6 +5,10 @@
 
 Fit is who keeps up with the log: one that cannot read it decides nothing, and must not keep the lead from one that can.
 
+While the store is silent nobody can lead but who does: the one that led last goes on with what it can decide without
+the view, until the store answers or the log shows a link of another. Where it was cut off alone, and another leads by
+the store, the chain lets one of the two write at a time, and the other's first link ends it.
+
 It is for liveness. A leader that was stopped in mid-decision goes on with what it was about to write: the chain in
 the log refuses that, and then it looks here. Owns the store's time too, which every answer tells: decisions are dated
 by it, so a wrong clock of this machine has no effect.
@@ -43,12 +47,22 @@ class Leader:
         self._ttl_ms = round(policy.leases.leader_s * 1000)
         self._every_ms = round(policy.leases.leader_heartbeat_s * 1000)
         self._outages = outages
+        self._led_last = self._is_unheard = False  # of the store: it did not answer the last question
         self._until_ms: int | None = None  # by our own clock that only grows; null: another leads
         self._store_ahead_ms: int | None = None  # of that clock
 
     @property
     def leads(self) -> bool:
         return self._until_ms is not None and self._clock.monotonic_ms() < self._until_ms
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether this replica led when the store was heard last, which is silent, and nobody has followed it."""
+        return self._led_last and self._is_unheard
+
+    def followed(self) -> None:
+        """Another's link is in the log."""
+        self._led_last = False
 
     @property
     def now(self) -> datetime:
@@ -63,7 +77,12 @@ class Leader:
         if not self._fit():
             await self._stand_back(led_before=led_before)
             return False
-        led = await self._lead.hold(self.name, ttl_ms=self._ttl_ms)
+        try:
+            led = await self._lead.hold(self.name, ttl_ms=self._ttl_ms)
+        except ViewUnavailable:
+            self._is_unheard = True
+            raise
+        self._is_unheard, self._led_last = False, led.by == self.name
         self._outages.heard("store")
         self._health.is_there(VIEW)
         self._store_ahead_ms = led.now_ms - self._clock.monotonic_ms()
@@ -83,7 +102,7 @@ class Leader:
 
     async def resign(self) -> None:
         """Let another lead at once."""
-        self._until_ms = None
+        self._until_ms, self._led_last = None, False
         await self._lead.drop(self.name)
 
     async def run(self, stopping: asyncio.Event) -> None:

@@ -7,7 +7,7 @@ are cut so that each of its own starts is exactly the one it is owed. Refuses to
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -37,7 +37,9 @@ LOOK: Final = 256  # timers read at first; more where the first ones are jobs th
 LOOK_MAX: Final = 65_536
 STAYING: Final = (Due.RELEASE, Due.QUEUE_TTL)
 ROUNDS: Final = 5  # plans of one turn: each that is refused at the border knows one group more that is full
+AWAY_MS: Final = 60_000  # a view that is away is away until it is heard of, which ends this
 ASK_MAX: Final = 50  # places asked for in one turn: while the queue is full each is a question without a gain
+Refusing = Callable[[Sequence[Job]], Awaitable[frozenset[str]]]  # those who may not start now
 UNSIGNED: Final = "0" * 26  # the id of an event that is only tried out
 
 
@@ -81,9 +83,20 @@ class Planner:
             decided = await self._spread()
             if decided:
                 return Proposal(self._composed(decided, Starts(), (), leader=leader, now=now), more=True, overdue=False)
-        starts, started = await self._start(decided, now=now)
+        starts, started = await self._start(decided, self.border.refused, now=now)
         batch = self._composed(decided, starts, started, leader=leader, now=now)
         return Proposal(batch, more=starts.plan.more, overdue=len(decided) >= BATCH_MAX)
+
+    async def go_on(self, *, leader: str, now: datetime) -> Proposal:
+        """The next batch while the view is away: starts alone, of those that need nothing but what the log tells of."""
+        self.engine.forget_silent()
+        self.engine.quarantine(self.engine.now_ms + AWAY_MS)
+
+        async def unasked(jobs: Sequence[Job]) -> frozenset[str]:
+            return self.border.unasked(jobs)
+
+        starts, started = await self._start((), unasked, now=now)
+        return Proposal(self._composed((), starts, started, leader=leader, now=now), starts.plan.more, overdue=False)
 
     def stand_by(self) -> None:
         """Another leads: what was seen and claimed here counts no more."""
@@ -93,12 +106,10 @@ class Planner:
     async def look_at_workers(self) -> None:
         """What a plan counts with beside the log, as it is now; and the view's own plan, which shows readers who waits
         for what."""
-        workers = await self.view.workers()
-        self.engine.staff(workers)
+        self.engine.forget_silent()
         self.engine.unlearn()
         await self.shadow.compare(BATCH_MAX)
-        heard = sorted((each.heard_ms, each.pool) for each in workers if not each.draining)
-        self.absences.look({pool: at_ms for at_ms, pool in heard})
+        self.absences.look(self.engine.heard())
 
     async def look(self) -> tuple[answers.Due, ...]:
         """What is due by the clock. Who waits for room stays due, and whose time does not all count: they must not hide
@@ -162,7 +173,9 @@ class Planner:
 
     # ── who may start ─────────────────────────────────────────────────────────
 
-    async def _start(self, decided: Sequence[Decision], *, now: datetime) -> tuple[Starts, list[Decision]]:
+    async def _start(
+        self, decided: Sequence[Decision], refusing: Refusing, *, now: datetime
+    ) -> tuple[Starts, list[Decision]]:
         """Who starts now, beside what was decided. Those at the border hold what they need there."""
         starts, started, refused = Starts(), list[Decision](), frozenset[str]()
         room = max(0, BATCH_MAX - len({decision.job.id for decision in decided}))
@@ -171,7 +184,7 @@ class Planner:
             if starts.claimed and decided:  # what they free or bring may be for the class that is owed the next start
                 starts = Starts()
             started = self._started(starts, now=now)[:room]
-            refused = await self.border.refused([decision.job for decision in started])
+            refused = await refusing([decision.job for decision in started])
             if not refused:
                 break
         return starts, [decision for decision in started if decision.job.id not in refused]

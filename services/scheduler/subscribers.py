@@ -1,7 +1,8 @@
 """The NATS edge of the scheduler: commands come in, are parsed, answered by a handler, and timed.
 
 One connection for all of it, apart from the log's, so that a commit that is being settled never delays a heartbeat. All
-replicas are one queue group: each command is answered by one of them.
+replicas are one queue group: each command is answered by one of them. Heartbeats and pauses of providers are heard by
+all of them beside that, as any may have to plan by them, also where the view is away.
 """
 
 from __future__ import annotations
@@ -108,16 +109,27 @@ class Subscribers:
         self._on("position", self._position)
         self._on("shut", self._shut)
         self._on("redeem", self._redeem)
+        self._all_on("beat", self._overhear)
+        self._all_on("shut", self._overhear_shut)
 
     def _on(self, command: Command, answer: Callable[..., object]) -> None:
         subject = command_subject(self._shard, command)
         self._broker.subscriber(subject, GROUP, max_workers=AT_ONCE)(answer)
 
+    def _all_on(self, command: Command, hear: Callable[..., object]) -> None:
+        self._broker.subscriber(command_subject(self._shard, command), no_reply=True)(hear)
+
+    async def _overhear(self, command: Beat) -> None:
+        self._replica.handlers.overhear(command)
+        self._replica.woken.set()  # a worker may have come, or have more slots
+
+    async def _overhear_shut(self, command: ShutProvider) -> None:
+        self._replica.handlers.overhear_shut(command)
+
     async def _beat(self, command: Beat) -> BeatReply:
-        replica = self._replica
         async with self._timed("beat"):
-            reply = await replica.handlers.hear(command)
-        replica.woken.set()  # a worker may have come, or have more slots
+            reply = await self._replica.handlers.hear(command)
+        self._replica.woken.set()  # it may hold less
         self._stir()
         return reply
 

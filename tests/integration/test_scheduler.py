@@ -263,6 +263,25 @@ async def test_a_store_that_is_killed_under_load_loses_nothing(mortal: Crowd, va
     assert report.ends == {"ready": 150}
 
 
+@pytest.mark.kills
+async def test_queued_jobs_start_while_the_store_is_dead(mortal: Crowd, valkey_server: ValkeyServer) -> None:
+    """On a worker that comes after it died, so that nobody but the schedulers themselves has heard of it."""
+    crowd = mortal
+    for name in ("a", "b"):
+        await crowd.scheduler(name)
+    await crowd.submit_many(30, users=20)
+
+    await valkey_server.kill()
+    crowd.worker("late", slots=4)
+    await crowd.all_end()
+    leaders = {link.leader for link in await written(crowd, SchedulerCommitted)}
+
+    report = await crowd.audited()
+    assert not report.violations, report
+    assert report.most["pool:default"] == 4
+    assert len(leaders) == 1
+
+
 async def test_servers_that_are_away_at_the_start_are_waited_for(
     mortal: Crowd, nats_server: NatsServer, valkey_server: ValkeyServer
 ) -> None:

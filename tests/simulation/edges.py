@@ -205,14 +205,18 @@ class Broker:
         self._link.tell(lambda: self._hall.publish(subject, payload, type(message)))
 
     async def request(self, message: BaseModel, subject: str, *, timeout: float, headers: Any = None) -> Heard:  # noqa: ASYNC109 - FastStream's
-        """One of those who listen there answers; all of them may be silent."""
+        """One of the group that listens there answers, and may be silent; who is of no group only hears it."""
         payload = message.model_dump_json().encode()
         listening = await _asked(self._link, lambda: self._hall.at(subject), within_s=timeout)
-        if not listening:
+        answering = [seat for seat in listening if seat.group]
+        if not answering:
             raise NoRespondersError
-        seat = self._hall.network.dice.one_of(f"{self._link.process.name} asks {subject}", listening)
+        seat = self._hall.network.dice.one_of(f"{self._link.process.name} asks {subject}", answering)
         answer: asyncio.Future[Heard] = asyncio.get_running_loop().create_future()
         heard = Heard(payload, subject, headers or {})
+        for hearer in listening:
+            if not hearer.group:
+                hearer.broker.deliver(hearer, heard, model=type(message))
         seat.broker.deliver(seat, heard, model=type(message), answer=answer, to=self._link)
         async with asyncio.timeout(timeout):
             return await answer

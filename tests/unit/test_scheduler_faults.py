@@ -19,26 +19,13 @@ from libs.capacity.memory.view import MemoryView
 from libs.eventlog.errors import LogUnavailable, OutcomeUnknown, WentBack
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import Fate, MemoryLog
-from libs.eventlog.values import Appended, Conflicted, Entry
+from libs.eventlog.values import Appended, Conflicted
 from tests.fixtures.audit import audit
+from tests.fixtures.cuts import Interrupted, Once
 from tests.fixtures.logs import HastyClock
 from tests.fixtures.schedulers import EPOCH, World
 
 SECOND = 1000
-
-
-class Interrupted(MemoryLog):
-    """A log on whose commits something happens first."""
-
-    def __init__(self, world: World, before: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(world.server, clock=HastyClock(), settle_within_s=2.0)
-        self._before = before
-        self.outcomes: list[Appended | Conflicted] = []
-
-    async def append_batch(self, entries: Sequence[Entry]) -> Appended | Conflicted:
-        await self._before()
-        self.outcomes.append(await super().append_batch(entries))
-        return self.outcomes[-1]
 
 
 class Replanned(MemoryView):
@@ -53,18 +40,6 @@ class Replanned(MemoryView):
         if self.before is not None:
             await self.before()
         return await super().plan(limit, only_class=only_class, now_ms=now_ms)
-
-
-class Once:
-    """Does something the first time it is called."""
-
-    def __init__(self, do: Callable[[], Awaitable[Any]]) -> None:
-        self._do: Callable[[], Awaitable[Any]] | None = do
-
-    async def __call__(self) -> None:
-        do, self._do = self._do, None
-        if do is not None:
-            await do()
 
 
 def leaders(world: World) -> list[str]:

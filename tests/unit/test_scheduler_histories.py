@@ -1,8 +1,8 @@
 """Random histories of a whole system in memory: whatever happens in it, its log proves that no rule was broken.
 
 A seed decides everything: who submits what, which worker dies, which answer is lost, which replica has its turn, when
-the store is flushed. Every commit goes through the real cycle; two replicas may both believe to lead. In the end the
-system is left in peace, and everything must come to an end.
+the store is flushed, who is cut off from it. Every commit goes through the real cycle; two replicas may both believe to
+lead. In the end the system is left in peace, and everything must come to an end.
 
 `make test-lives` runs hundreds; HISTORIES=10000 in the environment as many.
 """
@@ -32,6 +32,7 @@ from libs.eventlog.memory import Fate
 from libs.policy import Policy
 from services.scheduler.replica import Replica
 from tests.fixtures.audit import Report, audit
+from tests.fixtures.cuts import Cut, look
 from tests.fixtures.lives import step, submission
 from tests.fixtures.schedulers import World, a_world
 
@@ -79,12 +80,14 @@ class History:
         self._late: list[tuple[int, Event[Any]]] = []  # reserved, when, and not appended yet
         self.view_was_lost = False
         self._flushes = self.random.random() < 0.5
+        self.ways: list[Cut] = []
         two_leads = self.random.random() < 0.3
         self.replicas = [self._replica(name, MemoryLead(world.clock.now_ms) if two_leads else None) for name in "ab"]
 
     def _replica(self, name: str, lead: MemoryLead | None) -> Replica:
-        own: dict[str, Any] = {"lead": lead} if lead else {}
-        return self.world.replica(name, fate=self._fate, **own)
+        way = Cut(self.world, lead=lead)
+        self.ways.append(way)
+        return self.world.replica(name, fate=self._fate, **way.adapters)
 
     def _fate(self, messages: Sequence[Message]) -> Fate:
         if not self.troubled or self.random.random() < 0.8:
@@ -116,6 +119,7 @@ class History:
             (1, self.shut),
             (2, self.crash),
             (1, self.flush),
+            (2, self.cut),
             (1, self.land),
         ]
         weights, steps = zip(*actions, strict=True)
@@ -125,6 +129,8 @@ class History:
     async def check_order(self) -> None:
         """The view's order is the one that anybody reads out of the log."""
         self.troubled = False
+        for way in self.ways:
+            way.is_cut = False
         for _ in range(200):
             await self.turn(*self.replicas)
             mark = await self.world.view.mark()
@@ -172,7 +178,7 @@ class History:
         for replica in replicas or self.random.sample(self.replicas, k=self.random.randint(1, 2)):
             try:
                 for _ in range(self.random.randint(1, 6)):
-                    await self.world.turn(replica)
+                    await look(replica)
             except (ViewError, LogError):
                 pass
 
@@ -185,6 +191,11 @@ class History:
         self.world.store.lose()
         if self.random.random() < 0.5:
             self.world.lead.lose()
+
+    async def cut(self) -> None:
+        """A replica loses its way to the store, or finds it again."""
+        way = self.random.choice(self.ways)
+        way.is_cut = not way.is_cut
 
     async def land(self) -> None:
         self.world.server.land()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate_contracts.events import Group
-from libs.capacity.answers import LeaseRequest
+from libs.capacity.answers import Heartbeat, LeaseRequest
 from libs.capacity.turns import NO_PLAN
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
@@ -44,8 +44,8 @@ async def test_a_lease_is_the_border_and_no_difference(world: World, leader: Rep
 
 
 async def test_a_worker_that_only_the_view_has_heard_is_no_difference(world: World, leader: Replica) -> None:
-    other = world.replica("b")
-    await world.beat(slots=2, by=other)
+    beat = Heartbeat(worker="w", pool="default", slots=2, draining=False, holders=(), leases=(), ttl_ms=30_000)
+    await world.view.beat(beat)
     await world.submit("job-1")
 
     await world.pass_ms(1000, leader)
