@@ -9,6 +9,7 @@ Owns the order and the names. Refuses everything that is one service's own; what
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Final, Generic, TypeVar
 
 from faststream.nats import NatsBroker
 from nats.aio.client import Client
+from starlette.types import ASGIApp
 
 from headgate_contracts.tokens import ulid
 from libs.eventlog import JetStreamLog, LogMissing, LogSettings, LogUnavailable, connect, open_log
@@ -70,9 +72,19 @@ async def bootstrap(service: Service, settings: S, *, needs: tuple[str, ...]) ->
     """The ground of a service without clients: everything started, waited for, and closed in its turn. It can be looked
     at until its end."""
     base = await start_base(service, settings, needs=needs)
-    probes = Probes(gate=base.gate, health=base.health, telemetry=base.telemetry)
-    await service.start(HttpServer(probes, host=settings.http_host, port=settings.http_port))
+    await listen(service, base)
     return await connected(service, base)
+
+
+async def listen(
+    service: Service, base: Base[S], *, rest: ASGIApp | None = None, leaving: asyncio.Event | None = None
+) -> None:
+    """From here on it answers. Metrics have a port of their own where one is set, which outlives what clients ask."""
+    host, port, apart = base.settings.http_host, base.settings.http_port, base.settings.metrics_port
+    probes = partial(Probes, gate=base.gate, health=base.health, telemetry=base.telemetry)
+    if apart is not None:
+        await service.start(HttpServer(probes(), host=host, port=apart))
+    await service.start(HttpServer(probes(rest=rest, metrics=apart is None), host=host, port=port, leaving=leaving))
 
 
 async def start_base(service: Service, settings: S, *, needs: tuple[str, ...]) -> Base[S]:

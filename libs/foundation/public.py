@@ -13,7 +13,7 @@ from typing import Final
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.eventlog import LogFull, LogUnavailable, OutcomeUnknown
 from libs.eventlog.history import JetStreamScans
-from libs.foundation.ground import LOG, Base, Ground, S, connected, start_base
+from libs.foundation.ground import LOG, Base, Ground, S, connected, listen, start_base
 from libs.foundation.revoking import RevocationFollower
 from libs.runtime.app import create_app
 from libs.runtime.auth import Tokens
@@ -22,11 +22,9 @@ from libs.runtime.connect import wait_for
 from libs.runtime.descriptors import allow_all_descriptors
 from libs.runtime.errors import KeysAway
 from libs.runtime.faults import Faults
-from libs.runtime.http import HttpServer
 from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.openapi import DescribedApp
-from libs.runtime.probes import Probes
 from libs.runtime.problems import Problem
 
 KEYS: Final = "the keys"
@@ -60,13 +58,11 @@ async def bootstrap_public(service: Service, settings: S, *, needs: tuple[str, .
 
 
 async def _listen(service: Service, base: Base[S], tokens: Tokens) -> DescribedApp:
-    gate, telemetry, settings = base.gate, base.telemetry, base.settings
+    gate, telemetry = base.gate, base.telemetry
     app = create_app(
         service.name, version=version("headgate-server"), gate=gate, telemetry=telemetry, tokens=tokens, faults=LATER
     )
-    probes = Probes(gate=gate, health=base.health, telemetry=telemetry, rest=app)
-    server = HttpServer(probes, host=settings.http_host, port=settings.http_port, leaving=gate.draining)
-    await service.start(server)
+    await listen(service, base, rest=app, leaving=gate.draining)
     return app
 
 

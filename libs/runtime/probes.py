@@ -33,14 +33,21 @@ GET_ALONE: Final = Problem(
 
 
 class Probes:
-    """The application of a service that has no clients, or what stands before the one (`rest`) that clients ask."""
+    """The application of a service that has no clients, or what stands before the one (`rest`) that clients ask.
 
-    def __init__(self, *, gate: Gate, health: Health, telemetry: Telemetry, rest: ASGIApp | None = None) -> None:
+    Without `metrics` these are answered elsewhere.
+    """
+
+    def __init__(
+        self, *, gate: Gate, health: Health, telemetry: Telemetry, rest: ASGIApp | None = None, metrics: bool = True
+    ) -> None:
         self._gate = gate
         self._health = health
         self._telemetry = telemetry
         self._rest = rest or _nowhere
-        self._answers = {"/livez": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
+        self._answers = {"/livez": self._alive, "/readyz": self._ready}
+        if metrics:
+            self._answers["/metrics"] = self._metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = self._answers.get(scope["path"])

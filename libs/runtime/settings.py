@@ -108,6 +108,10 @@ class ServiceSettings(BaseSettings):
 
     http_host: Annotated[str, Field(description="an address of this machine")] = "127.0.0.1"  # nobody else by default
     http_port: Annotated[int, Field(ge=0, le=65535, description="0 to 65535; 0 takes a free one")] = 0
+    # So that a network may let a scraper in where no client comes.
+    metrics_port: Annotated[
+        int | None, Field(ge=0, le=65535, description="0 to 65535, or leave it out for the port of all else")
+    ] = None
 
     jwks: Annotated[
         JwksSources, Field(description="the files or http(s) URLs of JSON Web Key Sets, with commas between them")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -61,6 +61,32 @@ async def test_nobody_is_let_in_over_a_view_that_is_behind_the_log(
 
     assert first.status_code == 202, first.text
     assert first.json()["usage"]["jobs_used"] == 2
+
+
+async def test_metrics_are_asked_for_at_a_port_of_their_own_where_one_is_set(
+    nats_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [port] = free_ports(1)
+    async with replicas(nats_url, redis_url, policy=Policy(), opened=False, shape=LogSettings()) as (one, _):
+        monkeypatch.setenv("HEADGATE_NATS_URL", nats_url)
+        monkeypatch.setenv("HEADGATE_REDIS_URL", redis_url)
+        monkeypatch.setenv("HEADGATE_METRICS_PORT", str(port))
+        async with running(tmp_path, monkeypatch) as client, httpx.AsyncClient() as scraper:
+            await one.fold()
+            await eventually(lambda: _is_ready(client), every_s=0.05)
+            answers = [await each.get(path) for each, path in _asking(client, scraper, port)]
+
+    assert [answer.status_code for answer in answers] == [200, 404, 404, 200]
+
+
+def _asking(
+    client: httpx.AsyncClient, scraper: httpx.AsyncClient, port: int
+) -> Iterator[tuple[httpx.AsyncClient, str]]:
+    there = f"http://127.0.0.1:{port}"
+    yield scraper, f"{there}/metrics"
+    yield scraper, f"{there}/v1/jobs"
+    yield client, "/metrics"
+    yield client, "/v1/jobs"
 
 
 @asynccontextmanager

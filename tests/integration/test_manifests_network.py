@@ -8,9 +8,9 @@ from itertools import product
 import jsonschema
 import pytest
 
-from tests.fixtures.manifests import BASE, LOCAL, NAME, Manifest, Rendered, containers, render, rule_of
+from tests.fixtures.manifests import BASE, LOCAL, NAME, Manifest, Rendered, containers, render, render_with, rule_of
 
-PORTS = (4222, 6222, 8222, 6379, 8080)
+PORTS = (4222, 6222, 8222, 6379, 8080, 9090)
 
 # The schema of its own kind is the Gateway API's, which no package brings: so this is what we use of it, and no more.
 PATH = {
@@ -60,8 +60,9 @@ HTTP_ROUTE = {
 }
 
 # Who may open a connection to whom, and to which port. Nothing else gets through.
+SERVICES = ("admission", "scheduler", "worker", "notifier")
 SPEAKING = {
-    *product(("admission", "scheduler", "worker", "notifier"), [("nats", 4222)]),
+    *product(SERVICES, [("nats", 4222)]),
     *product(("admission", "scheduler"), [("valkey", 6379)]),
     ("nats", ("nats", 6222)),
 }
@@ -79,17 +80,79 @@ def test_only_those_speak_who_must() -> None:
 
 
 def test_from_outside_only_what_has_a_public_address_is_reached() -> None:
-    def reached(rendered: Rendered) -> set[tuple[str, int]]:
-        outside = {"metadata": {"labels": {"headgate.dev/gateway": "true"}}}
+    assert _reached(render(BASE), "gateway") == {("admission", 8080), ("notifier", 8080)}
+    assert _reached(render(LOCAL), "gateway") == {("gateway", 8080)}
+
+
+def test_a_scraper_is_let_in_where_it_is_asked_for_and_to_metrics_alone() -> None:
+    scraped = render_with("monitoring")
+
+    assert _reached(render(BASE), "monitoring") == set()
+    assert _reached(scraped, "monitoring") == {(name, 9090) for name in SERVICES}
+    assert _reached(scraped, "gateway") == _reached(render(BASE), "gateway")
+    assert set(_open(scraped)) == SPEAKING
+
+
+def test_what_a_gateway_reaches_answers_no_metrics() -> None:
+    for name in ("admission", "notifier"):
+        [container] = render(BASE).pods()[name]["containers"]
+
+        assert {"name": "HEADGATE_METRICS_PORT", "value": "9090"} in container["env"]
+        assert {each["name"]: each["containerPort"] for each in container["ports"]} == {"http": 8080, "metrics": 9090}
+
+
+def test_every_service_of_ours_shows_metrics_at_one_port() -> None:
+    for name in SERVICES:
+        [service] = [each for each in render(BASE).of_kind("Service") if each["metadata"]["name"] == name]
+        [container] = render(BASE).pods()[name]["containers"]
+
+        assert "metrics" in {each["name"] for each in service["spec"]["ports"]}, name
+        assert {"name": "metrics", "containerPort": 9090} in container["ports"], name
+
+
+def test_telemetry_has_a_way_to_the_collector_where_it_is_asked_for_and_no_other() -> None:
+    def ways_out(rendered: Rendered) -> set[tuple[str, int]]:
+        collector = {"metadata": {"labels": {"headgate.dev/collector": "true"}}}
         return {
             (name, port)
             for name, labels in rendered.labels().items()
-            for port in PORTS
-            if any(_admits(rule, port, namespace=outside) for rule in _rules(rendered, labels, "Ingress"))
+            for port in (443, 4317, 4318, 8080)
+            if any(_admits(rule, port, namespace=collector) for rule in _rules(rendered, labels, "Egress"))
         }
 
-    assert reached(render(BASE)) == {("admission", 8080), ("notifier", 8080)}
-    assert reached(render(LOCAL)) == {("gateway", 8080)}
+    assert ways_out(render(BASE)) == set()
+    assert ways_out(render_with("otel")) == set(product(SERVICES, (4317, 4318)))
+
+
+def test_every_service_is_told_of_the_collector() -> None:
+    sent = render_with("otel")
+    [told] = [each for each in sent.of_kind("ConfigMap") if each["metadata"]["name"].startswith("otel-")]
+
+    assert told["data"]["OTEL_EXPORTER_OTLP_ENDPOINT"].endswith(":4318")
+    for name in SERVICES:
+        [container] = sent.pods()[name]["containers"]
+        assert {"configMapRef": {"name": told["metadata"]["name"]}} in container["envFrom"], name
+
+
+def test_receivers_of_webhooks_are_called_by_notifiers_alone_and_never_in_the_cluster() -> None:
+    called = render_with("webhooks")
+    policy = called.named("NetworkPolicy", "to-receivers")["spec"]
+    [rule] = policy["egress"]
+
+    assert policy["podSelector"]["matchLabels"] == {NAME: "notifier"}
+    assert rule["ports"] == [{"protocol": "TCP", "port": 443}]
+    private = {each for block in rule["to"] for each in block["ipBlock"]["except"]}
+    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7"} <= private
+    assert set(_open(called)) == SPEAKING
+
+
+def test_a_scraper_finds_the_pods_by_the_port_that_they_have() -> None:
+    monitor = render_with("monitoring").named("PodMonitor", "headgate")["spec"]
+
+    [selected] = monitor["selector"]["matchExpressions"]
+    assert (selected["key"], selected["operator"], set(selected["values"])) == (NAME, "In", set(SERVICES))
+    [endpoint] = monitor["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["path"]) == ("metrics", "/metrics")
 
 
 @pytest.mark.parametrize("path", ["/v1/stream", "/v1/jobs/j1/stream"])
@@ -98,6 +161,17 @@ def test_nobody_ends_a_stream_because_of_its_length(path: str) -> None:
 
     assert rule
     assert rule["timeouts"]["request"] == "0s"
+
+
+def _reached(rendered: Rendered, of: str) -> set[tuple[str, int]]:
+    """By whoever is in a namespace with this label of ours."""
+    outside = {"metadata": {"labels": {f"headgate.dev/{of}": "true"}}}
+    return {
+        (name, port)
+        for name, labels in rendered.labels().items()
+        for port in PORTS
+        if any(_admits(rule, port, namespace=outside) for rule in _rules(rendered, labels, "Ingress"))
+    }
 
 
 def _open(rendered: Rendered) -> Iterator[tuple[str, tuple[str, int]]]:
@@ -134,7 +208,7 @@ def _admits(rule: Manifest, port: int, *, pod: dict[str, str] | None = None, nam
     if peers is None:
         return True
     if pod is not None:
-        return any("namespaceSelector" not in peer and _selects(peer["podSelector"], pod) for peer in peers)
+        return any(peer.keys() == {"podSelector"} and _selects(peer["podSelector"], pod) for peer in peers)
     labels = namespace["metadata"]["labels"] if namespace else {}
     return any("namespaceSelector" in peer and _selects(peer["namespaceSelector"], labels) for peer in peers)
 

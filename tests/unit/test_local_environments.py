@@ -29,7 +29,8 @@ SETTINGS: Final[dict[str, type[ServiceSettings]]] = {
     "worker": WorkerSettings,
 }
 USERS: Final = {"HEADGATE_JWKS", "HEADGATE_JWT_ISSUER", "HEADGATE_JWT_AUDIENCE"}
-LISTENS: Final = {"HEADGATE_HTTP_HOST", "HEADGATE_HTTP_PORT"}  # each process is told when it is started
+# Each process is told when it is started; one port for metrics would be the same for all.
+LISTENS: Final = {"HEADGATE_HTTP_HOST", "HEADGATE_HTTP_PORT", "HEADGATE_METRICS_PORT"}
 STRANGE: Final = {
     "HEADGATE_TOKEN": "an operator's",
     "HEADGATE_URL": "http://elsewhere",

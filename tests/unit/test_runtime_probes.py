@@ -95,6 +95,16 @@ async def test_a_probe_is_kept_nowhere_and_takes_one_method(client: httpx.AsyncC
     assert wrong.headers["allow"] == "GET"
 
 
+async def test_a_port_without_metrics_answers_the_other_probes(
+    gate: Gate, health: Health, telemetry: Telemetry
+) -> None:
+    probes = Probes(gate=gate, health=health, telemetry=telemetry, metrics=False)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(probes), base_url="http://test") as client:
+        assert (await client.get("/livez")).status_code == 200
+        assert (await client.get("/readyz")).status_code == 503
+        assert refused(await client.get("/metrics"), 404, "not-found")
+
+
 async def test_a_service_without_clients_answers_probes_alone(gate: Gate, health: Health, telemetry: Telemetry) -> None:
     probes = Probes(gate=gate, health=health, telemetry=telemetry)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(probes), base_url="http://test") as client:
