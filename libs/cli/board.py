@@ -13,9 +13,9 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from headgate import Event
 from headgate_contracts import Stage, Status
 from headgate_contracts.commands import CHECKS_FAILED
-from libs.cli.streams import StreamEvent
 from libs.runtime.terminal import plain
 
 STAGES: Final = tuple(stage.value for stage in Stage)
@@ -68,9 +68,9 @@ def one_line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
-def advanced(line: JobLine, event: StreamEvent) -> JobLine:
+def advanced(line: JobLine, event: Event) -> JobLine:
     """The line after this event; the same one where the event shows nothing."""
-    match event.name:
+    match event.kind:
         case "snapshot":
             return _from_snapshot(line, event.data)
         case "status":

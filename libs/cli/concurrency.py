@@ -6,14 +6,15 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from libs.cli.client import operator_api, path_of, with_query
+from libs.cli.client import as_operator
 from libs.cli.output import Output, clock_time, counted, local_time
 
 
 def status(args: Namespace, out: Output) -> int:
     """Every group, or one with who holds its slots."""
-    api = operator_api()
-    groups = [api.get(path_of("concurrency", args.group))] if args.group else api.get("/v1/concurrency")
+    with as_operator() as hg:
+        found = (hg.ops.group(args.group),) if args.group else hg.ops.groups()
+    groups = [group.as_told() for group in found]
     out.data(groups[0] if args.group else groups)
     out.table(
         ("GROUP", "LIMIT", "ACTIVE", "WAITING", ""),
@@ -31,8 +32,8 @@ def status(args: Namespace, out: Output) -> int:
 
 def release(args: Namespace, out: Output) -> int:
     """Free a lease by force. A running job's own slot is freed by giving its attempt back."""
-    path = path_of("concurrency", args.group, "leases", args.lease)
-    told = operator_api().send("DELETE", with_query(path, reason=args.reason))
+    with as_operator() as hg:
+        told = hg.ops.release(args.group, args.lease, reason=args.reason).as_told()
     out.data(told)
     out.say(f"{args.lease}  {told['message']}.")
     return 0
@@ -40,7 +41,8 @@ def release(args: Namespace, out: Output) -> int:
 
 def set_limit(args: Namespace, out: Output) -> int:
     """Another limit, at once, for the backlog too; it survives restarts."""
-    told = operator_api().send("PUT", path_of("concurrency", args.group), {"limit": args.limit, "reason": args.reason})
+    with as_operator() as hg:
+        told = hg.ops.set_limit(args.group, args.limit, reason=args.reason).as_told()
     out.data(told)
     out.say(f"{told['group']}  {counted(told['limit'], 'slot')} from now on.")
     return 0
@@ -48,7 +50,8 @@ def set_limit(args: Namespace, out: Output) -> int:
 
 def unset_limit(args: Namespace, out: Output) -> int:
     """Take back what was set: what the group's jobs bring holds again, or what policy says."""
-    told = operator_api().send("DELETE", with_query(path_of("concurrency", args.group), reason=args.reason))
+    with as_operator() as hg:
+        told = hg.ops.unset_limit(args.group, reason=args.reason).as_told()
     out.data(told)
     out.say(f"{told['group']}  {counted(told['limit'], 'slot')} from now on: nothing is set by hand.")
     return 0

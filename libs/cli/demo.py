@@ -9,25 +9,24 @@ import signal
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from headgate import Headgate, Job
+from headgate.values import HistoryEvent
 from headgate_contracts.vocabulary import Tier
-from libs.cli.background import in_background
 from libs.cli.board import JobLine
 from libs.cli.calling import called
-from libs.cli.client import Api, path_of
+from libs.cli.client import in_words
 from libs.cli.errors import Failed
 from libs.cli.following import watch_all
 from libs.cli.interrupts import Interrupts
 from libs.cli.jobs import contents
 from libs.cli.output import Output
 from libs.cli.run_folder import run_folder
-from libs.cli.streams import follow
-from libs.cli.target import Target
 from libs.cli.up import run
 from libs.local.provisions import USER_SCOPE, signed
 from libs.local.settings import UpSettings
@@ -75,50 +74,48 @@ async def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
         "rehearses, and fails at first.",
         style="bold",
     )
-    apis = [Api(Target(up.url, _token(settings, act))) for act in ACTS]
-    jobs = await in_background(lambda: [_submitted(api, act) for api, act in zip(apis, ACTS, strict=True)])
-    watched = [
-        (JobLine(job["id"], act.title), follow(api, job["id"])) for api, act, job in zip(apis, ACTS, jobs, strict=True)
-    ]
-    ends = await watch_all(watched, out)
-    broken = [
-        await in_background(partial(_how_it_ended, api, line))
-        for api, line in zip(apis, ends, strict=True)
-        if line.status != "ready"
-    ]
-    if broken:
-        raise Failed(reason=" ".join(broken))
-    api, job_id = apis[-1], jobs[-1]["id"]
-    _show_history(await in_background(lambda: api.get(path_of("jobs", job_id, "events"))), out)
-    await _show_result(await in_background(lambda: api.fetch(path_of("jobs", job_id, "result"))), settings.state, out)
+    async with AsyncExitStack() as open_clients:
+        open_clients.enter_context(in_words(up.url))
+        clients = [Headgate(up.url, _token(settings, act)) for act in ACTS]
+        for hg in clients:
+            await open_clients.enter_async_context(hg)
+        jobs = [await _submitted(hg, act) for hg, act in zip(clients, ACTS, strict=True)]
+        watched = [(JobLine(job.id, act.title), job.events()) for act, job in zip(ACTS, jobs, strict=True)]
+        ends = await watch_all(watched, out)
+        broken = [
+            await _how_it_ended(job, line) for job, line in zip(jobs, ends, strict=True) if line.status != "ready"
+        ]
+        if broken:
+            raise Failed(reason=" ".join(broken))
+        _show_history(await jobs[-1].history(), out)
+        await _show_result(await (await jobs[-1].result()).content(), settings.state, out)
     if not os.environ.get("HEADGATE_PROVIDERS"):
         out.say("\nThe packages were written without a language model; docs/run.md tells how to have one write them.")
     out.say(f"\nThat was it. `make up` starts a Headgate that stays; `{called()} --help` tells what to do with it.")
 
 
-def _how_it_ended(api: Api, line: JobLine) -> str:
+async def _how_it_ended(job: Job, line: JobLine) -> str:
     """With what only its owner is told."""
-    error: Mapping[str, Any] = api.get(path_of("jobs", line.id))["error"] or {}
-    return f"The job of {line.title} ended as {line.words.rstrip('.')}. {error.get('detail', '')}".rstrip()
+    error = (await job.wait()).state.error
+    return f"The job of {line.title} ended as {line.words.rstrip('.')}. {error.detail if error else ''}".rstrip()
 
 
-def _submitted(api: Api, act: Act) -> dict[str, Any]:
-    body = {"project_id": "demo", "pipeline": act.pipeline, "input": act.input}
-    return api.post("/v1/jobs", body, key=f"demo-{act.title}")
+async def _submitted(hg: Headgate, act: Act) -> Job:
+    return await hg.submit(act.input, project="demo", pipeline=act.pipeline, key=f"demo-{act.title}")
 
 
-def _show_history(history: Sequence[Mapping[str, Any]], out: Output) -> None:
+def _show_history(history: Sequence[HistoryEvent], out: Output) -> None:
     out.say("\nEverything above was told from a log of events. This is what it holds about the last job:", style="bold")
     out.table(
         ("SEQ", "EVENT", "STATUS THEN", "ITERATION"),
         [
             (
-                str(each["seq"]),
-                each["event"],
-                each["status"],
-                str(each.get("iteration") or each.get("iterations") or ""),
+                str(event.seq),
+                event.event,
+                event.status,
+                str(event.as_told().get("iteration") or event.as_told().get("iterations") or ""),
             )
-            for each in history
+            for event in history
         ],
     )
 

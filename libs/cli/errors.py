@@ -17,8 +17,6 @@ Interrupted         130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
-from typing import Any
 
 from libs.cli.calling import called
 from libs.cli.signals import exit_code
@@ -89,19 +87,3 @@ class Refused(CliError):
 def reader_is_gone(fault: BaseException) -> bool:
     """Of our output: a pipe that was closed, or a terminal. No file of ours says either."""
     return isinstance(fault, OSError) and fault.errno in {errno.EPIPE, errno.EIO}
-
-
-def fault_of(status: int, problem: Mapping[str, Any]) -> CliError:
-    """What an answer that is no success means for the command."""
-    detail = str(problem.get("detail") or problem.get("title") or f"HTTP status {status}").rstrip(".")
-    debug_id = str(problem.get("debug_id") or "unknown")
-    if status == 429 or problem.get("type", "").endswith("/busy"):
-        return Busy(detail=detail)
-    if status >= 500:
-        return ServerFault(detail=detail, debug_id=debug_id)
-    if status == 401:
-        wrong = detail.partition(". ")[0]  # what comes after it is for whoever writes headers
-        return Refused(
-            detail=f"{wrong}. Set HEADGATE_TOKEN to a valid one: `{called()} token` signs one on this machine."
-        )
-    return Refused(detail=f"{detail}.")

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import AsyncIterable, Generator, Sequence
 from contextlib import contextmanager
 
 from rich.live import Live
 
-from libs.cli.background import merged
+from headgate import Event, Headgate
 from libs.cli.board import Board, JobLine, advanced, failed_checks
 from libs.cli.calling import called
-from libs.cli.client import Api
+from libs.cli.client import in_words
 from libs.cli.errors import Interrupted
 from libs.cli.interrupts import interruptible
+from libs.cli.merging import merged
 from libs.cli.output import Output
-from libs.cli.streams import StreamEvent, follow
+from libs.cli.target import Target
 
-Watched = tuple[JobLine, Iterable[StreamEvent]]
+Watched = tuple[JobLine, AsyncIterable[Event]]
 
 
-def watch(api: Api, job_id: str, out: Output) -> int:
+def watch(target: Target, job_id: str, out: Output) -> int:
     """Until the end; 0 where the job became ready. Whoever watches one job knows which."""
     try:
-        [line] = interruptible(watch_all([(JobLine(job_id), follow(api, job_id))], out))
+        with in_words(target.url):
+            line = interruptible(_watched(target, job_id, out))
     except Interrupted:
         out.say(f"The job goes on: `{called()} jobs follow {job_id}` watches it again.")
         raise
@@ -31,14 +33,20 @@ def watch(api: Api, job_id: str, out: Output) -> int:
     return 0 if line.status == "ready" else 1
 
 
+async def _watched(target: Target, job_id: str, out: Output) -> JobLine:
+    async with Headgate(target.url, target.token) as hg:
+        [line] = await watch_all([(JobLine(job_id), hg.events(job_id))], out)
+    return line
+
+
 async def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
     """All of them at once, each to the end of its stream; how each stood then."""
     lines = [line for line, _ in watched]
     with _screen(out) as live:
         async for number, event in merged([events for _, events in watched]):
             before, lines[number] = lines[number], advanced(lines[number], event)
-            out.line({"job_id": before.id, "event": event.name, "id": event.id, "data": event.data})
-            if event.name == "log":
+            out.line({"job_id": before.id, "event": event.kind, "id": event.id, "data": event.data})
+            if event.kind == "log":
                 style = "red" if failed_checks(event.data) else None
                 out.log(event.data["line"], before=before.titled(f"{event.data['stage']} │ "), style=style)
             if live and lines[number] != before:

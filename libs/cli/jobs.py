@@ -9,27 +9,27 @@ import sys
 import tarfile
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from headgate import Problem, SyncJob
 from libs.cli.calling import called
-from libs.cli.client import path_of, user_api, with_query
+from libs.cli.client import as_user
 from libs.cli.errors import NoArchive, Usage
 from libs.cli.following import watch
 from libs.cli.output import Output, clock_time, counted, local_time
+from libs.cli.target import find_target
 from libs.cli.timeline import BAR_WIDTH, HEAD, attempts, bars, hops, in_ms
 
 SHOWN: Final = ("id", "status", "message", "project_id", "priority", "pipeline", "pool", "tier", "attempt", "debug_id")
-PAGE: Final = 100  # as many as the API gives at once
 OF_EVERY_EVENT: Final = frozenset({"seq", "at", "event", "job_id", "user_id", "project_id", "status", "submission"})
 
 
 def list_jobs(args: Namespace, out: Output) -> int:
     """One's own, newest first."""
     which = {"status": args.status, "project": args.project, "workflow": args.workflow}
-    pages = user_api().pages(with_query("/v1/jobs", **which, limit=str(min(args.limit, PAGE))))
-    jobs = list(islice((job for page in pages for job in page), args.limit))
+    with as_user() as hg:
+        jobs = [job.as_told() for job in hg.jobs(**which, limit=args.limit)]
     out.data(jobs)
     rows = [
         (job["id"], job["status"], job["project_id"], job["priority"], clock_time(job["created_at"]), job["message"])
@@ -45,7 +45,8 @@ def show(args: Namespace, out: Output) -> int:
     """One job, as its owner sees it, or each hop of its life."""
     if args.timeline:
         return _show_timeline(args.job, out)
-    job = user_api().get(path_of("jobs", args.job))
+    with as_user() as hg:
+        job = hg.job(args.job).state.as_told()
     out.data(job)
     for name, value in _shown(job):
         out.say(f"{name:<12} {value}")
@@ -54,15 +55,20 @@ def show(args: Namespace, out: Output) -> int:
 
 def events(args: Namespace, out: Output) -> int:
     """Its history, from the log."""
-    found = user_api().get(path_of("jobs", args.job, "events"))
+    found = _history(args.job)
     out.data(found)
     rows = [(str(each["seq"]), local_time(each["at"]), each["event"], each["status"], _rest(each)) for each in found]
     out.table(("SEQ", "AT", "EVENT", "STATUS THEN", ""), rows)
     return 0
 
 
+def _history(job_id: str) -> list[dict[str, Any]]:
+    with as_user() as hg:
+        return [event.as_told() for event in hg.history(job_id)]
+
+
 def _show_timeline(job_id: str, out: Output) -> int:
-    told = hops(user_api().get(path_of("jobs", job_id, "events")))
+    told = hops(_history(job_id))
     taken = attempts(told)
     out.data(
         {
@@ -81,7 +87,8 @@ def _show_timeline(job_id: str, out: Output) -> int:
 
 def log(args: Namespace, out: Output) -> int:
     """What it said, as long as that is kept."""
-    text = user_api().fetch(path_of("jobs", args.job, "log")).decode(errors="replace")
+    with as_user() as hg:
+        text = hg.log(args.job)
     out.data({"job_id": args.job, "log": text})
     for line in text.splitlines():
         out.log(line)
@@ -97,7 +104,8 @@ def result(args: Namespace, out: Output) -> int:
     path = _place(args.output, args.job)
     if not (to_stdout or args.force) and path.exists():
         raise _there_already(path)
-    content = user_api().fetch(path_of("jobs", args.job, "result"))
+    with as_user() as hg:
+        content = hg.content(args.job)
     if to_stdout:
         sys.stdout.buffer.write(content)
         return 0
@@ -113,12 +121,13 @@ def result(args: Namespace, out: Output) -> int:
 
 def follow(args: Namespace, out: Output) -> int:
     """Its stream, to the end."""
-    return watch(user_api(), args.job, out)
+    return watch(find_target(), args.job, out)
 
 
 def usage(args: Namespace, out: Output) -> int:
     """What is used of one's day."""
-    used = user_api().get("/v1/usage")
+    with as_user() as hg:
+        used = hg.usage().as_told()
     out.data(used)
     out.say(
         f"{counted(used['jobs_used'], 'job')} used today, {used['jobs_remaining']} left; a new day begins at "
@@ -129,12 +138,14 @@ def usage(args: Namespace, out: Output) -> int:
 
 def confirm(args: Namespace, out: Output) -> int:
     """Grant a job that asks for it another batch of iterations."""
-    return told(user_api().post(path_of("jobs", args.job, "confirm"), {}), out)
+    with as_user() as hg:
+        return told(hg.confirm(args.job).state.as_told(), out)
 
 
 def priority(args: Namespace, out: Output) -> int:
     """Another class for a job that has not started."""
-    job = user_api().send("PATCH", path_of("jobs", args.job), {"priority": args.priority, "reason": args.reason})
+    with as_user() as hg:
+        job = hg.reprioritize(args.job, args.priority, reason=args.reason).state.as_told()
     out.data(job)
     out.say(f"{job['id']}  is {job['priority']} now: {job['message']}")
     return 0
@@ -142,21 +153,28 @@ def priority(args: Namespace, out: Output) -> int:
 
 def cancel(args: Namespace, out: Output) -> int:
     """Ask for its end."""
-    return told(user_api().post(path_of("jobs", args.job, "cancel"), {"reason": args.reason}), out)
+    with as_user() as hg:
+        return told(hg.cancel(args.job, reason=args.reason).state.as_told(), out)
 
 
 def cancel_many(args: Namespace, out: Output) -> int:
     """All unfinished ones of a project, a workflow or a label."""
-    asked = {"project": args.project, "workflow": args.workflow, "label": args.label, "reason": args.reason}
-    body = {name: value for name, value in asked.items() if value}
-    results = user_api().send("POST", "/v1/jobs/cancel", body)["results"]
-    out.data(results)
-    for each in results:
-        job, problem = each.get("job"), each.get("problem")
-        out.say(f"{job['id']}  {job['message']}" if job else f"not cancelled: {problem['detail']}")
-    if not results:
+    named = {"project": args.project, "workflow": args.workflow, "label": args.label, "reason": args.reason}
+    with as_user() as hg:
+        outcomes = hg.cancel_all(**{name: value for name, value in named.items() if value})
+    out.data([_outcome(each) for each in outcomes])
+    for each in outcomes:
+        out.say(f"not cancelled: {each}" if isinstance(each, Problem) else f"{each.id}  {each.message}")
+    if not outcomes:
         out.say("No unfinished job of that kind.")
-    return 0 if all(each["status"] < 300 for each in results) else 1
+    return 1 if any(isinstance(each, Problem) for each in outcomes) else 0
+
+
+def _outcome(each: SyncJob | Problem) -> dict[str, Any]:
+    """As the API has it."""
+    if isinstance(each, Problem):
+        return {"status": each.status, "job": None, "problem": each.problem}
+    return {"status": 202, "job": each.state.as_told(), "problem": None}
 
 
 def told(job: Mapping[str, Any], out: Output) -> int:

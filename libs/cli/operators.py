@@ -11,18 +11,18 @@ import sys
 from argparse import Namespace
 from typing import Final, cast
 
-from libs.cli.client import operator_api, path_of, with_query
+from libs.cli.client import as_operator
 from libs.cli.errors import Usage
 from libs.cli.output import Output, clock_time, local_time
 
 JWT_PARTS: Final = 3
 JWT_BEGINS: Final = "eyJ"  # the base64 of an object's first two characters
-ERASED_WITHIN_S: Final = 120.0  # its jobs are ended first, and there may be thousands
 
 
 def workers(args: Namespace, out: Output) -> int:
     """Who is there to run jobs."""
-    found = operator_api().get("/v1/workers")
+    with as_operator() as hg:
+        found = [worker.as_told() for worker in hg.ops.workers()]
     out.data(found)
     rows = [
         (
@@ -43,8 +43,8 @@ def workers(args: Namespace, out: Output) -> int:
 
 def audit(args: Namespace, out: Output) -> int:
     """Who did what, and why."""
-    path = with_query("/v1/audit", since=args.since and args.since.isoformat())
-    found = [entry for page in operator_api().pages(path) for entry in page]
+    with as_operator() as hg:
+        found = [record.as_told() for record in hg.ops.audit(since=args.since)]
     out.data(found)
     rows = [(local_time(each["at"]), each["by"], each["act"], each["about"], each["reason"]) for each in found]
     out.table(("AT", "BY", "ACT", "ABOUT", "WHY"), rows)
@@ -55,7 +55,9 @@ def audit(args: Namespace, out: Output) -> int:
 
 def revoke(args: Namespace, out: Output) -> int:
     """A token lets nobody in any more."""
-    told = operator_api().post("/v1/tokens/revoke", {"jti": _id_of(args.token), "reason": args.reason})
+    jti = _id_of(args.token)
+    with as_operator() as hg:
+        told = hg.ops.revoke(jti, reason=args.reason).as_told()
     out.data(told)
     out.say(f"{told['jti']}  {told['message']}.")
     return 0
@@ -80,8 +82,8 @@ def erase(args: Namespace, out: Output) -> int:
     """A user's inputs, workspaces, results and logs, for good. Unfinished jobs are cancelled."""
     if not args.yes:
         _make_sure(args.user)
-    path = path_of("users", args.user, "content")
-    told = operator_api().send("DELETE", with_query(path, reason=args.reason), within_s=ERASED_WITHIN_S)
+    with as_operator() as hg:
+        told = hg.ops.erase(args.user, reason=args.reason).as_told()
     out.data(told)
     out.say(f"{args.user}  {told['message']}.")
     return 1 if told["unfinished"] else 0

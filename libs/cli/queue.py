@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from libs.cli.calling import called
-from libs.cli.client import operator_api, path_of
+from libs.cli.client import as_operator
 from libs.cli.output import Output, local_time
 
 QUEUE_HEAD: Final = ("#", "JOB", "PRIORITY", "TIER", "USER / PROJECT", "WAITED", "STARTS IN", "POOL")
@@ -20,7 +20,8 @@ USUAL_POOL: Final = "default"
 
 def explain(args: Namespace, out: Output) -> int:
     """Why a job waits, who holds what, what would let it run."""
-    told = operator_api().get(path_of("jobs", args.job, "explain"))
+    with as_operator() as hg:
+        told = hg.explain(args.job).as_told()
     out.data(told)
     out.say(f"{told['id']}  {told['message']}", style="bold")
     queue: Mapping[str, Any] = told["queue"] or {}
@@ -40,7 +41,8 @@ def explain(args: Namespace, out: Output) -> int:
 
 def show(args: Namespace, out: Output) -> int:
     """Every job in order, for operators; its length and one's own places otherwise."""
-    queue = operator_api().get("/v1/queue")
+    with as_operator() as hg:
+        queue = hg.queue().as_told()
     out.data(queue)
     out.say(f"{queue['length']} of {queue['cap']} places are taken.")
     for pause in queue["paused"]:
@@ -59,7 +61,9 @@ def show(args: Namespace, out: Output) -> int:
 
 def pause(args: Namespace, out: Output) -> int:
     """Nothing in the scope is started until it is resumed."""
-    told = _ordered(args, out, "pause")
+    with as_operator() as hg:
+        told = hg.ops.pause(args.scope, reason=args.reason).as_told()
+    out.data(told)
     done = "is paused: what runs goes on, nothing new is started"
     out.say(f"{told['scope']}  {done if _in_force(told) else told['message']}.")
     return 0
@@ -67,7 +71,9 @@ def pause(args: Namespace, out: Output) -> int:
 
 def resume(args: Namespace, out: Output) -> int:
     """The scope may start again."""
-    told = _ordered(args, out, "resume")
+    with as_operator() as hg:
+        told = hg.ops.resume(args.scope, reason=args.reason).as_told()
+    out.data(told)
     not_done = told["message"] if told["changed"] else f"was not paused: `{called()} queue show` says what is"
     out.say(f"{told['scope']}  {'may start again' if _in_force(told) else not_done}.")
     return 0
@@ -75,8 +81,8 @@ def resume(args: Namespace, out: Output) -> int:
 
 def move(args: Namespace, out: Output) -> int:
     """Put a queued job right before or right after another."""
-    place = {"before": args.before} if args.before else {"after": args.after}
-    told = operator_api().send("POST", "/v1/queue/move", {"job_id": args.job, "reason": args.reason, **place})
+    with as_operator() as hg:
+        told = hg.ops.move(args.job, before=args.before, after=args.after, reason=args.reason).as_told()
     out.data(told)
     out.say(f"{args.job}  {told['message']}")
     return 0
@@ -84,7 +90,8 @@ def move(args: Namespace, out: Output) -> int:
 
 def analytics(args: Namespace, out: Output) -> int:
     """Waits by priority and tier, and how good the forecast was."""
-    told = operator_api().get("/v1/queue/analytics")
+    with as_operator() as hg:
+        told = hg.ops.analytics().as_told()
     out.data(told)
     waits = [
         (row["priority"], row["tier"], str(row["count"]), *(_span(row[name]) for name in ("mean", "p50", "p90", "p99")))
@@ -105,12 +112,6 @@ def analytics(args: Namespace, out: Output) -> int:
         out.say("\nRefused submissions", style="bold")
         out.table(("HOUR", "WHY", "TIMES"), refused)
     return 0
-
-
-def _ordered(args: Namespace, out: Output, act: str) -> dict[str, Any]:
-    told = operator_api().send("POST", f"/v1/queue/{act}", {"scope": args.scope, "reason": args.reason})
-    out.data(told)
-    return told
 
 
 def _in_force(told: Mapping[str, Any]) -> bool:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
 from libs.cli.calling import called
-from libs.cli.client import Api, path_of, user_api
+from libs.cli.client import as_user
 from libs.cli.errors import Usage
 from libs.cli.following import watch
 from libs.cli.given import json_in, labels
 from libs.cli.jobs import told
 from libs.cli.output import Output
+from libs.cli.target import find_target
 
 
 def submit(args: Namespace, out: Output) -> int:
     """Take the words, the options and the input together, and follow the job where asked to."""
     asked = {
-        "project_id": args.project,
-        "input": _input_of(args.prompt, args.input),
         "priority": args.priority,
         "pipeline": args.pipeline,
         "pool": args.pool,
@@ -32,31 +30,33 @@ def submit(args: Namespace, out: Output) -> int:
         "notify_url": args.notify_url,
         "labels": labels(args.label),
     }
-    body = {name: value for name, value in asked.items() if value is not None}
-    api = user_api()
-    if args.dry_run:
-        return _try_out(api, body, out)
-    return _taken_in(api, "/v1/jobs", body, args, out)
+    options: Any = {name: value for name, value in asked.items() if value is not None}
+    what = _input_of(args.prompt, args.input)
+    with as_user() as hg:
+        if args.dry_run:
+            return _tried_out(hg.dry_run(what, project=args.project, **options).as_told(), out)
+        job = hg.submit(what, project=args.project, key=args.idempotency_key, **options)
+    return _taken_in(job.state.as_told(), args, out)
 
 
 def retry(args: Namespace, out: Output) -> int:
     """Submit a failed or cancelled one again, with the work that its finished stages left."""
-    return _taken_in(user_api(), path_of("jobs", args.job, "retry"), {}, args, out)
+    with as_user() as hg:
+        job = hg.retry(args.job, key=args.idempotency_key)
+    return _taken_in(job.state.as_told(), args, out)
 
 
-def _taken_in(api: Api, path: str, body: Mapping[str, object], args: Namespace, out: Output) -> int:
+def _taken_in(job: Mapping[str, Any], args: Namespace, out: Output) -> int:
     """Where the new job stands; followed to its end where that is asked for."""
-    job = api.post(path, body, key=args.idempotency_key or uuid.uuid4().hex)
     if args.follow:
         out.say(f"{job['id']}  {job['message']}")
-        return watch(api, job["id"], out)
+        return watch(find_target(), job["id"], out)
     told(job, out)
     out.say(f"Watch it with `{called()} jobs follow {job['id']}`.")
     return 0
 
 
-def _try_out(api: Api, body: Mapping[str, object], out: Output) -> int:
-    job = api.post("/v1/jobs?dry_run=true", body)
+def _tried_out(job: Mapping[str, Any], out: Output) -> int:
     out.data(job)
     out.say(f"Nothing was submitted. {job['message']}")
     queue: Mapping[str, Any] = job["queue"] or {}

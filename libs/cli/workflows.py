@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from argparse import Namespace
 from typing import Any
 
-from libs.cli.client import path_of, user_api
+from headgate import Order
+from libs.cli.client import as_user
 from libs.cli.errors import Usage
 from libs.cli.given import json_of_file
 from libs.cli.output import Output
@@ -14,21 +14,22 @@ from libs.cli.output import Output
 
 def submit(args: Namespace, out: Output) -> int:
     """All phases, or none."""
-    asked = {"project_id": args.project, "phases": _phases(args), "priority": args.priority}
-    body = {name: value for name, value in asked.items() if value is not None}
-    workflow = user_api().post("/v1/workflows", body, key=args.idempotency_key or uuid.uuid4().hex)
-    return _shown(workflow, out)
+    options: Any = {"priority": args.priority} if args.priority else {}
+    with as_user() as hg:
+        workflow = hg.submit_workflow(_phases(args), project=args.project, key=args.idempotency_key, **options)
+    return _shown(workflow.as_told(), out)
 
 
 def show(args: Namespace, out: Output) -> int:
     """Its phases, and where each stands."""
-    return _shown(user_api().get(path_of("workflows", args.workflow)), out)
+    with as_user() as hg:
+        return _shown(hg.workflow(args.workflow).as_told(), out)
 
 
 def cancel(args: Namespace, out: Output) -> int:
     """All phases that have not ended."""
-    path = path_of("workflows", args.workflow, "cancel")
-    return _shown(user_api().send("POST", path, {"reason": args.reason}), out)
+    with as_user() as hg:
+        return _shown(hg.cancel_workflow(args.workflow, reason=args.reason).as_told(), out)
 
 
 def _shown(workflow: dict[str, Any], out: Output) -> int:
@@ -42,15 +43,15 @@ def _shown(workflow: dict[str, Any], out: Output) -> int:
     return 0
 
 
-def _phases(args: Namespace) -> list[object]:
+def _phases(args: Namespace) -> list[str | Order]:
     """One for each prompt, or those of the file."""
     if args.prompts and args.file:
         raise Usage(what="Name the phases as prompts or in a file, not both.")
     if args.prompts:
-        return [{"input": {"prompt": prompt}} for prompt in args.prompts]
+        return args.prompts
     if not args.file:
         raise Usage(what="Say what the phases are: a prompt for each, or --file with a JSON list of them.")
     phases = json_of_file(args.file, option="--file")
     if not isinstance(phases, list):
         raise Usage(what='--file holds no list: write [{"input": {"prompt": "…"}}, …].')
-    return phases  # pyright: ignore[reportUnknownVariableType] - the API checks each
+    return [Order(each) for each in phases]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - the API checks each

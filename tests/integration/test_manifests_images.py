@@ -28,7 +28,7 @@ ROOTS: Final = {
     "operator": ("libs.cli.*", "libs.deployment.secrets"),
 }
 ON_ITS_OWN_SERVERS: Final = {"libs.cli.demo", "libs.cli.up"}  # which no image brings
-OURS: Final = {"headgate_contracts", "libs", "services"}
+OURS: Final = {"headgate", "headgate_contracts", "libs", "services"}
 # What is imported from a package that brings it along, and what is used without a word of ours importing it.
 BROUGHT_BY: Final = {
     "cryptography": "pyjwt",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,29 +22,14 @@ from typing import Any
 import jwt
 import pytest
 
+from headgate import async_driver, sync_driver
 from libs.cli.__main__ import main
-from libs.cli.client import Api
-from libs.cli.errors import NobodyAnswers, Refused
-from libs.cli.streams import StreamEvent, follow
-from libs.cli.target import Target
 from libs.runtime.keys import KeyPair, keep_keys
+from tests.fixtures.scripted import JOB
 from tests.fixtures.terminal import HIDDEN, Terminal
 
 Headers = dict[str, str]
 Answer = tuple[int, Headers, bytes]
-JOB: dict[str, Any] = {
-    "id": "j1",
-    "status": "queued",
-    "project_id": "shop",
-    "priority": "normal",
-    "created_at": "2026-11-18T15:00:00Z",
-    "updated_at": "2026-11-18T15:00:00Z",
-    "message": "You are #4 in queue",
-    "iterations": {"used": 0, "batch": 3, "cap": 9, "confirmations": 0},
-    "waiting_on": [{"reason": "behind", "message": "Behind 3 jobs"}],
-    "error": None,
-    "result_url": None,
-}
 BUSY = {"type": "/problems/busy", "detail": "system busy, try again in 90 minutes", "debug_id": "d1"}
 AWAY = {"type": "/problems/unavailable", "detail": "a server is away", "debug_id": "d1"}
 
@@ -91,6 +77,10 @@ def as_json(status: int, value: Any, **headers: str) -> Answer:
     return status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode()
 
 
+def as_archive(content: bytes) -> Answer:
+    return 200, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'}, content
+
+
 def as_stream(*events: tuple[str, dict[str, Any], str | None], cut: bytes = b"") -> Answer:
     frames = [
         (f"id: {event_id}\n" if event_id else "") + f"event: {name}\ndata: {json.dumps(data)}\n\n"
@@ -113,6 +103,9 @@ def packed(files: dict[str, bytes]) -> bytes:
     return archive.getvalue()
 
 
+ERASED = {"user_id": "eve", "message": "erased", "unfinished": [], "jobs": 1, "cancelled": []}
+HISTORY = {"job_id": "j1", "user_id": "u1", "project_id": "shop", "status": "queued"}
+REVOKED = {"jti": "lost-1", "until": "2030-01-01T00:00:00Z", "changed": True, "message": "it lets nobody in any more"}
 ARCHIVE = packed({"app.py": b"print()"})
 END = ("end", dict[str, Any](), None)
 
@@ -141,12 +134,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Nobody really sleeps; how long they would have."""
     slept: list[float] = []
-    made = Api.__init__
 
-    def init(self: Api, target: Target, *, sleep: Callable[[float], None] = slept.append) -> None:
-        made(self, target, sleep=sleep)
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
 
-    monkeypatch.setattr(Api, "__init__", init)
+    monkeypatch.setattr(sync_driver, "sleep", slept.append)
+    monkeypatch.setattr(async_driver, "sleep", sleep)
     return slept
 
 
@@ -248,7 +241,7 @@ def test_a_list_goes_on_to_the_pages_it_needs(far: Far, capsys: pytest.CaptureFi
 
 
 def test_an_erasure_that_is_not_over_ends_with_1(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
-    told = {"message": "1 job still under way: repeat this", "unfinished": ["j1"], "jobs": 1, "cancelled": ["j1"]}
+    told = ERASED | {"message": "1 job still under way: repeat this", "unfinished": ["j1"]}
     far.says(as_json(202, told))
 
     code = main(["erase", "eve@example.com/x", "--reason", "asked to", "--yes"])
@@ -273,7 +266,7 @@ def test_nobody_is_erased_by_a_program_that_did_not_mean_it(
 def test_a_person_types_whom_to_erase(
     typed: str, code: int, asked: int, far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    far.says(as_json(200, {"message": "erased", "unfinished": [], "jobs": 1, "cancelled": []}))
+    far.says(as_json(200, ERASED))
     monkeypatch.setattr("sys.stdin", Typed(typed))
 
     assert (main(["erase", "eve"]), len(far.asked)) == (code, asked)
@@ -294,7 +287,7 @@ def test_a_timeline_is_drawn_from_the_history(far: Far, capsys: pytest.CaptureFi
         {"seq": 9, "at": f"{at}.050Z", "event": "dispatched", "attempt": 1},
         {"seq": 10, "at": f"{at}.100Z", "event": "ready", "attempt": 1},
     ]
-    far.says(as_json(200, told))
+    far.says(as_json(200, [HISTORY | each for each in told]))
 
     main(["jobs", "show", "j1", "--timeline"])
     drawn = capsys.readouterr().out.splitlines()
@@ -313,19 +306,20 @@ def test_a_timeline_is_drawn_from_the_history(far: Far, capsys: pytest.CaptureFi
 
 
 def test_a_history_says_what_each_event_adds(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
-    event = {"seq": 9, "at": "2026-11-18T15:00:00Z", "event": "stage", "status": "code", "job_id": "j1", "iteration": 2}
+    event = HISTORY | {"seq": 9, "at": "2026-11-18T15:00:00Z", "event": "stage", "status": "code", "attempt": 1}
+    event["iteration"] = 2
     far.says(as_json(200, [event]))
 
     main(["jobs", "events", "j1"])
 
-    assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["stage", "code", "iteration=2"]
+    assert capsys.readouterr().out.splitlines()[1].split()[-4:] == ["stage", "code", "attempt=1", "iteration=2"]
 
 
 @pytest.mark.parametrize(("asked", "name"), [(None, "j1.tar.gz"), ("r.tar.gz", "r.tar.gz"), (".", "j1.tar.gz")])
 def test_a_result_is_kept_and_it_is_told_where_and_what_is_in_it(
     far: Far, asked: str | None, name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    far.says((200, {}, ARCHIVE), (200, {}, ARCHIVE))
+    far.says(as_archive(ARCHIVE))
     words = ["jobs", "result", "j1", *(["-o", asked] if asked else [])]
 
     code = main([*words, "--json"])
@@ -353,7 +347,7 @@ def test_a_file_that_is_there_is_not_written_over_unless_that_is_asked_for(
 
 
 def test_a_folder_that_is_not_there_is_no_file(far: Far, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    far.says((200, {}, ARCHIVE))
+    far.says(as_archive(ARCHIVE))
 
     code = main(["jobs", "result", "j1", "-o", "out/"])
 
@@ -362,7 +356,7 @@ def test_a_folder_that_is_not_there_is_no_file(far: Far, folder: Path, capsys: p
 
 
 def test_what_is_no_archive_is_not_kept(far: Far, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    far.says((200, {}, b"<html>"))
+    far.says(as_archive(b"<html>"))
 
     code = main(["jobs", "result", "j1"])
 
@@ -373,7 +367,7 @@ def test_what_is_no_archive_is_not_kept(far: Far, folder: Path, capsys: pytest.C
 def test_a_result_goes_to_stdout_but_not_to_a_terminal(
     far: Far, folder: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    far.says((200, {}, ARCHIVE))
+    far.says(as_archive(ARCHIVE))
 
     piped = main(["jobs", "result", "j1", "-o", "-"])
     sys.stdout.flush()
@@ -386,19 +380,24 @@ def test_a_result_goes_to_stdout_but_not_to_a_terminal(
     assert (out, len(far.asked), list(folder.iterdir())) == (ARCHIVE, 1, [])
 
 
-def test_a_stream_that_is_cut_goes_on_after_the_last_id_and_the_last_line(far: Far, at_once: list[float]) -> None:
+def test_a_stream_that_is_cut_goes_on_after_the_last_id_and_the_last_line(
+    far: Far, at_once: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     said = ("log", {"stage": "code", "line": "…", "seq": 12}, None)
     far.says(
         as_stream(("snapshot", JOB, "E-4"), status("code", 5), said, cut=b'id: E-6\nevent: status\ndata: {"sta'),
         as_json(503, AWAY),
-        as_stream(status("deps", 6), status("ready", 7), END),
+        as_stream(("weather", {"sun": True}, None), status("deps", 6), status("ready", 7), END),
     )
 
-    events = list(follow(Api(Target(far.url, "t0")), "j1"))
+    code = main(["jobs", "follow", "j1", "--json"])
 
-    assert [event.id for event in events] == ["E-4", "E-5", None, "E-6", "E-7", None]
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (code, [event["id"] for event in told]) == (0, ["E-4", "E-5", None, None, "E-6", "E-7", None])
+    assert [event["event"] for event in told][2:4] == ["log", "weather"]
     assert [headers.get("last-event-id") for _, headers, _ in far.asked] == [None, "E-5", "E-5"]
     assert [path.partition("?")[2] for path, _, _ in far.asked] == ["replay=true", "log_after=12", "log_after=12"]
+    assert len(at_once) == 2
 
 
 def test_whoever_follows_a_job_that_fails_is_told_where_all_of_it_stands(
@@ -411,37 +410,6 @@ def test_whoever_follows_a_job_that_fails_is_told_where_all_of_it_stands(
     failed, hint = capsys.readouterr().out.splitlines()
     assert (code, failed) == (1, "failed: There is no pipeline x in the pool.")
     assert hint.endswith("jobs show j1` says why.")
-
-
-def test_a_stream_whose_end_was_missed_ends_without_a_word(far: Far, at_once: list[float]) -> None:
-    far.says(as_stream(status("ready", 7)), (204, {}, b""))
-
-    events = list(follow(Api(Target(far.url, "t0")), "j1"))
-
-    assert [event.name for event in events] == ["status", "end"]
-
-
-def test_the_server_says_how_long_to_wait_before_the_next_connection(far: Far, at_once: list[float]) -> None:
-    far.says((200, {}, b"retry: 10000\n\n"), as_stream(END))
-
-    list(follow(Api(Target(far.url, "t0")), "j1"))
-
-    assert 5.0 <= at_once[0] <= 10.0
-
-
-def test_a_stream_of_anothers_job_is_refused_at_once(far: Far, at_once: list[float]) -> None:
-    far.says(as_json(404, {"detail": "you have no job j2"}))
-
-    with pytest.raises(Refused, match="no job j2"):
-        list(follow(Api(Target(far.url, "t0")), "j2"))
-    assert at_once == []
-
-
-def test_a_stream_is_given_up_after_a_while_of_silence(at_once: list[float]) -> None:
-    with pytest.raises(NobodyAnswers):
-        list(follow(Api(Target("http://127.0.0.1:1", "t0")), "j1"))
-
-    assert len(at_once) == 19
 
 
 @pytest.mark.parametrize(("end", "code"), [("ready", 0), ("failed", 1), ("cancelled", 1)])
@@ -493,7 +461,7 @@ def test_a_command_can_be_interrupted_from_its_first_moment_on(far: Far) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_command_that_has_made_nothing_ends_where_it_stands(far: Far, number: signal.Signals) -> None:
-    far.says(as_json(503, AWAY, **{"Retry-After": "600"}))
+    far.says(as_json(503, AWAY, **{"Retry-After": "20"}))
 
     with Terminal((sys.executable, "-m", "libs.cli", "jobs", "list"), os.environ) as terminal:
         terminal.until_it(lambda: far.asked)
@@ -501,12 +469,6 @@ def test_a_command_that_has_made_nothing_ends_where_it_stands(far: Far, number: 
         code = terminal.ended()
 
     assert (code, terminal.said.split()) == (128 + number, ["\x1b[?25h", "headgate:", "interrupted"])
-
-
-def test_an_event_that_nobody_knows_yet_is_passed_over(far: Far, at_once: list[float]) -> None:
-    far.says(as_stream(("weather", {"sun": True}, None), END))
-
-    assert StreamEvent("weather", {"sun": True}) in list(follow(Api(Target(far.url, "t0")), "j1"))
 
 
 def test_a_token_is_signed_with_the_keys_of_this_machine(
@@ -570,7 +532,7 @@ def test_a_token_is_somebodys(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_whole_token_is_taken_back_by_its_id_and_not_sent(far: Far) -> None:
     token = KeyPair.generate().sign({"sub": "u1", "jti": "lost-1"})
     nameless = KeyPair.generate().sign({"sub": "u1"})
-    far.says(*[as_json(200, {"jti": "lost-1", "message": "it lets nobody in any more"})] * 2)
+    far.says(*[as_json(200, REVOKED)] * 2)
 
     codes = [main(["token", "revoke", each, "--reason", "lost"]) for each in ("lost-1", token, nameless)]
 

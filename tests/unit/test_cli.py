@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from argparse import Namespace
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,16 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from headgate import Event
+from headgate.errors import problem_of
 from libs.cli import submitting
 from libs.cli.arguments import parse, parser
 from libs.cli.board import Board, JobLine, advanced
 from libs.cli.calling import as_called
-from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage, fault_of
+from libs.cli.client import ending_of
+from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage
 from libs.cli.following import watch_all
 from libs.cli.output import Output
-from libs.cli.streams import Retry, StreamEvent, parsed
 from libs.cli.target import Target, find_target
 from libs.cli.up import say_first_job
 from libs.local.up_file import UpFile
@@ -37,32 +40,13 @@ UP = UpFile(
 )
 
 
-# ── streams ───────────────────────────────────────────────────────────────────
-
-
-def test_events_are_read_off_the_lines_and_comments_are_not() -> None:
-    lines = b': hello\n\nretry: 500\n\nid: E-7\nevent: status\ndata: {"status": "code"}\n\n'.splitlines(keepends=True)
-
-    assert list(parsed(lines)) == [Retry(500), StreamEvent("status", {"status": "code"}, "E-7")]
-
-
-def test_an_event_that_the_connection_was_cut_in_is_left_out() -> None:
-    lines = b'event: a\ndata: {}\n\nid: E-8\nevent: status\ndata: {"status"'.splitlines(keepends=True)
-
-    assert [event.name for event in parsed(lines) if isinstance(event, StreamEvent)] == ["a"]
-
-
-def test_data_of_many_lines_is_one_value() -> None:
-    assert list(parsed([b'data: {"a":\r\n', b"data: 1}\r\n", b"\r\n"])) == [StreamEvent("message", {"a": 1})]
-
-
 # ── the line of a job ─────────────────────────────────────────────────────────
 
 
 def told(*events: tuple[str, dict[str, Any]]) -> list[str]:
     line, words = JobLine("j1", "j1"), list[str]()
     for name, data in events:
-        line = advanced(line, StreamEvent(name, data))
+        line = advanced(line, Event(name, data))
         words.append(line.words)
     return words
 
@@ -129,9 +113,9 @@ def rows_of(*lines: JobLine, width: int) -> list[str]:
 
 def test_a_terminal_shows_what_is_done_and_what_is_under_way() -> None:
     runs, is_ready = JobLine("j1", "mine"), JobLine("j2", "other", status="ready")
-    runs = advanced(runs, StreamEvent(*status("stage", "deps", stage="deps")))
-    broke = advanced(runs, StreamEvent(*status("failed", "failed", summary="no")))
-    waits = advanced(runs, StreamEvent(*status("given_back", "queued", reason="lost")))
+    runs = advanced(runs, Event(*status("stage", "deps", stage="deps")))
+    broke = advanced(runs, Event(*status("failed", "failed", summary="no")))
+    waits = advanced(runs, Event(*status("given_back", "queued", reason="lost")))
 
     first, second, third, fourth = rows_of(runs, is_ready, broke, waits, width=120)
 
@@ -151,7 +135,7 @@ def test_failed_checks_are_seen_to_fail_and_why_until_they_run_again() -> None:
         status("stage", "checks", stage="checks", iteration=2),
         status("ready", "ready", duration_s=1.0, iterations=2),
     ):
-        line = advanced(line, StreamEvent(*event))
+        line = advanced(line, Event(*event))
         rows += rows_of(line, width=120)
 
     assert rows[1:] == [
@@ -191,17 +175,23 @@ def test_at_80_columns_the_stages_are_named_and_at_40_they_are_marks() -> None:
     assert rows_of(line, width=40) == ["bootstrap…  ✔●··  code, iteration 2"]
 
 
+async def told_by(*events: Event) -> AsyncIterator[Event]:
+    """A stream of them."""
+    for event in events:
+        yield event
+
+
 async def test_without_a_terminal_a_job_is_a_line_a_change_and_failed_checks_are_told_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     events = [
-        StreamEvent(*status("stage", "checks", stage="checks", iteration=1)),
-        StreamEvent("log", {"stage": "checks", "line": "✘ pytest failed: 1 failed"}),
-        StreamEvent(*status("stage", "scaffold", stage="scaffold", iteration=2)),
-        StreamEvent(*status("failed", "failed", summary="It broke\nin two. " * 20)),
+        Event(*status("stage", "checks", stage="checks", iteration=1)),
+        Event("log", {"stage": "checks", "line": "✘ pytest failed: 1 failed"}),
+        Event(*status("stage", "scaffold", stage="scaffold", iteration=2)),
+        Event(*status("failed", "failed", summary="It broke\nin two. " * 20)),
     ]
 
-    await watch_all([(JobLine("a", "a"), events)], Output(as_json=False))
+    await watch_all([(JobLine("a", "a"), told_by(*events))], Output(as_json=False))
 
     broke = " ".join(["It broke in two."] * 20)
     assert capsys.readouterr().out.splitlines() == [
@@ -213,21 +203,22 @@ async def test_without_a_terminal_a_job_is_a_line_a_change_and_failed_checks_are
 
 
 async def test_one_job_is_watched_without_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    ready = StreamEvent("status", {"event": "ready", "status": "ready", "duration_s": 1.0, "iterations": 1})
+    ready = Event("status", {"event": "ready", "status": "ready", "duration_s": 1.0, "iterations": 1})
 
-    await watch_all([(JobLine("a"), [ready])], Output(as_json=False))
+    await watch_all([(JobLine("a"), told_by(ready))], Output(as_json=False))
 
     assert capsys.readouterr().out == "ready: 1.0 s\n"
 
 
 async def test_many_jobs_are_watched_at_once_and_a_fault_of_one_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    good = [StreamEvent("status", {"event": "ready", "status": "ready", "duration_s": 1.0, "iterations": 1})]
+    good = Event("status", {"event": "ready", "status": "ready", "duration_s": 1.0, "iterations": 1})
 
-    def bad() -> Any:
-        yield good[0]
+    async def bad() -> AsyncIterator[Event]:
+        yield good
         raise Refused(detail="no")
 
-    ends = await watch_all([(JobLine("a", "a"), good), (JobLine("b", "b"), good)], Output(as_json=True))
+    both = [(JobLine("a", "a"), told_by(good)), (JobLine("b", "b"), told_by(good))]
+    ends = await watch_all(both, Output(as_json=True))
     with pytest.raises(Refused):
         await watch_all([(JobLine("a", "a"), bad())], Output(as_json=True))
 
@@ -253,7 +244,7 @@ async def test_many_jobs_are_watched_at_once_and_a_fault_of_one_is_told(capsys: 
     ],
 )
 def test_an_answer_becomes_an_exit_code(status: int, problem: dict[str, Any], kind: type[CliError], code: int) -> None:
-    fault = fault_of(status, problem)
+    fault = ending_of(problem_of(status, problem, 1.0 if status == 503 else None), "http://here")
 
     assert (type(fault), fault.exit_code) == (kind, code)
     assert problem.get("detail", "").rstrip(".") in str(fault)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from libs.cli.background import in_background, merged
 from libs.cli.errors import Failed, Interrupted
 from libs.cli.interrupts import Interrupts
+from libs.cli.merging import merged
 from libs.cli.run_folder import run_folder
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -122,11 +122,25 @@ def test_a_hangup_that_is_ignored_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-async def test_what_blocks_is_awaited_beside_the_loop() -> None:
-    assert await in_background(lambda: 7) == 7
+async def test_streams_are_read_as_one_and_what_is_left_of_them_is_closed() -> None:
+    closed: list[str] = []
+
+    async def letters(text: str, *, for_ever: bool = False) -> AsyncIterator[str]:
+        try:
+            for letter in text:
+                yield letter
+            await asyncio.sleep(600 if for_ever else 0)
+        finally:
+            closed.append(text)
+
+    async def broken() -> AsyncIterator[str]:
+        yield "x"
+        raise ZeroDivisionError
+
+    assert sorted([piece async for piece in merged([letters("ab"), letters("c")])]) == [(0, "a"), (0, "b"), (1, "c")]
     with pytest.raises(ZeroDivisionError):
-        await in_background(lambda: 1 // 0)
-    assert sorted([piece async for piece in merged(["ab", "c"])]) == [(0, "a"), (0, "b"), (1, "c")]
+        _ = [piece async for piece in merged([letters("d", for_ever=True), broken()])]
+    assert sorted(closed) == ["ab", "c", "d"]
 
 
 @pytest.mark.parametrize("end", [None, Interrupted(signal.SIGINT), BrokenPipeError(32, "gone"), OSError(5, "gone")])

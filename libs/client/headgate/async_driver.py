@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import sleep, to_thread
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -103,9 +103,9 @@ class _Hands:
                 return await self._next()
             case Pause(seconds):
                 await self.let_go()
-                return await asyncio.sleep(seconds)
+                return await sleep(seconds)
             case Do(work):
-                return await asyncio.to_thread(work)
+                return await to_thread(work)
 
     async def let_go(self) -> None:
         """Of the answer that is open."""

@@ -11,7 +11,7 @@ import httpx
 from headgate import fetching, following, operating, verbs
 from headgate.async_driver import AsyncDriver, AsyncSpeaker, awaited, streamed
 from headgate.edge import target_of
-from headgate.errors import HeadgateError
+from headgate.errors import Problem
 from headgate.exchange import Patience, Script
 from headgate.fetching import ResultFacts
 from headgate.handles import JobHandle, ResultHandle, of_one
@@ -38,7 +38,7 @@ def _job(hg: Headgate, state: JobState) -> Job:
     return Job(hg, state.id, state)
 
 
-def _jobs(hg: Headgate, outcomes: tuple[JobState | HeadgateError, ...]) -> tuple[Job | HeadgateError, ...]:
+def _jobs(hg: Headgate, outcomes: tuple[JobState | Problem, ...]) -> tuple[Job | Problem, ...]:
     return tuple(_job(hg, each) if isinstance(each, JobState) else each for each in outcomes)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from time import sleep
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
@@ -36,16 +36,9 @@ T = TypeVar("T")
 class SyncDriver:
     """One Headgate, asked by one user."""
 
-    def __init__(
-        self,
-        target: Target,
-        patience: Patience,
-        transport: httpx.BaseTransport | None,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, target: Target, patience: Patience, transport: httpx.BaseTransport | None) -> None:
         self._http = httpx.Client(transport=transport, **target.settings)
         self._terms = terms_of(patience)
-        self._sleep = sleep
 
     def run(self, script: Script[T]) -> T:
         """What the script returns."""
@@ -82,7 +75,7 @@ class SyncDriver:
 
     @contextmanager
     def _hands(self) -> Generator[_Hands]:
-        hands = _Hands(self._http, self._terms, self._sleep)
+        hands = _Hands(self._http, self._terms)
         try:
             yield hands
         finally:
@@ -92,10 +85,9 @@ class SyncDriver:
 class _Hands:
     """Carries out effects, one after the other, for one script."""
 
-    def __init__(self, http: httpx.Client, terms: Terms, sleep: Callable[[float], None]) -> None:
+    def __init__(self, http: httpx.Client, terms: Terms) -> None:
         self._http = http
         self._terms = terms
-        self._sleep = sleep
         self._response: httpx.Response | None = None
         self._pieces: Iterator[bytes] | None = None
 
@@ -111,7 +103,7 @@ class _Hands:
                 return self._next()
             case Pause(seconds):
                 self.let_go()
-                return self._sleep(seconds)
+                return sleep(seconds)
             case Do(work):
                 return work()
 

@@ -10,7 +10,7 @@ import httpx
 
 from headgate import fetching, following, operating, verbs
 from headgate.edge import target_of
-from headgate.errors import HeadgateError
+from headgate.errors import Problem
 from headgate.exchange import Patience, Script
 from headgate.fetching import ResultFacts
 from headgate.handles import JobHandle, ResultHandle, of_one
@@ -38,7 +38,7 @@ def _job(hg: SyncHeadgate, state: JobState) -> SyncJob:
     return SyncJob(hg, state.id, state)
 
 
-def _jobs(hg: SyncHeadgate, outcomes: tuple[JobState | HeadgateError, ...]) -> tuple[SyncJob | HeadgateError, ...]:
+def _jobs(hg: SyncHeadgate, outcomes: tuple[JobState | Problem, ...]) -> tuple[SyncJob | Problem, ...]:
     return tuple(_job(hg, each) if isinstance(each, JobState) else each for each in outcomes)
 
 

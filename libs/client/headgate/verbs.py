@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, Unpack
 
-from headgate.errors import HeadgateError, TryLater, problem_of
+from headgate.errors import Problem, TryLater, problem_of
 from headgate.exchange import KEY, Give, Pause, Request, Script, Stream, asked, path_of, terms
 from headgate.following import follow, of_all, of_job
 from headgate.happenings import End, Event
@@ -48,7 +48,7 @@ def dry_run(what: What, *, project: str, **options: Unpack[Options]) -> Script[J
     return (yield from told(request, JobState))
 
 
-def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[JobState | HeadgateError, ...]]:
+def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[JobState | Problem, ...]]:
     """What became of each, in their order: the job, or why there is none. Those that come too fast are sent again when
     they may be, under the same key and in their old places."""
     known = yield from terms()
@@ -148,7 +148,7 @@ def cancel(job_id: str, *, reason: str = "") -> Script[JobState]:
 
 def cancel_all(
     *, project: str | None = None, workflow: str | None = None, label: str | None = None, reason: str | None = None
-) -> Script[tuple[JobState | HeadgateError, ...]]:
+) -> Script[tuple[JobState | Problem, ...]]:
     """All unfinished ones of a project, a workflow or a label (`key=value`)."""
     body = asked(project=project, workflow=workflow, label=label, reason=reason)
     answers = yield from post(path_of("jobs", "cancel"), body, ItemAnswers)
@@ -207,7 +207,7 @@ def pages(request: Request, shape: type[T], *, limit: int | None = None) -> Stre
         following = Request(path=named[1]) if named and left != 0 else None
 
 
-def outcome_of(item: ItemAnswer) -> JobState | HeadgateError:
+def outcome_of(item: ItemAnswer) -> JobState | Problem:
     """The job, or why there is none."""
     if item.job is not None:
         return item.job
@@ -231,7 +231,7 @@ def _once_ended(job_id: str) -> Script[JobState]:
     return state
 
 
-def _longest_wait(outcomes: Sequence[JobState | HeadgateError]) -> float | None:
+def _longest_wait(outcomes: Sequence[JobState | Problem]) -> float | None:
     """Until all that came too fast may be sent again; null where nothing has to be."""
     waits = [each.retry_after for each in outcomes if isinstance(each, TryLater) and each.status == 429]
     return max((wait_s for wait_s in waits if wait_s is not None), default=None)
