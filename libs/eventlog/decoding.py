@@ -1,17 +1,30 @@
-"""From a stored message to a record. Owns both shapes in which the server hands messages out; refuses to raise.
+"""From a stored message to a record, and from a job's records to the job. Owns both shapes in which the server hands
+messages out.
 
-A message that is no event, or does not belong where it stands, becomes `Unreadable`: one bad message halts nobody.
+A message that is no event, or does not belong where it stands, becomes `Unreadable`: one bad message halts nobody. A
+job is not made of such records: a reader that must not halt steps over them.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from headgate_contracts import ContractError, Event, UnknownEvent, job_filter, parse_event
+from headgate_contracts import (
+    ContractError,
+    Event,
+    IllegalTransition,
+    Job,
+    JobEvent,
+    UnknownEvent,
+    advance,
+    job_filter,
+    parse_event,
+    step_over,
+)
 from headgate_contracts.envelope import AnyEvent
 from libs.eventlog.expectation import TRACEPARENT
 from libs.eventlog.values import Record, Unreadable
@@ -75,3 +88,17 @@ def _header(name: str, block: bytes) -> str | None:
         if colon and key == name:
             return value.strip()
     return None
+
+
+def job_in(records: Iterable[Record], *, onto: Job | None = None) -> Job | None:
+    """The job that these records add up to; null where there is none."""
+    job = onto
+    for record in records:
+        match record.event:
+            case Event() as event:
+                job = advance(job, cast("JobEvent", event), seq=record.seq, at=record.at)
+            case UnknownEvent() as event:
+                job = step_over(job, event, seq=record.seq, at=record.at)
+            case unreadable:
+                raise IllegalTransition("event", f"record {record.seq} cannot be read: {unreadable.reason}")
+    return job

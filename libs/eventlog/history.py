@@ -21,7 +21,7 @@ from typing import Protocol
 from headgate_contracts import ContractError, Event, EventName, Job, Writer, consumer_filter, job_filter
 from headgate_contracts.events import JobData
 from headgate_contracts.subjects import OPS_PREFIX
-from libs.eventlog.folding import job_in
+from libs.eventlog.decoding import job_in
 from libs.eventlog.memory import MemoryServer
 from libs.eventlog.scanning import JetStreamScans
 from libs.eventlog.values import Record

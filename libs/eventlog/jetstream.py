@@ -20,8 +20,8 @@ from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.streams import JOBS
 from libs.eventlog.values import Mark, Page, Record, Wanted
 from libs.eventlog.wire import Answer, Unsent
-from libs.runtime.cancelling import cancellable
 from libs.runtime.clock import Clock, SystemClock
+from libs.runtime.connect import cancellable
 
 
 class JetStreamWire:

@@ -19,13 +19,13 @@ from libs.runtime.app import create_app
 from libs.runtime.auth import Tokens
 from libs.runtime.claims import DAY_S, Terms
 from libs.runtime.connect import wait_for
-from libs.runtime.descriptors import allow_all_descriptors
 from libs.runtime.errors import KeysAway
 from libs.runtime.faults import Faults
 from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.openapi import DescribedApp
 from libs.runtime.problems import Problem
+from libs.runtime.sockets import allow_all_descriptors
 
 KEYS: Final = "the keys"
 

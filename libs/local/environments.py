@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from libs.local.containment import PROVIDERS, SANDBOX
+from libs.local.errors import NothingContains
 from libs.policy.loading import ENVIRONMENT_PREFIX
 from libs.runtime.switches import SIGNALS, is_sent
 
+SANDBOX: Final = "HEADGATE_SANDBOX"
+PROVIDERS: Final = "HEADGATE_PROVIDERS"
+TRUSTED: Final = "trusted"
 MACHINE: Final = frozenset(
     {
         *("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH"),
@@ -66,3 +69,20 @@ def _is_for_all(name: str, shell: Mapping[str, str]) -> bool:
     if name.startswith((ENVIRONMENT_PREFIX, TELEMETRY)):
         return True
     return name.upper() in SENDING and any(is_sent(signal, shell) for signal in SIGNALS)
+
+
+def sandbox_here(environ: Mapping[str, str], *, platform: str) -> str:
+    """What the workers of this machine are told of what contains a job's commands. Raises NothingContains.
+
+    Unasked, everything is trusted only where the system can contain nothing and nobody but the author, who needs no
+    model, writes code. Whoever writes it else is trusted by a word of the user's, never by ours. On Linux it is the
+    worker that finds out, by running a command.
+    """
+    asked = environ.get(SANDBOX) or "auto"
+    if platform == "linux" or asked == TRUSTED:
+        return asked
+    if asked != "auto":
+        raise NothingContains(platform=platform, why=f"{SANDBOX}={asked} asks for it")
+    if providers := environ.get(PROVIDERS, "").strip():
+        raise NothingContains(platform=platform, why=f"a model is to write some of it ({PROVIDERS}={providers})")
+    return TRUSTED

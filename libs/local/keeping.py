@@ -21,8 +21,7 @@ from libs.local.errors import (
     ServerNotRunning,
     StartFailed,
 )
-from libs.local.process import ChildProcess
-from libs.local.waiting import until
+from libs.local.process import ChildProcess, until
 from libs.runtime.lifecycle import Loop
 
 C = TypeVar("C", bound=ChildProcess)

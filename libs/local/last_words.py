@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from libs.runtime.credentials import without_credentials
+from libs.runtime.terminal import without_credentials
 
 LONGEST: Final = 300
 FAULTS: Final = frozenset({"ERROR", "CRITICAL"})

@@ -5,9 +5,12 @@ server it also says which line of the log means "ready": readiness is read from 
 stranger might answer.
 """
 
+from __future__ import annotations
+
 import asyncio
 import ctypes
 import functools
+import math
 import os
 import signal
 import subprocess
@@ -15,14 +18,14 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from libs.local.environments import of_machine
 from libs.local.errors import PortTaken, ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning
 from libs.local.last_words import last_words
 from libs.local.tether import tether
-from libs.local.waiting import until
 
+LOOK_EVERY_S: Final = 0.005
 START_WITHIN_S = 120.0  # nats-server reads what it has stored first; an idle one that has nothing needs 0.05
 LAST_BYTES = 16_384
 STOP_WITHIN_S = 30.0  # the same; nats-server flushes its stores first, a service hands its jobs over
@@ -222,3 +225,14 @@ def _die_with_parent() -> Callable[[], object]:
     """
     pr_set_pdeathsig = 1
     return functools.partial(ctypes.CDLL(None).prctl, pr_set_pdeathsig, signal.SIGKILL)  # loaded here, called there
+
+
+async def until(check: Callable[[], bool], *, within_s: float = math.inf, every_s: float = LOOK_EVERY_S) -> bool:
+    """Whether it became true within that time. What it means if not, its caller says."""
+    time = asyncio.get_running_loop().time
+    give_up_at = time() + within_s
+    while not check():
+        if time() >= give_up_at:
+            return False
+        await asyncio.sleep(every_s)
+    return True

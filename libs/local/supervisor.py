@@ -26,7 +26,7 @@ from headgate_contracts.vocabulary import Tier
 from libs.eventlog import LogSettings, connect, migrate
 from libs.eventlog.teams import settle_teams
 from libs.local.caddy import CaddyServer, open_door
-from libs.local.containment import SANDBOX, sandbox_here
+from libs.local.environments import SANDBOX, sandbox_here
 from libs.local.errors import GatewayPortTaken, NotReady
 from libs.local.keeping import Kept
 from libs.local.nats_config import TEAMS_FILE

@@ -15,7 +15,7 @@ from opentelemetry import trace
 from opentelemetry._logs import Logger, SeverityNumber
 from opentelemetry.context import get_current
 
-from libs.runtime.credentials import without_credentials
+from libs.runtime.terminal import without_credentials
 
 STANDARD: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"})
 OURS: Final = ("libs", "services", "__main__")

@@ -4,7 +4,8 @@
     coloured   the same, but colours stay, as a build's log has them
 
 A sequence goes as a whole: of one that sets a title or the clipboard no part is shown. What is left of controls and
-marks is shown as U+FFFD, so that it can be seen that something stood there.
+marks is shown as U+FFFD, so that it can be seen that something stood there. What looks like a credential is never
+shown, whoever put it into a text.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+CREDENTIALS: Final = (
+    re.compile(r"(?<=://)[^\s/@\"]+(?=@)"),  # user:password in a URL
+    re.compile(r"\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*"),  # a JWT
+)
 GONE: Final = "\N{REPLACEMENT CHARACTER}"
 COLOUR: Final = re.compile(r"\x1b\[[0-9;:]{0,64}m")
 RESET: Final = "\x1b[0m"
@@ -44,3 +49,9 @@ def coloured(line: str) -> str:
         ends = colour.end()
     shown += plain(line[ends:])
     return f"{shown}{RESET}" if ends and not shown.endswith((RESET, "\x1b[m")) else shown
+
+
+def without_credentials(text: str) -> str:
+    for pattern in CREDENTIALS:
+        text = pattern.sub("***", text)
+    return text

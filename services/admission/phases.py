@@ -7,7 +7,7 @@ import asyncio
 from headgate_contracts import Job
 from headgate_contracts.tokens import phase_job_id
 from libs.eventlog import Unreadable
-from libs.eventlog.folding import job_in
+from libs.eventlog.decoding import job_in
 from services.admission.ports import Log
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from headgate_contracts import ContractError, Event, Job, UnknownEvent, consumer_filter
 from headgate_contracts.events import JobData
 from libs.eventlog import LogUnavailable, Record
-from libs.eventlog.folding import job_in
+from libs.eventlog.decoding import job_in
 from libs.eventlog.history import History as Past
 from libs.eventlog.history import Scans
 from libs.runtime.clock import Clock

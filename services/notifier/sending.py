@@ -21,7 +21,7 @@ from typing import Final, cast
 from fastapi import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from libs.runtime.unread import limit_unread
+from libs.runtime.sockets import limit_unread
 
 HEADERS: Final = {"X-Accel-Buffering": "no"}
 logger = logging.getLogger(__name__)

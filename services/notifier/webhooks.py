@@ -27,8 +27,8 @@ from headgate_contracts.events import JobData
 from headgate_contracts.shown import shown_event
 from headgate_contracts.vocabulary import EventName
 from libs.eventlog import LogUnavailable
+from libs.eventlog.decoding import job_in
 from libs.eventlog.dispatches import Dispatch
-from libs.eventlog.folding import job_in
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_context

@@ -45,9 +45,8 @@ from services.worker.premises import Premises, settle
 from services.worker.providers import endpoints
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.errors import SandboxMissing
-from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans
+from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans, keep_private
 from services.worker.sandbox.levels import find_level
-from services.worker.sandbox.privacy import keep_private
 from services.worker.sandbox.tree import Tree
 from services.worker.settings import WorkerSettings
 from services.worker.signals import Signals

@@ -25,7 +25,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobData, JobDispatched
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Appended, LogUnavailable
-from libs.eventlog.folding import job_in
+from libs.eventlog.decoding import job_in
 from services.worker.attempt.chain import append_surely
 from services.worker.attempt.patience import insist, insist_while
 from services.worker.attempt.tools import Claimed, Tools

@@ -29,7 +29,7 @@ from services.worker.sandbox.command import Level
 from services.worker.sandbox.errors import OutOfReach, SandboxMissing
 from services.worker.sandbox.reach import PASSAGE, elsewhere
 from services.worker.sandbox.remains import clear
-from services.worker.sandbox.room import free_bytes
+from services.worker.sandbox.watch import free_bytes
 
 logger = logging.getLogger(__name__)
 

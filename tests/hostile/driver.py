@@ -23,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from services.worker.sandbox import kernel
 from services.worker.sandbox.command import Bounds, Command, Level
 from services.worker.sandbox.errors import SandboxError
+from services.worker.sandbox.kinship import keep_private
 from services.worker.sandbox.levels import find_level
-from services.worker.sandbox.privacy import keep_private
 from services.worker.sandbox.remains import clear
-from services.worker.sandbox.room import free_bytes
 from services.worker.sandbox.running import Sandbox
+from services.worker.sandbox.watch import free_bytes
 
 OUTER_DISK = "size=512m"
 LARGEST_FILLER = 128 * 1024 * 1024

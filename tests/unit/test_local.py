@@ -14,11 +14,11 @@ from libs.local.errors import AlreadyUp, StateUnusable, UpSettingsWrong
 from libs.local.keeping import SETTLED_AFTER_S, deaths_after, has_failed, pause_s
 from libs.local.last_words import last_words
 from libs.local.permissions import UP_USERS, nats_users, writes
+from libs.local.process import until
 from libs.local.provisions import operator_url
 from libs.local.settings import read_up_settings
 from libs.local.state import StateFolder
 from libs.local.up_file import RunningService, UpFile, read_up_file
-from libs.local.waiting import until
 
 
 def test_who_dies_now_and_then_is_back_at_once_and_who_keeps_dying_waits_longer_and_longer() -> None:

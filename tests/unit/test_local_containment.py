@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from libs.local.containment import sandbox_here
+from libs.local.environments import sandbox_here
 from libs.local.errors import NothingContains
 
 MODEL = {"HEADGATE_PROVIDERS": "ollama"}

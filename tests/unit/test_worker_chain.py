@@ -9,8 +9,8 @@ import pytest
 from headgate_contracts import Job, Priority
 from headgate_contracts.events import JobCancelled, JobStage
 from libs.eventlog import Appended
+from libs.eventlog.decoding import job_in
 from libs.eventlog.expectation import Message
-from libs.eventlog.folding import job_in
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer
 from libs.runtime.telemetry import job_trace, traceparent
 from services.worker.attempt.chain import Chain

@@ -13,7 +13,7 @@ from headgate_contracts import Job
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Appended, Record, Unreadable
 from libs.eventlog.buckets import MemoryBucket
-from libs.eventlog.folding import job_in
+from libs.eventlog.decoding import job_in
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer
 from libs.policy import Policy
 from libs.runtime.telemetry import Telemetry

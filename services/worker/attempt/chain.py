@@ -21,7 +21,7 @@ from headgate_contracts import Job, JobEvent, advance
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobData
 from libs.eventlog import Appended, Conflicted, Record
-from libs.eventlog.folding import job_in
+from libs.eventlog.decoding import job_in
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_trace, traceparent
 from services.worker.attempt.patience import insist_while

@@ -43,8 +43,8 @@ from services.worker.sandbox.kinship import (
     child_ends,
     end_before_others,
     end_with_parent,
+    keep_private,
 )
-from services.worker.sandbox.privacy import keep_private
 from services.worker.sandbox.tree import Tree, children
 
 READ_BYTES: Final = 16 * 1024

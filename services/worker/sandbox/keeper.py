@@ -26,8 +26,7 @@ from typing import Final
 from services.worker.sandbox import cgroup, launch
 from services.worker.sandbox.command import EndedBy, Order, Ran
 from services.worker.sandbox.group import Group
-from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans, child_ends
-from services.worker.sandbox.privacy import keep_private
+from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans, child_ends, keep_private
 from services.worker.sandbox.spaces import as_a_shell_says
 from services.worker.sandbox.tree import Tree
 from services.worker.sandbox.watch import Disk, Processes

@@ -1,4 +1,5 @@
-"""What the system does for processes that belong together: who adopts whom, who ends with whom, and who ends first.
+"""What the system does for processes that belong together: who adopts whom, who ends with whom, who
+ends first, and who may read what a process remembers.
 
 Linux alone does any of it. Elsewhere nothing is done here, and whoever relies on it has a second way: a socket that
 ends with its other side, a group that is ended as a whole.
@@ -54,3 +55,15 @@ def child_ends() -> Iterator[socket.socket]:
             yield readable
         finally:
             signal.set_wakeup_fd(-1)
+
+
+def keep_private() -> None:
+    """For this process and all it forks, until they become another program."""
+    if kernel.is_linux():
+        kernel.prctl(kernel.DUMPABLE, 0)
+
+
+def allow_reading() -> None:
+    """Undo it, for what is about to become another program: its own files in /proc are its own again."""
+    if kernel.is_linux():
+        kernel.prctl(kernel.DUMPABLE, 1)

@@ -17,8 +17,7 @@ from typing import Final, NoReturn
 
 from services.worker.sandbox import bubblewrap, cgroup, filter, kernel, landlock, spaces  # noqa: A004 - says what it is
 from services.worker.sandbox.command import Order
-from services.worker.sandbox.kinship import end_before_others, end_with_parent
-from services.worker.sandbox.privacy import allow_reading
+from services.worker.sandbox.kinship import allow_reading, end_before_others, end_with_parent
 from services.worker.sandbox.system import CONFIGURATION, KERNEL, PROGRAMS, RESOLVERS
 
 STARTED: Final = b"+"  # over the channel, right before the program begins

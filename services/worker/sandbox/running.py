@@ -30,7 +30,7 @@ from services.worker.sandbox.kinship import adopts_orphans
 from services.worker.sandbox.ownership import User, hand_over, take_back, take_user
 from services.worker.sandbox.reach import make_passage
 from services.worker.sandbox.remains import clear
-from services.worker.sandbox.room import is_full
+from services.worker.sandbox.watch import is_full
 
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # for who may reach the network

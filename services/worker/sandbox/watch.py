@@ -3,7 +3,7 @@
 Owns what counts. Memory is what is written to and shared memory; where that exceeds the bound it is measured again
 exactly, since what forks share is counted once for each at first. The processor's time includes that of children that
 have been buried. Disk is what lies in the command's folders, what they have deleted and hold open, and memory that
-poses as a file.
+poses as a file. Where a disk is full, what fails on it is nobody's fault but the machine's.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from services.worker.sandbox import kernel
 from services.worker.sandbox.command import Bounds, EndedBy
 from services.worker.sandbox.remains import below
-from services.worker.sandbox.room import free_bytes
 
+FULL_BYTES: Final = 1024 * 1024  # a write that failed may have left as much
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 ENTRY_BYTES: Final = 4096  # at least, of each name: a million empty files fill a disk too
 BLOCK_BYTES: Final = 512
@@ -168,3 +169,14 @@ def _deleted(pid: int) -> Iterator[os.stat_result]:
                 seen = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
                 if stat.S_ISREG(seen.st_mode) and seen.st_nlink == 0:
                     yield seen
+
+
+def free_bytes(folder: str | Path) -> int:
+    seen = os.statvfs(folder)
+    return seen.f_bavail * seen.f_frsize
+
+
+def is_full(folder: str | Path) -> bool:
+    """Of bytes or of names. Some systems of files have no limit on names, and say 0 of 0."""
+    seen = os.statvfs(folder)
+    return seen.f_bavail * seen.f_frsize < FULL_BYTES or (seen.f_files > 0 and seen.f_favail == 0)
