@@ -48,7 +48,7 @@ def test_everything_is_in_one_namespace_that_admits_restricted_pods_alone(render
     [namespace] = rendered.of_kind("Namespace")
 
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    others = [manifest for manifest in rendered.manifests if manifest is not namespace]
+    others = [each for each in rendered.manifests if each["kind"] not in ("Namespace", "PriorityClass")]
     assert {manifest["metadata"]["namespace"] for manifest in others} == {namespace["metadata"]["name"]}
 
 
@@ -71,8 +71,8 @@ def test_every_pod_runs_with_the_least_that_there_is(rendered: Rendered) -> None
 def test_every_container_says_what_it_needs_and_where_it_ends(rendered: Rendered) -> None:
     for name, pod in rendered.pods().items():
         for container in containers(pod):
-            assert container["resources"]["requests"].keys() == {"cpu", "memory"}, name
-            assert container["resources"]["limits"].keys() == {"cpu", "memory"}, name
+            assert container["resources"]["requests"].keys() == {"cpu", "memory", "ephemeral-storage"}, name
+            assert container["resources"]["limits"].keys() == {"cpu", "memory", "ephemeral-storage"}, name
 
 
 def test_everything_that_stays_is_asked_whether_it_lives_and_whether_it_is_ready(rendered: Rendered) -> None:

@@ -23,6 +23,7 @@ from libs.local.permissions import NATS_USERS, VALKEY_USERS
 from libs.local.servers import NatsServer, ValkeyServer, nats_server_binary, valkey_server_binary
 from libs.local.state import StateFolder
 from libs.local.teams import teams_in
+from libs.runtime.eventually import eventually
 from tests.fixtures import sources
 from tests.fixtures.logs import new_epoch
 from tests.fixtures.manifests import BASE, LOCAL, render
@@ -152,6 +153,22 @@ def test_nats_takes_its_configuration(config: Path, tmp_path: Path, told: dict[s
     run = tried(config, tmp_path, environment={**told["nats"], "SERVER_NAME": "nats-0"})
 
     assert run.returncode == 0, run.stderr
+
+
+async def test_a_server_that_is_to_stop_tells_its_clients_and_ends_by_itself(
+    tmp_path: Path, told: dict[str, dict[str, str]]
+) -> None:
+    server = DeployedNats(tmp_path / "nats", told=told["nats"])
+    async with sources.running(server):
+        url = told["scheduler"]["HEADGATE_NATS_URL"].replace("nats:4222", f"127.0.0.1:{server.port}")
+        client = await connect(url, name="scheduler")
+        command = [str(nats_server_binary()), "--signal", f"ldm={server.pid}"]
+        signalled = await asyncio.create_subprocess_exec(*command)
+        assert await signalled.wait() == 0
+
+        await eventually(lambda: not client.is_connected, within_s=60, every_s=0.1)
+        await eventually(lambda: not server.running, within_s=60, every_s=0.1)
+        await client.close()
 
 
 def tried(config: Path, folder: Path, *, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
