@@ -24,7 +24,8 @@ WHERE: Final = (
     "tests/*/*.md",
 )
 PAGES: Final = sorted(page for pattern in WHERE for page in ROOT.glob(pattern))
-BLOCK: Final = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SHELLS: Final = {"", "sh", "bash"}
 COMMAND: Final = ".venv/bin/headgate"
 MADE: Final = {"output", "plot"}  # files that a command writes
 LINK: Final = re.compile(r"\]\(([^)#:]*)(?:#([^):]*))?\)")
@@ -32,9 +33,14 @@ HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 EVERY: Final = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
+def blocks(page: Path) -> list[str]:
+    """What a page has for a shell."""
+    return [text for language, text in BLOCK.findall(page.read_text(encoding="utf-8")) if language in SHELLS]
+
+
 def commands(page: Path) -> Iterator[list[str]]:
     """The words of each command of ours in a block of the page, without the name and what is set before it."""
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+    for block in blocks(page):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True) if re.search(r"\bheadgate ", line) else []
             if COMMAND in words:
@@ -54,8 +60,7 @@ def test_every_command_of_ours_on_a_page_can_be_pasted(page: Path) -> None:
         if "--help" not in words:
             asked = {name: value for name, value in vars(parse(words)).items() if name not in MADE}
             assert [value for value in asked.values() if isinstance(value, Path) and not (ROOT / value).exists()] == []
-    blocks = "".join(BLOCK.findall(page.read_text(encoding="utf-8")))
-    assert re.findall(r"^headgate .*", blocks, re.MULTILINE) == []
+    assert re.findall(r"^headgate .*", "".join(blocks(page)), re.MULTILINE) == []
 
 
 @EVERY
