@@ -37,6 +37,8 @@ def assignment_of(job: Job, *, tier: Tier) -> dict[str, Any]:
         "pipeline": asked.pipeline,
         "shared": asked.shared,
         "input_digest": asked.input_digest,
+        "traceparent": asked.traceparent,
+        "tracestate": asked.tracestate,
         "earlier": None if earlier == NOTHING_YET else earlier,
         "cancel_requested_by": job.cancel_requested_by,
     }
@@ -56,6 +58,8 @@ def assigned(dispatched: Event[JobDispatched], *, seq: int, at: datetime) -> Job
             shared=data.shared,
             submitted_at=at,
             input_digest=data.input_digest,
+            traceparent=data.traceparent,
+            tracestate=data.tracestate,
         ),
         status=data.status,
         priority=Submission.model_fields["priority"].default,

@@ -43,6 +43,9 @@ from headgate_contracts.vocabulary import (
     Status,
 )
 
+Traceparent = Annotated[str, StringConstraints(pattern=r"^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
+Tracestate = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
 
 class Group(Record):
     """A named group that a job needs a slot of, and the limit to set where none is set."""
@@ -68,6 +71,7 @@ class Submission(Record):
     `phases` is how many the workflow has. `input_bytes` is the size of its input, 0 where nobody has said it.
     A job submitted again (`retry_of`) begins with the `finished_stages` of the first iteration that the other one left
     in its `checkpoint`.
+    `traceparent` and `tracestate` (W3C) are those of the request: the job's trace is its request's.
     """
 
     tier: OpenTier
@@ -91,6 +95,8 @@ class Submission(Record):
     retry_of: JobId | None = None
     finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
     checkpoint: Token | None = None
+    traceparent: Traceparent | None = None
+    tracestate: Tracestate | None = None
 
 
 class JobData(Record):
@@ -176,9 +182,9 @@ class JobDispatched(JobData):
     """A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
 
     It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
-    (`pipeline`, `shared`, `input_digest`), what there is already (`earlier`, null where there is nothing), and whether
-    somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been started for
-    long. `tier` is its user's now, which a newer submission of theirs may have changed.
+    (`pipeline`, `shared`, `input_digest`), its trace, what there is already (`earlier`, null where there is nothing),
+    and whether somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been
+    started for long. `tier` is its user's now, which a newer submission of theirs may have changed.
     """
 
     EVENT = EventName.DISPATCHED
@@ -191,6 +197,8 @@ class JobDispatched(JobData):
     pipeline: Token
     shared: bool = False
     input_digest: Digest
+    traceparent: Traceparent | None = None
+    tracestate: Tracestate | None = None
     earlier: EarlierWork | None = None
     cancel_requested_by: Who | None = None
 

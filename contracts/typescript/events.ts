@@ -232,9 +232,9 @@ export interface JobConfirmedEvent {
  * A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
  *
  * It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
- * (`pipeline`, `shared`, `input_digest`), what there is already (`earlier`, null where there is nothing), and whether
- * somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been started for
- * long. `tier` is its user's now, which a newer submission of theirs may have changed.
+ * (`pipeline`, `shared`, `input_digest`), its trace, what there is already (`earlier`, null where there is nothing),
+ * and whether somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been
+ * started for long. `tier` is its user's now, which a newer submission of theirs may have changed.
  */
 export interface JobDispatched {
   readonly job_id: string;
@@ -251,6 +251,8 @@ export interface JobDispatched {
   readonly pipeline: string;
   readonly shared?: boolean;
   readonly input_digest: string;
+  readonly traceparent?: string | null;
+  readonly tracestate?: string | null;
   readonly earlier?: EarlierWork | null;
   readonly cancel_requested_by?: string | null;
 }
@@ -259,9 +261,9 @@ export interface JobDispatched {
  * A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
  *
  * It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
- * (`pipeline`, `shared`, `input_digest`), what there is already (`earlier`, null where there is nothing), and whether
- * somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been started for
- * long. `tier` is its user's now, which a newer submission of theirs may have changed.
+ * (`pipeline`, `shared`, `input_digest`), its trace, what there is already (`earlier`, null where there is nothing),
+ * and whether somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been
+ * started for long. `tier` is its user's now, which a newer submission of theirs may have changed.
  */
 export interface JobDispatchedEvent {
   readonly specversion: "1.0";
@@ -844,6 +846,7 @@ export type Status = "queued" | "scheduled" | "waiting" | "starting" | "scaffold
  * `phases` is how many the workflow has. `input_bytes` is the size of its input, 0 where nobody has said it.
  * A job submitted again (`retry_of`) begins with the `finished_stages` of the first iteration that the other one left
  * in its `checkpoint`.
+ * `traceparent` and `tracestate` (W3C) are those of the request: the job's trace is its request's.
  */
 export interface Submission {
   /** bootstrapper, partner, cto_scale. More may come. */
@@ -868,6 +871,8 @@ export interface Submission {
   readonly retry_of?: string | null;
   readonly finished_stages?: ReadonlyArray<Stage>;
   readonly checkpoint?: string | null;
+  readonly traceparent?: string | null;
+  readonly tracestate?: string | null;
 }
 
 /** The token with this `jti` lets nobody in any more. `until`: no token can be good for longer than that. */

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from opentelemetry import trace
+from opentelemetry.trace import StatusCode
 from starlette.responses import JSONResponse
 
 from libs.runtime.telemetry import current_debug_id
@@ -39,5 +41,7 @@ class Problem:
         }
 
     def response(self) -> JSONResponse:
+        if self.status >= 500:
+            trace.get_current_span().set_status(StatusCode.ERROR, self.detail)
         waits = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
         return JSONResponse(self.body(), self.status, headers={**self.headers, **waits}, media_type=MEDIA_TYPE)

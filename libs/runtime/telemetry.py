@@ -1,14 +1,12 @@
 """Traces, metrics and logs of one process, in one object that the composition root makes.
 
-A job has a trace of its own. Its id and the id of its root span are made from the job's id, so whoever knows the job
-knows its trace, without asking and without carrying anything through the log:
+A job's trace is that of the request that asked for it. The first event holds the request's span, so whoever has folded
+the job has the parent of all that is done for it, in whatever process and however many days later:
 
-    a request's trace          POST /v1/jobs
-                                    ▲ link
-    the job's trace     root: accept ◄── every other span of the job is its child, in whatever process
-                          ├── scheduler: plan
+    the client's span ─► POST /v1/jobs ─► accept
+                          ├── scheduler: decide
                           ├── worker: process …, stage code
-                          └── notifier: deliver
+                          └── notifier: deliver, call of a webhook
 
 Owns the ids, the names of spans and the providers. Refuses global providers (four services fit into one test) and
 names with an id in them: a name is one of few.
@@ -21,8 +19,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final, Literal, TextIO
 
@@ -33,44 +30,69 @@ from opentelemetry.sdk import trace as sdk_trace
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags, TraceState
 from prometheus_client import CollectorRegistry, generate_latest
 
+from headgate_contracts import Job
 from libs.runtime import exporting
 from libs.runtime.logs import Logs, OtlpLogs, about_job, json_lines
 
 LAST_EXPORT_S: Final = 3.0  # for all that is left; a receiver that is away must not keep a process from ending
 FLAGS: Final = TraceFlags(TraceFlags.SAMPLED | TraceFlags.RANDOM_TRACE_ID)  # a hash is as even as a random number
 
+STATE_CHARACTERS: Final = 512  # of a tracestate, as the first event takes it
+
 Attributes = Mapping[str, str | int | float | bool]
 
 
 @dataclass(frozen=True, slots=True)
 class JobTrace:
-    """The ids that follow from a job's id."""
+    """The span that is the parent of all that is done for a job."""
 
-    trace_id: int
-    root_span_id: int
+    root: SpanContext
 
     @property
     def debug_id(self) -> str:
-        return trace.format_trace_id(self.trace_id)
+        return trace.format_trace_id(self.root.trace_id)
 
     @property
-    def root(self) -> SpanContext:
-        return SpanContext(self.trace_id, self.root_span_id, is_remote=True, trace_flags=FLAGS)
+    def header(self) -> str:
+        return _header(self.root)
 
 
-def job_trace(job_id: str) -> JobTrace:
-    digest = hashlib.sha256(f"headgate job {job_id}".encode()).digest()
-    return JobTrace(int.from_bytes(digest[:16], "big"), int.from_bytes(digest[16:24], "big"))
+def job_trace(job: Job) -> JobTrace:
+    """As its first event says; of a job whose writer said nothing, ids that follow from its own."""
+    asked = job.submission
+    for context in linked(asked.traceparent):
+        state = TraceState.from_header([asked.tracestate]) if asked.tracestate else None
+        flags = context.trace_flags
+        return JobTrace(SpanContext(context.trace_id, context.span_id, True, flags, state))
+    digest = hashlib.sha256(f"headgate job {job.id}".encode()).digest()
+    trace_id, span_id = int.from_bytes(digest[:16], "big"), int.from_bytes(digest[16:24], "big")
+    return JobTrace(SpanContext(trace_id, span_id, is_remote=True, trace_flags=FLAGS))
+
+
+def request_trace() -> dict[str, str | None]:
+    """What a job's first event holds of the request that is being answered; a new trace where none is recorded."""
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        context = SpanContext(secrets.randbits(128) | 1, secrets.randbits(64) | 1, is_remote=False, trace_flags=FLAGS)
+    state = context.trace_state.to_header()
+    return {"traceparent": _header(context), "tracestate": state if 0 < len(state) <= STATE_CHARACTERS else None}
 
 
 @contextmanager
-def job_context(job_id: str) -> Generator[None]:
+def job_context(job: Job) -> Generator[None]:
     """All that is done inside is about the job: log lines carry both ids, spans are of the job's trace."""
-    with about_job(job_id), trace.use_span(NonRecordingSpan(job_trace(job_id).root)):
+    with carried_context(job.id, job_trace(job).header):
+        yield
+
+
+@contextmanager
+def carried_context(job_id: str, header: str | None) -> Generator[None]:
+    """The same for whoever has an event of the job, with what it carries on, and not the job."""
+    parents = linked(header)
+    with about_job(job_id), trace.use_span(NonRecordingSpan(parents[0])) if parents else nullcontext():
         yield
 
 
@@ -83,8 +105,10 @@ def current_debug_id() -> str:
 def traceparent(context: SpanContext | None = None) -> str | None:
     """What a message carries on (W3C): the span given, or the current one. Null where there is none."""
     context = context or trace.get_current_span().get_span_context()
-    if not context.is_valid:
-        return None
+    return _header(context) if context.is_valid else None
+
+
+def _header(context: SpanContext) -> str:
     ids = f"{trace.format_trace_id(context.trace_id)}-{trace.format_span_id(context.span_id)}"
     return f"00-{ids}-{context.trace_flags:02x}"
 
@@ -97,29 +121,6 @@ def linked(header: str | None) -> tuple[SpanContext, ...]:
     flags = TraceFlags(int(match[3], 16))
     context = SpanContext(int(match[1], 16), int(match[2], 16), is_remote=True, trace_flags=flags)
     return (context,) if context.is_valid else ()
-
-
-class _Ids(RandomIdGenerator):
-    """Random ids, except for the one root span that is being emitted."""
-
-    def __init__(self) -> None:
-        self._given: ContextVar[JobTrace | None] = ContextVar("given_ids", default=None)
-
-    @contextmanager
-    def given(self, ids: JobTrace) -> Generator[None]:
-        token = self._given.set(ids)
-        try:
-            yield
-        finally:
-            self._given.reset(token)
-
-    def generate_trace_id(self) -> int:
-        given = self._given.get()
-        return given.trace_id if given else super().generate_trace_id()
-
-    def generate_span_id(self) -> int:
-        given = self._given.get()
-        return given.root_span_id if given else super().generate_span_id()
 
 
 class Telemetry:
@@ -137,8 +138,7 @@ class Telemetry:
         span_processors: Sequence[SpanProcessor] = (),
     ) -> None:
         resource = exporting.resource_of(service, instance=instance)
-        self._ids = _Ids()
-        self.tracer_provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
+        self.tracer_provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         for processor in (_QueryNames(), *span_processors, *exporting.span_processors()):
             self.tracer_provider.add_span_processor(processor)
         self.tracer = self.tracer_provider.get_tracer("headgate")
@@ -164,7 +164,7 @@ class Telemetry:
     def job_span(
         self,
         name: str,
-        job_id: str,
+        job: Job,
         *,
         kind: SpanKind = SpanKind.INTERNAL,
         links: Sequence[SpanContext] = (),
@@ -172,13 +172,13 @@ class Telemetry:
     ) -> Generator[Span]:
         """A span of the job's trace; log lines inside carry its id. Inside another trace it links to the span there."""
         with (
-            about_job(job_id),
+            about_job(job.id),
             self.tracer.start_as_current_span(
-                _one_of_few(name, job_id),
-                context=_parent(job_id),
+                _one_of_few(name, job.id),
+                context=_parent(job),
                 kind=kind,
-                links=_links(job_id, links),
-                attributes={"headgate.job.id": job_id, **(attributes or {})},
+                links=_links(job, links),
+                attributes={"headgate.job.id": job.id, **(attributes or {})},
             ) as span,
         ):
             yield span
@@ -190,44 +190,34 @@ class Telemetry:
         template: str,
         *,
         job_id: str | None = None,
-        links: Sequence[SpanContext] = (),
+        parent: str | None = None,
     ) -> Generator[Span]:
-        """A message sent or handled. `template` is the subject with names in braces for what differs."""
+        """A message sent or handled. `template` is the subject with names in braces for what differs, `parent` what a
+        message about this job carried on."""
         attributes = {
             "messaging.system": "nats",
             "messaging.operation.name": operation,
             "messaging.destination.template": template,
         }
         kind = SpanKind.PRODUCER if operation == "publish" else SpanKind.CONSUMER
-        name = f"{operation} {template}"
-        if job_id is not None:
-            span = self.job_span(name, job_id, kind=kind, links=links, attributes=attributes)
-        else:
-            span = self.tracer.start_as_current_span(
-                name, kind=kind, links=[Link(link) for link in links], attributes=attributes
-            )
-        with span as started:
-            yield started
+        about = nullcontext() if job_id is None else carried_context(job_id, parent)
+        with (
+            about,
+            self.tracer.start_as_current_span(f"{operation} {template}", kind=kind, attributes=attributes) as span,
+        ):
+            if job_id is not None:
+                span.set_attribute("headgate.job.id", job_id)
+            yield span
 
-    def emit_root(
-        self,
-        name: str,
-        job_id: str,
-        *,
-        started_ns: int,
-        links: Sequence[SpanContext] = (),
-        attributes: Attributes | None = None,
-    ) -> None:
-        """The root of the job's trace, from `started_ns` to now; for admission, once it knows that the job is new."""
-        with self._ids.given(job_trace(job_id)):
-            root = self.tracer.start_span(
-                _one_of_few(name, job_id),
-                context=Context(),
-                links=_links(job_id, links),
-                attributes={"headgate.job.id": job_id, **(attributes or {})},
-                start_time=started_ns,
-            )
-        root.end()
+    def accepted(self, job: Job, *, started_ns: int, links: Sequence[SpanContext] = ()) -> None:
+        """The first span of the job, from `started_ns` to now; for admission, once it knows that the job is new."""
+        self.tracer.start_span(
+            "accept",
+            context=_parent(job),
+            links=_links(job, links),
+            attributes={"headgate.job.id": job.id},
+            start_time=started_ns,
+        ).end()
 
     async def start(self) -> None:
         self._logs.start()
@@ -275,15 +265,14 @@ def _one_of_few(name: str, job_id: str) -> str:
     return name
 
 
-def _parent(job_id: str) -> Context:
-    """The current span where it belongs to the job, else the job's root."""
-    current = trace.get_current_span()
-    ids = job_trace(job_id)
-    inside = current.get_span_context().trace_id == ids.trace_id
-    return trace.set_span_in_context(current if inside else NonRecordingSpan(ids.root), Context())
+def _parent(job: Job) -> Context:
+    """The current span where it belongs to the job's trace, else the job's request."""
+    current, root = trace.get_current_span(), job_trace(job).root
+    inside = current.get_span_context().trace_id == root.trace_id
+    return trace.set_span_in_context(current if inside else NonRecordingSpan(root), Context())
 
 
-def _links(job_id: str, given: Sequence[SpanContext]) -> list[Link]:
+def _links(job: Job, given: Sequence[SpanContext]) -> list[Link]:
     current = trace.get_current_span().get_span_context()
-    elsewhere = current.is_valid and current.trace_id != job_trace(job_id).trace_id
+    elsewhere = current.is_valid and current.trace_id != job_trace(job).root.trace_id
     return [Link(context) for context in (*((current,) if elsewhere else ()), *given)]

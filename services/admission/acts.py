@@ -9,6 +9,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import Act
 from libs.eventlog import Appended, Conflicted, Entry
 from libs.runtime.clock import Clock
+from libs.runtime.telemetry import traceparent
 from services.admission.ports import Ids, Log
 
 
@@ -23,7 +24,7 @@ class Acts:
     async def write(self, act: Act) -> int:
         """Its sequence, once the log has it."""
         event = Event(self.ids.event_id(), Writer.ADMISSION, utc(self.clock.now_ms()), act)
-        match await self.log.append_batch([Entry(event, None)]):
+        match await self.log.append_batch([Entry(event, None, traceparent())]):
             case Appended(records):
                 return records[-1].seq
             case Conflicted():

@@ -24,6 +24,7 @@ from libs.eventlog import Appended, Entry
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.etags import names_strongly
+from libs.runtime.telemetry import job_trace
 from services.admission.change_rate import ChangeRate
 from services.admission.domain import etag_of, may_be_placed
 from services.admission.events import (
@@ -151,7 +152,8 @@ class Changing:
                 if spender is not None and (early := self._pay(spender, len(steps) - paid)) is not None:
                     return early
                 paid = max(paid, len(steps))
-                answer = await self.log.append_batch([Entry(steps[job.id], job) for job in jobs if job.id in steps])
+                changes = [Entry(steps[job.id], job, job_trace(job).header) for job in jobs if job.id in steps]
+                answer = await self.log.append_batch(changes)
                 if isinstance(answer, Appended):
                     seqs = {stored.event.id: stored.seq for stored in answer.records}
                     return Accepted(tuple(_after(job, steps.get(job.id), seqs) for job in jobs))

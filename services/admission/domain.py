@@ -62,6 +62,8 @@ class Asker:
     projects: frozenset[str] = frozenset()
     policy: Policy
     now: datetime
+    traceparent: str | None = None  # of the request
+    tracestate: str | None = None
 
     def shares(self, project_id: str) -> bool:
         """Whether the name is one project for all who share it; else it is this user's own."""
@@ -94,6 +96,8 @@ def job_of(frame: SubmitJob | SubmitWorkflow, order: JobOrder, *, job_id: str, a
         labels=frame.labels,
         input_digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
         input_bytes=len(content),
+        traceparent=asker.traceparent,
+        tracestate=asker.tracestate,
         **more,
     )
     return NewJob(job_id, asker.user_id, project_id, submission, content)
@@ -108,6 +112,8 @@ def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_wor
             "tier": asker.tier,
             "priority": _within(asked.priority, asker),
             "submitted_at": asker.now,
+            "traceparent": asker.traceparent,
+            "tracestate": asker.tracestate,
             "run_at": None,
             "retry_of": job.id,
             "input_bytes": len(content),
@@ -120,10 +126,10 @@ def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_wor
 
 
 def same_request(new: NewJob, first: Job) -> bool:
-    """Whether a repeated key asks for what the first request asked for. Time, tier, with whom the project is shared and
-    what is left of a retried job's work may have changed meanwhile."""
+    """Whether a repeated key asks for what the first request asked for. Time, tier, trace, with whom the project is
+    shared and what is left of a retried job's work may have changed meanwhile."""
     then = first.submission
-    meanwhile = ("submitted_at", "tier", "finished_stages", "checkpoint")
+    meanwhile = ("submitted_at", "tier", "finished_stages", "checkpoint", "traceparent", "tracestate")
     if new.submission.retry_of is not None:
         meanwhile = (*meanwhile, "priority")
     now = _as_shared(new.submission, new, shared=then.shared)

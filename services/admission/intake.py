@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headgate_contracts import Job, Tier
@@ -19,7 +19,7 @@ from libs.forecast.shown import shown_job
 from libs.forecast.standing import queue_part, waiting_on
 from libs.runtime.auth import Principal
 from libs.runtime.faults import Refused
-from libs.runtime.telemetry import job_trace
+from libs.runtime.telemetry import job_trace, request_trace
 from services.admission import problems
 from services.admission.api import Edge
 from services.admission.domain import Asker, NewJob, NotAllowed, new_job
@@ -73,7 +73,7 @@ class Intake:
         outcome = await self.edge.retrying.retry(job, new_id=new_id, asker=asker)
         match outcome:
             case Accepted():
-                return self._accepted(outcome, started_ns).job
+                return self._accepted(outcome, started_ns, retried=job).job
             case NotAllowed():
                 raise Refused(problems.invalid(outcome))
             case NotOver() | InputGone():
@@ -114,14 +114,15 @@ class Intake:
             policy=self.edge.policy,
             used_today=preview.used_today,
             now=utc(self.edge.clock.now_ms()),
-            debug_id=job_trace(job.id).debug_id,
+            debug_id=job_trace(job).debug_id,
             queue=queue_part(job, outlook, estimate),
             waiting_on=waiting_on(job, outlook),
         )
 
-    def _accepted(self, outcome: Accepted, started_ns: int) -> Accepted:
+    def _accepted(self, outcome: Accepted, started_ns: int, *, retried: Job | None = None) -> Accepted:
+        links = () if retried is None else (job_trace(retried).root,)
         for job in () if outcome.again else outcome.jobs:
-            self.edge.telemetry.emit_root("accept", job.id, started_ns=started_ns)
+            self.edge.telemetry.accepted(job, started_ns=started_ns, links=links)
         return outcome
 
     def _asker(self, who: Principal) -> Asker:
@@ -134,7 +135,8 @@ class Intake:
 
     def _asks(self, user: str, tier: Tier, projects: frozenset[str]) -> Asker:
         now = utc(self.edge.clock.now_ms())
-        return Asker(user_id=user, tier=tier, projects=projects, policy=self.edge.policy, now=now)
+        asker = Asker(user_id=user, tier=tier, projects=projects, policy=self.edge.policy, now=now)
+        return replace(asker, **request_trace())
 
     def _job_id(self, who: Principal, key: str | None) -> str:
         return self.edge.ids.job_id() if key is None else job_id_for_key(who.user, key)

@@ -116,7 +116,7 @@ class Reading:
             policy=self.policy,
             used_today=used_today,
             now=self._now(),
-            debug_id=job_trace(seen.job.id).debug_id,
+            debug_id=job_trace(seen.job).debug_id,
             queue=seen.queue,
             waiting_on=seen.waiting_on,
         )

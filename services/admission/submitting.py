@@ -40,7 +40,6 @@ from libs.eventlog import Conflicted, Entry
 from libs.forecast.table import wanted_of
 from libs.policy import Policy
 from libs.runtime.clock import Clock
-from libs.runtime.telemetry import job_trace, traceparent
 from services.admission.domain import NewJob, busy_minutes, day_number, digest_of_all, same_request
 from services.admission.events import Stamp, queued_event, scheduled_event, waiting_event
 from services.admission.forecasts import Forecasts
@@ -130,9 +129,7 @@ class Submitting:
     async def _begin(self, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int) -> SubmitOutcome:
         if self._left_s(asked_ms) <= 0:  # the process stood still: its reservation may have lapsed
             raise TimeoutError(f"the place for job {phases[0].id} was held too long ago: try again")
-        entries = [
-            Entry(event, None, traceparent(job_trace(new.id).root)) for event, new in zip(events, phases, strict=True)
-        ]
+        entries = [Entry(event, None, new.submission.traceparent) for event, new in zip(events, phases, strict=True)]
         answer = await self.log.append_batch(entries)
         if isinstance(answer, Conflicted):
             return await self._known(phases) or KeyReused(phases[0].id)

@@ -68,7 +68,7 @@ def _edge(
         AskedPositions(broker, shard=shard),
         ground.policy,
         ground.clock,
-        lambda job_id: job_trace(job_id).debug_id,
+        lambda job: job_trace(job).debug_id,
         Signals(ground.telemetry, streams=lambda: fanout.connections),
         front.tokens.revocations,
     )

@@ -43,7 +43,7 @@ class Notifier:
     positions: Positions
     policy: Policy
     clock: Clock
-    debug_id_of: Callable[[str], str]
+    debug_id_of: Callable[[Job], str]
     signals: Signals
     revocations: Container[str | None]
 
@@ -79,7 +79,7 @@ class Notifier:
             policy=self.policy,
             used_today=used_today,
             now=utc(self.clock.now_ms()),
-            debug_id=self.debug_id_of(job.id),
+            debug_id=self.debug_id_of(job),
             queue=standing and standing.queue,
             waiting_on=standing.waiting_on if standing else (),
         )
@@ -92,7 +92,7 @@ class Notifier:
         begin = self.where(known.last_event_id, history)
         if isinstance(begin, Complete):
             return begin
-        with self.signals.first_delivery(job_id, history.records[-1]):
+        with self.signals.first_delivery(history.jobs[0], history.records[-1]):
             opened = await self._begin_job(begin, history, replay=known.replay)
             said = Said(job_id, self.lines, self.clock, await self._heard(job_id, begin, known))
         return stream(tap, opened, pace=self._pace(who), watch=self.signals, ends=True, said=said)

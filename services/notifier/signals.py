@@ -13,6 +13,7 @@ from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from headgate_contracts import Job
 from libs.eventlog import Record
 from libs.runtime.telemetry import Telemetry, linked
 from services.notifier.fanout import Told, TooSlow
@@ -42,10 +43,10 @@ class Signals:
         )
 
     @contextmanager
-    def first_delivery(self, job_id: str, record: Record) -> Iterator[None]:
+    def first_delivery(self, job: Job, record: Record) -> Iterator[None]:
         """Until the first bytes of a stream are ready to be sent. They go up to this record: its writer is linked."""
         attributes = {"headgate.delivered.seq": record.seq}
-        with self._telemetry.job_span("deliver", job_id, links=linked(record.traceparent), attributes=attributes):
+        with self._telemetry.job_span("deliver", job, links=linked(record.traceparent), attributes=attributes):
             yield
 
     def delivered(self, told: Sequence[Told]) -> None:

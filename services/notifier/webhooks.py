@@ -31,7 +31,7 @@ from libs.eventlog.decoding import job_in
 from libs.eventlog.dispatches import Dispatch
 from libs.policy import Policy
 from libs.runtime.clock import Clock
-from libs.runtime.telemetry import job_context
+from libs.runtime.telemetry import carried_context
 from services.notifier.calling import Call, Caller
 from services.notifier.errors import AddressRefused
 from services.notifier.ports import Log
@@ -108,7 +108,7 @@ class Webhooks:
         """One event: nothing to do, done, or again later."""
         match dispatch.record.event:
             case Event(data=JobData() as data) as event:
-                with job_context(data.job_id):
+                with carried_context(data.job_id, dispatch.record.traceparent):
                     url = await self._url_of(data.job_id)
                     if url is None or await self._is_taken(event, url):
                         await dispatch.ack()

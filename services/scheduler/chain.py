@@ -20,7 +20,7 @@ from headgate_contracts import Event, SchedSubject
 from headgate_contracts.events import JobData, SchedulerCommitted
 from libs.eventlog.errors import LogError
 from libs.eventlog.values import Appended, Conflicted, Entry, Record
-from libs.runtime.telemetry import job_context, traceparent
+from libs.runtime.telemetry import carried_context, traceparent
 from services.scheduler.batches import Batch, linked, signed
 from services.scheduler.inbox import Inbox
 from services.scheduler.leader import Leader
@@ -84,7 +84,7 @@ class Chain:
     async def _give_way(self, conflict: Conflicted) -> None:
         """Somebody else stood first. What they wrote is folded before anything is planned again."""
         data, winner = conflict.entry.event.data, conflict.winner
-        with job_context(data.job_id) if isinstance(data, JobData) else nullcontext():
+        with carried_context(data.job_id, conflict.entry.traceparent) if isinstance(data, JobData) else nullcontext():
             logger.info("a commit was refused: %s has moved on", data.about())
         if winner is not None:
             self._inbox.expect(winner.seq)

@@ -60,7 +60,7 @@ class Planner:
     ledger: Ledger
     policy: Policy
     shard: str
-    debug_id_of: Callable[[str], str]
+    debug_id_of: Callable[[Job], str]
     absences: Absences
     engine: Engine
     shadow: Shadow
@@ -243,7 +243,7 @@ class Planner:
         return Circumstances(
             now=now,
             policy=self.policy,
-            debug_id=self.debug_id_of(job.id),
+            debug_id=self.debug_id_of(job),
             outage=outage,
             tier=None if tier is None else Tier(tier),
         )
@@ -262,7 +262,7 @@ class Planner:
                 advance(job, event)
                 event.encode()
         except ValueError as error:  # the contracts' errors and pydantic's are all of this kind
-            with job_context(job.id):
+            with job_context(job):
                 logger.error("nothing can be written about job %s: %s", job.id, error)  # noqa: TRY400 - it says it all
             self.aside[job.id] = job.seq
             return []

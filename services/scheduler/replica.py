@@ -112,7 +112,7 @@ def _planner(ledger: Ledger, leader: Leader, *, shard: str, patience_ms: int, ad
         ledger,
         policy,
         shard,
-        debug_id_of=lambda job_id: job_trace(job_id).debug_id,
+        debug_id_of=lambda job: job_trace(job).debug_id,
         engine=engine,
         shadow=Shadow(view, engine, adapters.telemetry.meter),
         border=Border(view, engine, lapse_ms=round(policy.submissions.reservation_s * 1000)),

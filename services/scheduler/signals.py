@@ -14,11 +14,11 @@ from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import NonRecordingSpan, Span
+from opentelemetry.trace import NonRecordingSpan, Span, StatusCode
 
 from headgate_contracts import Job
 from headgate_contracts.commands import AcquireLease
-from headgate_contracts.events import JobDispatched
+from headgate_contracts.events import JobDispatched, JobFailed
 from libs.capacity.answers import Full, Granted, LeaseAnswer, Waits
 from libs.runtime.telemetry import Telemetry, job_trace
 from services.scheduler.batches import Batch
@@ -73,7 +73,7 @@ class Signals:
 
     def decided(self, decision: Decision) -> Span:
         """A span in the job's trace, from the decision until it is known what became of it."""
-        root = NonRecordingSpan(job_trace(decision.job.id).root)
+        root = NonRecordingSpan(job_trace(decision.job).root)
         return self._tracer.start_span(
             f"decide {decision.data.EVENT.value}",
             context=trace.set_span_in_context(root, Context()),
@@ -84,6 +84,8 @@ class Signals:
         """All of the batch is in the log."""
         self._peaks.dispatched(decision.data for decision in batch.decisions)
         for decision, span in zip(batch.decisions, spans, strict=True):
+            if isinstance(decision.data, JobFailed):
+                span.set_status(StatusCode.ERROR, decision.data.summary)
             span.end()
             self._events.add(1, {"event": decision.data.EVENT.value})
             if isinstance(decision.data, JobDispatched):

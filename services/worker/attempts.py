@@ -106,7 +106,7 @@ class Attempts:
             claimed = await take(dispatch, self._tools, wanted=lambda: not self.draining)
             if claimed is not None:
                 try:
-                    with job_context(claimed.job.id):
+                    with job_context(claimed.job):
                         await self._run(claimed)
                 finally:
                     claimed.content.cancel()

@@ -21,7 +21,7 @@ from typing import Final
 from headgate_contracts import Holder
 from headgate_contracts.commands import Beat, BeatReply
 from libs.runtime.clock import Clock
-from libs.runtime.telemetry import job_context
+from libs.runtime.logs import about_job
 from services.worker.attempts import Attempts
 from services.worker.domain import Interruption
 from services.worker.ports import Scheduler, Unheard
@@ -143,7 +143,7 @@ class Watchdog:
                 attempt.hold_until(attempt.lease.longer(outage_ms, most_ms=self._cut_off_ms))
             if attempt.lease.ended(now_ms):
                 late_ms = now_ms - attempt.lease.ends_ms
-                with job_context(Holder.parse(attempt.holder).job):
+                with about_job(Holder.parse(attempt.holder).job):
                     logger.warning("the lease of %s ended %.1f s ago, unheard", attempt.holder, late_ms / 1000)
                 attempt.interrupt(Interruption.LOST)
 

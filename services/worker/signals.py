@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from opentelemetry.trace import Span
+from opentelemetry.trace import Span, StatusCode
 
 from headgate_contracts import Job
 from headgate_contracts.events import JobStage
 from libs.eventlog import Record
-from libs.runtime.telemetry import Telemetry, linked
+from libs.runtime.telemetry import Telemetry
 
 STAGE_S: Final = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600]
 DISPATCHED: Final = "headgate.jobs.v1.{job}.{user}.{project}.dispatched.{pool}"
@@ -28,6 +28,7 @@ class StageSpan:
 
     span: Span
     outcome: str = "lost"
+    wrong: str | None = None  # what its user is told, where it went wrong
 
 
 class Signals:
@@ -50,7 +51,7 @@ class Signals:
 
     def processing(self, record: Record, job_id: str) -> AbstractContextManager[Span]:
         """From a message of the pool to its claim."""
-        return self._telemetry.message_span("process", DISPATCHED, job_id=job_id, links=linked(record.traceparent))
+        return self._telemetry.message_span("process", DISPATCHED, job_id=job_id, parent=record.traceparent)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -73,11 +74,13 @@ class Signals:
             "headgate.job.iteration": begun.iteration,
         }
         began_s = time.perf_counter()
-        with self._telemetry.job_span(f"stage {begun.stage.value}", job.id, attributes=attributes) as span:
+        with self._telemetry.job_span(f"stage {begun.stage.value}", job, attributes=attributes) as span:
             running = StageSpan(span)
             try:
                 yield running
             finally:
                 span.set_attribute("headgate.outcome", running.outcome)
+                if running.wrong is not None:
+                    span.set_status(StatusCode.ERROR, running.wrong)
                 labels = {"stage": begun.stage.value, "outcome": running.outcome}
                 self._stages.record(time.perf_counter() - began_s, labels)

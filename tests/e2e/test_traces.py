@@ -1,4 +1,4 @@
-"""Each job has a trace of its own, from admission to the first delivery, and its `debug_id` finds it."""
+"""A job's trace is its client's, from the request to the first delivery, and its `debug_id` finds it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import pytest
 import pytest_asyncio
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, format_trace_id
+from opentelemetry.trace import SpanKind, StatusCode, format_trace_id
 
 from headgate_contracts import Tier
+from libs.eventlog import LogSettings, connect, open_log
 from libs.local.servers import NatsServer, ValkeyServer
+from libs.runtime.clock import SystemClock
 from libs.runtime.eventually import eventually
-from libs.runtime.telemetry import job_trace
 from tests.fixtures.installation import installed
 from tests.fixtures.otlp import Receiver
 from tests.fixtures.quartet import Quartet, a_quartet
@@ -58,13 +59,14 @@ class Followed:
     quartet: Quartet
     job: dict[str, Any]
     spans: tuple[ReadableSpan, ...]
+    carried: tuple[str, ...]  # by each of its events
 
     @property
     def of_job(self) -> dict[str, list[ReadableSpan]]:
-        """The spans of the job's own trace, by service and name."""
+        """The spans of its client's trace, by service and name."""
         found: defaultdict[str, list[ReadableSpan]] = defaultdict(list)
         for span in self.spans:
-            if ids(span)[0] == job_trace(self.job["id"]).trace_id:
+            if format_trace_id(ids(span)[0]) == CALLER[0]:
                 found[f"{service(span)}: {span.name}"].append(span)
         return found
 
@@ -85,30 +87,24 @@ async def followed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fo
             shown = await ann.get(f"{quartet.urls['admission']}/v1/jobs/{job}")
         name = f"stage {STAGES[-1]}"
         await eventually(lambda: {name, "deliver"} <= {span.name for span in exporter.get_finished_spans()})
-        yield Followed(quartet, shown.json(), exporter.get_finished_spans())
+        nc = await connect(nats.url, name="traces")
+        try:
+            log = await open_log(nc, LogSettings(), clock=SystemClock())
+            carried = tuple(str(record.traceparent) for record in await log.read(job))
+        finally:
+            await nc.close()
+        yield Followed(quartet, shown.json(), exporter.get_finished_spans(), carried)
 
 
-async def test_a_request_goes_on_with_its_callers_trace_and_the_job_begins_its_own(followed: Followed) -> None:
-    [request] = [span for span in followed.spans if format_trace_id(ids(span)[0]) == CALLER[0]]
-    root = followed.one("admission: accept")
+async def test_a_request_and_all_that_is_done_for_its_job_go_on_with_its_callers_trace(followed: Followed) -> None:
+    request = followed.one("admission: POST /v1/jobs")
 
-    assert (service(request), request.kind, request.name) == ("admission", SpanKind.SERVER, "POST /v1/jobs")
+    assert request.kind is SpanKind.SERVER
     assert request.parent is not None
     assert f"{request.parent.span_id:016x}" == CALLER[1]
-    assert root.parent is None
-    assert [link_ids(link) for link in root.links] == [ids(request)]
-
-
-async def test_the_debug_id_that_a_client_is_told_is_the_jobs_trace(followed: Followed) -> None:
-    assert followed.job["status"] == "failed"
-    assert followed.job["error"]["debug_id"] == format_trace_id(ids(followed.one("admission: accept"))[0])
-
-
-async def test_every_step_in_every_service_is_a_child_of_the_jobs_root(followed: Followed) -> None:
-    root = ids(followed.one("admission: accept"))
-
     assert sorted(followed.of_job) == sorted(
         [
+            "admission: POST /v1/jobs",
             "admission: accept",
             "scheduler: decide dispatched",
             f"worker: process {DISPATCHED}",
@@ -116,20 +112,46 @@ async def test_every_step_in_every_service_is_a_child_of_the_jobs_root(followed:
             "notifier: deliver",
         ]
     )
-    others = [span for spans in followed.of_job.values() for span in spans if span.name != "accept"]
-    assert {(span.parent.trace_id, span.parent.span_id) for span in others if span.parent} == {root}
+
+
+async def test_the_debug_id_that_a_client_is_told_is_its_own_trace(followed: Followed) -> None:
+    assert followed.job["status"] == "failed"
+    assert followed.job["error"]["debug_id"] == followed.job["debug_id"] == CALLER[0]
+
+
+async def test_every_step_in_every_service_is_a_child_of_the_request(followed: Followed) -> None:
+    request, decided = followed.one("admission: POST /v1/jobs"), followed.one("scheduler: decide dispatched")
+    processed = followed.one(f"worker: process {DISPATCHED}")
+
+    others = [span for spans in followed.of_job.values() for span in spans if span not in (request, processed)]
+    assert {(span.parent.trace_id, span.parent.span_id) for span in others if span.parent} == {ids(request)}
     assert all(span.parent for span in others)
+    assert processed.kind is SpanKind.CONSUMER
+    assert processed.parent is not None
+    assert processed.parent.span_id == ids(decided)[1]
 
 
-async def test_what_was_handed_over_as_a_message_is_linked_to_where_it_came_from(followed: Followed) -> None:
-    decided, processed = followed.one("scheduler: decide dispatched"), followed.one(f"worker: process {DISPATCHED}")
+async def test_a_stage_that_failed_says_what_its_user_is_told(followed: Followed) -> None:
+    failed, passed = followed.one(f"worker: stage {STAGES[-1]}"), followed.one(f"worker: stage {STAGES[0]}")
+
+    assert failed.status.status_code is StatusCode.ERROR
+    assert failed.status.description == followed.job["error"]["summary"]
+    assert passed.status.is_unset
+
+
+async def test_a_delivery_links_to_the_stream_that_was_asked_for_and_to_who_wrote_what_it_shows(
+    followed: Followed,
+) -> None:
     delivered = followed.one("notifier: deliver")
     [asked] = [span for span in followed.spans if span.name == "GET /v1/jobs/{job_id}/stream"]
 
-    assert [link_ids(link) for link in processed.links] == [ids(decided)]
-    assert processed.kind is SpanKind.CONSUMER
     assert ids(asked) in [link_ids(link) for link in delivered.links]
-    assert any(link_ids(link)[0] == ids(delivered)[0] for link in delivered.links), "the writer of what it shows"
+    assert any(link_ids(link)[0] == ids(delivered)[0] for link in delivered.links)
+
+
+async def test_every_event_of_the_job_carries_its_trace(followed: Followed) -> None:
+    assert followed.carried
+    assert {header.split("-")[1] for header in followed.carried} == {CALLER[0]}
 
 
 async def test_names_are_few_and_those_of_messages_follow_the_conventions(followed: Followed) -> None:
@@ -164,15 +186,14 @@ async def test_four_processes_send_one_trace_to_a_receiver(tmp_path: Path) -> No
             await stream_to_end(ann, f"{there.up.url}/v1/jobs/{job}/stream")
         received = receiver.received()  # what was left was sent at the end
 
-    trace_id = job_trace(job).trace_id.to_bytes(16, "big")
-    assert {each.service for each in received if each.span.trace_id == trace_id} == set(METRICS)
-    spans = {each.span.name: each.span for each in received if each.span.trace_id == trace_id}
-    assert {"accept", "decide dispatched", f"process {DISPATCHED}", "deliver"} < spans.keys()
-    assert {f"stage {stage}" for stage in STAGES} < spans.keys()
-    assert {span.parent_span_id for name, span in spans.items() if name != "accept"} == {spans["accept"].span_id}
-    [request] = [each.span for each in received if each.span.trace_id.hex() == CALLER[0]]
+    spans = {each.span.name: each.span for each in received if each.span.trace_id.hex() == CALLER[0]}
+    assert {each.service for each in received if each.span.trace_id.hex() == CALLER[0]} == set(METRICS)
+    request = spans.pop("POST /v1/jobs")
+    processed = spans.pop(f"process {DISPATCHED}")
+    assert {"accept", "decide dispatched", "deliver", *(f"stage {stage}" for stage in STAGES)} == spans.keys()
+    assert {span.parent_span_id for span in spans.values()} == {request.span_id}
     assert request.parent_span_id.hex() == CALLER[1]
-    assert [(link.trace_id, link.span_id) for link in spans["accept"].links] == [(request.trace_id, request.span_id)]
+    assert processed.parent_span_id == spans["decide dispatched"].span_id
 
 
 async def submit(client: httpx.AsyncClient, url: str, content: dict[str, Any]) -> str:

@@ -17,9 +17,11 @@ import pytest
 from libs.local.ports import free_ports
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.telemetry import LAST_EXPORT_S, Telemetry, job_trace
+from tests.fixtures.lives import job_after
 from tests.fixtures.otlp import GrpcReceiver, Receiver, attributes, logs_of, metrics_of, spans_of
 
-JOB = "01JABCDEFGHJKMNPQRSTVWXYZ0"
+JOB_ID = "01JABCDEFGHJKMNPQRSTVWXYZ0"
+JOB = job_after("queued", JOB_ID)
 PROTOCOLS = {"http/protobuf": Receiver, "grpc": GrpcReceiver}
 ROOT = Path(__file__).parents[2]
 ours = logging.getLogger("libs.test")
@@ -65,11 +67,11 @@ async def test_traces_metrics_and_logs_all_arrive(receiver: Receiver | GrpcRecei
     [metric] = [metric for _, metric in metrics_of(came) if metric.name == "headgate_things"]
     [(_, line)] = logs_of(came)
     assert attributes(origin) | {"service.name": "worker", "service.instance.id": "w-1"} == attributes(origin)
-    assert span.trace_id == line.trace_id == job_trace(JOB).trace_id.to_bytes(16, "big")
+    assert span.trace_id == line.trace_id == job_trace(JOB).root.trace_id.to_bytes(16, "big")
     assert (span.name, span.span_id) == ("stage code", line.span_id)
     assert [(point.as_int, attributes(point)) for point in metric.sum.data_points] == [(3, {"kind": "a"})]
     assert line.severity_text == "WARNING"
-    assert attributes(line) == {"job_id": JOB, "attempt": 2, "logger": "libs.test"}
+    assert attributes(line) == {"job_id": JOB_ID, "attempt": 2, "logger": "libs.test"}
     assert line.body.string_value.startswith("told ")
     assert b"hunter2" not in line.SerializeToString()
 
@@ -169,7 +171,7 @@ def test_a_process_ends_beside_a_receiver_that_hangs(silent: str, protocol: str)
         "async def live():\n"
         "    telemetry = Telemetry('worker', instance='w-1', logs=None)\n"
         "    await telemetry.start()\n"
-        "    with telemetry.job_span('stage code', 'a-job'):\n"
+        "    with telemetry.tracer.start_as_current_span('stage code'):\n"
         "        logging.getLogger('libs').warning('said')\n"
         "    await telemetry.stop()\n"
         "asyncio.run(live())\n"

@@ -170,7 +170,7 @@ async def test_a_stage_that_breaks_fails_the_job_with_its_trace_as_debug_id(shop
 
     failed = shop.datas("job-1")[-1]
     assert isinstance(failed, JobFailed)
-    assert (failed.fault, failed.debug_id) == ("job", job_trace("job-1").debug_id)
+    assert (failed.fault, failed.debug_id) == ("job", job_trace(shop.job("job-1")).debug_id)
     assert shop.story("job-1").endswith("scaffold code deps failed")
 
 
@@ -676,11 +676,14 @@ async def test_each_stage_is_a_span_of_the_jobs_own_trace(shop: Shop) -> None:
     names = [span.name for span in spans]
     assert names[0] == "process headgate.jobs.v1.{job}.{user}.{project}.dispatched.{pool}"
     assert names[1:] == [f"stage {name}" for name in (*QUICK, *QUICK)]
-    trace = job_trace("job-1")
-    assert {span.context.trace_id for span in spans if span.context} == {trace.trace_id}
-    assert {span.parent.span_id for span in spans if span.parent} == {trace.root_span_id}
+    root = job_trace(shop.job("job-1")).root
+    assert {span.context.trace_id for span in spans[1:] if span.context} == {root.trace_id}
+    assert {span.parent.span_id for span in spans[1:] if span.parent} == {root.span_id}
     outcomes = [(span.attributes or {}).get("headgate.outcome") for span in spans[1:]]
     assert outcomes == ["finished"] * 3 + ["checks_failed"] + ["finished"] * 4
+    assert [span.status.description for span in spans[1:] if not span.status.is_unset] == [
+        "The checks failed as the rehearsal was told."
+    ]
 
 
 async def test_metrics_tell_stages_by_outcome_and_attempts_by_their_end(shop: Shop) -> None:

@@ -69,7 +69,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         AskedPositions(cast("Any", broker), shard=SHARD),
         POLICY,
         clock,
-        lambda job_id: job_id,
+        lambda job: job.id,
         Signals(quiet_telemetry(), streams=lambda: fanout.connections),
         revocations,
     )

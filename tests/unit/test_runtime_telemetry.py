@@ -1,4 +1,4 @@
-"""A job's trace follows from its id, in every process alike; names are few; logs are joined to traces and jobs."""
+"""A job's trace is its request's, in every process alike; names are few; logs are joined to traces and jobs."""
 
 import io
 import json
@@ -12,11 +12,22 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState
 
-from libs.runtime.telemetry import Telemetry, current_debug_id, job_context, job_trace, linked, traceparent
+from libs.runtime.telemetry import (
+    Telemetry,
+    current_debug_id,
+    job_context,
+    job_trace,
+    linked,
+    request_trace,
+    traceparent,
+)
+from tests.fixtures.lives import job_after, submission
 
-JOB = "01JABCDEFGHJKMNPQRSTVWXYZ0"
+JOB_ID = "01JABCDEFGHJKMNPQRSTVWXYZ0"
+JOB = job_after("queued", JOB_ID)
+ANOTHER = job_after("queued", "another")
 TEMPLATE = "headgate.jobs.v1.{job}.{user}.{project}.{event}"
 
 
@@ -44,45 +55,67 @@ def ids(span: ReadableSpan) -> tuple[int, int]:
     return context.trace_id, context.span_id
 
 
-def test_the_ids_of_a_jobs_trace_are_the_first_24_bytes_of_a_hash() -> None:
-    found = job_trace("j1")
+def test_a_jobs_trace_is_its_requests() -> None:
+    asked = f"00-{'a' * 32}-{'b' * 16}-01"
+    job = job_after("queued", submission=submission(traceparent=asked, tracestate="vendor=x"))
+
+    found = job_trace(job)
+
+    assert (found.debug_id, found.header) == ("a" * 32, asked)
+    assert found.root.trace_state.to_header() == "vendor=x"
+
+
+def test_a_job_whose_writer_named_no_trace_has_one_that_follows_from_its_id() -> None:
+    found = job_trace(job_after("queued", "j1"))
 
     # printf 'headgate job j1' | sha256sum
     assert found.debug_id == "3aff6a0b74b197497385544f9f2eab4c"
-    assert trace.format_span_id(found.root_span_id) == "31034d3869687a32"
+    assert trace.format_span_id(found.root.span_id) == "31034d3869687a32"
 
 
-async def test_the_root_span_has_exactly_the_ids_that_follow_from_the_job(
+async def test_what_a_request_carries_on_is_its_own_span_and_its_clients_state(telemetry: Telemetry) -> None:
+    state = TraceState([("vendor", "x")])
+    client = SpanContext(1, 2, is_remote=True, trace_flags=TraceFlags(1), trace_state=state)
+    with (
+        trace.use_span(NonRecordingSpan(client)),
+        telemetry.tracer.start_as_current_span("POST /v1/jobs") as request,
+    ):
+        carried = request_trace()
+
+    assert carried == {"traceparent": traceparent(request.get_span_context()), "tracestate": "vendor=x"}
+    assert request.get_span_context().trace_id == 1
+
+
+def test_where_nothing_is_recorded_each_request_begins_a_trace() -> None:
+    first, second = request_trace(), request_trace()
+
+    assert first["traceparent"] != second["traceparent"]
+    assert submission(**first).traceparent == first["traceparent"]
+
+
+@pytest.mark.parametrize(("flags", "recorded"), [("00", 0), ("01", 1)])
+async def test_whether_a_job_is_sampled_its_client_says(
+    telemetry: Telemetry, exporter: InMemorySpanExporter, flags: str, recorded: int
+) -> None:
+    job = job_after("queued", submission=submission(traceparent=f"00-{'a' * 32}-{'b' * 16}-{flags}"))
+    with telemetry.job_span("stage code", job):
+        assert current_debug_id() == "a" * 32
+
+    assert len(exporter.get_finished_spans()) == recorded
+
+
+async def test_a_jobs_first_span_is_a_part_of_its_request_and_links_to_the_job_that_is_retried(
     telemetry: Telemetry, exporter: InMemorySpanExporter
 ) -> None:
-    started_ns = time.time_ns() - 5_000_000
+    started_ns, first = time.time_ns() - 5_000_000, job_trace(JOB)
+    with telemetry.tracer.start_as_current_span("POST /v1/jobs/{job_id}/retry") as request:
+        retried = job_after("queued", "another", submission=submission(**request_trace()))
+        telemetry.accepted(retried, started_ns=started_ns, links=(first.root,))
 
-    telemetry.emit_root("accept", JOB, started_ns=started_ns)
-
-    root = only(exporter)
-    assert ids(root) == (job_trace(JOB).trace_id, job_trace(JOB).root_span_id)
-    assert (root.name, root.parent, root.start_time) == ("accept", None, started_ns)
-
-
-async def test_only_the_root_span_is_given_its_ids(telemetry: Telemetry, exporter: InMemorySpanExporter) -> None:
-    telemetry.emit_root("accept", JOB, started_ns=time.time_ns())
-    with telemetry.tracer.start_as_current_span("another"):
-        pass
-
-    root, another = exporter.get_finished_spans()
-    assert ids(root)[0] != ids(another)[0]
-    assert ids(root)[1] != ids(another)[1]
-
-
-async def test_the_root_links_to_the_request_that_submitted_the_job(
-    telemetry: Telemetry, exporter: InMemorySpanExporter
-) -> None:
-    with telemetry.tracer.start_as_current_span("POST /v1/jobs") as request:
-        telemetry.emit_root("accept", JOB, started_ns=time.time_ns())
-
-    root = exporter.get_finished_spans()[0]
-    assert root.parent is None
-    assert [link.context for link in root.links] == [request.get_span_context()]
+    accept = exporter.get_finished_spans()[0]
+    assert accept.parent is not None
+    assert (accept.parent.span_id, accept.start_time) == (request.get_span_context().span_id, started_ns)
+    assert [link.context for link in accept.links] == [first.root]
 
 
 async def test_a_span_in_any_process_is_a_child_of_the_jobs_root(
@@ -93,8 +126,8 @@ async def test_a_span_in_any_process_is_a_child_of_the_jobs_root(
 
     span = only(exporter)
     assert span.parent is not None
-    assert (span.parent.trace_id, span.parent.span_id) == (job_trace(JOB).trace_id, job_trace(JOB).root_span_id)
-    assert dict(span.attributes or {}) == {"headgate.job.id": JOB, "headgate.stage": "code"}
+    assert (span.parent.trace_id, span.parent.span_id) == (job_trace(JOB).root.trace_id, job_trace(JOB).root.span_id)
+    assert dict(span.attributes or {}) == {"headgate.job.id": JOB_ID, "headgate.stage": "code"}
 
 
 async def test_a_span_inside_a_span_of_the_same_job_is_its_child(
@@ -113,11 +146,11 @@ async def test_a_span_of_one_job_inside_another_trace_links_to_it_and_to_what_it
     telemetry: Telemetry, exporter: InMemorySpanExporter
 ) -> None:
     message = linked(f"00-{'a' * 32}-{'b' * 16}-01")
-    with telemetry.job_span("plan", "another") as other, telemetry.job_span("dispatch", JOB, links=message):
+    with telemetry.job_span("plan", ANOTHER) as other, telemetry.job_span("dispatch", JOB, links=message):
         pass
 
     span = exporter.get_finished_spans()[0]
-    assert ids(span)[0] == job_trace(JOB).trace_id
+    assert ids(span)[0] == job_trace(JOB).root.trace_id
     assert [link.context for link in span.links] == [other.get_span_context(), *message]
 
 
@@ -129,22 +162,22 @@ async def test_a_fault_marks_the_span_and_goes_on(telemetry: Telemetry, exporter
 
 
 @pytest.mark.parametrize(("operation", "kind"), [("publish", SpanKind.PRODUCER), ("process", SpanKind.CONSUMER)])
-@pytest.mark.parametrize("job_id", [None, JOB])
+@pytest.mark.parametrize("job_id", [None, JOB_ID])
 async def test_a_message_span_is_named_after_the_template_of_its_subject(
     telemetry: Telemetry, exporter: InMemorySpanExporter, operation: str, kind: SpanKind, job_id: str | None
 ) -> None:
-    with telemetry.message_span(operation, TEMPLATE, job_id=job_id):  # type: ignore[arg-type]
+    with telemetry.message_span(operation, TEMPLATE, job_id=job_id, parent=job_trace(JOB).header):  # type: ignore[arg-type]
         pass
 
     span = only(exporter)
     assert (span.name, span.kind) == (f"{operation} {TEMPLATE}", kind)
     assert span.attributes is not None
     assert span.attributes["messaging.destination.template"] == TEMPLATE
-    assert (ids(span)[0] == job_trace(JOB).trace_id) is (job_id is not None)
+    assert (ids(span)[0] == job_trace(JOB).root.trace_id) is (job_id is not None)
 
 
 async def test_a_name_with_the_jobs_id_in_it_is_refused(telemetry: Telemetry) -> None:
-    with pytest.raises(ValueError, match="ids are attributes"), telemetry.job_span(f"run {JOB}", JOB):
+    with pytest.raises(ValueError, match="ids are attributes"), telemetry.job_span(f"run {JOB_ID}", JOB):
         pass
 
 
@@ -169,7 +202,6 @@ async def test_what_a_message_carries_on_is_read_back_as_the_same_span(telemetry
 
 def test_outside_any_span_there_is_nothing_to_carry_on() -> None:
     assert traceparent() is None
-    assert traceparent(job_trace(JOB).root) is not None
 
 
 def test_outside_any_trace_each_debug_id_is_another() -> None:
@@ -244,7 +276,7 @@ async def test_a_line_inside_a_job_names_the_job_and_its_trace(written: io.Strin
     ours.info("outside")
 
     inside, outside = lines(written)
-    assert (inside["job_id"], inside["trace_id"]) == (JOB, job_trace(JOB).debug_id)
+    assert (inside["job_id"], inside["trace_id"]) == (JOB_ID, job_trace(JOB).debug_id)
     assert not {"job_id", "trace_id"} & outside.keys()
 
 
@@ -253,15 +285,15 @@ async def test_between_a_jobs_spans_lines_and_messages_belong_to_it_all_the_same
 ) -> None:
     with job_context(JOB):
         logging.getLogger("services.test").warning("between")
-        assert traceparent() == traceparent(job_trace(JOB).root)
+        assert traceparent() == job_trace(JOB).header
         with telemetry.job_span("stage code", JOB):
             pass
 
     [line] = lines(written)
-    assert (line["job_id"], line["trace_id"]) == (JOB, job_trace(JOB).debug_id)
+    assert (line["job_id"], line["trace_id"]) == (JOB_ID, job_trace(JOB).debug_id)
     span = only(exporter)
     assert span.parent is not None
-    assert (span.parent.span_id, span.links) == (job_trace(JOB).root_span_id, ())
+    assert (span.parent.span_id, span.links) == (job_trace(JOB).root.span_id, ())
 
 
 async def test_a_fault_is_written_into_its_line(written: io.StringIO) -> None:

@@ -12,7 +12,7 @@ from libs.eventlog import Appended
 from libs.eventlog.decoding import job_in
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer
-from libs.runtime.telemetry import job_trace, traceparent
+from libs.runtime.telemetry import job_trace
 from services.worker.attempt.chain import Chain
 from services.worker.domain import finish, next_stage
 from tests.fixtures.lives import event_id, step
@@ -76,7 +76,7 @@ async def test_every_event_carries_the_jobs_own_trace(scene: Scene) -> None:
     await chain.write(next_stage(chain.job))
 
     record = scene.server._kept[-1].record()
-    assert record.traceparent == traceparent(job_trace("job-1").root)
+    assert record.traceparent == job_trace(chain.job).header
 
 
 async def test_an_event_of_another_that_is_nothing_to_us_is_stepped_over(scene: Scene) -> None:

@@ -89,6 +89,6 @@ async def append_surely(
     log: Log, event: JobEvent, *, after: Job, clock: Clock, ours: Callable[[], bool]
 ) -> Appended | Conflicted | None:
     """The same event until it is known what became of it; null once it is no longer ours to write."""
-    parent = traceparent() or traceparent(job_trace(after.id).root)
+    parent = traceparent() or job_trace(after).header
     said = f"{event.data.EVENT.value} waits to be written"
     return await insist_while(ours, lambda: log.append(event, after=after, traceparent=parent), clock, said=said)

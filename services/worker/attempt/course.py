@@ -89,6 +89,7 @@ class Course:
         with self._tools.signals.stage(self._job, begun) as running:
             outcome = await self._tenure.or_interrupted(self._process.stage(begun))
             running.outcome = _name_of(outcome)
+            running.wrong = outcome.summary if isinstance(outcome, Failed | ChecksFailed) else None
         match outcome:
             case Interruption():
                 return await self._broken_off(outcome, begun.stage)
@@ -161,7 +162,7 @@ class Course:
 
     @property
     def _debug_id(self) -> str:
-        return job_trace(self._job.id).debug_id
+        return job_trace(self._job).debug_id
 
 
 def _name_of(outcome: StageOutcome | Interruption) -> str:
