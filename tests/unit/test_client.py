@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headgate import errors, fetching, operating, verbs
+from headgate import (
+    Headgate,
+    Job,
+    Operators,
+    Result,
+    SyncHeadgate,
+    SyncJob,
+    SyncOperators,
+    SyncResult,
+    errors,
+    fetching,
+    operating,
+    verbs,
+)
 from headgate.edge import Target, target_of
 from headgate.exchange import Answer, NoAnswer, Patience, Request
 from headgate.happenings import Asked, End, Event, LogLine, PositionChanged, Progressed, Snapshot, StatusChanged, typed
@@ -448,3 +462,27 @@ def test_a_request_without_an_answer_is_repeated_with_growing_pauses() -> None:
     played = play(answered(Request(path="/v1/usage")), *[SILENCE] * 5, says(200))
 
     assert played.pauses == [0.5, 1.0, 2.0, 4.0, 5.0]
+
+
+# ── two faces, one core ───────────────────────────────────────────────────────
+
+
+def verbs_of(face: type) -> set[str]:
+    return {name for name, each in vars(face).items() if callable(each) and not name.startswith("_")} - {"close"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(Headgate, SyncHeadgate), (Operators, SyncOperators), (Job, SyncJob), (Result, SyncResult)],
+)
+def test_both_faces_have_the_same_verbs_with_the_same_words(one: type, other: type) -> None:
+    assert verbs_of(one) == verbs_of(other)
+    for name in verbs_of(one):
+        assert getattr(one, name).__wrapped__ is getattr(other, name).__wrapped__ or one in (Job, Result)
+
+
+def test_every_verb_is_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", page[page.index("## The verbs") :]))
+
+    assert verbs_of(Headgate) | verbs_of(Operators) <= named
