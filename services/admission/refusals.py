@@ -6,6 +6,7 @@ What is counted of a refusal is the problem's slug. Refuses to make an answer fa
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -21,6 +22,8 @@ from libs.foundation.public import LATER
 from libs.runtime.faults import Refused, problem_for
 from libs.runtime.problems import Problem
 from services.admission.bodies import AdmissionRoute
+
+logger = logging.getLogger(__name__)
 
 AWAY: Final = tuple(LATER)
 ACCEPTS_S: Final = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15]
@@ -77,6 +80,9 @@ class Refusals:
                     except REFUSALS as fault:
                         problem = problem_for(fault, LATER)
                         await count(problem)
+                        who = getattr(request.state, "principal", None)
+                        user = None if who is None else who.user
+                        logger.info("a submission was refused: %s", problem.slug, extra={"user_id": user})
                         took(problem.status, began_s)
                         raise
                     took(response.status_code, began_s)

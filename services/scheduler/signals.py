@@ -20,7 +20,8 @@ from headgate_contracts import Job
 from headgate_contracts.commands import AcquireLease
 from headgate_contracts.events import JobDispatched, JobFailed
 from libs.capacity.answers import Full, Granted, LeaseAnswer, Waits
-from libs.runtime.telemetry import Telemetry, job_trace
+from libs.runtime.telemetry import Telemetry, job_context, job_trace
+from libs.runtime.troubles import say_trouble
 from services.scheduler.batches import Batch
 from services.scheduler.domain import Decision
 from services.scheduler.labels import Labels
@@ -87,6 +88,8 @@ class Signals:
             if isinstance(decision.data, JobFailed):
                 span.set_status(StatusCode.ERROR, decision.data.summary)
             span.end()
+            with job_context(decision.job):
+                say_trouble(decision.data)
             self._events.add(1, {"event": decision.data.EVENT.value})
             if isinstance(decision.data, JobDispatched):
                 self._started(decision.job, decision.data, now=now)

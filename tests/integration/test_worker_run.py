@@ -163,7 +163,9 @@ async def test_at_the_hard_cap_a_job_fails_and_says_so(spawner: Spawner, tmp_pat
         assert (failed.fault, failed.summary) == ("limit", "The checks still fail after 2 of 2 iterations.")
 
 
-async def test_a_stage_that_breaks_fails_the_job_with_its_trace_as_debug_id(shop: Shop) -> None:
+async def test_a_stage_that_breaks_fails_the_job_with_its_trace_as_debug_id(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
     shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "fail_at": "deps"}))
 
     await shop.until("job-1", "failed")
@@ -172,6 +174,9 @@ async def test_a_stage_that_breaks_fails_the_job_with_its_trace_as_debug_id(shop
     assert isinstance(failed, JobFailed)
     assert (failed.fault, failed.debug_id) == ("job", job_trace(shop.job("job-1")).debug_id)
     assert shop.story("job-1").endswith("scaffold code deps failed")
+    [line] = [each for each in caplog.records if each.message.startswith("the job failed: ")]
+    assert line.message == f"the job failed: {failed.summary}"
+    assert vars(line) | {"user_id": failed.user_id, "attempt": 1, "fault": "job"} == vars(line)
 
 
 async def test_a_job_that_came_back_passes_through_its_finished_stages_and_runs_none_of_them(shop: Shop) -> None:

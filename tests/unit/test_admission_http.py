@@ -352,6 +352,16 @@ async def test_submissions_are_counted_by_answer_and_those_that_were_taken_are_t
     assert "headgate_admission_accept_seconds_count 5.0" in text
 
 
+async def test_a_refused_submission_leaves_a_line_with_its_user(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="services.admission.refusals")
+    async with Front(desk).client() as ann:
+        await ann.post("/v1/jobs", json={})
+
+    [line] = [each for each in caplog.records if each.name == "services.admission.refusals"]
+    assert line.message == "a submission was refused: invalid"
+    assert vars(line)["user_id"] is not None
+
+
 async def test_refused_submissions_are_counted_by_reason(desk: Desk) -> None:
     front = Front(desk)
     async with front.client(tier=Tier.BOOTSTRAPPER, scope="jobs:write") as ann:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from typing import Any
 
@@ -12,6 +14,7 @@ from headgate_contracts import Tier
 from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
 from headgate_contracts.events import Group
 from libs.policy import Policy
+from libs.runtime.telemetry import Telemetry, job_trace
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
 
@@ -250,3 +253,17 @@ async def test_a_request_that_finds_a_provider_full_is_counted_there(
     assert shown.value(blocked, provider="total") is None
     assert shown.value("headgate_llm_block_seconds_count", provider="ollama") == (1 if waits else None)
     assert shown.value("headgate_llm_block_seconds_sum", provider="ollama") == (3 if waits else None)
+
+
+async def test_a_lost_worker_leaves_a_line_with_job_user_attempt_and_trace(world: World, leader: Replica) -> None:
+    lines = io.StringIO()
+    telemetry = Telemetry("scheduler", instance="s-1", logs=lines)
+    await telemetry.start()
+    await world.pass_ms(120 * SECOND, leader, every_ms=5 * SECOND)
+    await telemetry.stop()
+
+    said = [json.loads(line) for line in lines.getvalue().splitlines()]
+    [lost] = [line for line in said if line["message"] == "the job's worker was lost"]
+    trace_id = job_trace(await world.job("job-1")).debug_id
+    about = {"job_id": "job-1", "user_id": "u-job-1", "attempt": 1, "trace_id": trace_id}
+    assert lost | about == lost

@@ -24,6 +24,7 @@ from libs.eventlog import Appended, Conflicted, Record
 from libs.eventlog.decoding import job_in
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_trace, traceparent
+from libs.runtime.troubles import say_trouble
 from services.worker.attempt.patience import insist_while
 from services.worker.domain import cancel, event_about, still_ours
 from services.worker.ports import Log
@@ -62,6 +63,7 @@ class Chain:
             match answer:
                 case Appended(records):
                     self.job = advance(self.job, event, seq=records[0].seq)
+                    say_trouble(data)
                     return data
                 case Conflicted() if not await self._read_on():
                     return None
