@@ -121,7 +121,7 @@ check-generated: setup
 
 # Those that need no server.
 MANIFESTS := test_manifests test_manifests_components test_manifests_compose test_manifests_hardening \
-	test_manifests_kubectl test_manifests_network test_manifests_nodes test_manifests_upgrade
+	test_manifests_kubectl test_manifests_network test_manifests_nodes test_manifests_secrets test_manifests_upgrade
 check-manifests: setup
 	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet $(MANIFESTS:%=tests/integration/%.py)) || { echo "$$said"; exit 1; }
 

@@ -8,6 +8,7 @@
         <process>.env    what this process finds in its environment, and no other's
         teams/teams.conf what nats-server knows of other teams, by `headgate teams`
         kubernetes.json  the same as Secrets, and the public keys as a ConfigMap: kubectl apply -f
+        kustomization.yaml  the same for an overlay of this machine, which has pods restarted when a Secret changes
 
 Made once and then kept: run again it writes the same, and what was written into `webhooks.json`. Owns the files;
 refuses to start or to reach anything.
@@ -34,6 +35,7 @@ NATS_AT: Final = "nats:4222"  # both names are those of the services of compose 
 VALKEY_AT: Final = "valkey:6379"
 KUBERNETES_FILE: Final = "kubernetes.json"
 TEAMS_SECRET: Final = "nats-teams"
+KUSTOMIZE_FILE: Final = "kustomization.yaml"
 
 Environments = Mapping[str, Mapping[str, str]]
 
@@ -61,6 +63,19 @@ def kubernetes(told: Environments, *, jwks: str, teams: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n"
 
 
+def component(told: Environments) -> str:
+    """For `components:` of an overlay. A name follows from what a Secret holds, so a change is a new pod."""
+    secrets: list[object] = [{"name": name, "envs": [f"{name}.env"]} for name in told]
+    secrets.append({"name": TEAMS_SECRET, "files": [f"teams/{TEAMS_FILE}"]})
+    whole = {
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "secretGenerator": secrets,
+        "configMapGenerator": [{"name": "jwks", "files": [PUBLIC_FILE]}],
+    }
+    return json.dumps(whole, indent=2) + "\n"
+
+
 def write_secrets(state: StateFolder, *, receivers: Iterable[str] = ()) -> Path:
     """All files, with a secret for each of these receivers of webhooks. Gives the folder they are in."""
     kept = StateFolder(state.root / "secrets")
@@ -76,6 +91,8 @@ def write_secrets(state: StateFolder, *, receivers: Iterable[str] = ()) -> Path:
     state.deployed_teams.parent.chmod(0o755)  # whatever the mask: a server in a container is another user
     teams = teams_file(teams_in(state.deployed_teams))
     write_private(kept.root / KUBERNETES_FILE, kubernetes(told, jwks=jwks, teams=teams))
+    write_private(kept.root / PUBLIC_FILE, jwks)  # kustomize reads nothing outside the folder
+    write_private(kept.root / KUSTOMIZE_FILE, component(told))
     return kept.root
 
 
