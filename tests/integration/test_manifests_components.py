@@ -33,3 +33,25 @@ def test_a_component_takes_nothing_away_that_the_base_has(name: str) -> None:
         return {(each["kind"], each["metadata"]["name"]) for each in rendered.manifests}
 
     assert known(render(BASE)) <= known(render_with(name))
+
+
+def test_who_is_scaled_by_load_has_no_number_of_its_own() -> None:
+    scaled = render_with("autoscaling")
+
+    for autoscaler in scaled.of_kind("HorizontalPodAutoscaler"):
+        target = autoscaler["spec"]["scaleTargetRef"]
+        assert "replicas" not in scaled.named(target["kind"], target["name"])["spec"], target["name"]
+        assert autoscaler["spec"]["minReplicas"] >= 2, target["name"]
+    assert {each["metadata"]["name"] for each in scaled.of_kind("HorizontalPodAutoscaler")} == {"admission", "notifier"}
+
+
+def test_hostile_work_has_machines_and_a_kernel_of_its_own_and_nobody_else_goes_there() -> None:
+    pods = render_with("hostile").pods()
+
+    [toleration] = pods["worker"]["tolerations"]
+    assert (
+        pods["worker"]["nodeSelector"] == {toleration["key"]: toleration["value"]} == {"headgate.dev/work": "hostile"}
+    )
+    assert toleration["effect"] == "NoSchedule"
+    assert pods["worker"]["runtimeClassName"] == "gvisor"
+    assert not [name for name, pod in pods.items() if name != "worker" and "nodeSelector" in pod]
