@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from headgate import (
@@ -25,7 +26,7 @@ from headgate import (
     operating,
     verbs,
 )
-from headgate.edge import Target, target_of
+from headgate.edge import FAULTS, Target, target_of
 from headgate.exchange import Answer, NoAnswer, Patience, Request
 from headgate.happenings import Asked, End, Event, LogLine, PositionChanged, Progressed, Snapshot, StatusChanged, typed
 from headgate.orders import order, phase
@@ -462,6 +463,15 @@ def test_a_request_without_an_answer_is_repeated_with_growing_pauses() -> None:
     played = play(answered(Request(path="/v1/usage")), *[SILENCE] * 5, says(200))
 
     assert played.pauses == [0.5, 1.0, 2.0, 4.0, 5.0]
+
+
+def test_every_fault_of_httpx_is_no_answer_or_a_mistake_of_ours() -> None:
+    """One that a newer httpx brings is to be put on a side."""
+    faults = {each for each in vars(httpx).values() if isinstance(each, type) and issubclass(each, Exception)}
+
+    left = {each.__name__ for each in faults if not issubclass(each, FAULTS)}
+
+    assert left == {"HTTPError", "HTTPStatusError", "InvalidURL", "CookieConflict"}
 
 
 # ── two faces, one core ───────────────────────────────────────────────────────
