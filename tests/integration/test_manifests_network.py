@@ -93,6 +93,12 @@ def test_a_scraper_is_let_in_where_it_is_asked_for_and_to_metrics_alone() -> Non
     assert set(_open(scraped)) == SPEAKING
 
 
+def test_other_teams_are_let_in_to_nats_alone_where_it_is_asked_for() -> None:
+    assert _reached(render(BASE), "team") == set()
+    assert _reached(render_with("teams"), "team") == {("nats", 4222)}
+    assert set(_open(render_with("teams"))) == SPEAKING
+
+
 def test_what_a_gateway_reaches_answers_no_metrics() -> None:
     for name in ("admission", "notifier"):
         [container] = render(BASE).pods()[name]["containers"]
