@@ -37,7 +37,7 @@ from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground, front = await bootstrap_public(service, read_settings(NotifierSettings), needs=(NATS, LOG))
-    fanout = Fanout()
+    fanout = Fanout(beat_s=ground.policy.stream.comment_s)
     broker = live_broker(ground.settings.nats_url.get_secret_value(), name="notifier live")
     subscribe(broker, fanout, shard=ground.settings.shard)
     await ground.live(service, broker)

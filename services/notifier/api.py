@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, cast
@@ -22,6 +22,7 @@ from services.notifier.handlers import Notifier, Opened
 from services.notifier.openings import Openings, TooMany
 from services.notifier.ports import Tickets
 from services.notifier.sending import EventStream
+from services.notifier.streaming import Stream
 
 READER: Final = Identity(READ)
 LAST_BYTES_S: Final = 0.5  # for what a stream is sent when this replica stops
@@ -70,7 +71,7 @@ class Edge:
     @asynccontextmanager
     async def _opened(
         self, who: Principal, stream: AbstractAsyncContextManager[Opened]
-    ) -> AsyncGenerator[AsyncIterator[bytes] | Response]:
+    ) -> AsyncGenerator[Stream | Response]:
         """The stream, if there is room for one more, or what is answered in its place."""
         with self._room(who):
             async with stream as opened:

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
+
+from services.notifier.frames import chunk
+from services.notifier.moments import Beat, Share, Turn
 
 TAP_DEPTH: Final = 1000  # a job has about ten events a cycle; log lines are what fills it
 TAP_BYTES: Final = 1024 * 1024  # so many lines may be long
+BEAT_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +74,21 @@ class Closed(Exception):
     """This replica stops. The client comes back to another one with its last id."""
 
 
+class Writer(Protocol):
+    """A connection whose task waits. Each may decline, and then the task does it."""
+
+    def write(self, items: Sequence[Told], share: Share) -> bool: ...
+    def say_alive(self) -> bool: ...
+
+
 class Tap:
-    """What one connection is still to be sent."""
+    """What one connection is still to be sent. While its task waits for that, `writer` may send it."""
 
-    __slots__ = ("_bytes", "_depth", "_end", "_items", "_most_bytes", "_waiter")
+    __slots__ = ("_bytes", "_depth", "_end", "_items", "_most_bytes", "_turn", "_waiter", "writer")
 
-    def __init__(self, *, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES) -> None:
+    def __init__(self, *, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES, turn: Turn | None = None) -> None:
+        self.writer: Writer | None = None
+        self._turn = turn
         self._items: list[Told] = []
         self._bytes = 0
         self._depth = depth
@@ -92,14 +105,32 @@ class Tap:
             self.end(TooSlow())
         else:
             self._items.append(told)
+            if self._turn is None or self.writer is None:
+                self._stir()
+            elif len(self._items) == 1:
+                self._turn.add(self)
+
+    def flush(self, share: Share) -> None:
+        """The turn of the loop is over in which something came."""
+        if not (self._items and self._is_awaited) or self._end is not None:
+            return  # the task is awake, and takes what is there
+        if self.writer is not None and self.writer.write(self._items, share):
+            self._items, self._bytes = [], 0
+        else:
+            self._stir()
+
+    def beat(self) -> None:
+        """It is time to say something. Whoever is not awaited is saying it."""
+        if self._is_awaited and (self._items or self.writer is None or not self.writer.say_alive()):
             self._stir()
 
     def end(self, why: Exception) -> None:
         self._end = self._end or why
         self._stir()
 
-    async def take(self, *, within_s: float) -> list[Told]:
-        """All there is; nothing, if nothing came in time. Raises what ended the tap, once it is empty."""
+    async def take(self, *, within_s: float | None = None) -> list[Told]:
+        """All there is; nothing, if nothing came in time, or until the next beat. Raises what ended the tap, once it is
+        empty."""
         if not self._items and self._end is None:
             await self._stirred(within_s)
         if self._end is not None and not self._items:
@@ -107,15 +138,20 @@ class Tap:
         items, self._items, self._bytes = self._items, [], 0
         return items
 
-    async def _stirred(self, within_s: float) -> None:
-        """Or the time is over. A future and a timer: this is done for each event by each of thousands."""
+    @property
+    def _is_awaited(self) -> bool:
+        return self._waiter is not None and not self._waiter.done()
+
+    async def _stirred(self, within_s: float | None) -> None:
+        """Or the time is over."""
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        alarm = loop.call_later(within_s, self._stir)
+        alarm = None if within_s is None else loop.call_later(within_s, self._stir)
         try:
             await self._waiter
         finally:
-            alarm.cancel()
+            if alarm is not None:
+                alarm.cancel()
             self._waiter = None
 
     def _stir(self) -> None:
@@ -124,9 +160,12 @@ class Tap:
 
 
 class Fanout:
-    """Who listens to what. `depth`, `most_bytes`: what one connection may have before it."""
+    """Who listens to what. `depth`, `most_bytes`: what one connection may have before it. `beat_s`: how often each is
+    stirred though nothing came."""
 
-    def __init__(self, *, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES) -> None:
+    def __init__(self, *, beat_s: float = BEAT_S, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES) -> None:
+        self._turn = Turn(lambda told: chunk(b"".join(each.frames for each in told)))
+        self._beat = Beat(beat_s)
         self._taps: defaultdict[Interest, set[Tap]] = defaultdict(set)
         self._depth = depth
         self._most_bytes = most_bytes
@@ -136,15 +175,17 @@ class Fanout:
     @contextmanager
     def attached(self, interests: Collection[Interest]) -> Iterator[Tap]:
         """A tap that gets everything of these interests from now on."""
-        tap = Tap(depth=self._depth, most_bytes=self._most_bytes)
+        tap = Tap(depth=self._depth, most_bytes=self._most_bytes, turn=self._turn)
         if self._closed:
             tap.end(Closed())
         for interest in interests:
             self._taps[interest].add(tap)
         self.connections += 1
+        self._beat.join(tap)
         try:
             yield tap
         finally:
+            self._beat.leave(tap)
             self.connections -= 1
             for interest in interests:
                 self._taps[interest].discard(tap)

@@ -25,11 +25,11 @@ from services.notifier.ports import Lines, Positions
 from services.notifier.rendering import told_of
 from services.notifier.said import Said
 from services.notifier.signals import Signals
-from services.notifier.streaming import Moment, Opening, Pace, stream
+from services.notifier.streaming import Moment, Opening, Pace, Stream
 
 RESYNC: Final = frame("resync", {"reason": "the id is not of this log, or older than what is kept"})
 
-Opened = AsyncGenerator[bytes] | Complete | NoJob
+Opened = Stream | Complete | NoJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Notifier:
     async def of_user(self, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
         """The stream of all of one's jobs."""
         with self.fanout.attached([OfUser(who.user), *_of_token(who)]) as tap:
-            yield stream(
+            yield Stream(
                 tap, await self._begin_user(last_event_id, who), pace=self._pace(who), watch=self.signals, ends=False
             )
 
@@ -95,7 +95,7 @@ class Notifier:
         with self.signals.first_delivery(history.jobs[0], history.records[-1]):
             opened = await self._begin_job(begin, history, replay=known.replay)
             said = Said(job_id, self.lines, self.clock, await self._heard(job_id, begin, known))
-        return stream(tap, opened, pace=self._pace(who), watch=self.signals, ends=True, said=said)
+        return Stream(tap, opened, pace=self._pace(who), watch=self.signals, ends=True, said=said)
 
     async def _begin_job(self, begin: Begin | Resume, history: History, *, replay: bool) -> Opening:
         [job] = history.jobs

@@ -15,16 +15,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Final, cast
 
 from fastapi import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from libs.runtime.sockets import limit_unread
+from services.notifier.streaming import Stream
 
 HEADERS: Final = {"X-Accel-Buffering": "no"}
 logger = logging.getLogger(__name__)
+
+
+class Chunks:
+    """A connection in the midst of an answer of unknown length. Its server notes nothing of a chunk, so that one may
+    come from here too, while nobody sends there."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: asyncio.Transport) -> None:
+        self._connection = connection
+
+    @property
+    def is_free(self) -> bool:
+        return not self._connection.is_closing() and self._connection.get_write_buffer_size() == 0
+
+    def write(self, chunk: bytes) -> None:
+        self._connection.write(chunk)
 
 
 class EventStream(Response):
@@ -34,7 +52,7 @@ class EventStream(Response):
 
     def __init__(
         self,
-        opened: AbstractAsyncContextManager[AsyncIterator[bytes] | Response],
+        opened: AbstractAsyncContextManager[Stream | Response],
         *,
         taken_within_s: float,
         among: set[EventStream],
@@ -56,7 +74,10 @@ class EventStream(Response):
                 if isinstance(opened, Response):
                     await opened(scope, receive, send)
                 else:
-                    await self._send(opened, send)
+                    if self._connection is not None and scope.get("http_version") == "1.1":  # 1.0 has no chunks
+                        opened.through(Chunks(self._connection))
+                    async with aclosing(opened) as pieces:
+                        await self._send(pieces, send)
         finally:
             self._among.discard(self)
 

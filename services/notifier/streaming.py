@@ -16,18 +16,21 @@ Whatever a follower lags behind its leader, nothing is sent twice and nothing is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from libs.eventlog import LogUnavailable
 from services.notifier.fanout import Closed, Tap, TokenOver, Told, TooSlow
-from services.notifier.frames import comment, retry
+from services.notifier.frames import chunk, comment, retry
+from services.notifier.moments import Share
 from services.notifier.rendering import END, line_told
 from services.notifier.said import Said
 
+ALIVE: Final = comment("still here")
+STILL_HERE: Final = chunk(ALIVE)
 PIECE_BYTES: Final = 64 * 1024  # of what has been, at once: a client has a time for each piece to be taken in
 
 
@@ -68,32 +71,100 @@ class Opening:
     complete: bool = False
 
 
-async def stream(
-    tap: Tap, opening: Opening, *, pace: Pace, watch: Watch, ends: bool, said: Said | None = None
-) -> AsyncGenerator[bytes]:
-    """The bytes of one stream; each piece holds all that was due. `ends`: with its job, whose lines are `said`."""
-    seen, over = opening.seen, opening.complete
+class Sink(Protocol):
+    """A connection that can be written to by others than its task, while that waits."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all that it was given is gone."""
+        ...
+
+    def write(self, chunk: bytes) -> None: ...
+
+
+class Live:
+    """What a stream that has begun is still to be told, and by whom: by its task, or at once, where its connection is
+    free and the stream goes on. `ends`: with its job, whose lines are `said`."""
+
+    __slots__ = ("ends", "pace", "said", "seen", "sink", "watch")
+
+    def __init__(self, seen: int, said: Said | None, *, pace: Pace, watch: Watch, ends: bool) -> None:
+        self.seen = seen
+        self.said = said
+        self.pace = pace
+        self.watch = watch
+        self.ends = ends
+        self.sink: Sink | None = None
+
+    def fresh(self, items: Sequence[Told]) -> list[Told]:
+        return [told for told in items if _is_new(told, self.seen, self.said)]
+
+    def write(self, items: Sequence[Told], share: Share) -> bool:
+        fresh = self.fresh(items)
+        if self.sink is None or not self.sink.is_free or (self.ends and any(told.ends for told in fresh)):
+            return False
+        if fresh:
+            self.sink.write(share(fresh))
+            _note(fresh, self.said)
+            self.watch.delivered(fresh)
+        return True
+
+    def say_alive(self) -> bool:
+        if self.sink is None or not self.sink.is_free or self.pace.left_s() < self.pace.comment_s:
+            return False
+        self.sink.write(STILL_HERE)
+        return True
+
+
+class Stream:
+    """The bytes of one stream; each piece holds all that was due. `sink`: where whoever sends the pieces allows others
+    to write between two of them, in chunks."""
+
+    __slots__ = ("_live", "_pieces")
+
+    def __init__(
+        self, tap: Tap, opening: Opening, *, pace: Pace, watch: Watch, ends: bool, said: Said | None = None
+    ) -> None:
+        self._live = Live(opening.seen, said, pace=pace, watch=watch, ends=ends)
+        self._pieces = _pieces(tap, opening, self._live)
+
+    def through(self, sink: Sink) -> None:
+        self._live.sink = sink
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    def __anext__(self) -> Coroutine[Any, Any, bytes]:
+        return self._pieces.__anext__()
+
+    async def aclose(self) -> None:
+        await self._pieces.aclose()
+
+
+async def _pieces(tap: Tap, opening: Opening, live: Live) -> AsyncGenerator[bytes]:
+    pace, said, over = live.pace, live.said, opening.complete
     try:
         async with aclosing(_in_pieces(_begun(opening, said, pace), pace)) as pieces:
             async for piece in pieces:
                 yield piece
         del opening  # a snapshot is long, and streams are many and live for hours
+        tap.writer = live
         while not over and (left_s := pace.left_s()) > 0:
-            items = await tap.take(within_s=min(pace.comment_s, left_s))
-            fresh = [told for told in items if _is_new(told, seen, said)]
-            last = next((n for n, told in enumerate(fresh) if ends and told.ends), len(fresh))
+            items = await tap.take(within_s=left_s if left_s < pace.comment_s else None)
+            fresh = live.fresh(items)
+            last = next((n for n, told in enumerate(fresh) if live.ends and told.ends), len(fresh))
             over = last < len(fresh)
             if fresh[:last] or not items:
                 yield _joined(fresh[:last], said)
-                watch.delivered(fresh[:last])
+                live.watch.delivered(fresh[:last])
             if over:
                 async with aclosing(_in_pieces(_ended(fresh[last:], said), pace)) as pieces:
                     async for piece in pieces:
                         yield piece
-                watch.delivered(fresh[last:])
+                live.watch.delivered(fresh[last:])
     except (TooSlow, Closed, TokenOver, LogUnavailable) as why:
         over = False
-        watch.ended(why)
+        live.watch.ended(why)
     if not over:
         yield retry(pace.retry_ms)
 
@@ -152,6 +223,11 @@ def _is_new(told: Told, seen: int, said: Said | None) -> bool:
 
 
 def _joined(fresh: Sequence[Told], said: Said | None) -> bytes:
+    _note(fresh, said)
+    return b"".join(told.frames for told in fresh) or ALIVE
+
+
+def _note(fresh: Sequence[Told], said: Said | None) -> None:
+    """Which lines the client has."""
     if said is not None:
         said.heard = max((told.line for told in fresh if told.line is not None), default=said.heard)
-    return b"".join(told.frames for told in fresh) or comment("still here")

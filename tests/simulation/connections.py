@@ -92,6 +92,20 @@ class Connection:
     def get_write_buffer_size(self) -> int:
         return max(0, self._under_way + len(self._inbox) - WINDOW_BYTES)
 
+    def is_closing(self) -> bool:
+        return self._gone.is_set()
+
+    def write(self, chunk: bytes) -> None:
+        """By somebody else than who answers, who waits meanwhile."""
+        self._process.require_life()
+        head, _, rest = chunk.partition(b"\r\n")
+        body = rest.removesuffix(b"\r\n")
+        assert (int(head, 16), self.get_write_buffer_size()) == (len(body), 0), (
+            "no chunk, or the connection was not free"
+        )
+        self._under_way += len(body)
+        self._say(lambda: self._arrive(body))
+
     def abort(self) -> None:
         """With all that is not taken yet."""
         self._gone.set()
@@ -119,7 +133,7 @@ class Connection:
 
     def _enter(self, app: App) -> None:
         def serve() -> None:
-            scope = {"type": "http", "path": "/v1/stream", "state": {"connection": self}}
+            scope = {"type": "http", "path": "/v1/stream", "http_version": "1.1", "state": {"connection": self}}
             task = self._process.start(app(scope, self.receive, self.send))  # type: ignore[arg-type]
             task.add_done_callback(self._over, context=Context())
 

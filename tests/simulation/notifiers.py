@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
     log, clock, health = world.log(machine, process), machine.clock, Health()
-    fanout, gate = Fanout(depth=TAP_DEPTH), Gate()
+    fanout, gate = Fanout(beat_s=POLICY.stream.comment_s, depth=TAP_DEPTH), Gate()
     broker = Broker(world.link(process, "commands"), world.hall)
     subscribe(cast("Any", broker), fanout, shard=SHARD)
     link = world.link(process, "log")

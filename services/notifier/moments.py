@@ -1,0 +1,87 @@
+"""When connections are written to: once a moment each, and by one timer for all that are silent.
+
+    spread ──► tap ──┐                 ┌──► its connection is free: written at once, in bytes that all share
+    spread ──► tap ──┴──► Turn ────────┤
+                      (one callback)   └──► it is not, or this is the last of it: its task wakes, and sends
+                          Beat ──► each in turn says that it lives
+
+So what a thousand listen to wakes none of their thousand tasks. Refuses to know what is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+SLOTS: Final = 16  # a connection has one of them, and all have their turn in the time between two beats
+
+Share = Callable[[Sequence[Any]], bytes]  # the same bytes for all that are sent the same things
+
+
+class Silent(Protocol):
+    def beat(self) -> None: ...
+
+
+class Due(Protocol):
+    def flush(self, share: Share) -> None: ...
+
+
+class Turn:
+    """Those for whom something came in this turn of the loop. `render`: what they came to, as bytes."""
+
+    def __init__(self, render: Share) -> None:
+        self._render = render
+        self._due: list[Due] = []
+
+    def add(self, due: Due) -> None:
+        if not self._due:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._due.append(due)
+
+    def _flush(self) -> None:
+        due, self._due = self._due, []
+        rendered: dict[tuple[int, ...], bytes] = {}
+
+        def share(things: Sequence[Any]) -> bytes:
+            key = tuple(map(id, things))  # nobody lets go of them before this turn is over
+            piece = rendered.get(key)
+            if piece is None:
+                piece = rendered[key] = self._render(things)
+                held.append(things)
+            return piece
+
+        held: list[Sequence[Any]] = []
+        for each in due:
+            each.flush(share)
+
+
+class Beat:
+    """Everybody that joined, again and again, `every_s` apart and never all at once."""
+
+    def __init__(self, every_s: float) -> None:
+        self._tick_s = every_s / SLOTS
+        self._slots: list[set[Silent]] = [set() for _ in range(SLOTS)]
+        self._now = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def join(self, silent: Silent) -> None:
+        self._slots[self._now].add(silent)
+        if self._timer is None:
+            self._wait()
+
+    def leave(self, silent: Silent) -> None:
+        for slot in self._slots:
+            slot.discard(silent)
+        if self._timer is not None and not any(self._slots):
+            self._timer.cancel()
+            self._timer = None
+
+    def _wait(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
+
+    def _tick(self) -> None:
+        self._wait()
+        self._now = (self._now + 1) % SLOTS
+        for each in tuple(self._slots[self._now]):
+            each.beat()
