@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from tests.fixtures.otlp import Receiver
 from tests.fixtures.quartet import Quartet, a_quartet
 from tests.fixtures.sources import running
 
+ROOT = Path(__file__).parents[2]
 CALLER = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")  # a trace and a span of the client's
 TRACEPARENT = f"00-{'-'.join(CALLER)}-01"
 STAGES = ["scaffold", "code", "deps", "checks"]
@@ -174,6 +176,22 @@ async def test_each_service_shows_its_own_metrics(followed: Followed) -> None:
     }
     assert {name: wanted - shown[name] for name, wanted in METRICS.items()} == {name: set() for name in METRICS}
     assert followed.job["id"] not in "".join(pages.values())
+
+
+async def test_the_page_of_metrics_has_all_that_are_shown_and_none_that_no_code_makes(followed: Followed) -> None:
+    page = set(re.findall(r"`(headgate_[a-z_]+)`", (ROOT / "docs" / "telemetry.md").read_text()))
+    made = {
+        name
+        for folder in ("libs", "services")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r'"(headgate_[a-z_]+)"', path.read_text())
+    }
+    async with httpx.AsyncClient(timeout=30) as client:
+        pages = [(await client.get(f"{url}/metrics")).text for url in followed.quartet.urls.values()]
+
+    shown = {line.split(" ")[2] for text in pages for line in text.splitlines() if "# TYPE headgate_" in line}
+    assert shown - page == set()
+    assert {name.removesuffix("_total") for name in page} == made
 
 
 async def test_four_processes_send_one_trace_to_a_receiver(tmp_path: Path) -> None:
