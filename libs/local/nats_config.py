@@ -40,6 +40,11 @@ _EXPORTS: Final = (
 )
 
 
+# The server takes one response off for each delivery of a request to a connection after the first, and the scheduler's
+# hears a heartbeat twice: as the one of its group that answers, and as one of all.
+RESPONSES: Final = {"max": 2, "expires": "2m"}
+
+
 @dataclass(frozen=True, slots=True)
 class NatsUser:
     """A user of the account HEADGATE. None allows every subject, an empty tuple none; what is refused is refused
@@ -61,7 +66,7 @@ class NatsUser:
             publish["deny"] = list(self.refused)
         permissions: dict[str, object] = {"publish": publish, "subscribe": _allow(self.subscribe)}
         if self.allow_responses:
-            permissions["allow_responses"] = True
+            permissions["allow_responses"] = RESPONSES
         return {"user": self.name, "password": self.password, "permissions": permissions}
 
 
