@@ -80,6 +80,7 @@ async def test_what_comes_goes_to_all_who_listen_in_one_write_of_the_same_bytes_
     assert one.chunks[0] is two.chunks[0]
     assert one.heard()[1:] == [("status", id_of(1)), ("status", id_of(2))]
     assert len(one.by_task) == begun
+    assert hall.seen.delivered_seqs == [1, 2] * 2
 
 
 async def test_a_connection_that_is_not_free_gets_it_from_its_task() -> None:
