@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from libs.eventlog.errors import LogError, LogFull, LogMissing, LogRefused, LogUnavailable
 from libs.eventlog.wire import Accepted, Answer, Contradicted, Declined, Unanswered, Unsent
-from libs.runtime.connect import cancellable
+from libs.runtime.eventually import cancellable
 
 UNSENT: Final = (
     core.OutboundBufferLimitError,

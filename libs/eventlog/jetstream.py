@@ -21,7 +21,7 @@ from libs.eventlog.streams import JOBS
 from libs.eventlog.values import Mark, Page, Record, Wanted
 from libs.eventlog.wire import Answer, Unsent
 from libs.runtime.clock import Clock, SystemClock
-from libs.runtime.connect import cancellable
+from libs.runtime.eventually import cancellable
 
 
 class JetStreamWire:

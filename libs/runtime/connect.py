@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from libs.runtime.clock import Clock
+from libs.runtime.eventually import cancellable
 from libs.runtime.lifecycle import Health
 
 ATTEMPT_S: Final = 5.0  # a server that takes a connection and then says nothing counts as away
@@ -53,22 +53,3 @@ def pause_ms(attempt: int, *, luck: float) -> int:
     """Doubles up to the longest; `luck` (0 to 1) takes up to half of it away, so that not all come back at once."""
     pause = min(FIRST_PAUSE_MS * 2 ** min(attempt, 10), LONGEST_PAUSE_MS)
     return round(pause * (1 - luck / 2))
-
-
-@contextmanager
-def cancellable() -> Generator[None]:
-    """Around what may keep a cancellation: one that came meanwhile is raised here, whatever else came of it.
-
-    `asyncio.wait_for` of Python 3.11 returns the result of what it waits for when that is there in the same turn of the
-    loop as a cancellation, and the cancellation is gone: a loop that was told to end goes on, and whoever waits for its
-    end waits for ever. nats-py calls it inside every request. Our own code uses `asyncio.timeout`, which has no such
-    moment.
-    """
-    task = asyncio.current_task()
-    assert task is not None
-    before = task.cancelling()  # what cleans up after a cancellation may ask questions of its own
-    try:
-        yield
-    finally:
-        if task.cancelling() > before:
-            raise asyncio.CancelledError

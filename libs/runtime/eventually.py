@@ -1,12 +1,14 @@
-"""Waiting for something that another process or task does, without a guess at how long it takes.
+"""Waiting for something that another process or task does, without a guess at how long it takes, and without keeping a
+cancellation from whoever waits.
 
-Owns the one polling loop of the project. It is for the outside world (a server that starts, a leader that is elected)
-and for tests; code of the services waits for messages, futures and the clock, never for this.
+Owns the one polling loop of the project, `eventually`. It is for the outside world (a server that starts, a leader that
+is elected) and for tests; code of the services waits for messages, futures and the clock, never for this.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Final, TypeVar, cast
 
 Result = TypeVar("Result")
@@ -42,3 +44,22 @@ async def _called(check: Callable[[], Result | Awaitable[Result]]) -> Result:
     if isinstance(answer, Awaitable):
         return await cast("Awaitable[Result]", answer)
     return cast("Result", answer)
+
+
+@contextmanager
+def cancellable() -> Generator[None]:
+    """Around what may keep a cancellation: one that came meanwhile is raised here, whatever else came of it.
+
+    `asyncio.wait_for` of Python 3.11 returns the result of what it waits for when that is there in the same turn of the
+    loop as a cancellation, and the cancellation is gone: a loop that was told to end goes on, and whoever waits for its
+    end waits for ever. nats-py calls it inside every request. Our own code uses `asyncio.timeout`, which has no such
+    moment.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()  # what cleans up after a cancellation may ask questions of its own
+    try:
+        yield
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError

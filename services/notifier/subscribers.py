@@ -20,7 +20,7 @@ from headgate_contracts.commands import (
     job_said_on,
 )
 from libs.foundation.live import AWAY
-from libs.runtime.connect import cancellable
+from libs.runtime.eventually import cancellable
 from services.notifier.fanout import Fanout, OfJob
 from services.notifier.ports import FollowedLines, FollowedLog
 from services.notifier.rendering import concerned, interests_in, interests_of, line_told, position_told, told_of

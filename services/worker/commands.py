@@ -27,7 +27,7 @@ from headgate_contracts.commands import (
     logs_subject,
 )
 from libs.foundation.live import AWAY
-from libs.runtime.connect import cancellable
+from libs.runtime.eventually import cancellable
 from services.worker.ports import Unheard
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from libs.eventlog.edge import translated
-from libs.runtime.connect import cancellable
+from libs.runtime.eventually import cancellable
 
 Around = Callable[[], AbstractContextManager[None]]
 
