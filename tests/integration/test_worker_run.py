@@ -687,7 +687,7 @@ async def test_each_stage_is_a_span_of_the_jobs_own_trace(shop: Shop) -> None:
     outcomes = [(span.attributes or {}).get("headgate.outcome") for span in spans[1:]]
     assert outcomes == ["finished"] * 3 + ["checks_failed"] + ["finished"] * 4
     assert [span.status.description for span in spans[1:] if not span.status.is_unset] == [
-        "The checks failed as the rehearsal was told."
+        "Told to fail by its input: failing_cycles is 1."
     ]
 
 
