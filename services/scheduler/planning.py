@@ -88,12 +88,15 @@ class Planner:
         return Proposal(batch, more=starts.plan.more, overdue=len(decided) >= BATCH_MAX)
 
     async def go_on(self, *, leader: str, now: datetime) -> Proposal:
-        """The next batch while the view is away: starts alone, of those that need nothing but what the log tells of."""
+        """The next batch while the view is away: starts alone, of those that need nothing but what the log tells of.
+
+        Who has slipped past the cap of a day waits for another day, which is asked for when the view is there again.
+        """
         self.engine.forget_silent()
         self.engine.quarantine(self.engine.now_ms + AWAY_MS)
 
         async def unasked(jobs: Sequence[Job]) -> frozenset[str]:
-            return self.border.unasked(jobs)
+            return self.border.unasked(jobs) | {job.id for job in self.ledger.days.slipped(self.ledger.jobs)}
 
         starts, started = await self._start((), unasked, now=now)
         return Proposal(self._composed((), starts, started, leader=leader, now=now), starts.plan.more, overdue=False)

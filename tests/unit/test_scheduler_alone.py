@@ -6,12 +6,14 @@ import asyncio
 
 import pytest_asyncio
 
-from headgate_contracts import Status
+from headgate_contracts import Status, Tier
 from headgate_contracts.commands import AcquireLease, Beat, ShutProvider
 from headgate_contracts.events import Group, SchedulerCommitted
 from libs.eventlog.values import Conflicted
 from services.scheduler.replica import Replica
+from tests.fixtures.callers import today
 from tests.fixtures.cuts import Cut, Interrupted, Once, look
+from tests.fixtures.lives import step, submission
 from tests.fixtures.schedulers import World
 
 SECOND = 1000
@@ -250,3 +252,25 @@ async def test_a_slot_that_a_lease_holds_is_not_started_into_when_the_store_is_b
     await world.settle(leader)
 
     assert world.dispatched() == []
+
+
+async def test_who_took_a_place_too_many_of_a_day_is_not_started_meanwhile(
+    world: World, way: Cut, leader: Replica
+) -> None:
+    wanted = submission(tier=Tier.BOOTSTRAPPER)
+    names = [f"job-{number}" for number in range(world.policy.tier_limits(wanted.tier).jobs_per_day + 1)]
+    way.is_cut = True
+    for place, name in enumerate(names, start=1):
+        first = step(name, "queued", arrival=place, place=place << 16, quota_day=today(world.clock), submission=wanted)
+        await world.append(None, first)
+    for name in names:
+        overheard(leader, slots=8)
+        await pass_s(world, 1, leader)
+        if name in world.dispatched():
+            await world.finish(name)
+    alone = world.dispatched()
+    way.is_cut = False
+    await pass_s(world, 3, leader)
+
+    assert alone == names[:-1]
+    assert (await world.job(names[-1])).status is Status.SCHEDULED

@@ -203,11 +203,20 @@ def test_a_limit_below_what_runs_is_no_fault() -> None:
 def test_a_day_with_too_many_jobs_is_found_once_it_was_not_put_right() -> None:
     mine = submission(tier=Tier.BOOTSTRAPPER)
     asked = [step(f"job-{number}", "queued", submission=mine, quota_day="2026-01-01") for number in range(6)]
-    others = [life_of(f"other-{number}", "queued dispatched", user_id="user-2", project_id="p2") for number in range(3)]
-    commits = [with_links(each) for each in others]
 
-    assert not found(read([*asked, *commits[0]], drained=False))
-    assert found(read([*asked, *commits[0], *commits[1], *commits[2]], drained=False)) == {"I5"}
+    assert not found(read([*asked, link()], drained=False))
+    assert found(read([*asked, link(), link(), link()], drained=False)) == {"I5"}
+
+
+def test_a_day_with_too_many_jobs_waits_for_the_view_and_none_of_them_is_started_meanwhile() -> None:
+    mine = submission(tier=Tier.BOOTSTRAPPER)
+    asked = [step(f"job-{number}", "queued", submission=mine, quota_day="2026-01-01") for number in range(6)]
+    others = [life_of(f"other-{number}", "queued dispatched", user_id="user-2", project_id="p2") for number in range(3)]
+    starts = [event for other in others for event in with_links(other)]
+    last = life_of("job-5", "queued dispatched", submission=mine, quota_day="2026-01-01")[1]
+
+    assert not found(read([*asked, *starts], drained=False))
+    assert "I5" in found(read([*asked, *starts, *with_links([last])], drained=False))
 
 
 # ── order ─────────────────────────────────────────────────────────────────────
