@@ -42,8 +42,8 @@ def ending_of(fault: HeadgateError, url: str) -> CliError:
     match fault:
         case headgate.Unreachable(reason=reason):
             return NobodyAnswers(url=url, reason=reason)
-        case headgate.NotHeadgate():
-            return NoHeadgate(url=url)
+        case headgate.NotHeadgate(elsewhere=elsewhere):
+            return NoHeadgate(url=url, where=elsewhere or "where Headgate runs")
         case headgate.Problem():
             return _refusal(fault)
         case _:

@@ -47,7 +47,7 @@ class NobodyAnswers(CliError):
 
 
 class NoHeadgate(CliError):
-    """Something else than Headgate answers at {url}. Set HEADGATE_URL to where Headgate runs."""
+    """Something else than Headgate answers at {url}. Set HEADGATE_URL to {where}."""
 
 
 class NotUp(CliError):

@@ -7,22 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
+from headgate import NotConfigured
+from headgate.edge import TOKEN, URL, Target, target_of
 from libs.cli.errors import NotUp, Usage
 from libs.local.state import state_here
 from libs.local.up_file import UpFile, read_up_file
-
-URL, TOKEN = "HEADGATE_URL", "HEADGATE_TOKEN"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where, and as whom."""
-
-    url: str
-    token: str = field(repr=False)
 
 
 def running_here(*, instead: str) -> UpFile:
@@ -40,13 +30,13 @@ def find_target(environ: Mapping[str, str] = os.environ, *, as_operator: bool = 
     if url and not token:
         raise Usage(what=f"{URL} is set and {TOKEN} is not: set it to the token of a user there.")
     if url and token:
-        return Target(_checked(url), token)
+        return _checked(url, token)
     up = running_here(instead=f"{URL} and {TOKEN}")
-    return Target(up.url, token or (up.operator_token if as_operator else up.user_token))
+    return _checked(up.url, token or (up.operator_token if as_operator else up.user_token))
 
 
-def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Usage(what=f"{URL} is {url!r}: set it to a URL that begins with http:// or https://.")
-    return url.rstrip("/")
+def _checked(url: str, token: str) -> Target:
+    try:
+        return target_of(url, token, {})
+    except NotConfigured as fault:
+        raise Usage(what=f"{URL} and {TOKEN}: {fault}.") from fault

@@ -33,6 +33,7 @@ from headgate.orders import order, phase
 from headgate.repeating import answered
 from headgate.sse import Frame, FrameReader, Retry
 from headgate.unpacking import unpack
+from headgate.verbs import post
 from tests.fixtures.scripted import JOB, frames, play, says
 
 BUSY = {"type": "/problems/busy", "detail": "system busy, try again in 90 minutes", "debug_id": "d1"}
@@ -116,7 +117,7 @@ def test_whoever_has_the_time_may_wait_for_room() -> None:
 )
 def test_each_refusal_has_its_class(status: int, slug: str, kind: type[errors.Problem]) -> None:
     with pytest.raises(kind) as raised:
-        play(verbs.usage(), says(status, {"type": f"/problems/{slug}", "detail": "no", "debug_id": "d7"}))
+        play(post("/v1/x", {}, dict), says(status, {"type": f"/problems/{slug}", "detail": "no", "debug_id": "d7"}))
 
     assert (type(raised.value), raised.value.debug_id, str(raised.value)) == (kind, "d7", "no")
 
@@ -135,7 +136,7 @@ def test_something_else_that_answers_is_no_headgate() -> None:
         with pytest.raises(errors.NotHeadgate):
             play(verbs.job("j1"), Answer(200, {}, content))
     with pytest.raises(errors.ServerFault, match="HTTP status 502"):
-        play(verbs.job("j1"), Answer(502, {}, b"<html>"))
+        play(verbs.job("j1"), *[Answer(502, {}, b"<html>")] * 8)
 
 
 def test_every_class_of_the_tree_is_drawn() -> None:

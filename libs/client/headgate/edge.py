@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -14,11 +15,12 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from headgate.errors import NotConfigured
-from headgate.exchange import Answer, NoAnswer, Patience, Request, Terms
+from headgate.errors import Invalid, NotConfigured, NotHeadgate
+from headgate.exchange import KEY, Answer, NoAnswer, Patience, Request, Terms
 
 URL, TOKEN = "HEADGATE_URL", "HEADGATE_TOKEN"
 CONNECTED_WITHIN_S: Final = 10.0
+WORD: Final = re.compile(r"[!-~]+")  # printable ASCII without a blank
 FAULTS: Final = (httpx.RequestError, httpx.StreamError)  # of the way to a server; what is left is a mistake of ours
 
 
@@ -40,14 +42,35 @@ class Target:
 
 
 def target_of(url: str | None, token: str | None, environ: Mapping[str, str] = os.environ) -> Target:
-    """What was said, else what the environment says."""
-    found, by = url or environ.get(URL), token or environ.get(TOKEN)
+    """What was said, else what the environment says; without the end of a line that came with it. A token is never
+    repeated in what is said against it."""
+    found, by = (url or environ.get(URL) or "").strip(), (token or environ.get(TOKEN) or "").strip()
     if not found or not by:
         raise NotConfigured(f"set {URL} and {TOKEN}, or name url and token")
-    parts = urlsplit(found)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise NotConfigured(f"{found!r} is no URL that begins with http:// or https://")
-    return Target(found.rstrip("/"), by)
+    if not WORD.fullmatch(by):
+        raise NotConfigured(
+            "the token holds a blank or a character that no token has: was all of it copied, and nothing else?"
+        )
+    return Target(_checked(found), by)
+
+
+def _checked(url: str) -> str:
+    """As httpx can ask it, and with nothing in it that would be asked for beside the API."""
+    try:
+        parts, said = httpx.URL(url), urlsplit(url)
+        usable = url.isprintable() and " " not in url and said.hostname and said.port != 0
+    except (httpx.InvalidURL, ValueError) as error:
+        raise NotConfigured(f"{_shown(url)} is no URL") from error
+    if parts.scheme not in {"http", "https"} or not usable:
+        raise NotConfigured(f"{_shown(url)} is no URL that begins with http:// or https://")
+    if parts.userinfo or parts.query or parts.fragment or url.endswith(("?", "#")):
+        raise NotConfigured(f"{_shown(url)} names a user, a query or a fragment: it is to be the URL alone")
+    return url.rstrip("/")
+
+
+def _shown(url: str) -> str:
+    """Without a password."""
+    return repr(url.rpartition("@")[2])
 
 
 def terms_of(patience: Patience) -> Terms:
@@ -56,6 +79,9 @@ def terms_of(patience: Patience) -> Terms:
 
 def call_of(request: Request) -> dict[str, Any]:
     """What httpx makes a request of."""
+    for name, value in request.headers.items():
+        if not (value.isascii() and value.isprintable()):
+            raise _unsendable(name)
     timeout = httpx.Timeout(request.within_s, connect=min(request.within_s, CONNECTED_WITHIN_S))
     return {
         "method": request.method,
@@ -71,7 +97,10 @@ def answer_of(response: httpx.Response, *, content: bytes = b"") -> Answer:
 
 
 def no_answer(fault: Exception) -> NoAnswer:
-    """In words: the system's own where it has some."""
+    """In words: the system's own where it has some. Those about a request that could not be written quote it, with the
+    token."""
+    if isinstance(fault, httpx.LocalProtocolError):
+        return NoAnswer("the request could not be written")
     cause: BaseException | None = fault
     words = str(fault) or type(fault).__name__
     while cause is not None:
@@ -79,6 +108,14 @@ def no_answer(fault: Exception) -> NoAnswer:
             words = cause.strerror
         cause = cause.__cause__ or cause.__context__
     return NoAnswer(words)
+
+
+def _unsendable(name: str) -> Invalid | NotHeadgate:
+    """The key is the caller's word; any other was a server's."""
+    if name != KEY:
+        return NotHeadgate()
+    wrong = {"in": "header", "field": KEY, "message": "only printable ASCII can be sent"}
+    return Invalid(422, {"type": "/problems/invalid", "detail": f"{KEY}: {wrong['message']}", "errors": [wrong]})
 
 
 def _is_here(host: str) -> bool:

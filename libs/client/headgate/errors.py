@@ -1,9 +1,10 @@
 """What may come of asking Headgate, beside what was asked for. One tree: catch `HeadgateError`, or what you can mend.
 
 HeadgateError
-├── NotConfigured     it is not said where Headgate is, or who asks
+├── NotConfigured     it is not said where Headgate is, or who asks, or not in a form that can be sent
 ├── Unreachable       no answer came, however often it was asked
-├── NotHeadgate       something else answers there
+├── NotHeadgate       something else answers there; `elsewhere` is where that sends us to
+├── NotInTime         the job has not ended, or is not seen to have; a TimeoutError too
 ├── ServerFault       Headgate failed: ask with `debug_id`
 ├── TryLater          `retry_after` says when, in seconds; it is longer away than the client was to wait
 │   ├── Busy          the queue is full
@@ -34,11 +35,21 @@ class HeadgateError(Exception):
 
 
 class NotConfigured(HeadgateError):
-    """Neither an argument nor the environment says it."""
+    """Neither an argument nor the environment says it, or what they say can be in no request."""
 
 
 class NotHeadgate(HeadgateError):
-    """Something else answers."""
+    """Something else answers. `elsewhere` is the URL that it names in its place."""
+
+    def __init__(self, elsewhere: str | None = None) -> None:
+        super().__init__(
+            f"something else than Headgate answers there: set HEADGATE_URL to {elsewhere or 'where it runs'}"
+        )
+        self.elsewhere = elsewhere
+
+
+class NotInTime(HeadgateError, TimeoutError):
+    """A job was waited for as long as it was to be."""
 
 
 class NotAsPromised(HeadgateError):
@@ -71,7 +82,12 @@ class Problem(HeadgateError):
 
 
 class ServerFault(Problem):
-    """Headgate failed."""
+    """Headgate failed. Where it is the gateway that got no answer, what was asked may have been done."""
+
+    @property
+    def is_silence(self) -> bool:
+        """Nobody behind the gateway answered."""
+        return self.status in {502, 503, 504}
 
 
 class TryLater(Problem):
@@ -148,6 +164,8 @@ def fault_of(outcome: Answer | NoAnswer) -> HeadgateError | None:
         return Unreachable(outcome.reason)
     if outcome.status < 300:
         return None
+    if outcome.status < 400:
+        return NotHeadgate(_elsewhere(outcome.headers.get("location", "")))
     return problem_of(outcome.status, outcome.problem, outcome.retry_after_s)
 
 
@@ -156,6 +174,12 @@ def problem_of(status: int, problem: Mapping[str, Any], retry_after_s: float | N
     fault = Problem(status, problem, retry_after_s)
     kind = BY_SLUG.get(fault.slug) or BY_STATUS.get(status) or _by_class(status, retry_after_s)
     return kind(status, problem, retry_after_s)
+
+
+def _elsewhere(location: str) -> str | None:
+    """The URL under which the API would be there."""
+    url = location.partition("/v1/")[0]
+    return url if url.isprintable() and url.startswith(("http://", "https://")) else None
 
 
 def _by_class(status: int, retry_after_s: float | None) -> type[Problem]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, Unpack
 
-from headgate.errors import Problem, TryLater, problem_of
+from headgate.errors import NotInTime, Problem, TryLater, problem_of
 from headgate.exchange import KEY, Give, Pause, Request, Script, Stream, asked, path_of, terms
 from headgate.following import follow, of_all, of_job
 from headgate.happenings import End, Event
@@ -121,7 +121,7 @@ def all_events() -> Stream[Event]:
 
 
 def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
-    """Until it has ended, however it did. TimeoutError where that is not in time, which is looked at with every word of
+    """Until it has ended, however it did. NotInTime where that is not in time, which is looked at with every word of
     the stream: at least every 15 s."""
     known = yield from terms()
     ends_s = None if timeout_s is None else known.now_s() + timeout_s
@@ -134,7 +134,7 @@ def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
         reply = None if isinstance(effect, Give) else (yield effect)
         if ends_s is not None and known.now_s() >= ends_s and not _is_end(effect):
             stream.close()
-            raise TimeoutError(f"job {job_id} has not ended within {timeout_s:g} s")
+            raise NotInTime(f"job {job_id} has not ended within {timeout_s:g} s")
     return (yield from _once_ended(job_id))
 
 
