@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
@@ -21,11 +21,11 @@ from headgate_contracts import (
     JobEvent,
     UnknownEvent,
     advance,
-    job_filter,
     parse_event,
     step_over,
 )
 from headgate_contracts.envelope import AnyEvent
+from headgate_contracts.subjects import job_and_user
 from libs.eventlog.expectation import TRACEPARENT
 from libs.eventlog.values import Record, Unreadable
 
@@ -70,16 +70,23 @@ def event_in(subject: str, payload: bytes) -> AnyEvent | UnknownEvent | Unreadab
     """The event in a message's data, if it belongs to the message's subject."""
     try:
         event = parse_event(payload)
-        belongs = _belongs(event, subject)
+        placed = _placed(event, subject)
     except ContractError as error:
         return Unreadable(subject, str(error))
-    return event if belongs else Unreadable(subject, f"subject: {event.type} {event.id} does not belong here")
+    return placed or Unreadable(subject, f"subject: {event.type} {event.id} does not belong here")
 
 
-def _belongs(event: AnyEvent | UnknownEvent, subject: str) -> bool:
+def _placed(event: AnyEvent | UnknownEvent, subject: str) -> AnyEvent | UnknownEvent | None:
+    """The event, if it belongs to the subject. One of a newer type is of the user whom the subject names, whether or
+    not its data says so."""
     if isinstance(event, Event):
-        return event.subject == subject
-    return event.job_id is None or subject.startswith(job_filter(event.job_id).rstrip(">"))
+        return event if event.subject == subject else None
+    if event.job_id is None:
+        return event
+    job_id, user_id = job_and_user(subject) or (None, None)
+    if event.job_id != job_id or event.user_id not in (None, user_id):
+        return None
+    return replace(event, user_id=user_id)
 
 
 def _header(name: str, block: bytes) -> str | None:

@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from headgate_contracts import ContractError
-from headgate_contracts.commands import LogLine, logs_subject
+from headgate_contracts.commands import LogLine, job_said_on, logs_subject
 from libs.eventlog.api import ask, message_in, state_of
 from libs.eventlog.decoding import delivery_of
 from libs.eventlog.errors import LogUnavailable
@@ -166,9 +166,12 @@ def _page(messages: Sequence[Msg], wanted: Wanted | None = None) -> LinePage:
 
 
 def _line(message: Msg) -> Line | None:
+    """Null where nobody can read it, or where it is of another job than its subject's."""
     try:
         line = LogLine.model_validate_json(message.data)
     except (ContractError, ValidationError):
+        return None
+    if line.job_id != job_said_on(message.subject):
         return None
     numbered = _NUMBERED.fullmatch((message.headers or {}).get("Nats-Msg-Id", ""))
     delivery = delivery_of(message.reply)

@@ -7,11 +7,16 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nats.aio.msg import Msg
 
 from headgate_contracts import Event, UnknownEvent
+from headgate_contracts.commands import LogLine, logs_subject
 from libs.eventlog.decoding import Delivery, delivery_of, event_in
 from libs.eventlog.following import page_of, unbroken
-from libs.eventlog.values import Unreadable
+from libs.eventlog.lines import _page
+from libs.eventlog.values import Record, Unreadable
+from services.notifier.fanout import OfUser
+from services.notifier.rendering import interests_in
 from tests.fixtures.lives import queued
 
 AT = datetime(2026, 11, 18, 14, 29, 16, 578923, tzinfo=UTC)
@@ -84,6 +89,36 @@ def test_what_a_newer_writer_added_is_read_where_its_job_is(job: str, readable: 
     event = event_in(f"headgate.jobs.v1.{job}.user-1.project-1.polished", json.dumps(newer).encode())
 
     assert isinstance(event, UnknownEvent if readable else Unreadable)
+
+
+def newer(**data: str | None) -> bytes:
+    """An event of job-1 of a type that nobody knows yet."""
+    event = json.loads(queued("job-1").encode()) | {"type": "dev.headgate.job.polished.v1"}
+    return json.dumps(event | {"data": event["data"] | data}).encode()
+
+
+@pytest.mark.parametrize("user", ["user-1", None])
+def test_what_a_newer_writer_added_is_of_the_user_whom_its_subject_names(user: str | None) -> None:
+    event = event_in("headgate.jobs.v1.job-1.user-1.project-1.polished", newer(user_id=user))
+
+    assert isinstance(event, UnknownEvent)
+    assert event.user_id == "user-1"
+    assert OfUser("user-1") in interests_in(Record(1, AT, event))
+
+
+@pytest.mark.parametrize("subject", ["job-1.user-2.project-1.polished", "job-1.polished"])
+def test_what_a_newer_writer_says_of_another_user_than_its_subject_is_unreadable(subject: str) -> None:
+    assert isinstance(event_in(f"headgate.jobs.v1.{subject}", newer()), Unreadable)
+
+
+@pytest.mark.parametrize(("job", "said"), [("job-1", ["words"]), ("job-2", [])])
+def test_a_line_is_read_where_its_job_says_it(job: str, said: list[str]) -> None:
+    line = LogLine(job_id="job-1", attempt=1, stage="code", line="words", ts=AT)
+    reply = "$JS.ACK.LOGS.c1.1.42.7.1795012156578923484.0"
+
+    page = _page([Msg(cast("Any", None), logs_subject(job), reply, line.model_dump_json().encode())])
+
+    assert ([each.line.line for each in page.lines], page.seq) == (said, 42)
 
 
 JSON = st.recursive(st.none() | st.text() | st.integers(), st.lists)
