@@ -252,7 +252,7 @@ class Unclaimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimAnswer:
     """Who holds all they claimed, and who holds nothing. Where the view is not where the caller's fold is: neither."""
 
     held: tuple[str, ...] = ()
@@ -260,7 +260,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueTimer:
     """A timer that has come due, or a running attempt's lease that has ended (kind `lease`)."""
 
     kind: str
@@ -350,7 +350,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class HeartbeatAnswer:
     """What the view says back: whom to cancel, what is not the worker's any more, who got a slot."""
 
     kept: tuple[str, ...]

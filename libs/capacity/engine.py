@@ -26,7 +26,7 @@ from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import plan
 from libs.capacity.memory.state import Lease, Worker, live_pools, slots_of
 from libs.capacity.projection import is_inner, row_of
-from libs.capacity.rows import Change, Row, Seed, Standing
+from libs.capacity.rows import Change, Row, Seed, StandingOrders
 
 NAMELESS: Final = ""  # it has no generations, and is of one log for as long as it lives
 
@@ -34,7 +34,9 @@ NAMELESS: Final = ""  # it has no generations, and is of one log for as long as 
 class Engine:
     """One replica's. `clock` tells the moments that leases and workers are told by, in milliseconds."""
 
-    def __init__(self, standing: Standing, seeds: Iterable[Seed], *, applied: int, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, standing: StandingOrders, seeds: Iterable[Seed], *, applied: int, clock: Callable[[], int]
+    ) -> None:
         self._clock = clock
         self._state = life.begin(NAMELESS, generation=NAMELESS, applied=applied, standing=standing)
         self._learned: dict[str, list[str]] = {}  # group → leases that stand for slots of which the log does not tell

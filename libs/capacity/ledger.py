@@ -34,7 +34,7 @@ from libs.capacity.phases import Phases
 from libs.capacity.projection import defaults_of, epoch_ms, row_of
 from libs.capacity.remnants import Remnants
 from libs.capacity.roster import Roster
-from libs.capacity.rows import Change, Row, Seed, Standing
+from libs.capacity.rows import Change, Row, Seed, StandingOrders
 from libs.capacity.spacing import Places
 from libs.capacity.turns import Turns
 from libs.policy import Policy
@@ -132,10 +132,10 @@ class Ledger:
         for job in tuple(self.jobs.values()):
             yield Seed(row_of(job, self.policy), self.passed.get(job.id, 0))
 
-    def standing(self) -> Standing:
+    def standing(self) -> StandingOrders:
         """Everything else a new view needs."""
         orders = self.orders
-        return Standing(
+        return StandingOrders(
             arrivals=orders.arrivals,
             tiers=dict(orders.tiers),
             limits=orders.in_force(),

@@ -14,7 +14,7 @@ from datetime import datetime
 from headgate_contracts import Job
 from headgate_contracts.events import LeaseReleased, LimitSet, LimitUnset, QueuePaused, QueueResumed
 from libs.capacity.projection import epoch_ms
-from libs.capacity.rows import FreeLease, Order, Pause, Resume, SetLimit, UnsetLimit
+from libs.capacity.rows import FreeLease, OperatorOrder, Pause, Resume, SetLimit, UnsetLimit
 from libs.capacity.scopes import scopes_of_job
 
 
@@ -30,7 +30,7 @@ class Orders:
     pauses: dict[str, Pause] = field(default_factory=dict[str, Pause])
     jobs: Counter[str] = field(default_factory=Counter[str])  # user → jobs that the ledger knows
 
-    def fold(self, act: object, at: datetime) -> Order | None:
+    def fold(self, act: object, at: datetime) -> OperatorOrder | None:
         """An operator's act, as an order to the view; null where it is none."""
         match act:
             case QueuePaused():

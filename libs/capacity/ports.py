@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from libs.capacity.answers import (
-    Beat,
     BetweenAnswer,
     Claim,
-    Claimed,
+    ClaimAnswer,
     DeferAnswer,
     Deferral,
-    Due,
+    DueTimer,
     Folded,
     Grant,
     GroupStatus,
     Heartbeat,
+    HeartbeatAnswer,
     LeaseAnswer,
     LeaseRequest,
     Observation,
@@ -36,14 +36,14 @@ from libs.capacity.answers import (
     ViewMark,
     WorkerStatus,
 )
-from libs.capacity.rows import Change, Pause, Seed, Standing
+from libs.capacity.rows import Change, Pause, Seed, StandingOrders
 
 
 class Life(Protocol):
     """How the view begins and follows the log: for the scheduler that leads."""
 
     async def mark(self) -> ViewMark | None: ...
-    async def begin(self, epoch: str, *, generation: str, applied: int, standing: Standing) -> None: ...
+    async def begin(self, epoch: str, *, generation: str, applied: int, standing: StandingOrders) -> None: ...
     async def seed(
         self, seeds: Sequence[Seed], *, generation: str, lease_ms: int, now_ms: int | None = None
     ) -> None: ...
@@ -74,11 +74,11 @@ class Planning(Protocol):
         lapse_ms: int,
         drop: Sequence[str] = (),
         now_ms: int | None = None,
-    ) -> Claimed:
+    ) -> ClaimAnswer:
         """For a fold that stands at `applied`. `drop`: holders whose claims came to nothing."""
         ...
 
-    async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]: ...
+    async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[DueTimer, ...]: ...
 
 
 class Leases(Protocol):
@@ -87,7 +87,7 @@ class Leases(Protocol):
     async def acquire(self, request: LeaseRequest, *, now_ms: int | None = None) -> LeaseAnswer: ...
     async def shut(self, group: str, until_ms: int, *, now_ms: int | None = None) -> tuple[Grant, ...]: ...
     async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]: ...
-    async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> Beat: ...
+    async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> HeartbeatAnswer: ...
     async def sweep(self, *, now_ms: int | None = None) -> Swept: ...
 
 

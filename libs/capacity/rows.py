@@ -94,7 +94,7 @@ class FreeLease:
     lease: str
 
 
-Order = Pause | Resume | SetLimit | UnsetLimit | FreeLease
+OperatorOrder = Pause | Resume | SetLimit | UnsetLimit | FreeLease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Change:
     passed: tuple[str, ...] = ()  # the jobs that this one was placed ahead of, by boost
     passed_before: int = 0  # of a first row: how often the log says it was passed before its own first event
     unused: tuple[str, ...] = ()  # groups whose limit a submission brought, and which no unfinished job names any more
-    order: Order | None = None
+    order: OperatorOrder | None = None
     gone: tuple[str, ...] = ()  # jobs that ended a while ago: nobody need know them any more. They go first
     complaint: str | None = None  # why the record was stepped over
 
@@ -121,7 +121,7 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingOrders:
     """What operators, submissions and policy have ordered, beside the jobs: part of every rebuild."""
 
     arrivals: int = 0

@@ -14,17 +14,17 @@ from redis.asyncio import Redis
 
 from libs.capacity import store_answers, store_readings, store_rows
 from libs.capacity.answers import (
-    Beat,
     BetweenAnswer,
     Claim,
-    Claimed,
+    ClaimAnswer,
     DeferAnswer,
     Deferral,
-    Due,
+    DueTimer,
     Folded,
     Grant,
     GroupStatus,
     Heartbeat,
+    HeartbeatAnswer,
     LeaseAnswer,
     LeaseRequest,
     Observation,
@@ -42,7 +42,7 @@ from libs.capacity.answers import (
 )
 from libs.capacity.errors import ViewMisused
 from libs.capacity.keys import check_digest, ticket_key, view_key
-from libs.capacity.rows import Change, Pause, Seed, Standing
+from libs.capacity.rows import Change, Pause, Seed, StandingOrders
 from libs.capacity.scripts import Arg, Reply, ScriptRunner
 from libs.capacity.store_cleaner import GenerationCleaner
 from libs.capacity.store_errors import translated
@@ -72,7 +72,7 @@ class _Life(_Asked):
             fields = await cast(Any, self._client).hmget(self._view, "epoch", "generation", "applied", "open")
         return store_answers.mark_of(*fields)
 
-    async def begin(self, epoch: str, *, generation: str, applied: int, standing: Standing) -> None:
+    async def begin(self, epoch: str, *, generation: str, applied: int, standing: StandingOrders) -> None:
         texts = store_rows.standing_text(standing)
         await self._scripts.run("begin_v1", epoch, generation, applied, standing.arrivals, texts)
         self.cleaner.start()
@@ -131,11 +131,11 @@ class _Planning(_Asked):
         lapse_ms: int,
         drop: Sequence[str] = (),
         now_ms: int | None = None,
-    ) -> Claimed:
+    ) -> ClaimAnswer:
         args = (applied, lapse_ms, store_rows.claims_text(claims), store_rows.to_json(drop))
         return store_answers.claimed(await self._ask("claim_v1", *args, now_ms=now_ms))
 
-    async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
+    async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[DueTimer, ...]:
         return store_readings.due(await self._ask("due_v1", limit, now_ms=now_ms), limit)
 
 
@@ -151,7 +151,7 @@ class _Leases(_Asked):
     async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]:
         return store_answers.grants(await self._ask("give_up_v1", lease, now_ms=now_ms))
 
-    async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> Beat:
+    async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> HeartbeatAnswer:
         reply = await self._ask("beat_v1", store_rows.heartbeat_text(heartbeat), now_ms=now_ms)
         return store_answers.beat(reply, heartbeat.holders)
 

@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from libs.capacity.answers import (
-    Beat,
     Between,
     BetweenAnswer,
     Busy,
     BytesFull,
-    Claimed,
+    ClaimAnswer,
     DeferAnswer,
     Deferred,
     Folded,
     Full,
     Grant,
     Granted,
+    HeartbeatAnswer,
     HorizonFull,
     Known,
     LeaseAnswer,
@@ -135,9 +135,9 @@ def plan(reply: Reply) -> Plan:
     return Plan(applied, tuple(Pick(job, seq) for job, seq in picks), dict(limits), dict(slots), bool(more))
 
 
-def claimed(reply: Reply) -> Claimed:
+def claimed(reply: Reply) -> ClaimAnswer:
     held, refused = reply
-    return Claimed(tuple(held), tuple(Unclaimed(*each) for each in refused))
+    return ClaimAnswer(tuple(held), tuple(Unclaimed(*each) for each in refused))
 
 
 def lease(reply: Reply, request: LeaseRequest) -> LeaseAnswer:
@@ -154,13 +154,13 @@ def lease(reply: Reply, request: LeaseRequest) -> LeaseAnswer:
             raise _unknown(reply)
 
 
-def beat(reply: Reply, holders: Sequence[str]) -> Beat:
+def beat(reply: Reply, holders: Sequence[str]) -> HeartbeatAnswer:
     heard, lost, told = reply
     by_word: dict[str, list[str]] = {"kept": [], "cancel": [], "not_yours": []}
     for holder, word in zip(holders, heard, strict=True):
         by_word[word].append(holder)
     answers = {word: tuple(names) for word, names in by_word.items()}
-    return Beat(**answers, lost_leases=tuple(lost), grants=grants(told))
+    return HeartbeatAnswer(**answers, lost_leases=tuple(lost), grants=grants(told))
 
 
 def swept(reply: Reply) -> Swept:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate_contracts import Holder
 from libs.capacity.answers import (
-    Due,
+    DueTimer,
     GroupStatus,
     Observation,
     Obstacle,
@@ -26,11 +26,11 @@ from libs.capacity.rows import Pause
 Reply = Any  # nested lists of str, int and None
 
 
-def due(reply: Reply, limit: int) -> tuple[Due, ...]:
+def due(reply: Reply, limit: int) -> tuple[DueTimer, ...]:
     timers, leases = reply
-    found = [Due(kind, job, int(at)) for name, at in _pairs(timers) for kind, _, job in [name.partition(":")]]
+    found = [DueTimer(kind, job, int(at)) for name, at in _pairs(timers) for kind, _, job in [name.partition(":")]]
     ended = [(Holder.parse(name), int(at)) for name, at in _pairs(leases)]
-    found += [Due("lease", holder.job, at_ms, holder.attempt) for holder, at_ms in ended]
+    found += [DueTimer("lease", holder.job, at_ms, holder.attempt) for holder, at_ms in ended]
     return tuple(sorted(found, key=lambda each: (each.due_ms, each.kind, each.job))[:limit])
 
 

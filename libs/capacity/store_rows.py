@@ -13,7 +13,18 @@ from typing import Any, Final
 
 from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.answers import Claim, Deferral, Heartbeat, Request
-from libs.capacity.rows import Change, FreeLease, Order, Pause, Resume, Row, Seed, SetLimit, Standing, UnsetLimit
+from libs.capacity.rows import (
+    Change,
+    FreeLease,
+    OperatorOrder,
+    Pause,
+    Resume,
+    Row,
+    Seed,
+    SetLimit,
+    StandingOrders,
+    UnsetLimit,
+)
 from libs.capacity.scopes import CLASS_OF_SCOPE
 from libs.capacity.scripts import Arg
 
@@ -76,7 +87,7 @@ def seed_args(seed: Seed) -> tuple[Arg, ...]:
     return seed.passed, *row_args(seed.row)
 
 
-def order_text(order: Order) -> str:
+def order_text(order: OperatorOrder) -> str:
     match order:
         case Pause(scope):
             fields = {"act": "pause", "scope": scope, "class": CLASS_OF_SCOPE.get(scope), "text": _pause_text(order)}
@@ -91,7 +102,7 @@ def order_text(order: Order) -> str:
     return to_json(_without_null(fields))
 
 
-def standing_text(standing: Standing) -> str:
+def standing_text(standing: StandingOrders) -> str:
     return to_json(
         {
             "tiers": dict(standing.tiers),

@@ -20,7 +20,7 @@ from nats.protocol.parser import ErrProtocol
 from pydantic_core import from_json
 
 from libs.eventlog.errors import LogError, LogFull, LogMissing, LogRefused, LogUnavailable
-from libs.eventlog.wire import Accepted, Answer, Contradicted, Declined, Unanswered, Unsent
+from libs.eventlog.wire import Accepted, Contradicted, Declined, Unanswered, Unsent, WireAnswer
 from libs.runtime.eventually import cancellable
 
 UNSENT: Final = (
@@ -120,7 +120,7 @@ NOT_BEGUN: Final = {
 }
 
 
-def answer_in(reply: bytes) -> Answer:
+def answer_in(reply: bytes) -> WireAnswer:
     """What the server said to an append."""
     said: dict[str, Any] = from_json(reply)
     error: dict[str, Any] | None = said.get("error")
@@ -135,7 +135,7 @@ def answer_in(reply: bytes) -> Answer:
     return Declined(fault) if known else Unanswered(str(fault))
 
 
-def answer_for(error: Exception) -> Answer:
+def answer_for(error: Exception) -> WireAnswer:
     """What an exception says of an append that was tried."""
     if isinstance(error, UNSENT):
         return Unsent(_words(error))

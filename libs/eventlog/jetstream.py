@@ -19,7 +19,7 @@ from libs.eventlog.following import Follower
 from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.streams import JOBS
 from libs.eventlog.values import Mark, Page, Record, Wanted
-from libs.eventlog.wire import Answer, Unsent
+from libs.eventlog.wire import WireAnswer, Unsent
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.eventually import cancellable
 
@@ -32,7 +32,7 @@ class JetStreamWire:
         self._epoch = epoch
         self._follower = Follower(nc, epoch=epoch, clock=clock)
 
-    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> WireAnswer:
         if not self._nc.is_connected:
             return Unsent("not connected")
         try:

@@ -25,7 +25,7 @@ from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.snapshots import PLACES, age_of
 from libs.eventlog.streams import DUPLICATE_WINDOW_S
 from libs.eventlog.values import Mark, Page, Record, Wanted
-from libs.eventlog.wire import Accepted, Answer, Contradicted, Declined, Unanswered, Unsent
+from libs.eventlog.wire import Accepted, Contradicted, Declined, Unanswered, Unsent, WireAnswer
 from libs.runtime.clock import Clock
 
 PAGE_SIZE = 1000
@@ -78,7 +78,7 @@ class MemoryServer:
     def last_seq(self) -> int:
         return self.first_seq + len(self._kept) - 1
 
-    def receive(self, messages: Sequence[Message]) -> Answer:
+    def receive(self, messages: Sequence[Message]) -> WireAnswer:
         """All messages or none, in the order in which the real server looks: expectations, ids, room."""
         for expectation in filter(None, (message.expectation for message in messages)):
             last_seq = self._last_seq(expectation.subject_filter)
@@ -95,7 +95,7 @@ class MemoryServer:
         self._grown = asyncio.Event()
         return Accepted(self.last_seq)
 
-    def land(self) -> list[Answer]:
+    def land(self) -> list[WireAnswer]:
         """The copies that lie about arrive, long after their writers have given them up."""
         landing, self.late = self.late, []
         return [self.receive(messages) for messages in landing]
@@ -187,7 +187,7 @@ class MemoryWire:
         else:
             self._online.clear()
 
-    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> WireAnswer:
         await asyncio.sleep(0)  # others get their turn, as they do during a round trip
         if not self.connected:
             return Unsent("not connected")

@@ -40,7 +40,7 @@ from headgate_contracts.envelope import AnyEvent
 from libs.eventlog.errors import LogUnavailable, OutcomeUnknown
 from libs.eventlog.expectation import Message, messages_of
 from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record, Stored, Wanted
-from libs.eventlog.wire import Accepted, Answer, Contradicted, Declined, Unanswered, Unsent, Wire
+from libs.eventlog.wire import Accepted, Contradicted, Declined, Unanswered, Unsent, Wire, WireAnswer
 from libs.runtime.clock import Clock
 
 SETTLE_WITHIN_S = 15.0  # an election among three servers takes 4 to 9 s in the worst case
@@ -101,7 +101,7 @@ class SettlingLog:
         return self._wire.follow(after=after, wanted=wanted)
 
     async def _outcome(
-        self, messages: Sequence[Message], answer: Answer, *, in_doubt: bool
+        self, messages: Sequence[Message], answer: WireAnswer, *, in_doubt: bool
     ) -> Appended | Conflicted | None:
         """What the answer means; null where it settles nothing. `in_doubt`: an earlier copy may be under way."""
         match answer:

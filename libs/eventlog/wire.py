@@ -53,14 +53,14 @@ class Unsent:
     reason: str
 
 
-Answer = Accepted | Contradicted | Declined | Unanswered | Unsent
+WireAnswer = Accepted | Contradicted | Declined | Unanswered | Unsent
 
 
 class Wire(Protocol):
     """One message is published, several are one atomic batch; no answer `within_s` is `Unanswered`. Reads come from the
     leader or raise `LogUnavailable`."""
 
-    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer: ...
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> WireAnswer: ...
     async def next(self, subject_filter: str, *, after: int) -> Record | None: ...
     async def last(self, subject_filter: str) -> Record | None: ...
     async def mark(self) -> Mark: ...

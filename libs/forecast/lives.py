@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from libs.capacity.rows import Order
+from libs.capacity.rows import OperatorOrder
 from libs.forecast.machine import Slots
 
 
@@ -46,7 +46,7 @@ class Act:
     """What an operator did then."""
 
     at_ms: int
-    order: Order
+    order: OperatorOrder
 
 
 @dataclass(frozen=True, slots=True)

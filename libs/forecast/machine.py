@@ -17,7 +17,7 @@ from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.answers import Heartbeat, Plan, Request, Reserved
 from libs.capacity.memory import MemoryStore, MemoryView
 from libs.capacity.memory.state import limit_of
-from libs.capacity.rows import Change, Order, Row, Seed, Standing
+from libs.capacity.rows import Change, OperatorOrder, Row, Seed, StandingOrders
 from libs.capacity.turns import Turns, next_starts
 from libs.forecast.agenda import Agenda, Happening
 from libs.policy import Policy
@@ -64,7 +64,7 @@ class Machine:
     def __post_init__(self) -> None:
         self.view = MemoryView(EPOCH, clock=lambda: self.now_ms, store=self.store)
 
-    def begin(self, standing: Standing, seeds: Iterable[Seed] = (), *, turns: Turns | None = None) -> None:
+    def begin(self, standing: StandingOrders, seeds: Iterable[Seed] = (), *, turns: Turns | None = None) -> None:
         """The view as it stands at the beginning. Without `turns` nobody has waited for one yet."""
         answer(self.view.begin(EPOCH, generation=EPOCH, applied=0, standing=standing))
         kept = list(seeds)
@@ -156,7 +156,7 @@ class Machine:
     def ageing_ms(self) -> int:
         return round(self.policy.order.ageing_after_s * 1000)
 
-    def order(self, order: Order) -> None:
+    def order(self, order: OperatorOrder) -> None:
         """What an operator did."""
         self._fold(order=order)
 
@@ -233,7 +233,9 @@ class Machine:
             timers = {"age": next_ms} if max(above) > order.ageing_ceiling.class_number else {}
             self.put(replace(row, class_number=max(above), timers=timers, seq=self._applied + 1))
 
-    def _fold(self, *, row: Row | None = None, passed: tuple[str, ...] = (), order: Order | None = None) -> None:
+    def _fold(
+        self, *, row: Row | None = None, passed: tuple[str, ...] = (), order: OperatorOrder | None = None
+    ) -> None:
         change = Change(seq=self._applied + 1, prev=self._applied, row=row, passed=passed, order=order)
         answer(self.view.fold((change,), lease_ms=FOREVER_MS))
         self._applied += 1

@@ -20,7 +20,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.vocabulary import Priority, Tier
 from libs.capacity.answers import Deferred, Release, Request, Reserved
 from libs.capacity.projection import defaults_of, epoch_ms
-from libs.capacity.rows import Row, Standing
+from libs.capacity.rows import Row, StandingOrders
 from libs.capacity.scopes import owners_of
 from libs.forecast.agenda import Happening
 from libs.forecast.lives import History, Life, Stay
@@ -120,7 +120,7 @@ class Replay:
     def _begin(self) -> Machine:
         history = self._history
         machine = Machine(self._policy, min((life.at_ms for life in history.lives), default=0))
-        machine.begin(Standing(defaults=defaults_of(self._policy)))
+        machine.begin(StandingOrders(defaults=defaults_of(self._policy)))
         for number, staffed in enumerate(history.staffed):
             machine.agenda.set(staffed.at_ms, Happening("staff", str(number)))
         for number, act in enumerate(history.acts):

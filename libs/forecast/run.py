@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from headgate_contracts.vocabulary import CLASS_NUMBERS, Tier
-from libs.capacity.rows import Row, Seed, Standing
+from libs.capacity.rows import Row, Seed, StandingOrders
 from libs.capacity.turns import Turns
 from libs.forecast.agenda import Happening
 from libs.forecast.arrivals import Guest
@@ -37,7 +37,7 @@ class Scene:
 
     now_ms: int
     seeds: tuple[Seed, ...]
-    standing: Standing
+    standing: StandingOrders
     pools: tuple[Slots, ...]
     turns: Turns | None = None  # whose turn it is; null: nobody has waited for one yet
     shut: Mapping[str, int] = field(default_factory=dict[str, int])  # groups of which nobody gets a slot until then

@@ -23,8 +23,6 @@ from libs.policy import Policy
 RECORDED, TODAY, OTHER = "recorded", "today", "other"
 SOURCES: Final = (RECORDED, TODAY, OTHER)
 
-Told = Callable[[str, int], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -46,7 +44,12 @@ class Comparison:
 
 
 def compare(
-    recorder: Recorder, *, today: Policy, other: Policy, since_ms: int = 0, told: Told = lambda source, started: None
+    recorder: Recorder,
+    *,
+    today: Policy,
+    other: Policy,
+    since_ms: int = 0,
+    told: Callable[[str, int], None] = lambda source, started: None,
 ) -> Comparison:
     """Replay what was recorded twice, and put the three beside each other. `told` hears how far it is."""
     guess = Durations(durations_of({}, today))

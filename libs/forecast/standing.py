@@ -86,7 +86,7 @@ def waiting_on(job: Job, outlook: Outlook | None, *, owner: bool = True) -> tupl
 
 def would_run(job: Job, waiting: tuple[WaitingOn, ...], *, owner: bool = True) -> tuple[str, ...]:
     """What would let the job run, one sentence for each thing that it waits for: all of them are needed."""
-    return tuple(REMEDIES[each.reason](Told(job, each, owner=owner)) for each in waiting)
+    return tuple(REMEDIES[each.reason](WaitingReason(job, each, owner=owner)) for each in waiting)
 
 
 # ── what holds it back ────────────────────────────────────────────────────────
@@ -171,7 +171,7 @@ def _behind(ahead: int) -> WaitingOn:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WaitingReason:
     """What a job waits for, and whether it is its owner who hears of it."""
 
     job: Job
@@ -179,25 +179,25 @@ class Told:
     owner: bool
 
 
-def _resumed(told: Told) -> str:
+def _resumed(told: WaitingReason) -> str:
     scope = _scope(told.waiting.group or "all", told.job, owner=told.owner)
     return f"{told.waiting.by or 'An operator'}, or another operator, resumes {scope}"
 
 
-def _own_end(told: Told) -> str:
+def _own_end(told: WaitingReason) -> str:
     return f"One of these jobs ends or is cancelled{_named(told)}"
 
 
-def _slot_free(told: Told) -> str:
+def _slot_free(told: WaitingReason) -> str:
     return f"A slot of {told.waiting.group} comes free{_named(told)}, or an operator raises its limit"
 
 
-def _answer(told: Told) -> str:
+def _answer(told: WaitingReason) -> str:
     who = "Your answer: confirm or cancel it" if told.owner else "Its user's answer, or its end"
     return f"{who}{_by(told.waiting.until)}"
 
 
-def _turn(told: Told) -> str:
+def _turn(told: WaitingReason) -> str:
     return "A worker has a free slot" if told.waiting.message == NEXT else "The jobs ahead of it start"
 
 
@@ -205,7 +205,7 @@ def _always(words: str) -> Remedy:
     return lambda _: words
 
 
-Remedy = Callable[[Told], str]
+Remedy = Callable[[WaitingReason], str]
 REMEDIES: Final[Mapping[str, Remedy]] = {
     "daily_window": lambda told: f"Time: it enters the queue by itself{_from(told.waiting.until)}",
     "room": _always("A place in the queue: one comes free when a queued job starts or is cancelled"),
@@ -244,7 +244,7 @@ def _by(moment: datetime | None) -> str:
     return f" by {moment:%Y-%m-%d %H:%M} UTC" if moment else ""
 
 
-def _named(told: Told) -> str:
+def _named(told: WaitingReason) -> str:
     who, jobs = "yours" if told.owner else "now", ", ".join(told.waiting.jobs)
     return f" ({who}: {jobs})" if jobs else ""
 

@@ -28,7 +28,7 @@ from libs.eventlog.teams import settle_teams
 from libs.local.caddy import CaddyServer, open_door
 from libs.local.environments import SANDBOX, sandbox_here
 from libs.local.errors import GatewayPortTaken, NotReady
-from libs.local.keeping import Kept
+from libs.local.keeping import KeptProcess
 from libs.local.nats_config import TEAMS_FILE
 from libs.local.process import ChildProcess
 from libs.local.provisions import OPERATOR_SCOPE, TOKEN_TTL_S, USER_SCOPE, Provisions
@@ -62,10 +62,10 @@ class Supervisor:
         self._settings = settings
         self._say = say
         self._modules = modules
-        self._servers: list[Kept[NatsServer] | Kept[ValkeyServer]] = []
-        self._services: dict[str, list[Kept[ServiceProcess]]] = {}
+        self._servers: list[KeptProcess[NatsServer] | KeptProcess[ValkeyServer]] = []
+        self._services: dict[str, list[KeptProcess[ServiceProcess]]] = {}
         self._door: socket.socket | None = None
-        self._gateway: Kept[CaddyServer] | None = None
+        self._gateway: KeptProcess[CaddyServer] | None = None
         self._up: UpFile | None = None
         self._token_ttl_s = TOKEN_TTL_S
 
@@ -165,7 +165,7 @@ class Supervisor:
                 self._say(f"still waiting, with what was said last, for\n    {_said_by(missing)}")
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _not_ready(self) -> list[Kept[ServiceProcess]]:
+    async def _not_ready(self) -> list[KeptProcess[ServiceProcess]]:
         every = self._every_service()
         answers = await asyncio.gather(*(kept.child.ready() for kept in every))
         return [kept for kept, ready in zip(every, answers, strict=True) if not ready]
@@ -176,7 +176,7 @@ class Supervisor:
             ["worker", *(f"worker-{n}" for n in range(2, self._settings.workers + 1))] if kind == "worker" else [kind]
         )
 
-    def _service(self, kind: str, name: str) -> Kept[ServiceProcess]:
+    def _service(self, kind: str, name: str) -> KeptProcess[ServiceProcess]:
         environment = self._provisions.environment(
             kind, name=name, nats=self._nats, valkey=self._valkey, inherited=os.environ | {SANDBOX: self._sandbox}
         )
@@ -184,10 +184,10 @@ class Supervisor:
             ServiceProcess(self._modules[kind], name=name, folder=self.state.logs, environment=environment)
         )
 
-    def _kept(self, child: C) -> Kept[C]:
-        return Kept(child, changed=self._tell, say=self._say)
+    def _kept(self, child: C) -> KeptProcess[C]:
+        return KeptProcess(child, changed=self._tell, say=self._say)
 
-    def _every_service(self) -> list[Kept[ServiceProcess]]:
+    def _every_service(self) -> list[KeptProcess[ServiceProcess]]:
         return [kept for services in self._services.values() for kept in services]
 
     def _open_door(self) -> socket.socket:
@@ -221,7 +221,7 @@ class Supervisor:
         return self._up.model_copy(update={"services": services, "servers": servers})
 
 
-def _said_by(missing: Iterable[Kept[ServiceProcess]]) -> str:
+def _said_by(missing: Iterable[KeptProcess[ServiceProcess]]) -> str:
     """A line each."""
     return "\n    ".join(f"{kept.name}: {kept.child.last_words()}" for kept in missing)
 

@@ -27,7 +27,7 @@ from libs.runtime.settings import read_settings
 from services.admission.acts import Acts
 from services.admission.api import Edge
 from services.admission.changing import Changing
-from services.admission.erasing import Erasing, Kept
+from services.admission.erasing import ContentStores, Erasing
 from services.admission.forecasts import Forecasts
 from services.admission.keeping_up import has_folded
 from services.admission.listing import Listing
@@ -83,7 +83,7 @@ def _edge(ground: Ground[AdmissionSettings], front: Front, view: RedisView) -> E
     submitting = Submitting(view, log, inputs, forecasts, policy, clock, ids)
     changing = Changing(view, log, policy, clock, ids)
     reading = Reading(view, log, forecasts, policy, clock)
-    kept = Kept(inputs, (results, workspaces), lines)
+    kept = ContentStores(inputs, (results, workspaces), lines)
     return Edge(
         submitting=submitting,
         retrying=Retrying(submitting, log, inputs, workspaces),

@@ -61,7 +61,7 @@ Conditional = Annotated[Conditions, Depends()]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredResult:
     """A result that is there. Its digest is a strong ETag: other bytes have another."""
 
     job: Job
@@ -84,12 +84,12 @@ class Kept:
 def result_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
-    async def kept(job_id: str, who: Principal) -> Kept:
+    async def kept(job_id: str, who: Principal) -> StoredResult:
         job = await edge.own(job_id, who)
         found = await edge.results.find(job.result) if job.result else None
         if found is None:
             raise Refused(problems.no_result(job, days=edge.policy.retention.results_days))
-        return Kept(job, found)
+        return StoredResult(job, found)
 
     @router.get("/jobs/{job_id}/result", response_class=Response, responses=RESULT)
     async def result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
@@ -110,7 +110,7 @@ def result_routes(edge: Edge) -> APIRouter:
     return router
 
 
-def _content(results: Objects, it: Kept, asked: Conditions) -> Response:
+def _content(results: Objects, it: StoredResult, asked: Conditions) -> Response:
     """All of it, or the part that is asked for: chunk by chunk, as a result may be large."""
     size = it.found.size
     match wanted_part(asked.range, size=size, etag=it.etag, if_range=asked.if_range):

@@ -53,7 +53,7 @@ class Erased:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ContentStores:
     """Where content is kept: everywhere that a job's events name, and its lines."""
 
     inputs: Inputs
@@ -68,7 +68,7 @@ class Erasing:
     past: Past
     log: Log
     changing: Changing
-    kept: Kept
+    kept: ContentStores
     policy: Policy
     clock: Clock
     ids: Ids

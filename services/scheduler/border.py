@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from headgate_contracts import Holder, Job
-from libs.capacity.answers import Claim, Claimed
+from libs.capacity.answers import Claim, ClaimAnswer
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ports import Planning
@@ -67,7 +67,7 @@ class Border:
         self._learn(claimed)
         return self._pending
 
-    def _learn(self, claimed: Claimed) -> None:
+    def _learn(self, claimed: ClaimAnswer) -> None:
         for group, refused in {each.group: each for each in claimed.refused}.items():
             self._engine.learn(group, others=refused.others, until_ms=refused.until_ms)
             if refused.quarantined_until_ms is not None:

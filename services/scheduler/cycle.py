@@ -28,8 +28,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from libs.capacity.answers import Due as DueTimer
-from libs.capacity.answers import Grant
+from libs.capacity.answers import DueTimer, Grant
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.folder import Folder
 from libs.capacity.projection import defaults_of

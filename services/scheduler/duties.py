@@ -41,22 +41,22 @@ class Duties:
     refused: dict[str, int] = field(default_factory=dict[str, int])
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def listed(self, *, again: bool) -> Iterator[answers.Due]:
+    def listed(self, *, again: bool) -> Iterator[answers.DueTimer]:
         """What the ledger says is to be done. `again`: also by those who were told that there is no room, or no day."""
         ledger = self.ledger
         for job_id in ledger.forced:
             if ledger.jobs[job_id].worker is None or ledger.jobs[job_id].holder in self.stopped:
-                yield answers.Due(Due.FORCED, job_id, 0)
+                yield answers.DueTimer(Due.FORCED, job_id, 0)
         for job in ledger.days.slipped(ledger.jobs):
             if again or job.id not in self.refused:
-                yield answers.Due(Due.SLIPPED, job.id, 0)
+                yield answers.DueTimer(Due.SLIPPED, job.id, 0)
         for job_id in ledger.phases.doomed:
-            yield answers.Due(Due.DOOMED, job_id, 0)
+            yield answers.DueTimer(Due.DOOMED, job_id, 0)
         free = [job_id for job_id in ledger.phases.free if again or job_id not in self.refused]
         for job_id in sorted(free, key=lambda job_id: ledger.jobs[job_id].first_seq):  # older workflows first
-            yield answers.Due(Due.PHASE, job_id, 0)
+            yield answers.DueTimer(Due.PHASE, job_id, 0)
 
-    def kind_of(self, due: answers.Due) -> str:
+    def kind_of(self, due: answers.DueTimer) -> str:
         """A worker that is gone before it gave a forced attempt back was not lost by the job's doing."""
         return Due.FORCED if due.kind == Due.LEASE and due.job in self.ledger.forced else due.kind
 
@@ -77,7 +77,7 @@ class Duties:
             case _:
                 return ""
 
-    def turn_of(self, due: answers.Due) -> tuple[int, int]:
+    def turn_of(self, due: answers.DueTimer) -> tuple[int, int]:
         """A lower one comes first: what is urgent, and whoever was refused last goes last. What could not be put right
         before is as urgent as what waits for room: however many they are, they hold nothing else up."""
         refused = self.refused.get(due.job, 0)

@@ -28,7 +28,7 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.paces import Wait
 from libs.capacity.ports import View
 from libs.capacity.projection import gates_of, row_of
-from libs.capacity.rows import Seed, Standing
+from libs.capacity.rows import Seed, StandingOrders
 from libs.capacity.turns import Turns
 from libs.forecast import analytics, table
 from libs.forecast.analytics import analytics_of, is_hit
@@ -120,7 +120,7 @@ class Moment:
     policy: Policy
     now_ms: int
     jobs: tuple[tuple[Job, int], ...]  # queued and running, and how often each was passed
-    standing: Standing
+    standing: StandingOrders
     turns: Turns
     pools: tuple[Slots, ...]
     shut: Mapping[str, int]

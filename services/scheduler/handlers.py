@@ -160,13 +160,13 @@ class Handlers:
         await self.granting.tell(grants, now=self.now())
         return ProviderShut(provider=command.provider, until=utc(until_ms))
 
-    async def _beat(self, heartbeat: Heartbeat) -> answers.Beat:
+    async def _beat(self, heartbeat: Heartbeat) -> answers.HeartbeatAnswer:
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 said = await self.view.beat(heartbeat)
         except AWAY as away:
             logger.debug("heartbeat of %s answered without the view: %s", heartbeat.worker, away)
-            return answers.Beat((), (), heartbeat.holders)
+            return answers.HeartbeatAnswer((), (), heartbeat.holders)
         self.engine.unlearn()  # it may hold less
         await self.granting.tell(said.grants, now=self.now())
         return said

@@ -73,7 +73,7 @@ class Planner:
     def __post_init__(self) -> None:
         self.duties = Duties(self.view, self.ledger, self.policy, self.stopped)
 
-    async def propose(self, due: Sequence[answers.Due], *, leader: str, now: datetime, excused: int) -> Proposal:
+    async def propose(self, due: Sequence[answers.DueTimer], *, leader: str, now: datetime, excused: int) -> Proposal:
         """The next batch. `excused`: attempts not heard of since this record could not be heard."""
         listed = [*self.duties.listed(again=self._looked), *due]
         self._looked = False
@@ -114,7 +114,7 @@ class Planner:
         await self.shadow.compare(BATCH_MAX)
         self.absences.look(self.engine.heard())
 
-    async def look(self) -> tuple[answers.Due, ...]:
+    async def look(self) -> tuple[answers.DueTimer, ...]:
         """What is due by the clock. Who waits for room stays due, and whose time does not all count: they must not hide
         what came due after them."""
         self._looked = True
@@ -133,7 +133,7 @@ class Planner:
 
     # ── what is to be done ────────────────────────────────────────────────────
 
-    async def _decide(self, due: Sequence[answers.Due], *, now: datetime, excused: int) -> list[Decision]:
+    async def _decide(self, due: Sequence[answers.DueTimer], *, now: datetime, excused: int) -> list[Decision]:
         """As much as fits into a batch, what frees first. Who enters the queue comes last: each costs a question."""
         decided: list[Decision] = []
         asked = 0

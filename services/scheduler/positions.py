@@ -55,7 +55,7 @@ async def position_of(job: Job, *, view: View, policy: Policy, clock: Clock) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldPosition:
     """What was told of one job, and by what."""
 
     seq: int
@@ -73,7 +73,7 @@ class Announcer:
     clock: Clock
     leader: Leads
     tell: Tell
-    _told: dict[str, Told] = field(default_factory=dict[str, Told])
+    _told: dict[str, ToldPosition] = field(default_factory=dict[str, ToldPosition])
     _applied: int = -1  # the ledger's, at the last round
     _stirred: bool = False
     _published: str | None = None
@@ -118,14 +118,16 @@ class Announcer:
         except (ViewLost, ViewUnavailable):
             self._stirred = True  # it will be back, and much may be different then
 
-    async def _tell_change(self, job: Job, outlook: Outlook, told: Told | None, forecast: Forecast) -> Told:
+    async def _tell_change(
+        self, job: Job, outlook: Outlook, told: ToldPosition | None, forecast: Forecast
+    ) -> ToldPosition:
         if told and (told.seq, told.outlook) == (job.seq, outlook):
             return told
         moved = _position(job, outlook, forecast=forecast, now_ms=self.clock.now_ms())
         shown = _shown(moved)
         if told is None or told.shown != shown:
             await self.tell(job.user_id, moved)
-        return Told(job.seq, outlook, shown)
+        return ToldPosition(job.seq, outlook, shown)
 
     async def _newest_forecast(self) -> Forecast:
         text = await self.view.published(NAME)

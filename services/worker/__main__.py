@@ -39,7 +39,7 @@ from services.worker.children import Spawner
 from services.worker.commands import NatsLines, NatsScheduler
 from services.worker.equipment import installer, wheels
 from services.worker.errors import PremisesUnusable
-from services.worker.heartbeat import Heartbeat, Watchdog
+from services.worker.heartbeat import HeartbeatLoop, Watchdog
 from services.worker.intake import Intake
 from services.worker.premises import Premises, settle
 from services.worker.providers import endpoints
@@ -120,7 +120,7 @@ async def _show_life(
 ) -> None:
     """The heartbeat and who acts on its silence, until the last beat: then there is no attempt left."""
     settings, leases = ground.settings, ground.policy.leases
-    heartbeat = Heartbeat(
+    heartbeat = HeartbeatLoop(
         attempts,
         scheduler,
         worker=settings.instance,

@@ -34,7 +34,7 @@ TICK_MS: Final = 100
 LONGEST_TICK_MS: Final = 1000  # a longer one was no outage of NATS: this process itself was stopped
 
 
-class Heartbeat:
+class HeartbeatLoop:
     """Speaks for all attempts of a worker."""
 
     def __init__(
@@ -125,7 +125,7 @@ class Heartbeat:
 class Watchdog:
     """Ends what is not ours any more. While there is no attempt it sleeps."""
 
-    def __init__(self, attempts: Attempts, heartbeat: Heartbeat, *, cut_off_ms: int, clock: Clock) -> None:
+    def __init__(self, attempts: Attempts, heartbeat: HeartbeatLoop, *, cut_off_ms: int, clock: Clock) -> None:
         self._attempts = attempts
         self._heartbeat = heartbeat
         self._cut_off_ms = cut_off_ms

@@ -22,7 +22,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.vocabulary import Priority, Tier
 from libs.capacity.paces import Pace, Wait
 from libs.capacity.projection import defaults_of
-from libs.capacity.rows import ARRIVAL_STEP, Row, Seed, Standing
+from libs.capacity.rows import ARRIVAL_STEP, Row, Seed, StandingOrders
 from libs.cli.bars import Group, svg
 from libs.forecast.durations import Durations
 from libs.forecast.machine import Slots
@@ -108,7 +108,7 @@ def _scene(queued: int, slots: int) -> Scene:
     """A full system: users of whom each has a few jobs, all slots taken."""
     rng = random.Random(queued)
     seeds = tuple(Seed(_row(number, rng, queued, runs=number <= slots), 0) for number in range(1, queued + slots + 1))
-    standing = Standing(arrivals=queued + slots, defaults=defaults_of(POLICY))
+    standing = StandingOrders(arrivals=queued + slots, defaults=defaults_of(POLICY))
     return Scene(now_ms=4_000_000, seeds=seeds, standing=standing, pools=(Slots("default", slots),))
 
 

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from libs.capacity.answers import Granted, Heartbeat, LeaseRequest
 from libs.capacity.engine import Engine
 from libs.capacity.keys import view_key
-from libs.capacity.rows import ARRIVAL_STEP, Change, Row, Seed, Standing
+from libs.capacity.rows import ARRIVAL_STEP, Change, Row, Seed, StandingOrders
 from libs.capacity.scripts import ScriptRunner, load_scripts
 from libs.capacity.store import PIPELINE, RedisView
 from libs.capacity.store_rows import change_args
@@ -82,7 +82,7 @@ async def test_plan_with_nine_of_ten_blocked(view: RedisView, bare: ScriptRunner
     for queued in (100, 1_000, 10_000, 100_000):
         seeds = list(_nine_of_ten_blocked(queued))
         await _open(view, seeds, generation=f"g{queued}")
-        engine = Engine(Standing(defaults=LIMITS), seeds, applied=0, clock=lambda: 1_700_000_000_000)
+        engine = Engine(StandingOrders(defaults=LIMITS), seeds, applied=0, clock=lambda: 1_700_000_000_000)
         engine.hear(WORKER)
 
         assert len(engine.plan(10).picks) == len((await view.plan(10)).picks) == 10
@@ -101,7 +101,7 @@ async def test_plan_with_nine_of_ten_blocked(view: RedisView, bare: ScriptRunner
 
 
 async def _open(view: RedisView, seeds: list[Seed], *, generation: str = "g1") -> None:
-    await view.begin(EPOCH, generation=generation, applied=0, standing=Standing(defaults=LIMITS))
+    await view.begin(EPOCH, generation=generation, applied=0, standing=StandingOrders(defaults=LIMITS))
     await view.cleaner.wait()
     await view.seed(seeds, generation=generation, lease_ms=LEASE_MS)
     await view.open(generation=generation, quarantine_ms=0)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from libs.capacity.answers import Claim, Claimed, Full, Grant, Granted, Unclaimed, Waits
+from libs.capacity.answers import Claim, ClaimAnswer, Full, Grant, Granted, Unclaimed, Waits
 from tests.conformance.view_log import held
 from tests.conformance.view_world import World
 
@@ -14,7 +14,7 @@ async def test_a_claim_holds_its_slots_under_the_name_of_the_attempt_to_come(wor
 
     answer = await world.claim("a")
 
-    assert answer == Claimed(held=("a:1",))
+    assert answer == ClaimAnswer(held=("a:1",))
     assert await world.active(DB) == ["a:1"]
     assert await world.acquire("lease", DB, wait_ms=0) == Full(DB, limit=1, active=1)
 
@@ -50,7 +50,7 @@ async def test_the_same_claim_again_is_the_same_and_lapses_later(world: World) -
     await world.claim("a", lapse_ms=1_000)
     world.later(900)
 
-    assert await world.claim("a", lapse_ms=1_000) == Claimed(held=("a:1",))
+    assert await world.claim("a", lapse_ms=1_000) == ClaimAnswer(held=("a:1",))
     world.later(900)
     await world.view.sweep(now_ms=world.now_ms)
     assert await world.active(DB) == ["a:1"]
@@ -62,7 +62,7 @@ async def test_a_claim_gets_all_its_groups_or_none(world: World) -> None:
 
     answer = await world.claim("a")
 
-    assert answer == Claimed(refused=(Unclaimed("a:1", DB, others=1, until_ms=None),))
+    assert answer == ClaimAnswer(refused=(Unclaimed("a:1", DB, others=1, until_ms=None),))
     assert await world.active(OLLAMA) == []
 
 
@@ -74,7 +74,7 @@ async def test_what_the_log_tells_of_is_no_others(world: World) -> None:
 
     answer = await world.claim("a", "b")
 
-    assert answer == Claimed(held=("a:1",), refused=(Unclaimed("b:1", DB, others=1, until_ms=None),))
+    assert answer == ClaimAnswer(held=("a:1",), refused=(Unclaimed("b:1", DB, others=1, until_ms=None),))
 
 
 async def test_whoever_waits_is_served_before_a_claim(world: World) -> None:
@@ -121,7 +121,7 @@ async def test_a_job_that_has_changed_claims_anew(world: World) -> None:
     await world.fold(replace(world.rows["a"], class_number=20))
 
     assert await world.active(DB) == []
-    assert await world.claim("a") == Claimed(held=("a:1",))
+    assert await world.claim("a") == ClaimAnswer(held=("a:1",))
 
 
 async def test_a_job_that_has_ended_holds_nothing(world: World) -> None:
@@ -137,7 +137,7 @@ async def test_a_job_that_has_ended_holds_nothing(world: World) -> None:
 async def test_where_the_view_is_behind_nothing_is_claimed(world: World) -> None:
     await world.spread("a", groups=(DB,))
 
-    assert await world.claim("a", applied=world.seq + 1) == Claimed()
+    assert await world.claim("a", applied=world.seq + 1) == ClaimAnswer()
     assert await world.active(DB) == []
 
 
@@ -151,7 +151,7 @@ async def test_a_shut_group_and_a_shut_gate_are_refused_until_they_open(world: W
     world.later(5_000)
 
     assert shut.refused == (Unclaimed("a:1", OLLAMA, 0, until_ms), Unclaimed("b:1", OLLAMA, 0, until_ms))
-    assert await world.claim("a", "b") == Claimed(held=("a:1", "b:1"))
+    assert await world.claim("a", "b") == ClaimAnswer(held=("a:1", "b:1"))
 
 
 async def test_whoever_has_claimed_keeps_it_while_the_group_is_shut_but_not_behind_its_gate(world: World) -> None:
@@ -193,7 +193,7 @@ async def test_a_lease_that_is_over_makes_room_for_a_claim(world: World) -> None
     assert isinstance(await world.acquire("lease", DB, ttl_ms=1_000), Granted)
     world.later(1_000)
 
-    assert await world.claim("a") == Claimed(held=("a:1",))
+    assert await world.claim("a") == ClaimAnswer(held=("a:1",))
 
 
 async def test_a_claim_is_gone_with_its_life_of_the_view(world: World) -> None:

@@ -1,6 +1,6 @@
 """Slots inside jobs and outside any: leases, who waits for one, and what ends one, by every store of the view."""
 
-from libs.capacity.answers import Due, Full, Grant, Granted, NotYours, Waits
+from libs.capacity.answers import DueTimer, Full, Grant, Granted, NotYours, Waits
 from libs.capacity.rows import FreeLease
 from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, held
 from tests.conformance.view_world import World
@@ -233,7 +233,7 @@ async def test_a_jobs_lease_comes_up_as_due_when_its_heartbeats_stop(world: Worl
 
     due = await world.view.due(10, now_ms=world.now_ms)
 
-    assert due == (Due("lease", "a", world.now_ms, attempt=1),)
+    assert due == (DueTimer("lease", "a", world.now_ms, attempt=1),)
 
 
 async def test_a_forced_lease_is_over_and_its_stage_hears_of_it(world: World) -> None:

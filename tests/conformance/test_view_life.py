@@ -8,7 +8,7 @@ import pytest
 from libs.capacity.answers import Folded, Heartbeat, LeaseRequest, Release, Reserved, Stale, ViewMark
 from libs.capacity.errors import ViewLost
 from libs.capacity.ports import View
-from libs.capacity.rows import Change, Pause, Seed, SetLimit, Standing
+from libs.capacity.rows import Change, Pause, Seed, SetLimit, StandingOrders
 from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, TODAY, request, row
 from tests.conformance.view_world import Views, World
 from tests.fixtures.stores import EPOCH
@@ -51,7 +51,7 @@ async def test_a_missing_view_answers_nothing(view: View, question: str) -> None
 
 @pytest.mark.parametrize("question", sorted(QUESTIONS))
 async def test_a_closed_view_answers_nothing(view: View, question: str) -> None:
-    await view.begin(EPOCH, generation="g", applied=7, standing=Standing())
+    await view.begin(EPOCH, generation="g", applied=7, standing=StandingOrders())
 
     with pytest.raises(ViewLost):
         await QUESTIONS[question](view)
@@ -62,7 +62,7 @@ async def test_a_closed_view_answers_nothing(view: View, question: str) -> None:
 @pytest.mark.parametrize("question", sorted(QUESTIONS))
 async def test_the_view_of_another_log_answers_nothing(views: Views, question: str) -> None:
     other, view = views("another-epoch"), views(EPOCH)
-    await other.begin("another-epoch", generation="g", applied=7, standing=Standing())
+    await other.begin("another-epoch", generation="g", applied=7, standing=StandingOrders())
     await other.open(generation="g", quarantine_ms=0)
 
     with pytest.raises(ViewLost):
@@ -81,7 +81,7 @@ async def test_an_open_view_answers(view: View, question: str) -> None:
 
 
 async def test_only_the_current_generation_is_seeded_and_opened(view: View) -> None:
-    await view.begin(EPOCH, generation="new", applied=0, standing=Standing())
+    await view.begin(EPOCH, generation="new", applied=0, standing=StandingOrders())
 
     with pytest.raises(ViewLost):
         await view.seed([Seed(row("a"), 0)], generation="old", lease_ms=LEASE_MS)
@@ -90,7 +90,7 @@ async def test_only_the_current_generation_is_seeded_and_opened(view: View) -> N
 
 
 async def test_nobody_opens_the_view_of_another_log(views: Views) -> None:
-    await views("another-epoch").begin("another-epoch", generation="g", applied=0, standing=Standing())
+    await views("another-epoch").begin("another-epoch", generation="g", applied=0, standing=StandingOrders())
 
     with pytest.raises(ViewLost):
         await views(EPOCH).seed([Seed(row("a"), 0)], generation="g", lease_ms=LEASE_MS)
@@ -107,7 +107,7 @@ async def test_begin_and_open_may_be_asked_twice(world: World) -> None:
     await world.submit("a")
     await world.dispatch("a")
 
-    await world.view.begin(EPOCH, generation="generation-0", applied=0, standing=Standing())
+    await world.view.begin(EPOCH, generation="generation-0", applied=0, standing=StandingOrders())
     await world.view.open(generation="generation-0", quarantine_ms=LEASE_MS)
 
     assert await world.view.mark() == ViewMark(EPOCH, "generation-0", 2, open=True)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from libs.capacity.answers import Beat, Folded, Heartbeat, Plan, Stale
+from libs.capacity.answers import Folded, Heartbeat, HeartbeatAnswer, Plan, Stale
 from libs.capacity.engine import Engine
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Seed
@@ -48,7 +48,7 @@ class Beside:
                 self._engine.take([change])
         return await self.view.fold(changes, **details)
 
-    async def beat(self, heartbeat: Heartbeat, **details: Any) -> Beat:
+    async def beat(self, heartbeat: Heartbeat, **details: Any) -> HeartbeatAnswer:
         """Heard at once, as by whoever leads: a later word of a worker may end sooner than the one before."""
         if self._engine is not None:
             self._engine.hear(heartbeat)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from libs.capacity.answers import HeldLease, Request
-from libs.capacity.rows import Order, Pause, Resume, Row, SetLimit, Standing, UnsetLimit
+from libs.capacity.rows import OperatorOrder, Pause, Resume, Row, SetLimit, StandingOrders, UnsetLimit
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -44,7 +44,7 @@ class Orders:
     pauses: dict[str, Pause] = field(default_factory=dict[str, Pause])
     arrivals: int = 0
 
-    def fold(self, row: Row | None, order: Order | None, *, is_new: bool) -> None:
+    def fold(self, row: Row | None, order: OperatorOrder | None, *, is_new: bool) -> None:
         if row is not None:
             self.arrivals = max(self.arrivals, row.arrival or 0)
             if is_new:
@@ -67,8 +67,8 @@ class Orders:
             if group not in self.defaults and f"group/{group.split(':')[-1]}" not in self.defaults:
                 self.limits.setdefault(group, limit)
 
-    def standing(self) -> Standing:
-        return Standing(self.arrivals, self.tiers, self.limits, self.defaults, tuple(self.pauses.values()))
+    def standing(self) -> StandingOrders:
+        return StandingOrders(self.arrivals, self.tiers, self.limits, self.defaults, tuple(self.pauses.values()))
 
     def limit(self, group: str, row: Row | None) -> int:
         kind, _, name = group.partition(":")

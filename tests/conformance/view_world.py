@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from libs.capacity.answers import (
     Claim,
-    Claimed,
+    ClaimAnswer,
     DeferAnswer,
     Deferral,
     Deferred,
@@ -36,7 +36,7 @@ from libs.capacity.answers import (
 )
 from libs.capacity.ports import View
 from libs.capacity.projection import is_inner
-from libs.capacity.rows import Change, Order, Pause, Resume, Row, Seed, SetLimit, UnsetLimit
+from libs.capacity.rows import Change, OperatorOrder, Pause, Resume, Row, Seed, SetLimit, UnsetLimit
 from tests.conformance.view_log import (
     DAY_MS,
     DEFAULTS,
@@ -116,7 +116,7 @@ class World:
         row: Row | None = None,
         *,
         passed: tuple[str, ...] = (),
-        order: Order | None = None,
+        order: OperatorOrder | None = None,
         unused: tuple[str, ...] = (),
     ) -> tuple[Grant, ...]:
         """The next record of the log."""
@@ -127,7 +127,9 @@ class World:
         assert isinstance(answer, Folded), answer
         return answer.grants
 
-    def write(self, row: Row | None = None, *, passed: tuple[str, ...] = (), order: Order | None = None) -> Change:
+    def write(
+        self, row: Row | None = None, *, passed: tuple[str, ...] = (), order: OperatorOrder | None = None
+    ) -> Change:
         """A record of the log, and what a ledger makes of it."""
         prev, self.seq = self.seq, self.seq + 1
         before = 0
@@ -138,7 +140,7 @@ class World:
         self._remember(row, passed, order)
         return Change(seq=self.seq, prev=prev, row=row, passed=passed, passed_before=before, order=order)
 
-    def _remember(self, row: Row | None, passed: tuple[str, ...], order: Order | None) -> None:
+    def _remember(self, row: Row | None, passed: tuple[str, ...], order: OperatorOrder | None) -> None:
         self.orders.fold(row, order, is_new=row is not None and row.id not in self.rows)
         for job in passed:
             if job not in self.rows or self.rows[job].status not in ENDS:
@@ -232,7 +234,7 @@ class World:
         while (await self.look()).more:
             pass
 
-    async def claim(self, *jobs: str, drop: tuple[str, ...] = (), **details: Any) -> Claimed:
+    async def claim(self, *jobs: str, drop: tuple[str, ...] = (), **details: Any) -> ClaimAnswer:
         """What these jobs need of what leases want too, for their next attempts."""
         asked = {"applied": self.seq, "lapse_ms": 60_000, **details}
         claims = [self.claim_of(job) for job in jobs]

@@ -14,7 +14,7 @@ from redis.utils import HIREDIS_AVAILABLE
 from libs.capacity.answers import Busy, Deferred, Folded, Granted, HeldLease, LeaseRequest, Reserved, Stale
 from libs.capacity.errors import ViewLost, ViewMisused, ViewUnavailable
 from libs.capacity.keys import KEYS, VIEW, ticket_key, view_key
-from libs.capacity.rows import CLASS_STEP, Change, Pause, Seed, Standing
+from libs.capacity.rows import CLASS_STEP, Change, Pause, Seed, StandingOrders
 from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store import PIPELINE, RedisView
 from libs.capacity.store_client import open_client
@@ -133,7 +133,7 @@ async def test_names_with_signs_of_patterns_and_other_alphabets_are_names(world:
 
 
 async def test_a_view_is_seeded_only_by_who_began_it_and_until_it_is_open(view: RedisView) -> None:
-    await view.begin(EPOCH, generation="g1", applied=0, standing=Standing())
+    await view.begin(EPOCH, generation="g1", applied=0, standing=StandingOrders())
 
     with pytest.raises(ViewLost):
         await view.open(generation="g0", quarantine_ms=0)

@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from libs.capacity.errors import ViewUnavailable
 from libs.capacity.keys import lead_key, ticket_key, view_key
-from libs.capacity.rows import Standing
+from libs.capacity.rows import StandingOrders
 from libs.capacity.store import RedisView
 from libs.capacity.store_cleaner import BATCH, GenerationCleaner
 from libs.capacity.store_client import open_client
@@ -89,7 +89,7 @@ async def test_a_generation_begun_twice_is_begun_once(view: RedisView, client: R
     await world.open(generation="g1")
     await world.submit("a")
 
-    await view.begin(EPOCH, generation="g1", applied=0, standing=Standing())
+    await view.begin(EPOCH, generation="g1", applied=0, standing=StandingOrders())
 
     mark = await view.mark()
     assert mark is not None
@@ -128,6 +128,6 @@ async def test_a_server_that_is_gone_stops_the_cleaning_and_says_so(
 
 
 async def test_the_view_key_stands_alone(view: RedisView, client: Redis) -> None:
-    await view.begin(EPOCH, generation="g1", applied=0, standing=Standing())
+    await view.begin(EPOCH, generation="g1", applied=0, standing=StandingOrders())
 
     assert await names(client) == {view_key(SHARD)}

@@ -21,7 +21,7 @@ from headgate_contracts import TABLE, EventName, JobSubject
 from headgate_contracts.commands import LogLine, logs_subject
 from headgate_contracts.vocabulary import ActName
 from libs.capacity.errors import ViewMisused
-from libs.capacity.rows import Standing
+from libs.capacity.rows import StandingOrders
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from libs.eventlog import JetStreamSnapshots, LogUnavailable, Mark, connect, migrate, open_log
@@ -332,7 +332,7 @@ async def test_the_scheduler_opens_the_view_and_admission_asks_it(store: Store) 
         open_client(running.url_for(users["admission"])) as admission,
     ):
         view, asked = (RedisView(client, shard="main", epoch="E") for client in (scheduler, admission))
-        await view.begin("E", generation="g1", applied=0, standing=Standing())
+        await view.begin("E", generation="g1", applied=0, standing=StandingOrders())
         await view.open(generation="g1", quarantine_ms=0)
 
         assert await asked.job("nobody") is None

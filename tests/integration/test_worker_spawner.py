@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from headgate_contracts import Stage
 from libs.runtime.eventually import eventually
-from services.worker.child.messages import Ended, Kept, Line, RunStage
+from services.worker.child.messages import Ended, Line, RunStage, StoreReady
 from services.worker.children import Child, Spawner, clean_environment
 from services.worker.errors import PipelinesNotLoaded, SpawnerDied
 from tests.fixtures.begins import begin_of
@@ -142,7 +142,7 @@ async def test_of_what_a_stage_says_nothing_is_lost_where_nobody_listens_yet(spa
         lines.append(said.line)
 
     assert [int(line.split()[0]) for line in lines] == list(range(1000))
-    assert isinstance(said, Kept)
+    assert isinstance(said, StoreReady)
     await child.end()
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from libs.eventlog.expectation import Message
 from libs.eventlog.settling import SettlingLog
 from libs.eventlog.values import Appended, Conflicted, Entry, Record
-from libs.eventlog.wire import Answer, Unanswered
+from libs.eventlog.wire import Unanswered, WireAnswer
 from tests.planted.bug import Bug
 
 
@@ -35,7 +35,7 @@ def expects_anew_what_it_found(sound: Any) -> Any:
 
 def takes_silence_for_a_refusal(sound: Any) -> Any:
     async def _outcome(
-        self: SettlingLog, messages: Sequence[Message], answer: Answer, *, in_doubt: bool
+        self: SettlingLog, messages: Sequence[Message], answer: WireAnswer, *, in_doubt: bool
     ) -> Appended | Conflicted | None:
         if isinstance(answer, Unanswered) and messages[0].expectation is not None:
             return Conflicted(messages[0].entry, None)

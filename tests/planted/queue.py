@@ -14,7 +14,7 @@ from libs.capacity.memory.slots import Freed
 from libs.capacity.memory.state import State, times_passed
 from libs.capacity.orders import Orders
 from libs.capacity.phases import Phase, Phases
-from libs.capacity.rows import ARRIVAL_STEP, Pause, Row, Standing
+from libs.capacity.rows import ARRIVAL_STEP, Pause, Row, StandingOrders
 from libs.policy import Policy
 from tests.planted.bug import Bug
 
@@ -78,7 +78,7 @@ def _is_walked(state: State, row: Row) -> bool:
 
 
 def forgets_pauses(sound: Any) -> Any:
-    def standing(self: Ledger) -> Standing:
+    def standing(self: Ledger) -> StandingOrders:
         return replace(sound(self), pauses=())
 
     return standing

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from libs.capacity.answers import Beat, Grant, Heartbeat
+from libs.capacity.answers import Grant, Heartbeat, HeartbeatAnswer
 from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import _Walk
 from libs.capacity.memory.slots import drop_waiter, hold, job_of
@@ -63,7 +63,7 @@ def wakes_nobody(sound: Any) -> Any:
 
 
 def hears_of_jobs_not_attempts(sound: Any) -> Any:
-    def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> Beat:
+    def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> HeartbeatAnswer:
         said = sound(state, heartbeat, now_ms=now_ms)
         rows = {holder: state.rows.get(job_of(holder)) for holder in said.not_yours}
         running = {holder: row.holder for holder, row in rows.items() if row is not None and row.holder is not None}

@@ -28,7 +28,7 @@ from libs.eventlog.errors import LogFull, LogUnavailable
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import MemoryServer
 from libs.eventlog.values import Mark, Page, Record, Wanted
-from libs.eventlog.wire import Answer, Unanswered, Unsent
+from libs.eventlog.wire import Unanswered, Unsent, WireAnswer
 from tests.simulation.network import Link, Network, Silent, Unconnected, at_once
 
 READ_WITHIN_S = 2.0
@@ -46,7 +46,7 @@ class LogWire:
         self._server = server
         self._hall = hall
 
-    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> WireAnswer:
         await self._link.reached("append")
         try:
             answer = await self._link.ask(lambda: self._arrive(messages), within_s=within_s)
@@ -75,7 +75,7 @@ class LogWire:
                 self._link.process.require_life()
                 yield page
 
-    def _arrive(self, messages: Sequence[Message]) -> Answer:
+    def _arrive(self, messages: Sequence[Message]) -> WireAnswer:
         for message in messages:
             self._hall.publish(message.subject, message.payload)  # who listens to a subject hears what is refused too
         return self._server.receive(messages)

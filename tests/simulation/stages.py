@@ -24,7 +24,6 @@ from services.worker.child.messages import (
     Begin,
     Ended,
     GiveUp,
-    Kept,
     LeaseTold,
     Pack,
     Packed,
@@ -33,6 +32,7 @@ from services.worker.child.messages import (
     RunStage,
     Shut,
     Stored,
+    StoreReady,
 )
 from tests.fixtures.audit import Execution
 from tests.simulation.deeds import Deeds, Holding, Wait
@@ -135,7 +135,7 @@ class Play:
             self._done.append(f"{order.iteration} {order.stage.value}")
             if ended.outcome == "checks_failed" or order.stage is not Stage.CHECKS:
                 _write(store, json.dumps(self._done).encode())
-                self._to_parent_say(Kept())
+                self._to_parent_say(StoreReady())
                 while not isinstance(await self._to_child.hear(), Stored):
                     pass
         self._to_parent_say(ended)

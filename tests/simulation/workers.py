@@ -12,7 +12,7 @@ from services.worker.attempt.process import Limits
 from services.worker.attempt.tools import Tools
 from services.worker.attempts import Attempts
 from services.worker.commands import NatsLines, NatsScheduler
-from services.worker.heartbeat import Heartbeat, Watchdog
+from services.worker.heartbeat import HeartbeatLoop, Watchdog
 from services.worker.intake import Intake
 from services.worker.sandbox.command import Level
 from services.worker.signals import Signals
@@ -58,7 +58,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     soon = asyncio.Event()
     attempts = Attempts(tools, drain_grace_s=4.0, beat_soon=soon.set)
     subscribe(cast("Any", broker), attempts, shard=SHARD)
-    heartbeat = Heartbeat(
+    heartbeat = HeartbeatLoop(
         attempts,
         scheduler,
         worker=instance,

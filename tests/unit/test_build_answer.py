@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.worker.build.answer import Answer, read_answer
+from services.worker.build.answer import ModelAnswer, read_answer
 from services.worker.build.briefing import MAX_SHOWN_CHARS, complain, go_on, opening
 from services.worker.build.naming import Names
 from services.worker.build.tree import (
@@ -27,7 +27,7 @@ from services.worker.sandbox.remains import clear
 NAMES = Names("shop", "A shop")
 
 
-def read(text: str, *, was_cut: bool = False) -> Answer:
+def read(text: str, *, was_cut: bool = False) -> ModelAnswer:
     return read_answer(text, package="shop", was_cut=was_cut)
 
 
@@ -40,7 +40,7 @@ def test_files_are_read_with_the_talk_around_them_left_alone() -> None:
         "=== FILE tests/test_a.py ===\n\ndef test_a():\n    pass\n\n\n=== END ===\nDone."
     )
 
-    assert answer == Answer({"src/shop/a.py": "A = 1\n", "tests/test_a.py": "def test_a():\n    pass\n"})
+    assert answer == ModelAnswer({"src/shop/a.py": "A = 1\n", "tests/test_a.py": "def test_a():\n    pass\n"})
 
 
 def test_a_block_ends_with_the_next_one_and_with_the_answer() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from libs.capacity.answers import Heartbeat, WorkerStatus
 from libs.capacity.engine import Engine
-from libs.capacity.rows import Change, Row, Seed, Standing
+from libs.capacity.rows import Change, Row, Seed, StandingOrders
 from tests.conformance.view_log import DEFAULTS, NOW_MS, row
 
 DB = "group:shop:db"
@@ -20,7 +20,7 @@ class Fed:
         self.now_ms = NOW_MS
         self.seq = 0
         self.engine = Engine(
-            Standing(defaults=DEFAULTS), [Seed(each, 0) for each in seeds], applied=0, clock=lambda: self.now_ms
+            StandingOrders(defaults=DEFAULTS), [Seed(each, 0) for each in seeds], applied=0, clock=lambda: self.now_ms
         )
         self.hear("w1", slots=10)
 

@@ -10,7 +10,7 @@ from headgate_contracts.events import Estimate
 from headgate_contracts.vocabulary import Priority
 from libs.capacity.paces import Pace, Wait
 from libs.capacity.projection import defaults_of
-from libs.capacity.rows import ARRIVAL_STEP, Pause, Row, Seed, Standing, score_of
+from libs.capacity.rows import ARRIVAL_STEP, Pause, Row, Seed, StandingOrders, score_of
 from libs.capacity.turns import Turn, Turns
 from libs.forecast.arrivals import Coming, Guest
 from libs.forecast.durations import Observed, observed, share_of
@@ -65,7 +65,7 @@ def running(name: str, number: int, *, since_s: float = 0.0, **changes: object) 
 
 
 def scene(*rows: Row, slots: int = 1, **changes: object) -> Scene:
-    standing = Standing(arrivals=100, defaults=defaults_of(POLICY))
+    standing = StandingOrders(arrivals=100, defaults=defaults_of(POLICY))
     seeds = tuple(Seed(each, 0) for each in rows)
     plain = Scene(now_ms=NOW_MS, seeds=seeds, standing=standing, pools=(Slots("default", slots),))
     return replace(plain, **changes)
@@ -143,7 +143,7 @@ def test_a_class_that_starves_gets_the_start_it_is_owed() -> None:
 
 
 def test_what_is_paused_or_has_no_worker_never_starts() -> None:
-    paused = Standing(defaults=defaults_of(POLICY), pauses=(Pause("user:b", "op", "", NOW_MS),))
+    paused = StandingOrders(defaults=defaults_of(POLICY), pauses=(Pause("user:b", "op", "", NOW_MS),))
 
     course = run_forward(scene(row("b", 2), row("c", 3), row("d", 4, pool="gpu"), standing=paused), Each(), POLICY)
 
@@ -239,7 +239,7 @@ def test_a_new_job_of_a_full_user_waits_for_its_own() -> None:
 
 
 def test_a_paused_scope_and_a_pool_without_workers_have_no_estimate() -> None:
-    paused = Standing(defaults=defaults_of(POLICY), pauses=(Pause("priority:normal", "op", "", NOW_MS),))
+    paused = StandingOrders(defaults=defaults_of(POLICY), pauses=(Pause("priority:normal", "op", "", NOW_MS),))
     forecast = forecast_of(scene(row("b", 2), standing=paused))
 
     assert told_s(forecast, wanted()) is None
@@ -251,7 +251,7 @@ def test_a_paused_scope_and_a_pool_without_workers_have_no_estimate() -> None:
 def test_what_is_published_is_read_as_it_was() -> None:
     mine = [running("a", 1, user="u"), running("b", 2, user="u"), row("c", 3, user="u"), row("d", 4, pool="gpu")]
     pauses = (Pause("pool:gpu", "op", "", NOW_MS),)
-    given = scene(*mine, slots=2, standing=Standing(arrivals=4, defaults=defaults_of(POLICY), pauses=pauses))
+    given = scene(*mine, slots=2, standing=StandingOrders(arrivals=4, defaults=defaults_of(POLICY), pauses=pauses))
     forecast = forecast_of(given)
 
     assert Forecast.load(forecast.dump(), POLICY) == forecast

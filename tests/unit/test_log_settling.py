@@ -12,7 +12,7 @@ from libs.eventlog import Appended, Conflicted, Entry, LogFull, LogUnavailable, 
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer, MemoryWire
 from libs.eventlog.settling import SettlingLog
-from libs.eventlog.wire import Answer, Contradicted
+from libs.eventlog.wire import Contradicted, WireAnswer
 from tests.fixtures.lives import job_after, queued, step
 from tests.fixtures.logs import HastyClock, act, commit, in_memory
 
@@ -123,7 +123,7 @@ class Patient(MemoryWire):
 
     waited: list[float]
 
-    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> WireAnswer:
         self.waited.append(within_s)
         return await super().send(messages, within_s=within_s)
 
@@ -259,7 +259,7 @@ async def test_a_sequence_beyond_the_log_is_not_believed_while_a_copy_is_under_w
 class UnderWay(MemoryWire):
     """Contradicts the first copy because it is under way, as three servers do; it lands after the first look."""
 
-    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> WireAnswer:
         if not self.server.late and not self.server.last_seq:
             self.server.late.append(messages)
             return Contradicted("under way")
@@ -339,7 +339,7 @@ class Behind(MemoryWire):
 
     contradicted = False
 
-    async def send(self, messages: Sequence[Message], *, within_s: float) -> Answer:
+    async def send(self, messages: Sequence[Message], *, within_s: float) -> WireAnswer:
         if not self.contradicted:
             self.contradicted = True
             return Contradicted("not caught up")

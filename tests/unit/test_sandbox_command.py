@@ -8,8 +8,8 @@ import pytest
 
 from libs.policy import Policy
 from services.worker.sandbox import kernel, landlock
-from services.worker.sandbox.command import Bounds, Command, Level, Order
-from services.worker.sandbox.keeper import Told
+from services.worker.sandbox.command import Bounds, Command, KeeperOrder, Level
+from services.worker.sandbox.keeper import KeeperReport
 from services.worker.sandbox.levels import lacking_rights
 from services.worker.sandbox.ownership import read_range
 from services.worker.sandbox.running import LONGEST_LINE_CHARS, TAIL_CHARS, Output, environment
@@ -67,7 +67,7 @@ def test_whoever_reaches_the_network_is_told_which_certificates_to_trust() -> No
 
 
 def test_an_order_survives_the_way_to_the_keeper() -> None:
-    order = Order(
+    order = KeeperOrder(
         argv=("ls", "-l"),
         cwd="/w",
         workspace="/w",
@@ -83,14 +83,18 @@ def test_an_order_survives_the_way_to_the_keeper() -> None:
         uid=58000,
     )
 
-    assert Order.read(json.loads(json.dumps(dataclasses.asdict(order)))) == order
+    assert KeeperOrder.read(json.loads(json.dumps(dataclasses.asdict(order)))) == order
 
 
 @pytest.mark.parametrize(
     ("told", "exit_code"),
-    [(Told(exit_code=3), 3), (Told(exit_code=137, ended_by="memory"), None), (Told(ended_by="time"), None)],
+    [
+        (KeeperReport(exit_code=3), 3),
+        (KeeperReport(exit_code=137, ended_by="memory"), None),
+        (KeeperReport(ended_by="time"), None),
+    ],
 )
-def test_only_a_command_that_ended_itself_has_an_exit_code(told: Told, exit_code: int | None) -> None:
+def test_only_a_command_that_ended_itself_has_an_exit_code(told: KeeperReport, exit_code: int | None) -> None:
     assert told.ran("said").exit_code == exit_code
 
 

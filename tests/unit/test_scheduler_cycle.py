@@ -15,7 +15,7 @@ from headgate_contracts.events import (
     JobReprioritized,
     SchedulerCommitted,
 )
-from libs.capacity.answers import Due as DueTimer
+from libs.capacity.answers import DueTimer
 from libs.policy import Policy
 from services.scheduler import planning
 from services.scheduler.domain import Decision

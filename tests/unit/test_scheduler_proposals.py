@@ -10,8 +10,7 @@ import pytest
 
 from headgate_contracts import Job, Priority, Status, Tier
 from headgate_contracts.events import Group, JobDispatched
-from libs.capacity.answers import Due as DueTimer
-from libs.capacity.answers import LeaseRequest, Pick, Plan
+from libs.capacity.answers import DueTimer, LeaseRequest, Pick, Plan
 from libs.capacity.ports import View
 from libs.policy import Policy
 from services.scheduler import planning

@@ -10,7 +10,7 @@ from headgate_contracts.commands import Beat, BeatReply, NamedLease
 from libs.runtime.clock import ManualClock
 from services.worker.attempts import Attempts
 from services.worker.domain import Interruption, Lease
-from services.worker.heartbeat import Heartbeat, Watchdog
+from services.worker.heartbeat import HeartbeatLoop, Watchdog
 from services.worker.ports import Unheard
 
 CUT_OFF_MS = 100_000
@@ -98,7 +98,7 @@ class Scene:
         self.scheduler = Scheduler(clock)
         self.soon = asyncio.Event()
         attempts = cast("Attempts", self.table)
-        self.heartbeat = Heartbeat(
+        self.heartbeat = HeartbeatLoop(
             attempts,
             self.scheduler,
             worker="worker-1",

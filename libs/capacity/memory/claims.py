@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from math import inf
 
-from libs.capacity.answers import Claim, Claimed, Unclaimed
+from libs.capacity.answers import Claim, ClaimAnswer, Unclaimed
 from libs.capacity.memory.slots import Freed, catch_up, hand_on, is_running, job_of, let_go
 from libs.capacity.memory.state import GATE, HeldClaim, State, is_full, is_quarantined, shut_until
 from libs.capacity.rows import Row
@@ -18,7 +18,7 @@ from libs.capacity.rows import Row
 
 def claim(
     state: State, claims: Sequence[Claim], *, applied: int, drop: Iterable[str], lapse_ms: int, now_ms: int
-) -> Claimed:
+) -> ClaimAnswer:
     state.untold += catch_up(state, now_ms=now_ms)
     for holder in drop:
         known = state.claims.get(job_of(holder))
@@ -33,7 +33,7 @@ def claim(
             held.append(each.holder)
         else:
             blocked.append((each.holder, blocker))
-    return Claimed(tuple(held), tuple(_unclaimed(state, *each, held=held, now_ms=now_ms) for each in blocked))
+    return ClaimAnswer(tuple(held), tuple(_unclaimed(state, *each, held=held, now_ms=now_ms) for each in blocked))
 
 
 def _blocker(state: State, wanted: Claim, *, now_ms: int) -> str | None:

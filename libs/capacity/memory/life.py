@@ -18,13 +18,13 @@ from libs.capacity.rows import (
     CLASS_STEP,
     Change,
     FreeLease,
-    Order,
+    OperatorOrder,
     Pause,
     Resume,
     Row,
     Seed,
     SetLimit,
-    Standing,
+    StandingOrders,
     UnsetLimit,
 )
 from libs.capacity.scopes import CLASS_OF_SCOPE
@@ -32,7 +32,7 @@ from libs.capacity.scopes import CLASS_OF_SCOPE
 ENDS = frozenset({"ready", "failed", "cancelled"})
 
 
-def begin(epoch: str, *, generation: str, applied: int, standing: Standing) -> State:
+def begin(epoch: str, *, generation: str, applied: int, standing: StandingOrders) -> State:
     state = State(
         epoch,
         generation,
@@ -176,7 +176,7 @@ def forget(state: State, job: str) -> None:
 # ── orders ────────────────────────────────────────────────────────────────────
 
 
-def _fold_order(state: State, order: Order, *, now_ms: int) -> list[Grant]:
+def _fold_order(state: State, order: OperatorOrder, *, now_ms: int) -> list[Grant]:
     match order:
         case Pause():
             _pause(state, order)

@@ -33,7 +33,7 @@ def plan(state: State, limit: int, *, only_class: int | None, now_ms: int) -> Pl
     return Plan(state.applied, tuple(walk.picks), walk.limits, walk.slots, more=walk.more)
 
 
-Standing = tuple[str, int]  # pool and class: of these, how many stand for a slot of a group, picked or passed over
+_PoolClass = tuple[str, int]  # pool and class: of these, how many stand for a slot of a group, picked or passed over
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class _Walk:
     slots_at: dict[str, int] = field(default_factory=dict[str, int])
     free: dict[str, int] = field(default_factory=dict[str, int])  # pool → slots that nobody has or was picked for
     picked: Counter[str] = field(default_factory=Counter[str])  # group → slots
-    standing: defaultdict[Standing, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    standing: defaultdict[_PoolClass, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     picks: list[Pick] = field(default_factory=list[Pick])
     limits: dict[str, int] = field(default_factory=dict[str, int])
     slots: dict[str, int] = field(default_factory=dict[str, int])

@@ -9,7 +9,7 @@ from math import inf
 
 from headgate_contracts import Holder
 from libs.capacity.answers import (
-    Due,
+    DueTimer,
     GroupStatus,
     Observation,
     Obstacle,
@@ -44,20 +44,20 @@ def mark(state: State) -> ViewMark:
     return ViewMark(state.epoch, state.generation, state.applied, state.is_open)
 
 
-def due(state: State, limit: int, *, now_ms: int) -> tuple[Due, ...]:
+def due(state: State, limit: int, *, now_ms: int) -> tuple[DueTimer, ...]:
     """Timers and running jobs' leases that are over, the oldest first."""
     timers = [_due(state, name, *name.split(":", 1)) for name in state.timers.up_to(now_ms)[:limit]]
     leases = [_lease_due(state, holder) for holder in state.running.up_to(now_ms)[:limit]]
     return tuple(sorted(timers + leases, key=lambda each: (each.due_ms, each.kind, each.job))[:limit])
 
 
-def _due(state: State, name: str, kind: str, job: str) -> Due:
-    return Due(kind, job, int(state.timers.score(name) or 0))
+def _due(state: State, name: str, kind: str, job: str) -> DueTimer:
+    return DueTimer(kind, job, int(state.timers.score(name) or 0))
 
 
-def _lease_due(state: State, holder: str) -> Due:
+def _lease_due(state: State, holder: str) -> DueTimer:
     job, attempt = Holder.parse(holder)
-    return Due("lease", job, int(state.running.score(holder) or 0), attempt)
+    return DueTimer("lease", job, int(state.running.score(holder) or 0), attempt)
 
 
 def outlook(state: State, job: str, *, now_ms: int) -> Outlook | None:

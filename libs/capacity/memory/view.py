@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from libs.capacity.answers import (
-    Beat,
     BetweenAnswer,
     Claim,
-    Claimed,
+    ClaimAnswer,
     DeferAnswer,
     Deferral,
-    Due,
+    DueTimer,
     Folded,
     Grant,
     GroupStatus,
     Heartbeat,
+    HeartbeatAnswer,
     LeaseAnswer,
     LeaseRequest,
     Observation,
@@ -42,7 +42,7 @@ from libs.capacity.keys import check_digest
 from libs.capacity.memory import claims as claiming
 from libs.capacity.memory import entering, inputs, life, places, planning, reading, slots, workers
 from libs.capacity.memory.state import State
-from libs.capacity.rows import Change, Pause, Seed, Standing
+from libs.capacity.rows import Change, Pause, Seed, StandingOrders
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class _Life(_Kept):
         state = self._store.state
         return None if state is None else reading.mark(state)
 
-    async def begin(self, epoch: str, *, generation: str, applied: int, standing: Standing) -> None:
+    async def begin(self, epoch: str, *, generation: str, applied: int, standing: StandingOrders) -> None:
         state = self._store.state
         if state is None or state.generation != generation:  # else it is a repeat, and seeds may be in it
             self._store.state = life.begin(epoch, generation=generation, applied=applied, standing=standing)
@@ -143,12 +143,12 @@ class _Planning(_Kept):
         lapse_ms: int,
         drop: Sequence[str] = (),
         now_ms: int | None = None,
-    ) -> Claimed:
+    ) -> ClaimAnswer:
         return claiming.claim(
             self._open(), claims, applied=applied, drop=drop, lapse_ms=lapse_ms, now_ms=self._now(now_ms)
         )
 
-    async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[Due, ...]:
+    async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[DueTimer, ...]:
         return reading.due(self._open(), limit, now_ms=self._now(now_ms))
 
 
@@ -162,7 +162,7 @@ class _Leases(_Kept):
     async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]:
         return slots.give_up(self._open(), lease, now_ms=self._now(now_ms))
 
-    async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> Beat:
+    async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> HeartbeatAnswer:
         return workers.beat(self._open(), heartbeat, now_ms=self._now(now_ms))
 
     async def sweep(self, *, now_ms: int | None = None) -> Swept:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from libs.capacity.answers import Beat, Heartbeat, HeldLease, Swept
+from libs.capacity.answers import Heartbeat, HeartbeatAnswer, HeldLease, Swept
 from libs.capacity.memory import claims, inputs
 from libs.capacity.memory.entering import forget_days, lapse, refused
 from libs.capacity.memory.slots import (
@@ -24,7 +24,7 @@ from libs.capacity.memory.slots import (
 from libs.capacity.memory.state import Lease, State, Worker
 
 
-def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> Beat:
+def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> HeartbeatAnswer:
     end_ms = now_ms + heartbeat.ttl_ms
     state.workers[heartbeat.worker] = Worker(
         heartbeat.pool, heartbeat.slots, heartbeat.draining, heard_ms=now_ms, holders=heartbeat.holders
@@ -44,7 +44,7 @@ def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> Beat:
         lease.lease for lease in heartbeat.leases if not _hear(state, lease, ttl_ms=heartbeat.ttl_ms, now_ms=now_ms)
     ]
     grants = told(state, end_quarantine(state, now_ms=now_ms))
-    return Beat(tuple(kept), tuple(cancel), tuple(not_yours), tuple(lost), grants)
+    return HeartbeatAnswer(tuple(kept), tuple(cancel), tuple(not_yours), tuple(lost), grants)
 
 
 def _hear(state: State, named: HeldLease, *, ttl_ms: int, now_ms: int) -> bool:

@@ -30,14 +30,13 @@ from services.worker.attempt.secrets import for_users
 from services.worker.attempt.slots import StageSlots
 from services.worker.child.messages import (
     Acquire,
-    Answer,
     Begin,
+    ChildAnswer,
     Ended,
     Endpoint,
     Extend,
     FromChild,
     GiveUp,
-    Kept,
     LeaseTold,
     Line,
     Pack,
@@ -47,6 +46,7 @@ from services.worker.child.messages import (
     RunStage,
     Shut,
     Stored,
+    StoreReady,
 )
 from services.worker.children import Child, Spawner
 from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, StageOutcome
@@ -205,7 +205,7 @@ class AttemptProcess:
         if not await asyncio.to_thread(clear, self._home):
             logger.warning("something of %s could not be removed from its workspace", self._holder)
 
-    async def _answer_to(self, order: Restore | RunStage | Pack, stage: Stage) -> Answer | Failed | GaveOut:
+    async def _answer_to(self, order: Restore | RunStage | Pack, stage: Stage) -> ChildAnswer | Failed | GaveOut:
         """What the process says to an order, after all that it says on its way there."""
         child = self._child
         if child is None:
@@ -213,9 +213,9 @@ class AttemptProcess:
         await child.tell(order)
         try:
             while (said := await child.hear()) is not None:
-                if isinstance(said, Answer):
+                if isinstance(said, ChildAnswer):
                     return said
-                if isinstance(said, Kept):
+                if isinstance(said, StoreReady):
                     await self._keep()
                     await child.tell(Stored())
                 else:
@@ -248,7 +248,7 @@ class AttemptProcess:
             case _:
                 pass
 
-    def _not_done(self, answer: Answer | Failed | GaveOut, stage: Stage) -> Failed | GaveOut:
+    def _not_done(self, answer: ChildAnswer | Failed | GaveOut, stage: Stage) -> Failed | GaveOut:
         match answer:
             case Ended(outcome="failed", summary=summary, detail=detail, fault=fault):
                 return Failed(self._told(summary), self._told(detail), fault)

@@ -27,7 +27,7 @@ _FENCE: Final = "```"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """What an answer says. `left_open` is the file that it ended in; `problems` are what cannot be accepted."""
 
     files: dict[str, str] = field(default_factory=dict[str, str])
@@ -100,7 +100,7 @@ class _Reading:
             return None
 
 
-def read_answer(text: str, *, package: str, was_cut: bool = False) -> Answer:
+def read_answer(text: str, *, package: str, was_cut: bool = False) -> ModelAnswer:
     """What the answer says. Where it was cut off, the block that it ended in is dropped and reported."""
     reading = _Reading(package)
     for line in _clean(text).split("\n"):
@@ -108,7 +108,7 @@ def read_answer(text: str, *, package: str, was_cut: bool = False) -> Answer:
     left_open = reading.block if was_cut else None
     if left_open is None:
         reading.close()
-    return Answer(reading.files, frozenset(reading.deleted), reading.needs, left_open, tuple(reading.problems))
+    return ModelAnswer(reading.files, frozenset(reading.deleted), reading.needs, left_open, tuple(reading.problems))
 
 
 def _without_fence(lines: list[str]) -> list[str]:

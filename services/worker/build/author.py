@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headgate_contracts.vocabulary import Fault
-from services.worker.build.answer import Answer, read_answer
+from services.worker.build.answer import ModelAnswer, read_answer
 from services.worker.build.asked import BuildInput
 from services.worker.build.briefing import Message, complain, go_on, opening, repeat
 from services.worker.build.chat import Answered, Away, Busy, Chat, Patience, Refused, Rejected, TooMuch
@@ -39,7 +39,7 @@ class Draft:
     needs: tuple[str, ...]
     given: frozenset[str] = frozenset()
 
-    def with_answer(self, answer: Answer) -> Draft:
+    def with_answer(self, answer: ModelAnswer) -> Draft:
         files = {path: text for path, text in self.files.items() if path not in answer.deleted} | answer.files
         needs = self.needs if answer.needs is None else answer.needs
         return Draft(files, needs, self.given | answer.files.keys() | answer.deleted)

@@ -29,8 +29,8 @@ from services.worker.child.folder import Folder
 from services.worker.child.link import ParentLink
 from services.worker.child.loop import Terminated
 from services.worker.child.messages import (
-    Answer,
     Begin,
+    ChildAnswer,
     Ended,
     Leave,
     Left,
@@ -147,7 +147,7 @@ def _endpoint(told: Any) -> Endpoint:
     return Endpoint(told.url, told.model, None if told.key is None else SecretStr(told.key))
 
 
-def _restored(folder: Folder) -> Answer:
+def _restored(folder: Folder) -> ChildAnswer:
     try:
         folder.restore()
     except (ArchiveRefused, OSError) as refused:
@@ -217,7 +217,7 @@ async def _inside(step: Step, ctx: Context, link: ParentLink) -> None:
         await step.run(ctx)
 
 
-def _packed(folder: Folder, order: Pack) -> Answer:
+def _packed(folder: Folder, order: Pack) -> ChildAnswer:
     result, target = folder.workspace / "result", Path(order.target)
     try:
         return Packed(size=pack(result, target, max_bytes=order.max_bytes))

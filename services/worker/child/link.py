@@ -19,14 +19,14 @@ from services.worker.child.loop import StageLoop
 from services.worker.child.messages import (
     MAX_SHUT_MS,
     Acquire,
+    ChildOrder,
     Extend,
     GiveUp,
-    Kept,
     LeaseTold,
     Line,
-    Order,
     Shut,
     Stored,
+    StoreReady,
     ToChild,
     cut,
     sayable,
@@ -55,7 +55,7 @@ class ParentLink:
         self.folder: Folder | None = None
         self.sandbox: Sandbox | None = None
         self.lost_slots = False
-        self._orders = deque[Order]()
+        self._orders = deque[ChildOrder]()
         self._numbers: Iterator[int] = itertools.count(1)
         self._claims: dict[Slots, _Claim] = {}
         self._keeping = asyncio.Lock()
@@ -67,7 +67,7 @@ class ParentLink:
 
     # ── between two stages ────────────────────────────────────────────────────
 
-    def next_order(self) -> Order | None:
+    def next_order(self) -> ChildOrder | None:
         """Wait for it; null once the worker has hung up."""
         while not (self._orders or self.loop.hung_up):
             self.loop.wait_for_words()
@@ -79,7 +79,7 @@ class ParentLink:
             self.loop.run(self.keep())
         elif self._has_packed():
             self._stored.clear()
-            self.loop.answer(Kept())
+            self.loop.answer(StoreReady())
             while not (self._stored.is_set() or self.loop.hung_up):
                 self.loop.wait_for_words()
 
@@ -132,7 +132,7 @@ class ParentLink:
         async with self._keeping:
             if await asyncio.to_thread(self._has_packed):
                 self._stored.clear()
-                self.loop.tell(Kept())
+                self.loop.tell(StoreReady())
                 await self._stored.wait()
 
     async def run(self, command: Command, *, bounds: Bounds | None) -> Ran:

@@ -153,7 +153,7 @@ class Extend(Message):
     kind: Literal["extend"] = "extend"
 
 
-class Kept(Message):
+class StoreReady(Message):
     """From the process: all that is to outlive the attempt is in its `store` now. It waits for `Stored`."""
 
     kind: Literal["kept"] = "kept"
@@ -188,10 +188,10 @@ class Left(Message):
     kind: Literal["left"] = "left"
 
 
-Order = Begin | Restore | RunStage | Pack | Leave
-Answer = Ended | Packed | Restored | Left
-ToChild = Order | LeaseTold | Stored
-FromChild = Line | Acquire | GiveUp | Shut | Extend | Kept | Answer
+ChildOrder = Begin | Restore | RunStage | Pack | Leave
+ChildAnswer = Ended | Packed | Restored | Left
+ToChild = ChildOrder | LeaseTold | Stored
+FromChild = Line | Acquire | GiveUp | Shut | Extend | StoreReady | ChildAnswer
 
 _TO_CHILD: Final = TypeAdapter[ToChild](Annotated[ToChild, Field(discriminator="kind")])
 _FROM_CHILD: Final = TypeAdapter[FromChild](Annotated[FromChild, Field(discriminator="kind")])

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NoReturn
 
-from services.worker.sandbox.command import Order
+from services.worker.sandbox.command import KeeperOrder
 from services.worker.sandbox.system import CONFIGURATION, PROGRAMS, links
 
 ROOT: Final = str(Path(__file__).parents[3])
@@ -23,7 +23,7 @@ OURS: Final = str(Path(__file__).parent)
 INSIDE: Final = f"import sys; sys.path.insert(0, {ROOT!r}); from services.worker.sandbox.launch import inside; inside()"
 
 
-def enter(order: Order, channel: int) -> NoReturn:
+def enter(order: KeeperOrder, channel: int) -> NoReturn:
     told = os.memfd_create("order", 0)
     os.write(told, json.dumps(dataclasses.asdict(order)).encode())
     os.lseek(told, 0, os.SEEK_SET)
@@ -33,7 +33,7 @@ def enter(order: Order, channel: int) -> NoReturn:
     os.execve(program, (program, *arguments(order), "--", *shim), {})  # noqa: S606 - found at start
 
 
-def arguments(order: Order) -> Iterator[str]:
+def arguments(order: KeeperOrder) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
     yield from () if order.network else ("--unshare-net",)
     yield from () if order.uid is not None else ("--unshare-user",)

@@ -142,7 +142,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class KeeperOrder:
     """What a keeper is told: a command with all that was decided for it."""
 
     argv: tuple[str, ...]

@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import Final
 
 from services.worker.sandbox import cgroup, launch
-from services.worker.sandbox.command import EndedBy, Order, Ran
+from services.worker.sandbox.command import EndedBy, KeeperOrder, Ran
 from services.worker.sandbox.group import Group
 from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans, child_ends, keep_private
 from services.worker.sandbox.spaces import as_a_shell_says
@@ -37,7 +37,7 @@ PATIENT: Final = ("time", "cancel")  # ends that the command is asked for first
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class KeeperReport:
     """To the attempt, once: how it ended, or why it could not begin."""
 
     exit_code: int | None = None
@@ -51,7 +51,7 @@ class Told:
 class Keeper:
     """Of one command."""
 
-    def __init__(self, order: Order, channel: socket.socket, group: cgroup.Group | None) -> None:
+    def __init__(self, order: KeeperOrder, channel: socket.socket, group: cgroup.Group | None) -> None:
         self._order = order
         self._channel = channel
         self._group = group
@@ -65,7 +65,7 @@ class Keeper:
         self._attempt = os.getppid()
         self._hung_up = False
 
-    def keep(self, output: int) -> Told | None:
+    def keep(self, output: int) -> KeeperReport | None:
         """Until nothing is left of it. Null where nobody is left to be told."""
         ours, theirs = socket.socketpair()
         first = os.fork()
@@ -137,11 +137,11 @@ class Keeper:
             self._group.kill()
         tree.kill()
 
-    def _told(self, tree: Tree, cause: EndedBy | None) -> Told:
+    def _told(self, tree: Tree, cause: EndedBy | None) -> KeeperReport:
         if cause is None and launch.STARTED not in self._words:
-            return Told(refused=self._words.decode(errors="replace") or "it ended before it began")
+            return KeeperReport(refused=self._words.decode(errors="replace") or "it ended before it began")
         code = None if tree.status is None else as_a_shell_says(tree.status)
-        return Told(exit_code=code, ended_by=cause or "itself")
+        return KeeperReport(exit_code=code, ended_by=cause or "itself")
 
 
 def _rest_of(words: socket.socket) -> bytes:
@@ -161,14 +161,14 @@ def _prepare() -> None:
     os.umask(0o077)
 
 
-def _order(channel: socket.socket) -> Order | None:
+def _order(channel: socket.socket) -> KeeperOrder | None:
     told = b""
     while not told.endswith(b"\n"):
         part = channel.recv(65536)
         if not part:
             return None
         told += part
-    return Order.read(json.loads(told))
+    return KeeperOrder.read(json.loads(told))
 
 
 def main() -> None:
@@ -182,7 +182,7 @@ def main() -> None:
     try:
         group = cgroup.make(order.level.cgroup, order.bounds) if order.level.cgroup else None
     except OSError as error:
-        told = Told(refused=f"a group in {order.level.cgroup} could not be made: {error}")
+        told = KeeperReport(refused=f"a group in {order.level.cgroup} could not be made: {error}")
     else:
         order = dataclasses.replace(order, cgroup=str(group.folder)) if group else order
         told = Keeper(order, channel, group).keep(output)

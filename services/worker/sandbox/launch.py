@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 from services.worker.sandbox import bubblewrap, cgroup, filter, kernel, landlock, spaces  # noqa: A004 - says what it is
-from services.worker.sandbox.command import Order
+from services.worker.sandbox.command import KeeperOrder
 from services.worker.sandbox.kinship import allow_reading, end_before_others, end_with_parent
 from services.worker.sandbox.system import CONFIGURATION, KERNEL, PROGRAMS, RESOLVERS
 
@@ -32,7 +32,7 @@ CROWD: Final = 1024  # where others' processes count too
 RESERVED_BYTES: Final = 8 * 1024**3  # of addresses, beside the memory: what is only reserved costs nothing
 
 
-def become(order: Order, *, channel: int, output: int) -> NoReturn:
+def become(order: KeeperOrder, *, channel: int, output: int) -> NoReturn:
     """In a fork of the keeper."""
     try:
         _leave_the_keeper(channel, output)
@@ -52,7 +52,7 @@ def inside() -> NoReturn:
     told, channel = (int(word) for word in sys.argv[1:3])
     try:
         with os.fdopen(told, "rb") as file:
-            order = Order.read(json.loads(file.read()))
+            order = KeeperOrder.read(json.loads(file.read()))
         os.set_inheritable(channel, False)
         _settle(order)
         _run(order, channel)
@@ -79,7 +79,7 @@ def _leave_the_keeper(channel: int, output: int) -> None:
     end_before_others(1000)
 
 
-def _settle(order: Order) -> None:
+def _settle(order: KeeperOrder) -> None:
     """Limits, user, place, fence, filter: in this order each is still possible. Who is trusted is not fenced in."""
     _limit(order)
     if order.uid is not None:
@@ -100,7 +100,7 @@ def _settle(order: Order) -> None:
         filter.install(network="shared" if order.network else "own" if order.level.own_processes else "none")
 
 
-def _limit(order: Order) -> None:
+def _limit(order: KeeperOrder) -> None:
     bounds = order.bounds
     for name, most in (
         ("CPU", round(bounds.cpu_s) or 1),
@@ -128,14 +128,14 @@ def _set_limit(limited: int, most: int, *, is_needed: bool) -> None:
             raise
 
 
-def _most_processes(order: Order) -> int:
+def _most_processes(order: KeeperOrder) -> int:
     """The kernel counts by user, and in a user namespace apart. Where others count too it is a last resort only."""
     processes = order.bounds.processes
     counted_alone = order.uid is not None or order.level.own_processes
     return processes + SPARE if counted_alone else 4 * processes + CROWD
 
 
-def _fence(order: Order) -> landlock.Fence:
+def _fence(order: KeeperOrder) -> landlock.Fence:
     ports = (*order.ports, DNS) if order.network else None
     if order.level.name == "bubblewrap":  # it has a system of files of its own
         return landlock.Fence(files=False, ports=ports)
@@ -144,7 +144,7 @@ def _fence(order: Order) -> landlock.Fence:
     return landlock.Fence(files=True, writes=(order.workspace, order.scratch, *own), reads=reads, ports=ports)
 
 
-def _run(order: Order, channel: int) -> NoReturn:
+def _run(order: KeeperOrder, channel: int) -> NoReturn:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with suppress(OSError):  # the C library's own
             signal.signal(number, signal.SIG_DFL)

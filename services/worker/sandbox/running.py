@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from services.worker.sandbox.bubblewrap import ROOT
-from services.worker.sandbox.command import Bounds, Command, EndedBy, Level, Order, Ran
+from services.worker.sandbox.command import Bounds, Command, EndedBy, KeeperOrder, Level, Ran
 from services.worker.sandbox.errors import CommandNotRun, MachineGaveOut
-from services.worker.sandbox.keeper import Told
+from services.worker.sandbox.keeper import KeeperReport
 from services.worker.sandbox.kinship import adopts_orphans
 from services.worker.sandbox.ownership import User, hand_over, take_back, take_user
 from services.worker.sandbox.reach import make_passage
@@ -137,10 +137,10 @@ class Sandbox:
             if self._user is not None and self._running == 0:
                 await asyncio.to_thread(take_back, self._workspace, self._user.uid)
 
-    def _order(self, command: Command, scratch: Path, bounds: Bounds) -> Order:
+    def _order(self, command: Command, scratch: Path, bounds: Bounds) -> KeeperOrder:
         environ, certificates = environment(command, os.environ, scratch=scratch)
         found, reads = self._level.found, (os.path.realpath(path) for path in command.reads)
-        return Order(
+        return KeeperOrder(
             argv=tuple(found.get(word, word) for word in command.argv),
             cwd=str(self._workspace / command.cwd),
             workspace=str(self._workspace),
@@ -182,7 +182,7 @@ async def _run(kept: Callable[[], _Kept], on_line: OnLine, cancelled: asyncio.Ev
 class _Kept:
     """One command, and the keeper that keeps it."""
 
-    def __init__(self, order: Order, on_line: OnLine, drained: Drained, tie: int | None) -> None:
+    def __init__(self, order: KeeperOrder, on_line: OnLine, drained: Drained, tie: int | None) -> None:
         self._order = order
         self._drained = drained
         self._tie = tie
@@ -232,7 +232,7 @@ class _Kept:
             passing.cancel()
             telling.cancel()
             await asyncio.gather(passing, telling, return_exceptions=True)
-        told = Told(**json.loads(line))
+        told = KeeperReport(**json.loads(line))
         if told.refused is not None:
             raise CommandNotRun(why=self._output.tail.strip() or told.refused)
         ended_by: EndedBy = "output" if self._output.is_full and told.ended_by == "itself" else told.ended_by

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from services.worker.sandbox import kernel, landlock, system
-from services.worker.sandbox.command import Order
+from services.worker.sandbox.command import KeeperOrder
 from services.worker.sandbox.kinship import end_with_parent
 
 SET_INTERFACE_FLAGS: Final = 0x8914
@@ -36,7 +36,7 @@ LINKS: Final = {
 }
 
 
-def enter(order: Order, channel: int) -> None:
+def enter(order: KeeperOrder, channel: int) -> None:
     """Returns in the process that is to become the command; the two around it stay until it has ended."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is for the command, which hears it itself
     separate(by_root=order.level.spaces == "root", network=order.network)
@@ -79,7 +79,7 @@ def as_a_shell_says(status: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _arrange_files(order: Order) -> None:
+def _arrange_files(order: KeeperOrder) -> None:
     """A root of its own, in memory, with nothing in it but what a command is given; its own folders are writable."""
     root = order.scratch
     shared = {"/dev/shm": f"{order.scratch}/shm", "/tmp": f"{order.scratch}/tmp"}  # noqa: S108 - with itself alone
