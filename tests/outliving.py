@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from services.worker.sandbox import kernel
-from services.worker.sandbox.tree import Tree
+from services.worker.sandbox.tree import ProcessTree
 
 ENDING_S: Final = 30.0  # what is about to end may do so, on a busy machine too; it costs nothing where nothing is left
 SHOWN: Final = 200
@@ -27,7 +27,7 @@ def run(command: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches the command as well, which ends in its own way
     running = subprocess.Popen(command)  # noqa: S603 - what make tells
     signal.signal(signal.SIGTERM, lambda number, _: os.kill(running.pid, number))
-    tree = Tree(running.pid)
+    tree = ProcessTree(running.pid)
     while tree.status is None:
         _bury_one(tree)
     code = os.waitstatus_to_exitcode(tree.status)
@@ -39,7 +39,7 @@ def run(command: Sequence[str]) -> int:
     return code or 1
 
 
-def _bury_one(tree: Tree) -> None:
+def _bury_one(tree: ProcessTree) -> None:
     """Of whatever has ended, or has fallen to us and then ended; the command itself among them."""
     pid, status = os.waitpid(-1, 0)
     if pid == tree.first:

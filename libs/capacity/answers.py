@@ -34,7 +34,7 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleView:
     """The view is not where the first refused change continues: it stands at `applied`."""
 
     applied: int
@@ -296,7 +296,7 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitsInLine:
     """Holds nothing; the grant is sent to the request's `reply`. `behind` others wait for the same group. `again`: it
     waited before this question."""
 
@@ -324,7 +324,7 @@ class NotYours:
     owner: str
 
 
-LeaseAnswer = Granted | Waits | Full | NotYours
+LeaseAnswer = Granted | WaitsInLine | Full | NotYours
 
 
 @dataclass(frozen=True, slots=True)

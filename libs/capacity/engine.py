@@ -24,7 +24,7 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.memory import life, slots
 from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import plan
-from libs.capacity.memory.state import Lease, Worker, live_pools, slots_of
+from libs.capacity.memory.state import SlotLease, Worker, live_pools, slots_of
 from libs.capacity.projection import is_inner, row_of
 from libs.capacity.rows import Change, Row, Seed, StandingOrders
 
@@ -157,7 +157,7 @@ class Engine:
         self._unlearn(group)
         names = self._learned[group] = [f"{group} {number}" for number in range(others)]
         for name in names:
-            slots.hold(self._state, name, Lease((group,), owner=None, ttl_ms=0, since_ms=now_ms), end_ms=inf)
+            slots.hold(self._state, name, SlotLease((group,), owner=None, ttl_ms=0, since_ms=now_ms), end_ms=inf)
         if until_ms is not None and until_ms > now_ms:
             self._shut.add(group)
             self._state.shut.add(group, until_ms)

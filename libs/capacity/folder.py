@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
 
-from libs.capacity.answers import Folded, Grant, Stale, ViewMark
+from libs.capacity.answers import Folded, Grant, StaleView, ViewMark
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost
 from libs.capacity.ledger import Ledger, LogRecord
@@ -108,10 +108,10 @@ class Folder:
         self._seen = ViewMark(self._epoch, generation, ledger.applied, open=True)
         self._cut(ledger.applied)
 
-    async def _fold_tail(self) -> Folded | Stale:
+    async def _fold_tail(self) -> Folded | StaleView:
         chunk = [self._tail[index] for index in range(min(FOLD_PIPELINE, len(self._tail)))]
         answer = await self._view.fold(chunk, lease_ms=self._lease_ms)
-        if not isinstance(answer, Stale):
+        if not isinstance(answer, StaleView):
             self._cut(chunk[-1].seq)
         return answer
 

@@ -31,7 +31,7 @@ from libs.capacity.answers import (
     ReleaseAnswer,
     Request,
     ReserveAnswer,
-    Stale,
+    StaleView,
     Swept,
     ViewMark,
     WorkerStatus,
@@ -48,7 +48,9 @@ class Life(Protocol):
         self, seeds: Sequence[Seed], *, generation: str, lease_ms: int, now_ms: int | None = None
     ) -> None: ...
     async def open(self, *, generation: str, quarantine_ms: int, now_ms: int | None = None) -> None: ...
-    async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | Stale: ...
+    async def fold(
+        self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None
+    ) -> Folded | StaleView: ...
     async def configure(self, defaults: Mapping[str, int], *, now_ms: int | None = None) -> None: ...
     async def prolong(self, by_ms: int) -> None: ...
 

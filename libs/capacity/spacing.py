@@ -20,14 +20,14 @@ SPREAD_MAX = 20  # jobs moved at once: what one commit holds
 ROOM = 2  # so far apart, a number is left between two
 RETURNING = frozenset({Status.QUEUED, Status.AWAITING_CONFIRMATION})  # beside those that run: they have a place
 
-Spot = tuple[int, str]  # place, job
+PlacedJob = tuple[int, str]  # place, job
 
 
 @dataclass(slots=True)
 class Places:
     """class → who stands where in it, in order, and `narrow`: the left ones of neighbours without room between."""
 
-    by_class: dict[int, list[Spot]] = field(default_factory=dict[int, list[Spot]])
+    by_class: dict[int, list[PlacedJob]] = field(default_factory=dict[int, list[PlacedJob]])
     narrow: dict[str, int] = field(default_factory=dict[str, int])  # job → its class
 
     def fold(self, before: Job | None, job: Job) -> None:
@@ -40,7 +40,7 @@ class Places:
         if now is not None:
             self._put_in(*now)
 
-    def near(self, job: Job) -> list[Spot]:
+    def near(self, job: Job) -> list[PlacedJob]:
         """Whoever may have to move with it, and one more on each side."""
         where = _spot_of(job)
         if where is None:
@@ -50,14 +50,14 @@ class Places:
         index = bisect_left(spots, spot)
         return spots[max(0, index - SPREAD_MAX) : index + SPREAD_MAX + 2]
 
-    def _put_in(self, class_number: int, spot: Spot) -> None:
+    def _put_in(self, class_number: int, spot: PlacedJob) -> None:
         spots = self.by_class.setdefault(class_number, [])
         insort(spots, spot)
         index = bisect_left(spots, spot)
         self._compare(class_number, index - 1)
         self._compare(class_number, index)
 
-    def _take_out(self, class_number: int, spot: Spot) -> None:
+    def _take_out(self, class_number: int, spot: PlacedJob) -> None:
         spots = self.by_class[class_number]
         index = bisect_left(spots, spot)
         del spots[index]
@@ -77,7 +77,7 @@ class Places:
             self.narrow.pop(job, None)
 
 
-def spread(spots: Sequence[Spot], narrow: str, *, fixed: Collection[str], arrivals: int) -> list[Spot]:
+def spread(spots: Sequence[PlacedJob], narrow: str, *, fixed: Collection[str], arrivals: int) -> list[PlacedJob]:
     """New places for the fewest jobs around `narrow` and its right neighbour, in an order of which no part changes that
     of the queue; empty where no number is left, or none of them may move.
 
@@ -95,25 +95,25 @@ def spread(spots: Sequence[Spot], narrow: str, *, fixed: Collection[str], arriva
     return []
 
 
-def _windows(spots: Sequence[Spot], index: int, size: int, *, fixed: Collection[str]) -> Iterator[tuple[int, int]]:
+def _windows(spots: Sequence[PlacedJob], index: int, size: int, *, fixed: Collection[str]) -> Iterator[tuple[int, int]]:
     """Each row of so many movable neighbours that has at least one of the two too close ones."""
     for first in range(max(0, index - size + 1), min(index + 1, len(spots) - size) + 1):
         if not any(spots[number][1] in fixed for number in range(first, first + size)):
             yield first, first + size
 
 
-def _step(spots: Sequence[Spot], first: int, end: int, *, arrivals: int) -> int:
+def _step(spots: Sequence[PlacedJob], first: int, end: int, *, arrivals: int) -> int:
     left, right = _bounds(spots, first, end, arrivals=arrivals)
     return (right - left) // (end - first + 1)
 
 
-def _bounds(spots: Sequence[Spot], first: int, end: int, *, arrivals: int) -> tuple[int, int]:
+def _bounds(spots: Sequence[PlacedJob], first: int, end: int, *, arrivals: int) -> tuple[int, int]:
     left = spots[first - 1][0] if first else 0
     right = spots[end][0] if end < len(spots) else (arrivals + 1) * ARRIVAL_STEP
     return left, right
 
 
-def _moves(spots: Sequence[Spot], first: int, end: int, *, step: int) -> list[Spot]:
+def _moves(spots: Sequence[PlacedJob], first: int, end: int, *, step: int) -> list[PlacedJob]:
     """Who goes right goes before those on its left, who goes left after them: so nobody ever crosses another."""
     left = spots[first - 1][0] if first else 0
     moved = [(old, left + step * number, job) for number, (old, job) in enumerate(spots[first:end], start=1)]
@@ -122,7 +122,7 @@ def _moves(spots: Sequence[Spot], first: int, end: int, *, step: int) -> list[Sp
     return [*rightward, *leftward]
 
 
-def _spot_of(job: Job) -> tuple[int, Spot] | None:
+def _spot_of(job: Job) -> tuple[int, PlacedJob] | None:
     if job.standing is None or not (job.status in RETURNING or job.status.is_running):
         return None
     return job.priority.class_number, (job.standing.place, job.id)

@@ -35,7 +35,7 @@ from libs.capacity.answers import (
     ReleaseAnswer,
     Request,
     ReserveAnswer,
-    Stale,
+    StaleView,
     Swept,
     ViewMark,
     WorkerStatus,
@@ -86,7 +86,7 @@ class _Life(_Asked):
     async def open(self, *, generation: str, quarantine_ms: int, now_ms: int | None = None) -> None:
         await self._ask("open_v1", generation, quarantine_ms, now_ms=now_ms)
 
-    async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | Stale:
+    async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | StaleView:
         head = (self._epoch, _text(now_ms), lease_ms)
         calls = [(*head, *store_rows.change_args(change)) for change in changes] or [(*head, 0, "")]
         replies: list[Reply] = []

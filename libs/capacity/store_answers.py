@@ -6,7 +6,6 @@ Each function reads the GIVES of one verb's header; flags are 0 and 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from libs.capacity.answers import (
     Between,
@@ -37,27 +36,26 @@ from libs.capacity.answers import (
     ReserveAnswer,
     Reserved,
     ShareFull,
-    Stale,
+    StaleView,
     Swept,
     TooFast,
     Unclaimed,
     ViewMark,
-    Waits,
+    WaitsInLine,
 )
 from libs.capacity.errors import ViewMisused
-
-Reply = Any  # nested lists of str, int and None
+from libs.capacity.scripts import Reply
 
 
 def mark_of(epoch: str | None, generation: str, applied: str, is_open: str) -> ViewMark | None:
     return None if epoch is None else ViewMark(epoch, generation, int(applied), is_open == "1")
 
 
-def folded(replies: Sequence[Reply], *, last_seq: int) -> Folded | Stale:
+def folded(replies: Sequence[Reply], *, last_seq: int) -> Folded | StaleView:
     """Several changes were tried in order: the view stands where the last answer says."""
     applied: int = replies[-1][0]
     told = tuple(grant for _, each in replies for grant in grants(each))
-    return Folded(applied, told) if applied >= last_seq else Stale(applied, told)
+    return Folded(applied, told) if applied >= last_seq else StaleView(applied, told)
 
 
 def grants(reply: Reply) -> tuple[Grant, ...]:
@@ -145,7 +143,7 @@ def lease(reply: Reply, request: LeaseRequest) -> LeaseAnswer:
         case ["granted", ends, again, *active]:
             return Granted(request.lease, ends, again == 1, tuple(zip(active[::2], active[1::2], strict=True)))
         case ["waits", group, behind, until_ms, again]:
-            return Waits(request.lease, group, behind, until_ms, again == 1)
+            return WaitsInLine(request.lease, group, behind, until_ms, again == 1)
         case ["full", group, limit, active, until_ms]:
             return Full(group, limit, active, until_ms)
         case ["not_yours"]:

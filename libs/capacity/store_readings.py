@@ -22,8 +22,7 @@ from libs.capacity.answers import (
     WorkerStatus,
 )
 from libs.capacity.rows import Pause
-
-Reply = Any  # nested lists of str, int and None
+from libs.capacity.scripts import Reply
 
 
 def due(reply: Reply, limit: int) -> tuple[DueTimer, ...]:

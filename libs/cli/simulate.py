@@ -25,7 +25,7 @@ from libs.eventlog.api import state_of
 from libs.eventlog.errors import SettingsDiffer
 from libs.eventlog.streams import JOBS
 from libs.forecast.recorded import Recorder
-from libs.forecast.simulate import OTHER, RECORDED, SOURCES, TODAY, Comparison, Kind, compare
+from libs.forecast.simulate import OTHER, RECORDED, SOURCES, TODAY, ComparedKind, Comparison, compare
 from libs.policy import load_policy
 
 NATS_URL: Final = "HEADGATE_NATS_URL"
@@ -114,7 +114,7 @@ def _show(found: Comparison, out: Output) -> None:
         out.say(f"{WORDS[source]}: {deferred} scheduled for a later day, {refused} refused because the queue was full")
 
 
-def _lines(kind: Kind) -> list[tuple[tuple[str, ...], float]]:
+def _lines(kind: ComparedKind) -> list[tuple[tuple[str, ...], float]]:
     """The cells of each, and the mean as it stands there, which is drawn beside them."""
     lines: list[tuple[tuple[str, ...], float]] = []
     for source in SOURCES:

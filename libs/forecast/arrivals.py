@@ -23,7 +23,7 @@ from libs.capacity.rows import Row
 WINDOW_MS: Final = 3_600_000  # what counts as lately
 KNOWN_MS: Final = 600_000  # less of a past than this tells no rate
 
-Kind = tuple[str, str, int]  # tier, pool, class
+ArrivalKind = tuple[str, str, int]  # tier, pool, class
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Guest:
 class Coming:
     """How many of each kind came within `span_ms`."""
 
-    counts: Mapping[Kind, int] = field(default_factory=dict[Kind, int])
+    counts: Mapping[ArrivalKind, int] = field(default_factory=dict[ArrivalKind, int])
     span_ms: int = WINDOW_MS
 
     def deal(self, number: int, *, from_ms: int) -> Iterator[Guest]:
@@ -68,6 +68,6 @@ def _since(waits: Sequence[Wait], moment: datetime) -> Iterator[Wait]:
     return takewhile(lambda wait: wait.at > moment, reversed(waits))
 
 
-def _entry(wait: Wait) -> tuple[int, Kind]:
+def _entry(wait: Wait) -> tuple[int, ArrivalKind]:
     entered_ms = epoch_ms(wait.at) - round(wait.wait_s * 1000)
     return entered_ms, (wait.tier, wait.pool, Priority(wait.priority).class_number)

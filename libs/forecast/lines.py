@@ -17,16 +17,16 @@ from statistics import fmean
 from typing import Final
 
 from libs.capacity.rows import CLASS_STEP, Row
-from libs.forecast.machine import Slots
-from libs.forecast.run import Course, Hold, Scene
+from libs.forecast.machine import PoolSlots
+from libs.forecast.run import Hold, RunResult, Scene
 
-Starts = Mapping[str, int | None]  # of queued jobs; null: no start
+StartTimes = Mapping[str, int | None]  # of queued jobs; null: no start
 ANY: Final = 0  # the class of a group's end
 FOREVER: Final = 2**63  # behind every score
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class WaitingLine:
     """One pool's, or one group's."""
 
     places: tuple[tuple[int, int], ...] = ()
@@ -51,31 +51,31 @@ class Line:
         return min(starts if end_ms is None else [*starts, end_ms], default=None)
 
 
-def lines_of(scene: Scene, courses: Sequence[Course], starts: Starts) -> dict[str, Line]:
+def lines_of(scene: Scene, courses: Sequence[RunResult], starts: StartTimes) -> dict[str, WaitingLine]:
     """The line of every pool, and of every group that is full at some time."""
-    lines: dict[str, Line] = {}
+    lines: dict[str, WaitingLine] = {}
     for pool in scene.pools:
         places = _places((row for row in scene.waiting if row.pool == pool.pool), starts)
         ends = _pool_ends(pool.pool, courses, scene.now_ms)
-        lines[f"pool:{pool.pool}"] = Line(places, ends, pool.slots, _idle(pool, courses, scene.now_ms))
+        lines[f"pool:{pool.pool}"] = WaitingLine(places, ends, pool.slots, _idle(pool, courses, scene.now_ms))
     for group, open_ms in _openings(courses, scene.now_ms).items():
         places = _places((row for row in scene.waiting if group in row.groups), starts)
-        lines[group] = Line(places, {ANY: open_ms})
+        lines[group] = WaitingLine(places, {ANY: open_ms})
     return lines
 
 
-def _places(rows: Iterable[Row], starts: Starts) -> tuple[tuple[int, int], ...]:
+def _places(rows: Iterable[Row], starts: StartTimes) -> tuple[tuple[int, int], ...]:
     places = ((row.score, starts.get(row.id)) for row in rows)
     return tuple(sorted((score, start_ms) for score, start_ms in places if score is not None and start_ms is not None))
 
 
-def _idle(pool: Slots, courses: Sequence[Course], now_ms: int) -> int:
+def _idle(pool: PoolSlots, courses: Sequence[RunResult], now_ms: int) -> int:
     """Slots that are free when all have started that can now: in each run the same."""
     taken = (hold.row.pool == pool.pool and hold.start_ms <= now_ms for hold in courses[0].holds)
     return max(0, pool.slots - sum(taken))
 
 
-def _pool_ends(pool: str, courses: Sequence[Course], now_ms: int) -> dict[int, int]:
+def _pool_ends(pool: str, courses: Sequence[RunResult], now_ms: int) -> dict[int, int]:
     """Of the classes whose last one starts in more than half of the runs."""
     found: defaultdict[int, list[int]] = defaultdict(list)
     for course in courses:
@@ -85,7 +85,7 @@ def _pool_ends(pool: str, courses: Sequence[Course], now_ms: int) -> dict[int, i
     return {number: round(fmean(ends)) for number, ends in found.items() if 2 * len(ends) > len(courses)}
 
 
-def _openings(courses: Sequence[Course], now_ms: int) -> dict[str, int]:
+def _openings(courses: Sequence[RunResult], now_ms: int) -> dict[str, int]:
     """When each group that is full at some time has a slot for good: the end of its last full time."""
     found: defaultdict[str, list[int]] = defaultdict(list)
     for course in courses:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from libs.capacity.rows import OperatorOrder
-from libs.forecast.machine import Slots
+from libs.forecast.machine import PoolSlots
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class RecordedAct:
     """What an operator did then."""
 
     at_ms: int
@@ -54,13 +54,13 @@ class Staffed:
     """From then on a pool had so many slots."""
 
     at_ms: int
-    slots: Slots
+    slots: PoolSlots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class RecordedPast:
     """Everything that came from outside, in the order in which it came."""
 
     lives: tuple[Life, ...]
-    acts: tuple[Act, ...] = ()
+    acts: tuple[RecordedAct, ...] = ()
     staffed: tuple[Staffed, ...] = ()

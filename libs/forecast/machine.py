@@ -32,7 +32,7 @@ AT_ONCE: Final = 100  # starts asked for in one plan
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class PoolSlots:
     """What a pool can run at once, where a worker of it lives."""
 
     pool: str
@@ -77,7 +77,7 @@ class Machine:
         if turns is not None:
             self.turns = Turns(dict(turns.by_class), Counter(turns.present))
 
-    def employ(self, pools: Iterable[Slots]) -> None:
+    def employ(self, pools: Iterable[PoolSlots]) -> None:
         """From here on each of these pools has so many slots."""
         for pool in pools:
             beat = Heartbeat(

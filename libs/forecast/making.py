@@ -18,7 +18,7 @@ from libs.forecast.durations import Durations, Observed, observed
 from libs.forecast.errors import Pair, Spread, learn
 from libs.forecast.lines import lines_of
 from libs.forecast.plain import first_averages
-from libs.forecast.run import Course, Scene, run_forward
+from libs.forecast.run import RunResult, Scene, run_forward
 from libs.forecast.table import Forecast
 from libs.policy import Policy
 
@@ -75,7 +75,7 @@ def spread_of(waits: Iterable[Wait], policy: Policy) -> Spread:
     return learn(pairs, turn_s=max(1.0, turn_s), fixed=policy.forecast.spread)
 
 
-def _starts(scene: Scene, courses: Iterable[Course]) -> dict[str, int | None]:
+def _starts(scene: Scene, courses: Iterable[RunResult]) -> dict[str, int | None]:
     """Null for a job that some run never starts: then it hangs on something that no run knows."""
     started = [course.starts for course in courses]
     found = {row.id: [starts[row.id] for starts in started if row.id in starts] for row in scene.waiting}

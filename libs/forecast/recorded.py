@@ -28,8 +28,8 @@ from libs.capacity.ledger import LogRecord
 from libs.capacity.orders import Orders
 from libs.capacity.projection import epoch_ms
 from libs.capacity.rows import FreeLease
-from libs.forecast.lives import Act, History, Life, Staffed, Stay
-from libs.forecast.machine import Slots
+from libs.forecast.lives import Life, RecordedAct, RecordedPast, Staffed, Stay
+from libs.forecast.machine import PoolSlots
 from libs.forecast.replay import Started
 from libs.forecast.run import Holds
 
@@ -53,7 +53,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self._trails: dict[str, Trail] = {}
-        self._acts: list[Act] = []
+        self._acts: list[RecordedAct] = []
         self._staffed: list[Staffed] = []
         self._slots: dict[str, int] = {}
         self._orders = Orders()
@@ -68,12 +68,12 @@ class Recorder:
             except ContractError:
                 continue
 
-    def history(self, holds: Holds, *, since_ms: int = 0) -> History:
+    def history(self, holds: Holds, *, since_ms: int = 0) -> RecordedPast:
         """What came from outside. Jobs that were over before `since_ms` are left out; what goes on is dealt an end."""
         kept = [trail for trail in self._trails.values() if _is_of(trail.job, since_ms)]
         phases = {(job.submission.workflow, job.submission.phase): job.id for job in (trail.job for trail in kept)}
         lives = (self._life(trail, phases, holds) for trail in kept)
-        return History(lives=tuple(lives), acts=tuple(self._acts), staffed=self._staffed_from_the_start())
+        return RecordedPast(lives=tuple(lives), acts=tuple(self._acts), staffed=self._staffed_from_the_start())
 
     @property
     def jobs(self) -> int:
@@ -95,7 +95,7 @@ class Recorder:
             case Event(data=act):
                 order = self._orders.fold(act, record.at)
                 if order is not None and not isinstance(order, FreeLease):
-                    self._acts.append(Act(epoch_ms(record.at), order))
+                    self._acts.append(RecordedAct(epoch_ms(record.at), order))
             case UnknownEvent(job_id=str(job_id)) as event if job_id in self._trails:
                 trail = self._trails[job_id]
                 trail.job = step_over(trail.job, event, seq=record.seq, at=record.at)
@@ -106,7 +106,7 @@ class Recorder:
         for pool, slots in link.slots.items():
             if self._slots.get(pool) != slots:
                 self._slots[pool] = slots
-                self._staffed.append(Staffed(epoch_ms(at), Slots(pool, slots)))
+                self._staffed.append(Staffed(epoch_ms(at), PoolSlots(pool, slots)))
 
     def _take_job(self, event: JobEvent, record: LogRecord) -> None:
         data = event.data

@@ -23,7 +23,7 @@ from libs.capacity.projection import defaults_of, epoch_ms
 from libs.capacity.rows import Row, StandingOrders
 from libs.capacity.scopes import owners_of
 from libs.forecast.agenda import Happening
-from libs.forecast.lives import History, Life, Stay
+from libs.forecast.lives import Life, RecordedPast, Stay
 from libs.forecast.machine import FOREVER_MS, Machine, answer
 from libs.forecast.run import Holds
 from libs.policy import Policy
@@ -73,7 +73,9 @@ class Nobody:
 class Replay:
     """One history, once. `holds` deals stays to the jobs that were never seen to start."""
 
-    def __init__(self, history: History, policy: Policy, *, holds: Holds, observer: Observer | None = None) -> None:
+    def __init__(
+        self, history: RecordedPast, policy: Policy, *, holds: Holds, observer: Observer | None = None
+    ) -> None:
         self._history = history
         self._policy = policy
         self._holds = holds

@@ -19,7 +19,7 @@ from libs.capacity.rows import Row, Seed, StandingOrders
 from libs.capacity.turns import Turns
 from libs.forecast.agenda import Happening
 from libs.forecast.arrivals import Guest
-from libs.forecast.machine import Machine, Slots
+from libs.forecast.machine import Machine, PoolSlots
 from libs.policy import Policy
 
 GUESTS: Final = 40  # that a run invites, and as many again as wait: who comes after them decides little
@@ -38,7 +38,7 @@ class Scene:
     now_ms: int
     seeds: tuple[Seed, ...]
     standing: StandingOrders
-    pools: tuple[Slots, ...]
+    pools: tuple[PoolSlots, ...]
     turns: Turns | None = None  # whose turn it is; null: nobody has waited for one yet
     shut: Mapping[str, int] = field(default_factory=dict[str, int])  # groups of which nobody gets a slot until then
 
@@ -57,7 +57,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RunResult:
     """What came of it. A job that is in no hold was started by nothing: it is paused, or has no worker."""
 
     holds: tuple[Hold, ...]
@@ -76,11 +76,11 @@ def run_forward(
     *,
     guests: Iterator[Guest] | None = None,
     give_way: Callable[[], None] = lambda: None,
-) -> Course:
+) -> RunResult:
     """Who starts when, until all have that can. `give_way` is called at every step, for others in the same process."""
     run = _Run(scene, holds, policy, guests or iter(()))
     run.run(give_way)
-    return Course(tuple(run.course), run.ends, run.limits)
+    return RunResult(tuple(run.course), run.ends, run.limits)
 
 
 @dataclass(slots=True)

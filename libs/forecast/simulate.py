@@ -14,7 +14,7 @@ from headgate_contracts.shown import Waits
 from headgate_contracts.vocabulary import Priority, Tier
 from libs.forecast.analytics import waits_by_kind
 from libs.forecast.durations import Durations, observed
-from libs.forecast.lives import History
+from libs.forecast.lives import RecordedPast
 from libs.forecast.making import durations_of
 from libs.forecast.recorded import Recorder
 from libs.forecast.replay import Replay, Started
@@ -25,7 +25,7 @@ SOURCES: Final = (RECORDED, TODAY, OTHER)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ComparedKind:
     """One line of the comparison. A source is missing where it started nothing of the kind."""
 
     priority: Priority
@@ -38,7 +38,7 @@ class Comparison:
     """What came of it. `refused`: jobs that would not have been taken in."""
 
     jobs: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ComparedKind, ...]
     refused: Mapping[str, int]
     deferred: Mapping[str, int]
 
@@ -69,7 +69,7 @@ def compare(
     )
 
 
-def dealt_from(history: History, policy: Policy) -> Durations:
+def dealt_from(history: RecordedPast, policy: Policy) -> Durations:
     """Stays for those that were never seen to start: as long as the others of their tier stayed."""
     stays: defaultdict[str, list[float]] = defaultdict(list)
     for life in history.lives:
@@ -78,10 +78,10 @@ def dealt_from(history: History, policy: Policy) -> Durations:
     return Durations({tier: observed(guess.average_s, stays[tier]) for tier, guess in guesses.items()})
 
 
-def _kinds(starts: Mapping[str, Sequence[Started]]) -> tuple[Kind, ...]:
+def _kinds(starts: Mapping[str, Sequence[Started]]) -> tuple[ComparedKind, ...]:
     found: defaultdict[tuple[Priority, Tier], dict[str, Waits]] = defaultdict(dict)
     for source, each in starts.items():
         for waits in waits_by_kind((start.priority, start.tier, start.wait_s) for start in each):
             found[waits.priority, waits.tier][source] = waits
     order = [(priority, tier) for priority in Priority for tier in Tier if (priority, tier) in found]
-    return tuple(Kind(priority, tier, found[priority, tier]) for priority, tier in order)
+    return tuple(ComparedKind(priority, tier, found[priority, tier]) for priority, tier in order)

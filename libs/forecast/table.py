@@ -21,7 +21,7 @@ from libs.capacity.projection import groups_of
 from libs.capacity.rows import CLASS_STEP
 from libs.capacity.scopes import scopes_of
 from libs.forecast.errors import Band, Spread
-from libs.forecast.lines import Line
+from libs.forecast.lines import WaitingLine
 from libs.forecast.plain import average_over, confidence_at, estimate_between, first_averages, plain_estimate
 from libs.policy import Policy
 
@@ -30,7 +30,7 @@ SHAPE: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class EstimateRequest:
     """A job that somebody asks an estimate for. `slots`: those of its pool, 0 where the asker does not know."""
 
     pool: str
@@ -42,10 +42,10 @@ class Wanted:
     workflow: str | None = None
 
 
-def wanted_of(job: Job, *, score: int, position: int, slots: int = 0) -> Wanted:
+def wanted_of(job: Job, *, score: int, position: int, slots: int = 0) -> EstimateRequest:
     """A job of the log, where it stands now."""
     asked = job.submission
-    return Wanted(
+    return EstimateRequest(
         pool=asked.pool,
         tier=asked.tier.value,
         score=score,
@@ -66,7 +66,7 @@ class Forecast:
     averages: Mapping[str, float] = field(default_factory=dict[str, float])  # tier → seconds
     queued: Mapping[str, int] = field(default_factory=dict[str, int])  # tier → jobs
     starts: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])  # ms since it was made
-    lines: Mapping[str, Line] = field(default_factory=dict[str, Line])
+    lines: Mapping[str, WaitingLine] = field(default_factory=dict[str, WaitingLine])
     paused: frozenset[str] = frozenset()  # scopes
     spread: Spread = field(default_factory=Spread)
 
@@ -75,19 +75,19 @@ class Forecast:
         averages = {**first_averages(self.policy), **self.averages}
         return average_over(averages, self.queued if queued is None else queued, tier=tier)
 
-    def plain(self, wanted: Wanted) -> Estimate:
+    def plain(self, wanted: EstimateRequest) -> Estimate:
         """What the plain formula says."""
         average_s = self.average_s(tier=wanted.tier)
         return plain_estimate(average_s=average_s, position=wanted.position, workers=wanted.slots, policy=self.policy)
 
-    def estimate_of(self, job_id: str, wanted: Wanted, *, now_ms: int) -> Estimate | None:
+    def estimate_of(self, job_id: str, wanted: EstimateRequest, *, now_ms: int) -> Estimate | None:
         """When this queued job starts; null where nothing will start it."""
         if self.made_ms is None or job_id not in self.starts:
             return self.estimate_new(wanted, now_ms=now_ms)
         start_ms = self.starts[job_id]
         return None if start_ms is None else self._estimate(self.made_ms + start_ms, wanted, now_ms=now_ms)
 
-    def estimate_new(self, wanted: Wanted, *, now_ms: int) -> Estimate | None:
+    def estimate_new(self, wanted: EstimateRequest, *, now_ms: int) -> Estimate | None:
         """When a job would start that the runs did not know; null where nothing will start it."""
         if self.made_ms is None:
             return self.plain(wanted)
@@ -98,13 +98,13 @@ class Forecast:
             return None
         return self._estimate(self.made_ms + max(known) + self._strangers_ms(wanted), wanted, now_ms=now_ms)
 
-    def _strangers_ms(self, wanted: Wanted) -> int:
+    def _strangers_ms(self, wanted: EstimateRequest) -> int:
         """A crowd that came since the runs is not in them: each of those ahead takes an average job's share."""
-        line = self.lines.get(f"pool:{wanted.pool}", Line())
+        line = self.lines.get(f"pool:{wanted.pool}", WaitingLine())
         share = line.strangers(wanted.score, wanted.position)
         return round(share * self.average_s(tier=wanted.tier) * 1000)
 
-    def _estimate(self, start_ms: int, wanted: Wanted, *, now_ms: int) -> Estimate:
+    def _estimate(self, start_ms: int, wanted: EstimateRequest, *, now_ms: int) -> Estimate:
         wait_s = max(0, start_ms - now_ms) / 1000
         confidence = confidence_at(wanted.position, self.policy)
         return estimate_between(wait_s, self.spread.around(wait_s), confidence=confidence)
@@ -143,9 +143,9 @@ class Forecast:
         )
 
 
-def _line(places: list[list[int]], ends: dict[str, int], slots: int, idle: int) -> Line:
+def _line(places: list[list[int]], ends: dict[str, int], slots: int, idle: int) -> WaitingLine:
     """JSON knows no tuples, and no numbers as keys."""
-    return Line(
+    return WaitingLine(
         tuple((score, start_ms) for score, start_ms in places),
         {int(number): end_ms for number, end_ms in ends.items()},
         slots,
@@ -153,7 +153,7 @@ def _line(places: list[list[int]], ends: dict[str, int], slots: int, idle: int) 
     )
 
 
-def _scopes(wanted: Wanted) -> tuple[str, ...]:
+def _scopes(wanted: EstimateRequest) -> tuple[str, ...]:
     owners = [group for group in wanted.groups if group.startswith(("user:", "project:"))]
     flow = [f"workflow:{wanted.workflow}"] if wanted.workflow else []
     return scopes_of(wanted.score // CLASS_STEP, wanted.pool, (*owners, *flow))

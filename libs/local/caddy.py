@@ -12,12 +12,12 @@ import sysconfig
 from pathlib import Path
 from typing import Final
 
-from libs.local.caddyfile import Bounds, Caddyfile
+from libs.local.caddyfile import Caddyfile, GatewayBounds
 from libs.local.process import ServerProcess
 from libs.local.servers import present
 from libs.local.service import HOST
 
-BOUNDS: Final = Bounds()
+BOUNDS: Final = GatewayBounds()
 BACKLOG: Final = 4096  # of clients that come while nobody accepts; the kernel may hold fewer (net.core.somaxconn)
 
 
@@ -40,7 +40,7 @@ class CaddyServer(ServerProcess):
     ready_line = "serving initial configuration"
 
     def __init__(
-        self, folder: Path, *, door: socket.socket, admission: str, notifier: str, bounds: Bounds = BOUNDS
+        self, folder: Path, *, door: socket.socket, admission: str, notifier: str, bounds: GatewayBounds = BOUNDS
     ) -> None:
         super().__init__(name="caddy", folder=folder)
         self._told = Caddyfile(

@@ -19,7 +19,7 @@ LOG_FILE: Final = """file {name} {{
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class GatewayBounds:
     """How long and how large. What a service bounds by itself, route by route, is narrower."""
 
     head_kib: int = 8
@@ -41,7 +41,7 @@ class Caddyfile:
     port: int = 8080
     listen: str = "0.0.0.0"  # noqa: S104 - of its container; fd/7 is a socket that it inherits
     requests_log: str | None = None  # a file, two of 10 MiB at most; else they are told with everything else
-    bounds: Bounds = Bounds()
+    bounds: GatewayBounds = GatewayBounds()
 
     def render(self) -> str:
         return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(

@@ -3,7 +3,7 @@
 LocalServerError
 ├── BinaryMissing
 ├── ServerDidNotStart
-│   ├── PortTaken
+│   ├── ServerPortTaken
 │   └── ServerNotReady
 ├── StartFailed
 ├── NotReady
@@ -37,7 +37,7 @@ class ServerDidNotStart(LocalServerError):
     Start it again only after the cause is gone. All that it said is in {log}."""
 
 
-class PortTaken(ServerDidNotStart):
+class ServerPortTaken(ServerDidNotStart):
     """{name} found its port in use. Start it again on another one, or here when the owner has left. {log}"""
 
 

@@ -15,10 +15,10 @@ from typing import Final, Generic, TypeVar
 
 from libs.local.errors import (
     LocalServerError,
-    PortTaken,
     ServerDidNotStart,
     ServerNotReady,
     ServerNotRunning,
+    ServerPortTaken,
     StartFailed,
 )
 from libs.local.process import ChildProcess, until
@@ -70,7 +70,7 @@ class KeptProcess(Generic[C]):
             try:
                 await self._begin()
                 break
-            except (PortTaken, ServerNotReady):  # it was waited for
+            except (ServerPortTaken, ServerNotReady):  # it was waited for
                 raise
             except ServerDidNotStart as fault:
                 deaths += 1

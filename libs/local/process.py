@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from libs.local.environments import of_machine
-from libs.local.errors import PortTaken, ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning
+from libs.local.errors import ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning, ServerPortTaken
 from libs.local.last_words import last_words
 from libs.local.tether import tether
 
@@ -182,7 +182,7 @@ class ServerProcess(ChildProcess):
         while True:
             try:
                 await self._ready(self._spawn())
-            except PortTaken:
+            except ServerPortTaken:
                 if asyncio.get_running_loop().time() > give_up_at:
                     raise
                 await self._make_way()
@@ -203,7 +203,7 @@ class ServerProcess(ChildProcess):
 
     def _start_failure(self) -> ServerDidNotStart:
         taken = "address already in use" in self.words().lower()
-        kind = PortTaken if taken else ServerDidNotStart
+        kind = ServerPortTaken if taken else ServerDidNotStart
         return kind(name=self.name, said=self.last_words(), log=self.log_path)
 
     async def _make_way(self) -> None:

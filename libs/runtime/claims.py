@@ -28,8 +28,8 @@ HEADER_WRONG: Final = {
     "kid": "The token does not name its key (kid)",
 }
 
-Text = Annotated[str, Field(strict=True)]
-Moment = Annotated[float, Field(strict=True, ge=0, le=LAST_MOMENT_S, allow_inf_nan=False)]  # seconds since 1970
+ClaimText = Annotated[str, Field(strict=True)]
+EpochSeconds = Annotated[float, Field(strict=True, ge=0, le=LAST_MOMENT_S, allow_inf_nan=False)]  # seconds since 1970
 
 
 class Header(BaseModel):
@@ -38,7 +38,7 @@ class Header(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     alg: Algorithm
-    kid: Annotated[Text, Field(min_length=1, max_length=256)]
+    kid: Annotated[ClaimText, Field(min_length=1, max_length=256)]
 
 
 class Claims(BaseModel):
@@ -46,16 +46,16 @@ class Claims(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    iss: Text
-    aud: Text | list[Text]
-    sub: Annotated[Text, Field(min_length=1, max_length=256)]
-    exp: Moment
-    nbf: Moment | None = None
-    iat: Moment | None = None
+    iss: ClaimText
+    aud: ClaimText | list[ClaimText]
+    sub: Annotated[ClaimText, Field(min_length=1, max_length=256)]
+    exp: EpochSeconds
+    nbf: EpochSeconds | None = None
+    iat: EpochSeconds | None = None
     jti: TokenId | None = None
     tier: Tier
-    scope: Text = ""
-    projects: list[Text] | None = None
+    scope: ClaimText = ""
+    projects: list[ClaimText] | None = None
 
     @property
     def scopes(self) -> frozenset[str]:

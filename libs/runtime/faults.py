@@ -56,8 +56,8 @@ class Refused(Exception):
         self.problem = problem
 
 
-Fault = Callable[[Any], Problem]
-Faults = Mapping[type[Exception], Fault]  # which answer an exception becomes; the nearest base class counts
+ProblemOf = Callable[[Any], Problem]
+Faults = Mapping[type[Exception], ProblemOf]  # which answer an exception becomes; the nearest base class counts
 
 
 def _unauthorized(fault: Unauthorized) -> Problem:
@@ -200,7 +200,7 @@ def _everywhere(faults: Faults) -> Faults:
     return {**DEFAULTS, **faults}
 
 
-def _handler(problem: Fault) -> Callable[[Request, Exception], Awaitable[Response]]:
+def _handler(problem: ProblemOf) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def respond(request: Request, fault: Exception) -> Response:  # a plain function would cost a thread
         return problem(fault).response()
 

@@ -46,7 +46,7 @@ TOLD_WITHIN_MS: Final = 500  # a change is answered by then, though no scheduler
 
 
 @dataclass(frozen=True, slots=True)
-class Ids:
+class RandomIds:
     """Ids of events sort by time; those of jobs tell nothing."""
 
     ground: Ground[AdmissionSettings]
@@ -77,7 +77,7 @@ async def compose(service: Service) -> None:
 
 
 def _edge(ground: Ground[AdmissionSettings], front: Front, view: RedisView) -> Edge:
-    nc, log, policy, clock, ids = ground.nc, ground.log, ground.policy, ground.clock, Ids(ground)
+    nc, log, policy, clock, ids = ground.nc, ground.log, ground.policy, ground.clock, RandomIds(ground)
     inputs, results, workspaces = JetStreamInputs(nc), JetStreamObjects(nc, RESULTS), JetStreamObjects(nc, WORKSPACES)
     past, lines, forecasts = History(JetStreamScans(nc)), JetStreamLines(nc), Forecasts(view, policy, clock)
     submitting = Submitting(view, log, inputs, forecasts, policy, clock, ids)

@@ -36,10 +36,10 @@ from services.admission.retrying import Retrying
 from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
 
-Reason = Annotated[str, Query(max_length=500, pattern=ONE_LINE, description="why, for the audit")]
+ReasonQuery = Annotated[str, Query(max_length=500, pattern=ONE_LINE, description="why, for the audit")]
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 Reader = Annotated[Principal, Depends(Identity(READ))]
-Writer = Annotated[Principal, Depends(Identity(WRITE))]
+Submitter = Annotated[Principal, Depends(Identity(WRITE))]
 Operator = Annotated[Principal, Depends(Identity(OPS))]
 Changer = Annotated[Principal, Depends(Identity(WRITE, OPS))]  # an operator needs no right to submit to change a job
 

@@ -14,7 +14,7 @@ from headgate_contracts.asked import SetGroupLimit
 from headgate_contracts.shown import LeaseRelease, ShownGroup
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import Edge, Operator, Reason, route_group
+from services.admission.api import Edge, Operator, ReasonQuery, route_group
 from services.admission.naming import group_named
 from services.admission.operating import ForcedFree, NoSuchLease
 
@@ -46,7 +46,7 @@ def slot_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.delete("/concurrency/{group:path}/leases/{lease}", response_model=LeaseRelease, responses=GIVEN_BACK)
-    async def release(group: GroupPath, lease: LeasePath, who: Operator, reason: Reason = "") -> Response:
+    async def release(group: GroupPath, lease: LeasePath, who: Operator, reason: ReasonQuery = "") -> Response:
         """Forces a slot free. A running job's, its own or its stage's, is free once its attempt was given back: 202."""
         name = _named(group)
         match await edge.operating.release(name, lease, by=who.user, reason=reason):
@@ -73,7 +73,7 @@ def limit_routes(edge: Edge) -> APIRouter:
         return (await edge.overseeing.group(name)).model_copy(update={"limit": body.limit})
 
     @router.delete("/concurrency/{group:path}")
-    async def unset_limit(group: GroupPath, who: Operator, reason: Reason = "") -> ShownGroup:
+    async def unset_limit(group: GroupPath, who: Operator, reason: ReasonQuery = "") -> ShownGroup:
         """Takes back what an operator has set: the group has the slots that its jobs bring, or that policy says."""
         name = _named(group)
         await _require(edge, name)

@@ -19,10 +19,10 @@ from libs.runtime.auth import Principal
 from libs.runtime.etags import has_it
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import Edge, JobIdPath, Operator, Reader, Reason, route_group
+from services.admission.api import Edge, JobIdPath, Operator, Reader, ReasonQuery, route_group
 from services.admission.erasing import Erased, NobodysJobs
 from services.admission.ports import Objects
-from services.admission.ranges import OutOfRange, Part, Whole, wanted_part
+from services.admission.ranges import ByteRange, OutOfRange, Whole, wanted_part
 from services.admission.transcript import Format, JsonLines, Plain
 
 GZIP = "application/gzip"
@@ -117,7 +117,7 @@ def _content(results: Objects, it: StoredResult, asked: Conditions) -> Response:
         case Whole():
             told = {**it.headers, "Content-Length": str(size)}
             return StreamingResponse(results.stream(it.found), 200, told, GZIP)
-        case Part(start, end):
+        case ByteRange(start, end):
             told = {**it.headers, "Content-Range": f"bytes {start}-{end - 1}/{size}"}
             told["Content-Length"] = str(end - start)
             return StreamingResponse(results.stream(it.found, start=start, end=end), 206, told, GZIP)
@@ -148,7 +148,7 @@ def erasure_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.delete("/users/{user_id:path}/content", response_model=Erasure, responses=ERASURE)
-    async def erase(user_id: ForeignPath, who: Operator, reason: Reason = "") -> JSONResponse:
+    async def erase(user_id: ForeignPath, who: Operator, reason: ReasonQuery = "") -> JSONResponse:
         """Ends the user's jobs and deletes their inputs, workspaces, results and logs. Repeat it where it is 202."""
         user = foreign_token(user_id)
         match await edge.erasing.erase(user, by=who.user, reason=reason):

@@ -13,9 +13,9 @@ from libs.runtime.auth import OPS, Principal
 from libs.runtime.etags import tags_in
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import Changer, Edge, JobIdPath, Operator, Writer, route_group
+from services.admission.api import Changer, Edge, JobIdPath, Operator, Submitter, route_group
 from services.admission.domain import NotAllowed, priority_refusal
-from services.admission.events import Act
+from services.admission.events import Actor
 from services.admission.intake import Intake, key_of
 
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
@@ -44,7 +44,7 @@ def submit_routes(edge: Edge) -> APIRouter:
 
     @router.post("/jobs", status_code=202, response_model=ShownJob, responses={200: {"model": ShownJob}})
     async def submit(
-        body: SubmitJob, who: Writer, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
+        body: SubmitJob, who: Submitter, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
     ) -> JSONResponse:
         key = key_of(idempotency_key)
         if dry_run:
@@ -53,7 +53,7 @@ def submit_routes(edge: Edge) -> APIRouter:
         return await edge.located(await intake.job(body, who, key), who)
 
     @router.post("/jobs/{job_id}/retry", status_code=202, response_model=ShownJob)
-    async def retry(job_id: JobIdPath, who: Writer, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    async def retry(job_id: JobIdPath, who: Submitter, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         job = await edge.own(job_id, who)
         return await edge.located(await intake.retry(job, who, key_of(idempotency_key, "retry")), who)
 
@@ -71,7 +71,7 @@ def life_routes(edge: Edge) -> APIRouter:
         return await edge.answer_change(outcome, who, status=202)
 
     @router.post("/jobs/{job_id}/confirm", status_code=202, response_model=ShownJob)
-    async def confirm(job_id: JobIdPath, who: Writer) -> JSONResponse:
+    async def confirm(job_id: JobIdPath, who: Submitter) -> JSONResponse:
         job = await edge.own(job_id, who)
         outcome = await edge.changing.confirm(job, by=who.user)
         return await edge.answer_change(outcome, who, status=202)
@@ -106,6 +106,6 @@ def place_routes(edge: Edge) -> APIRouter:
     return router
 
 
-def act_of(who: Principal, reason: str) -> Act:
+def act_of(who: Principal, reason: str) -> Actor:
     """Who does it, as what, and why."""
-    return Act(who.user, reason, operator=who.may(OPS))
+    return Actor(who.user, reason, operator=who.may(OPS))

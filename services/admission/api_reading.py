@@ -14,7 +14,7 @@ from headgate_contracts.tokens import Token, foreign_token
 from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Edge, JobIdPath, Reader, next_link, route_group
-from services.admission.listing import Wanted, cursor_of, read_cursor
+from services.admission.listing import JobFilter, cursor_of, read_cursor
 
 
 def wanted_jobs(
@@ -22,9 +22,9 @@ def wanted_jobs(
     status: Annotated[list[Status] | None, Query(description="one or more")] = None,
     project: Annotated[ForeignId | None, Query()] = None,
     workflow: Annotated[Token | None, Query()] = None,
-) -> Wanted:
+) -> JobFilter:
     """The filters, and that they are about one's own jobs."""
-    return Wanted(
+    return JobFilter(
         user=who.user,
         statuses=frozenset(status or ()),
         project=None if project is None else foreign_token(project),
@@ -39,7 +39,7 @@ def list_routes(edge: Edge) -> APIRouter:
     @router.get("/jobs", response_model=list[ShownJob])
     async def jobs(
         request: Request,
-        wanted: Annotated[Wanted, Depends(wanted_jobs)],
+        wanted: Annotated[JobFilter, Depends(wanted_jobs)],
         limit: Annotated[int, Query(ge=1, le=100)] = 50,
         cursor: Annotated[str | None, Query(max_length=256)] = None,
     ) -> JSONResponse:

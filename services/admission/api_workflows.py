@@ -15,7 +15,7 @@ from headgate_contracts.tokens import phase_job_id
 from libs.runtime.auth import Principal
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import Changer, Edge, JobIdPath, Reader, Writer, route_group
+from services.admission.api import Changer, Edge, JobIdPath, Reader, Submitter, route_group
 from services.admission.api_jobs import DryRun, IdempotencyKey, act_of
 from services.admission.intake import Intake, key_of
 from services.admission.workflows import workflow_status
@@ -28,7 +28,7 @@ def workflow_submit_routes(edge: Edge) -> APIRouter:
 
     @router.post("/workflows", status_code=202, response_model=ShownWorkflow, responses={200: {"model": ShownWorkflow}})
     async def submit(
-        body: SubmitWorkflow, who: Writer, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
+        body: SubmitWorkflow, who: Submitter, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
     ) -> JSONResponse:
         key = key_of(idempotency_key)
         if dry_run:

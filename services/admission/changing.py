@@ -28,7 +28,7 @@ from libs.runtime.telemetry import job_trace
 from services.admission.change_rate import ChangeRate
 from services.admission.domain import etag_of, may_be_placed
 from services.admission.events import (
-    Act,
+    Actor,
     Stamp,
     cancelling_event,
     confirming_event,
@@ -54,7 +54,7 @@ PAGE: Final = 100
 PRIORITIES: Final = {number: priority for priority, number in CLASS_NUMBERS.items()}
 
 T = TypeVar("T")
-Jobs = tuple[Job, ...]
+SeenJobs = tuple[Job, ...]
 Steps = dict[str, JobEvent]  # what is to be written, by job; a job without a step stays as it is
 
 
@@ -69,10 +69,10 @@ class Changing:
     ids: Ids
     rate: ChangeRate = field(default_factory=ChangeRate)
 
-    async def cancel(self, *jobs: Job, act: Act) -> Accepted | Ended | TooManyChanges:
+    async def cancel(self, *jobs: Job, act: Actor) -> Accepted | Ended | TooManyChanges:
         """End the jobs, or ask their workers to. Of several, those that have ended stay as they are."""
 
-        async def decide(seen: Jobs) -> Steps | Ended:
+        async def decide(seen: SeenJobs) -> Steps | Ended:
             if all(job.status.is_end for job in seen):
                 return Ended(seen[0])
             asked_anew = (job for job in seen if not (job.status.is_running and job.cancel_requested_by is not None))
@@ -84,7 +84,7 @@ class Changing:
         """Grant another batch of cycles, if that is what the job waits for."""
         answered = job.confirmations  # a later question is another one
 
-        async def decide(seen: Jobs) -> Steps | NotAsked:
+        async def decide(seen: SeenJobs) -> Steps | NotAsked:
             event = confirming_event(seen[0], self._stamp(), by=by, policy=self.policy)
             if event is None or seen[0].confirmations != answered:
                 return NotAsked(seen[0])
@@ -93,14 +93,14 @@ class Changing:
         return await self._settle((job,), decide, spender=by)
 
     async def prioritize(
-        self, job: Job, to: Priority, *, act: Act, expected: frozenset[str] | None = None
+        self, job: Job, to: Priority, *, act: Actor, expected: frozenset[str] | None = None
     ) -> Accepted | Underway | Changed | TooManyChanges:
         """Another class for the job and for the phases of its workflow that have not started.
 
         `expected`: the tags of which the job has to have one (`If-Match`); null: wherever it stands.
         """
 
-        async def decide(seen: Jobs) -> Steps | Underway | Changed:
+        async def decide(seen: SeenJobs) -> Steps | Underway | Changed:
             if expected is not None and not names_strongly(expected, etag_of(seen[0])):
                 return Changed(seen[0])
             if not may_be_placed(seen[0]):
@@ -111,11 +111,11 @@ class Changing:
         return await self._settle(await self._with_other_phases(job), decide, spender=_spender(act))
 
     async def move(
-        self, job: Job, *, before: str | None, after: str | None, act: Act
+        self, job: Job, *, before: str | None, after: str | None, act: Actor
     ) -> Accepted | Underway | NeighbourGone | NoRoomBetween | TooManyChanges:
         """Put the job right before or right after another one in the queue."""
 
-        async def decide(seen: Jobs) -> Steps | Underway | NeighbourGone | NoRoomBetween:
+        async def decide(seen: SeenJobs) -> Steps | Underway | NeighbourGone | NoRoomBetween:
             match await self.view.between(job.id, before=before, after=after):
                 case Between(class_number, place):
                     to = PRIORITIES[class_number]
@@ -128,7 +128,7 @@ class Changing:
 
         return await self._settle((job,), decide, spender=_spender(act))
 
-    async def unfinished(self, user: str, *, wanted: Callable[[Job], bool]) -> Jobs:
+    async def unfinished(self, user: str, *, wanted: Callable[[Job], bool]) -> SeenJobs:
         """The user's jobs that have not ended, newest first: all that the log holds now, as none may be left out."""
         if not await has_folded(self.view, (await self.log.mark()).seq, clock=self.clock):
             raise ViewLost
@@ -141,7 +141,7 @@ class Changing:
         return tuple(job for job in found if not job.status.is_end and wanted(job))
 
     async def _settle(
-        self, jobs: Jobs, decide: Callable[[Jobs], Awaitable[Steps | T]], *, spender: str | None
+        self, jobs: SeenJobs, decide: Callable[[SeenJobs], Awaitable[Steps | T]], *, spender: str | None
     ) -> Accepted | T | TooManyChanges:
         paid = 0  # events; what is tried again is paid once
         for attempt in range(TRIES):
@@ -168,7 +168,7 @@ class Changing:
         wait_ms = self.rate.spend(user, cost_ms, now_ms=self.clock.monotonic_ms())
         return TooManyChanges(rules.changes_per_minute, wait_ms) if wait_ms else None
 
-    async def _with_other_phases(self, job: Job) -> Jobs:
+    async def _with_other_phases(self, job: Job) -> SeenJobs:
         """The job, and what of its workflow can still change with it."""
         workflow = job.submission.workflow
         phases = await workflow_phases(self.log, workflow) if workflow else ()
@@ -184,7 +184,7 @@ class Changing:
         return utc(self.clock.now_ms())
 
 
-def _spender(act: Act) -> str | None:
+def _spender(act: Actor) -> str | None:
     """Whose minute it is; null for operators, who may have to end everything at once and are trusted with it."""
     return None if act.operator else act.by
 

@@ -24,7 +24,7 @@ from libs.policy import Policy
 from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 from services.admission.changing import Changing
-from services.admission.events import Act
+from services.admission.events import Actor
 from services.admission.ports import Ids, Inputs, Lines, Log, Objects
 
 BATCH: Final = 100
@@ -80,7 +80,7 @@ class Erasing:
             return NobodysJobs()
         unfinished = [job for job in jobs if not job.status.is_end]
         for job in unfinished:
-            await self.changing.cancel(job, act=Act(by, reason or "content erased", operator=True))
+            await self.changing.cancel(job, act=Actor(by, reason or "content erased", operator=True))
         running = await self._still_running(unfinished)
         await self._delete(jobs)
         if not running:

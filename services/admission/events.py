@@ -37,7 +37,7 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class Actor:
     """Who does something to a job, as what, and why."""
 
     by: str
@@ -84,7 +84,7 @@ def waiting_event(new: NewJob, stamp: Stamp) -> JobEvent:
     return _event(JobWaiting(**_born(new, Status.WAITING), **seat), stamp, sequence=1)
 
 
-def cancelling_event(job: Job, act: Act, stamp: Stamp) -> JobEvent | None:
+def cancelling_event(job: Job, act: Actor, stamp: Stamp) -> JobEvent | None:
     """The end of a job that nobody runs, the wish for the end of one that somebody does; null where it has ended."""
     if job.status.is_end:
         return None
@@ -102,7 +102,7 @@ def confirming_event(job: Job, stamp: Stamp, *, by: str, policy: Policy) -> JobE
     return _next(job, JobConfirmed(**_of(job, Status.QUEUED), by=by, batch=batch), stamp)
 
 
-def reprioritizing_event(job: Job, to: Priority, act: Act, stamp: Stamp) -> JobEvent | None:
+def reprioritizing_event(job: Job, to: Priority, act: Actor, stamp: Stamp) -> JobEvent | None:
     """Another class, at its own place: in the new class too the job stands by its arrival."""
     if not may_be_placed(job):
         return None
@@ -110,7 +110,7 @@ def reprioritizing_event(job: Job, to: Priority, act: Act, stamp: Stamp) -> JobE
     return _next(job, JobReprioritized(**_change(job, to, act), place=place), stamp)
 
 
-def moving_event(job: Job, to: Priority, place: int, act: Act, stamp: Stamp) -> JobEvent | None:
+def moving_event(job: Job, to: Priority, place: int, act: Actor, stamp: Stamp) -> JobEvent | None:
     """Another place; null where the job is not in the queue."""
     if job.status is not Status.QUEUED:
         return None
@@ -138,7 +138,7 @@ def _of(job: Job, status: Status) -> dict[str, Any]:
     }
 
 
-def _change(job: Job, to: Priority, act: Act) -> dict[str, Any]:
+def _change(job: Job, to: Priority, act: Actor) -> dict[str, Any]:
     change = {"from_": job.priority, "to": to, "by": act.by, "reason": act.cause, "note": act.reason}
     return {**_of(job, job.status), **change}
 

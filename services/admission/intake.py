@@ -24,7 +24,7 @@ from services.admission import problems
 from services.admission.api import Edge
 from services.admission.domain import Asker, NewJob, NotAllowed, new_job
 from services.admission.outcomes import Accepted, InputGone, NotOver, Previewed
-from services.admission.workflows import Phases, new_workflow
+from services.admission.workflows import NewPhases, new_workflow
 
 QUOTED: Final = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\]){1,255})"')  # a string as the draft has it (RFC 8941, 3.3.3)
 PLAIN: Final = re.compile(r'[!-~]{1,255}(?<!")')  # as most clients send it
@@ -81,21 +81,21 @@ class Intake:
             case refusal:
                 raise Refused(problems.not_taken(refusal))
 
-    def _new_job(self, body: SubmitJob, who: Principal, key: str | None) -> Phases | NotAllowed:
+    def _new_job(self, body: SubmitJob, who: Principal, key: str | None) -> NewPhases | NotAllowed:
         new = new_job(body, job_id=self._job_id(who, key), asker=self._asker(who))
         return (new,) if isinstance(new, NewJob) else new
 
-    def _new_workflow(self, body: SubmitWorkflow, who: Principal, key: str | None) -> Phases | NotAllowed:
+    def _new_workflow(self, body: SubmitWorkflow, who: Principal, key: str | None) -> NewPhases | NotAllowed:
         return new_workflow(body, workflow_id=self._workflow_id(who, key), asker=self._asker(who))
 
-    async def _submit(self, phases: Phases | NotAllowed) -> Accepted:
+    async def _submit(self, phases: NewPhases | NotAllowed) -> Accepted:
         started_ns = time.time_ns()
         outcome = await self.edge.submitting.submit(*_allowed(phases))
         if not isinstance(outcome, Accepted):
             raise Refused(problems.not_taken(outcome))
         return self._accepted(outcome, started_ns)
 
-    async def _preview(self, phases: Phases | NotAllowed) -> tuple[ShownJob, ...]:
+    async def _preview(self, phases: NewPhases | NotAllowed) -> tuple[ShownJob, ...]:
         outcome = await self.edge.submitting.preview(*_allowed(phases))
         match outcome:
             case Previewed(jobs):
@@ -145,7 +145,7 @@ class Intake:
         return self.edge.ids.workflow_id() if key is None else workflow_id_for_key(who.user, key)
 
 
-def _allowed(phases: Phases | NotAllowed) -> Phases:
+def _allowed(phases: NewPhases | NotAllowed) -> NewPhases:
     if isinstance(phases, NotAllowed):
         raise Refused(problems.invalid(phases))
     return phases

@@ -44,7 +44,7 @@ class Past(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class JobFilter:
     """Which jobs of whom."""
 
     user: str
@@ -81,7 +81,7 @@ class Listing:
     past: Past
     _ended: dict[str, Job] = field(default_factory=dict[str, Job])
 
-    async def page(self, wanted: Wanted, *, before: int | None, count: int) -> JobPage:
+    async def page(self, wanted: JobFilter, *, before: int | None, count: int) -> JobPage:
         """At most `count` jobs, all of them older than the one whose first event is `before`."""
         found, looked = list[Job](), before
         for _ in range(MOST_BATCHES):
@@ -94,7 +94,7 @@ class Listing:
                 break
         return _page(found, count, looked)
 
-    async def _older(self, wanted: Wanted, before: int | None) -> list[Job]:
+    async def _older(self, wanted: JobFilter, before: int | None) -> list[Job]:
         """The next jobs of the user, wanted or not; none at the end."""
         near, firsts = await asyncio.gather(
             self.view.jobs_of(wanted.user, before=before, count=BATCH),

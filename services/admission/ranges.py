@@ -19,7 +19,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ByteRange:
     """The bytes from `start` to before `end`."""
 
     start: int
@@ -31,7 +31,9 @@ class OutOfRange:
     """No byte of the content is in the range."""
 
 
-def wanted_part(asked: str | None, *, size: int, etag: str, if_range: str | None = None) -> Whole | Part | OutOfRange:
+def wanted_part(
+    asked: str | None, *, size: int, etag: str, if_range: str | None = None
+) -> Whole | ByteRange | OutOfRange:
     """What `Range` asks of a content of this size. With another version's `If-Range` it asks for all of it."""
     found = ONE_RANGE.fullmatch(asked or "")
     if found is None or found[0].strip().endswith("=-") or (if_range is not None and if_range.strip() != etag):
@@ -41,4 +43,4 @@ def wanted_part(asked: str | None, *, size: int, etag: str, if_range: str | None
         return Whole()
     start = int(first) if first else max(0, size - int(last))
     end = min(size, int(last) + 1) if first and last else size
-    return Part(start, end) if start < end else OutOfRange()
+    return ByteRange(start, end) if start < end else OutOfRange()

@@ -21,10 +21,10 @@ from services.admission.domain import (
     retried_job,
 )
 
-Phases = tuple[NewJob, ...]
+NewPhases = tuple[NewJob, ...]
 
 
-def new_workflow(body: SubmitWorkflow, *, workflow_id: str, asker: Asker) -> Phases | NotAllowed:
+def new_workflow(body: SubmitWorkflow, *, workflow_id: str, asker: Asker) -> NewPhases | NotAllowed:
     """Every phase that was asked for, in order, or the first thing that is not allowed about them."""
     refusal = frame_refusal(body, asker) or _phases_refusal(body, asker)
     if refusal is not None:

@@ -32,7 +32,7 @@ from libs.capacity.rows import Seed, StandingOrders
 from libs.capacity.turns import Turns
 from libs.forecast import analytics, table
 from libs.forecast.analytics import analytics_of, is_hit
-from libs.forecast.machine import Slots
+from libs.forecast.machine import PoolSlots
 from libs.forecast.making import Past, make_forecast
 from libs.forecast.run import Scene
 from libs.policy import Policy
@@ -80,7 +80,7 @@ class Forecaster:
         workers = await self._view.workers()
         jobs = [*ledger.roster.queued.values(), *ledger.roster.running.values()]
         shut = await self._shut(jobs)
-        moment = Moment(
+        moment = ForecastInput(
             policy=ledger.policy,
             now_ms=self._clock.now_ms(),
             jobs=tuple((job, ledger.passed.get(job.id, 0)) for job in jobs),
@@ -114,7 +114,7 @@ class Forecaster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ForecastInput:
     """All that a forecast is made from, taken from the ledger in one go."""
 
     policy: Policy
@@ -122,7 +122,7 @@ class Moment:
     jobs: tuple[tuple[Job, int], ...]  # queued and running, and how often each was passed
     standing: StandingOrders
     turns: Turns
-    pools: tuple[Slots, ...]
+    pools: tuple[PoolSlots, ...]
     shut: Mapping[str, int]
     past: Past
 
@@ -168,12 +168,12 @@ class Worth:
                 self._errors.record(abs(wait.wait_s - wait.estimate.estimate_seconds), {"tier": wait.tier})
 
 
-def pools_of(workers: Iterable[WorkerStatus]) -> tuple[Slots, ...]:
+def pools_of(workers: Iterable[WorkerStatus]) -> tuple[PoolSlots, ...]:
     """The slots of each pool's workers that still take jobs."""
     slots = Counter[str]()
     for worker in workers:
         slots[worker.pool] += 0 if worker.draining else worker.slots
-    return tuple(Slots(pool, count) for pool, count in sorted(slots.items()))
+    return tuple(PoolSlots(pool, count) for pool, count in sorted(slots.items()))
 
 
 def _give_way() -> None:

@@ -20,7 +20,7 @@ from libs.capacity.ports import Readings
 from libs.capacity.rooms import Room
 from libs.runtime.clock import Clock
 from services.scheduler.crowding import Crowding
-from services.scheduler.labels import ALL_PROVIDERS, OTHER, STAGE, WORKFLOWS, Labels
+from services.scheduler.labels import ALL_PROVIDERS, OTHER, STAGE, WORKFLOWS, GroupLabels
 from services.scheduler.leader import Leader
 from services.scheduler.peaks import Peaks
 
@@ -38,7 +38,7 @@ class Gauges:
         self._view = view
         self._leader = leader
         self._clock = clock
-        self._labels = Labels.of(ledger.policy)
+        self._labels = GroupLabels.of(ledger.policy)
         self._peaks = peaks
         self._groups: tuple[GroupStatus, ...] = ()
         self._used: dict[str, int] = {}  # label → limit; 0: of several groups, so it has none

@@ -32,7 +32,7 @@ from headgate_contracts.commands import (
 )
 from headgate_contracts.envelope import utc
 from libs.capacity import answers
-from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequest, NotYours, Waits
+from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequest, NotYours, WaitsInLine
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
@@ -185,7 +185,7 @@ class Handlers:
         match answer:
             case Granted(expires_ms=expires_ms):
                 return LeaseReply(lease=lease, state="granted", expires_ms=expires_ms)
-            case Waits(group=group, behind=behind):
+            case WaitsInLine(group=group, behind=behind):
                 shut_ms = _still_shut_ms(answer, self.now())
                 return LeaseReply(lease=lease, state="waiting", group=group, behind=behind, shut_ms=shut_ms)
             case Full(group):
@@ -196,7 +196,7 @@ class Handlers:
                 return LeaseReply(lease=lease, state="not_yours" if over else "view_lost")
 
 
-def _still_shut_ms(answer: Waits | Full, now: datetime) -> int | None:
+def _still_shut_ms(answer: WaitsInLine | Full, now: datetime) -> int | None:
     return None if answer.until_ms is None else max(0, answer.until_ms - epoch_ms(now))
 
 

@@ -27,13 +27,13 @@ OTHER: Final = "other"
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class GroupLabels:
     """Those that this policy names."""
 
     names: frozenset[str]
 
     @classmethod
-    def of(cls, policy: Policy) -> Labels:
+    def of(cls, policy: Policy) -> GroupLabels:
         providers = (f"{LLM}{name}" for name in policy.providers.limits)
         return cls(frozenset((*policy.concurrency.limits, *providers, ALL_PROVIDERS)))
 

@@ -16,7 +16,7 @@ from headgate_contracts import Job
 from headgate_contracts.events import JobData, JobDispatched
 from libs.capacity.ledger import Ledger
 from libs.runtime.clock import Clock
-from services.scheduler.labels import Labels
+from services.scheduler.labels import GroupLabels
 
 WINDOW_MS: Final = 60_000
 
@@ -24,7 +24,7 @@ WINDOW_MS: Final = 60_000
 class Peaks:
     """One replica's."""
 
-    def __init__(self, meter: Meter, *, ledger: Ledger, labels: Labels, clock: Clock) -> None:
+    def __init__(self, meter: Meter, *, ledger: Ledger, labels: GroupLabels, clock: Clock) -> None:
         self._ledger = ledger
         self._labels = labels
         self._clock = clock

@@ -39,8 +39,8 @@ REST: Final = 3  # times as long as a round took: where thousands wait, the view
 
 logger = logging.getLogger(__name__)
 
-Tell = Callable[[str, PositionChanged], Awaitable[None]]
-Shown = tuple[int | None, int, tuple[WaitingOn, ...]]  # position, passed by, what it waits for
+TellPosition = Callable[[str, PositionChanged], Awaitable[None]]
+ShownPosition = tuple[int | None, int, tuple[WaitingOn, ...]]  # position, passed by, what it waits for
 
 
 async def position_of(job: Job, *, view: View, policy: Policy, clock: Clock) -> PositionChanged:
@@ -60,7 +60,7 @@ class ToldPosition:
 
     seq: int
     outlook: Outlook
-    shown: Shown
+    shown: ShownPosition
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Announcer:
     policy: Policy
     clock: Clock
     leader: Leads
-    tell: Tell
+    tell: TellPosition
     _told: dict[str, ToldPosition] = field(default_factory=dict[str, ToldPosition])
     _applied: int = -1  # the ledger's, at the last round
     _stirred: bool = False
@@ -145,7 +145,7 @@ def _position(job: Job, outlook: Outlook | None, *, forecast: Forecast, now_ms: 
     )
 
 
-def _shown(moved: PositionChanged) -> Shown:
+def _shown(moved: PositionChanged) -> ShownPosition:
     queue = moved.queue
     return (queue and queue.position, queue.passed_by if queue else 0, moved.waiting_on)
 

@@ -20,7 +20,7 @@ from services.scheduler.cycle import Cycle
 from services.scheduler.gauges import Gauges
 from services.scheduler.handlers import Granting, Handlers
 from services.scheduler.inbox import Inbox
-from services.scheduler.labels import Labels
+from services.scheduler.labels import GroupLabels
 from services.scheduler.leader import Leader
 from services.scheduler.outages import SETTLING_BEATS, Outages
 from services.scheduler.peaks import Peaks
@@ -53,7 +53,7 @@ def assemble(
     """A replica that goes on from this fold of the log."""
     policy, clock = ledger.policy, adapters.clock
     lease_ms, patience_ms = round(policy.leases.job_s * 1000), round(outage_patience_s * 1000)
-    labels = Labels.of(policy)
+    labels = GroupLabels.of(policy)
     peaks = Peaks(adapters.telemetry.meter, ledger=ledger, labels=labels, clock=clock)
     signals, woken = Signals(adapters.telemetry, labels, peaks), asyncio.Event()
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)

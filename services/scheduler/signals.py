@@ -19,12 +19,12 @@ from opentelemetry.trace import NonRecordingSpan, Span, StatusCode
 from headgate_contracts import Job
 from headgate_contracts.commands import AcquireLease
 from headgate_contracts.events import JobDispatched, JobFailed
-from libs.capacity.answers import Full, Granted, LeaseAnswer, Waits
+from libs.capacity.answers import Full, Granted, LeaseAnswer, WaitsInLine
 from libs.runtime.telemetry import Telemetry, job_context, job_trace
 from libs.runtime.troubles import say_trouble
 from services.scheduler.batches import Batch
 from services.scheduler.domain import Decision
-from services.scheduler.labels import Labels
+from services.scheduler.labels import GroupLabels
 from services.scheduler.peaks import Peaks
 
 SECONDS: Final = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 15]
@@ -34,7 +34,7 @@ WAITS_S: Final = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400]
 class Signals:
     """One replica's."""
 
-    def __init__(self, telemetry: Telemetry, labels: Labels, peaks: Peaks) -> None:
+    def __init__(self, telemetry: Telemetry, labels: GroupLabels, peaks: Peaks) -> None:
         meter = telemetry.meter
         self._labels = labels
         self._peaks = peaks
@@ -111,7 +111,7 @@ class Signals:
             case Full():
                 self._count(command.groups, "rejected")
                 self._count_blocked(() if command.waited else command.groups)
-            case Waits(again=again):
+            case WaitsInLine(again=again):
                 self._count(() if command.wait_ms else command.groups, "rejected")  # it asks for the last time
                 self._count_blocked(() if again or command.waited else command.groups)
             case _:

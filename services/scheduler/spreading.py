@@ -14,7 +14,7 @@ from headgate_contracts import Status
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import Readings
 from libs.capacity.rows import CLASS_STEP
-from libs.capacity.spacing import Spot, spread
+from libs.capacity.spacing import PlacedJob, spread
 from services.scheduler.domain import Decision, spaced
 
 QUEUE_LOOK: Final = 1000  # entries looked through for places that are only held
@@ -35,7 +35,7 @@ async def spread_out(view: Readings, ledger: Ledger, *, aside: Mapping[str, int]
     return []
 
 
-async def _held_between(view: Readings, near: list[Spot], *, class_number: int) -> list[Spot]:
+async def _held_between(view: Readings, near: list[PlacedJob], *, class_number: int) -> list[PlacedJob]:
     """Places held for events to come. Behind the last one too: nobody may be moved past those."""
     first, floor = near[0][0], class_number * CLASS_STEP
     queue = await view.queue(count=QUEUE_LOOK)

@@ -34,7 +34,7 @@ from services.worker.attempt.lines import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.attempt.tools import Tools
 from services.worker.attempts import LAST_WORDS_S, Attempts
-from services.worker.child.messages import Endpoint
+from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import Spawner
 from services.worker.commands import NatsLines, NatsScheduler
 from services.worker.equipment import installer, wheels
@@ -47,7 +47,7 @@ from services.worker.sandbox.command import Level
 from services.worker.sandbox.errors import SandboxMissing
 from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans, keep_private
 from services.worker.sandbox.levels import find_level
-from services.worker.sandbox.tree import Tree
+from services.worker.sandbox.tree import ProcessTree
 from services.worker.settings import WorkerSettings
 from services.worker.signals import Signals
 from services.worker.subscribers import subscribe
@@ -65,7 +65,7 @@ async def compose(
     settings: WorkerSettings,
     premises: Premises,
     level: Level,
-    providers: Mapping[str, Endpoint],
+    providers: Mapping[str, ProviderEndpoint],
 ) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await bootstrap(service, settings, needs=(NATS, LOG))
@@ -137,7 +137,7 @@ async def _show_life(
 
 
 def _limits(
-    ground: Ground[WorkerSettings], premises: Premises, *, level: Level, providers: Mapping[str, Endpoint]
+    ground: Ground[WorkerSettings], premises: Premises, *, level: Level, providers: Mapping[str, ProviderEndpoint]
 ) -> Limits:
     return Limits(
         workspaces=premises.folder,
@@ -187,7 +187,7 @@ def main() -> int:
     adopt_orphans()
     code = _main()
     if adopts_orphans():
-        Tree(0).kill()
+        ProcessTree(0).kill()
     return code
 
 

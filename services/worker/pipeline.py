@@ -29,7 +29,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from headgate_contracts import Stage
 from headgate_contracts.vocabulary import STAGES, Fault
-from services.worker.sandbox.command import HTTPS, Bounds, Command, Ran
+from services.worker.sandbox.command import HTTPS, CommandBounds, Ran, SandboxCommand
 
 LONGEST_NAME: Final = 48  # with a stage's name behind it, it is one token
 Input = TypeVar("Input", bound=BaseModel)
@@ -88,7 +88,7 @@ class Link(Protocol):
     def give_up(self, slots: Slots) -> None: ...
     def shut(self, slots: Slots, provider: str, *, for_s: float | None) -> None: ...
     async def keep(self) -> None: ...
-    async def run(self, command: Command, *, bounds: Bounds | None) -> Ran: ...
+    async def run(self, command: SandboxCommand, *, bounds: CommandBounds | None) -> Ran: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +167,12 @@ class Context:
         reads: Sequence[Path] = (),
         environ: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
-        bounds: Bounds | None = None,
+        bounds: CommandBounds | None = None,
     ) -> Ran:
         """Run a command that nobody vouches for, in the sandbox, until nothing of it is left. Each line that it says is
         added to the log. It may write to the workspace, where it stands in `cwd`, and read the system, the worker's
         Python and `reads`. It has no secret, and no network unless told, and then these ports alone."""
-        command = Command(
+        command = SandboxCommand(
             argv=tuple(map(str, argv)),
             timeout_s=self._command_s if timeout_s is None else timeout_s,
             cwd=cwd,

@@ -18,11 +18,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from libs.runtime.errors import SettingsWrong
-from services.worker.child.messages import Endpoint
+from services.worker.child.messages import ProviderEndpoint
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ProviderDefaults:
     """What is set where nothing else is."""
 
     url: str
@@ -30,15 +30,15 @@ class Known:
     needs_key: bool = True
 
 
-KNOWN: Final[Mapping[str, Known]] = {
-    "ollama": Known("http://127.0.0.1:11434/v1", "qwen2.5-coder", needs_key=False),
-    "gemini": Known("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"),
-    "openai": Known("https://api.openai.com/v1", "gpt-5-mini"),
-    "deepseek": Known("https://api.deepseek.com/v1", "deepseek-chat"),
+KNOWN: Final[Mapping[str, ProviderDefaults]] = {
+    "ollama": ProviderDefaults("http://127.0.0.1:11434/v1", "qwen2.5-coder", needs_key=False),
+    "gemini": ProviderDefaults("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"),
+    "openai": ProviderDefaults("https://api.openai.com/v1", "gpt-5-mini"),
+    "deepseek": ProviderDefaults("https://api.deepseek.com/v1", "deepseek-chat"),
 }
 
 
-def endpoints(names: Iterable[str], environ: Mapping[str, str]) -> dict[str, Endpoint]:
+def endpoints(names: Iterable[str], environ: Mapping[str, str]) -> dict[str, ProviderEndpoint]:
     """One for each name, in that order, or every reason why not."""
     problems: list[str] = []
     found = {name: _endpoint(name, environ, problems) for name in names}
@@ -47,8 +47,8 @@ def endpoints(names: Iterable[str], environ: Mapping[str, str]) -> dict[str, End
     return found
 
 
-def _endpoint(name: str, environ: Mapping[str, str], problems: list[str]) -> Endpoint:
-    known = KNOWN.get(name, Known("", ""))
+def _endpoint(name: str, environ: Mapping[str, str], problems: list[str]) -> ProviderEndpoint:
+    known = KNOWN.get(name, ProviderDefaults("", ""))
     prefix = name.upper().replace("-", "_")
     url, model = _url(prefix, known, environ), environ.get(f"{prefix}_MODEL") or known.model
     key = environ.get(f"{prefix}_API_KEY") or None
@@ -59,10 +59,10 @@ def _endpoint(name: str, environ: Mapping[str, str], problems: list[str]) -> End
         problems.append(f"{lacks} {prefix}_MODEL is not set; set it to the name of a model")
     if key is None and known.needs_key:
         problems.append(f"{lacks} {prefix}_API_KEY is not set; set it, or take {name} out of HEADGATE_PROVIDERS")
-    return Endpoint(url=url, model=model, key=key)
+    return ProviderEndpoint(url=url, model=model, key=key)
 
 
-def _url(prefix: str, known: Known, environ: Mapping[str, str]) -> str:
+def _url(prefix: str, known: ProviderDefaults, environ: Mapping[str, str]) -> str:
     told = environ.get(f"{prefix}_BASE_URL")
     host = environ.get("OLLAMA_HOST") if prefix == "OLLAMA" else None
     if not told and host:  # as Ollama's own programs read it: a host, perhaps with a port, perhaps with a scheme

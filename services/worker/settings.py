@@ -27,7 +27,7 @@ def _absolute(path: Path) -> Path:
 
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}$")]
-Names = Annotated[tuple[ProviderName, ...], NoDecode, BeforeValidator(_listed)]
+ProviderNames = Annotated[tuple[ProviderName, ...], NoDecode, BeforeValidator(_listed)]
 Modules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)]  # with commas, not JSON
 
 
@@ -40,7 +40,9 @@ class WorkerSettings(ServiceSettings):
         "services.worker.build",
         "services.worker.rehearsal",
     )
-    providers: Annotated[Names, Field(description="providers it may call, in order, with commas between them")] = ()
+    providers: Annotated[
+        ProviderNames, Field(description="providers it may call, in order, with commas between them")
+    ] = ()
     # These two are read by the pipeline `build`, in the process of an attempt; here they are checked at start.
     index: Annotated[str, Field(pattern=r"^(https?://\S+)?$", description="an http(s) address, or empty for none")] = (
         "https://pypi.org/simple"

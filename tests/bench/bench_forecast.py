@@ -25,7 +25,7 @@ from libs.capacity.projection import defaults_of
 from libs.capacity.rows import ARRIVAL_STEP, Row, Seed, StandingOrders
 from libs.cli.bars import Group, svg
 from libs.forecast.durations import Durations
-from libs.forecast.machine import Slots
+from libs.forecast.machine import PoolSlots
 from libs.forecast.making import RUNS, Past, durations_of, make_forecast
 from libs.forecast.run import Scene, run_forward
 from libs.policy import Policy
@@ -109,7 +109,7 @@ def _scene(queued: int, slots: int) -> Scene:
     rng = random.Random(queued)
     seeds = tuple(Seed(_row(number, rng, queued, runs=number <= slots), 0) for number in range(1, queued + slots + 1))
     standing = StandingOrders(arrivals=queued + slots, defaults=defaults_of(POLICY))
-    return Scene(now_ms=4_000_000, seeds=seeds, standing=standing, pools=(Slots("default", slots),))
+    return Scene(now_ms=4_000_000, seeds=seeds, standing=standing, pools=(PoolSlots("default", slots),))
 
 
 def _row(number: int, rng: random.Random, queued: int, *, runs: bool) -> Row:

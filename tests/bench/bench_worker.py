@@ -26,7 +26,7 @@ from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from services.worker.child.folder import Folder
 from services.worker.child.messages import Begin
-from services.worker.sandbox.command import Bounds, Level
+from services.worker.sandbox.command import CommandBounds, Level
 from tests.fixtures.clients import nats_client
 from tests.fixtures.crowd import POLICY
 from tests.fixtures.floor import QUICK, Floor, a_floor
@@ -132,7 +132,7 @@ def folder_in(home: Path) -> Folder:
             store_bytes=Policy().runs.checkpoint_bytes,
             area=str(home / "area"),
             level=Level("plain"),
-            bounds=Bounds.of(Policy().sandbox),
+            bounds=CommandBounds.of(Policy().sandbox),
             command_s=60,
         )
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from libs.capacity.answers import Claim, ClaimAnswer, Full, Grant, Granted, Unclaimed, Waits
+from libs.capacity.answers import Claim, ClaimAnswer, Full, Grant, Granted, Unclaimed, WaitsInLine
 from tests.conformance.view_log import held
 from tests.conformance.view_world import World
 
@@ -80,7 +80,7 @@ async def test_what_the_log_tells_of_is_no_others(world: World) -> None:
 async def test_whoever_waits_is_served_before_a_claim(world: World) -> None:
     await world.spread("a", groups=(DB,))
     await world.hold("first", DB, ttl_ms=1_000)
-    assert isinstance(await world.acquire("second", DB), Waits)
+    assert isinstance(await world.acquire("second", DB), WaitsInLine)
     world.later(1_000)
 
     answer = await world.claim("a")
@@ -97,7 +97,7 @@ async def test_a_claim_that_comes_to_nothing_lapses_in_a_sweep_alone(world: Worl
     before = await world.acquire("lease", DB)
     swept = await world.view.sweep(now_ms=world.now_ms)
 
-    assert isinstance(before, Waits)
+    assert isinstance(before, WaitsInLine)
     assert [grant.lease for grant in swept.grants] == ["lease"]
     assert await world.active(DB) == ["lease"]
 

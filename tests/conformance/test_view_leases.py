@@ -1,6 +1,6 @@
 """Slots inside jobs and outside any: leases, who waits for one, and what ends one, by every store of the view."""
 
-from libs.capacity.answers import DueTimer, Full, Grant, Granted, NotYours, Waits
+from libs.capacity.answers import DueTimer, Full, Grant, Granted, NotYours, WaitsInLine
 from libs.capacity.rows import FreeLease
 from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, held
 from tests.conformance.view_world import World
@@ -27,7 +27,7 @@ async def test_where_one_group_is_full_none_is_taken(world: World) -> None:
     waits = await world.acquire("second", OLLAMA, DB)
     full = await world.acquire("third", OLLAMA, DB, wait_ms=0)
 
-    assert waits == Waits("second", DB, behind=0)
+    assert waits == WaitsInLine("second", DB, behind=0)
     assert full == Full(DB, limit=1, active=1)
     assert await world.active(OLLAMA) == []
 
@@ -50,10 +50,10 @@ async def test_it_is_said_whether_a_question_is_the_first_and_how_many_slots_are
 
     assert isinstance(first, Granted)
     assert isinstance(second, Granted)
-    assert isinstance(waits, Waits)
+    assert isinstance(waits, WaitsInLine)
     assert (first.again, second.again, waits.again) == (False, False, False)
     assert (first.active, second.active) == (((DB, 1), (OLLAMA, 1)), ((OLLAMA, 2),))
-    assert [isinstance(answer, Granted | Waits) and answer.again for answer in again] == [True, True]
+    assert [isinstance(answer, Granted | WaitsInLine) and answer.again for answer in again] == [True, True]
 
 
 async def test_only_a_running_attempt_may_take_a_lease(world: World) -> None:
@@ -84,9 +84,9 @@ async def test_waiters_are_granted_in_order_and_at_once(world: World) -> None:
 
     grants = await world.view.give_up("first", now_ms=world.now_ms)
 
-    assert waits == [Waits("second", DB, behind=0), Waits("third", DB, behind=1)]
+    assert waits == [WaitsInLine("second", DB, behind=0), WaitsInLine("third", DB, behind=1)]
     assert grants == (Grant("second", None, "inbox-second", world.now_ms + 5_000),)
-    assert await world.acquire("third", DB) == Waits("third", DB, behind=0)
+    assert await world.acquire("third", DB) == WaitsInLine("third", DB, behind=0)
 
 
 async def test_a_waiter_moves_with_its_turn_to_the_group_that_blocks_it_next(world: World) -> None:
@@ -101,7 +101,7 @@ async def test_a_waiter_moves_with_its_turn_to_the_group_that_blocks_it_next(wor
     granted = await world.view.give_up("llm", now_ms=world.now_ms)
 
     assert moved == ()
-    assert where == Waits("both", OLLAMA, behind=0)  # it came before "llm-only"
+    assert where == WaitsInLine("both", OLLAMA, behind=0)  # it came before "llm-only"
     assert [grant.lease for grant in granted] == ["both"]
 
 
@@ -199,7 +199,7 @@ async def test_whoever_waits_goes_before_whoever_comes_when_a_lease_has_ended(wo
 
     third = await world.acquire("third", DB)
 
-    assert third == Waits("third", DB, behind=0)
+    assert third == WaitsInLine("third", DB, behind=0)
     assert await world.active(DB) == ["second"]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from libs.capacity.answers import Folded, Heartbeat, LeaseRequest, Release, Reserved, Stale, ViewMark
+from libs.capacity.answers import Folded, Heartbeat, LeaseRequest, Release, Reserved, StaleView, ViewMark
 from libs.capacity.errors import ViewLost
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Pause, Seed, SetLimit, StandingOrders
@@ -138,7 +138,7 @@ async def test_changes_are_folded_in_the_logs_order_and_once(world: World) -> No
     all_of_them = await world.view.fold(changes, lease_ms=LEASE_MS)
     nothing = await world.view.fold([], lease_ms=LEASE_MS)
 
-    assert (first, gap, again) == (Folded(2), Stale(2), Folded(2))
+    assert (first, gap, again) == (Folded(2), StaleView(2), Folded(2))
     assert (all_of_them, nothing) == (Folded(3), Folded(3))
     assert await world.view.jobs_of("ann") == (("c", 3), ("b", 2), ("a", 1))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from libs.capacity.answers import Full, Granted, Waits
+from libs.capacity.answers import Full, Granted, WaitsInLine
 from tests.conformance.view_world import World
 
 OLLAMA, GLOBAL = "llm:ollama", "llm:global"
@@ -61,8 +61,8 @@ async def test_groups_are_shut_with_ends_of_their_own(world: World) -> None:
     world.later(1_000)
     swept = await world.view.sweep(now_ms=world.now_ms)
 
-    assert waits == Waits("l", OLLAMA, 0, until_ms=world.now_ms - 1_000)
-    assert moved == Waits("l", GLOBAL, 0, until_ms=world.now_ms)
+    assert waits == WaitsInLine("l", OLLAMA, 0, until_ms=world.now_ms - 1_000)
+    assert moved == WaitsInLine("l", GLOBAL, 0, until_ms=world.now_ms)
     assert [grant.lease for grant in swept.grants] == ["l"]
 
 

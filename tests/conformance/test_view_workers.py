@@ -1,6 +1,6 @@
 """What workers say and are told, after a rebuild too, and what a reader sees of slots, by every store of the view."""
 
-from libs.capacity.answers import SlotHolder, Waits
+from libs.capacity.answers import SlotHolder, WaitsInLine
 from tests.conformance.view_log import LEASE_MS, held
 from tests.conformance.view_world import World
 
@@ -105,7 +105,7 @@ async def test_after_a_rebuild_inner_groups_are_shut_until_all_have_reported(wor
     heard = await world.worker(holders=("b:1",))
     await world.view.give_up("new", now_ms=world.now_ms)
 
-    assert asked == Waits("new", DB, behind=0)
+    assert asked == WaitsInLine("new", DB, behind=0)
     assert (shut, half) == (["plain"], ["plain"])
     assert outlook is not None
     assert outlook.quarantined

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from libs.capacity.answers import Folded, Heartbeat, HeartbeatAnswer, Plan, Stale
+from libs.capacity.answers import Folded, Heartbeat, HeartbeatAnswer, Plan, StaleView
 from libs.capacity.engine import Engine
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Seed
@@ -41,7 +41,7 @@ class Beside:
         world = self._world()
         self._engine = Engine(world.orders.standing(), seeds, applied=world.seq, clock=lambda: world.now_ms)
 
-    async def fold(self, changes: Sequence[Change], **details: Any) -> Folded | Stale:
+    async def fold(self, changes: Sequence[Change], **details: Any) -> Folded | StaleView:
         assert self._engine is not None
         for change in changes:  # some tests tell the view what it has folded, or cannot fold: a ledger does neither
             if change.prev == self._engine.applied:

@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from services.worker.sandbox import kernel
-from services.worker.sandbox.command import Bounds, Command, Level
+from services.worker.sandbox.command import CommandBounds, Level, SandboxCommand
 from services.worker.sandbox.errors import SandboxError
 from services.worker.sandbox.kinship import keep_private
 from services.worker.sandbox.levels import find_level
@@ -115,10 +115,10 @@ def _for_everybody(kind: int, path: Path) -> socket.socket:
 async def _run(level: Level, bounds: dict[str, Any], way: dict[str, Any], folder: Path, open_ports: Any) -> Any:
     workspace = folder / "workspace"
     workspace.mkdir(mode=0o700, exist_ok=True)
-    sandbox = Sandbox(level, bounds=Bounds(**bounds), workspace=workspace, area=folder / "area")
+    sandbox = Sandbox(level, bounds=CommandBounds(**bounds), workspace=workspace, area=folder / "area")
     known = {"DRIVER": str(os.getpid()), "FOLDER": str(folder), "NONCE": way["nonce"]}
     known |= {name: str(value) for name, value in open_ports.items()}
-    command = Command(
+    command = SandboxCommand(
         argv=tuple(sys.executable if word == "python" else word for word in way["argv"]),
         timeout_s=way.get("timeout_s", 20.0),
         network=way.get("network", False),
@@ -161,8 +161,8 @@ def _filled(folder: Path) -> Path:
 
 async def _afterwards(level: Level, bounds: dict[str, Any], folder: Path) -> str:
     (folder / "next").mkdir(mode=0o700)
-    sandbox = Sandbox(level, bounds=Bounds(**bounds), workspace=folder / "next", area=folder / "area")
-    ran = await sandbox.run(Command(argv=("echo", "still", "here"), timeout_s=20), on_line=lambda _: None)
+    sandbox = Sandbox(level, bounds=CommandBounds(**bounds), workspace=folder / "next", area=folder / "area")
+    ran = await sandbox.run(SandboxCommand(argv=("echo", "still", "here"), timeout_s=20), on_line=lambda _: None)
     sandbox.close()
     return ran.output_tail.strip()
 

@@ -13,7 +13,7 @@ from headgate_contracts.vocabulary import Priority
 from libs.eventlog import Appended, JetStreamLog
 from libs.policy import Policy
 from services.admission.domain import etag_of
-from services.admission.events import Act
+from services.admission.events import Actor
 from services.admission.outcomes import Accepted, Changed, KeyReused, NotAsked, TooManyChanges
 from tests.fixtures.lives import life_of
 from tests.fixtures.replicas import Replica, replicas
@@ -94,7 +94,7 @@ async def test_of_two_who_saw_the_same_one_changes_the_priority(pair: Pair, race
         seen = frozenset({etag_of(job)})
         outcomes = await asyncio.gather(
             *(
-                replica.changing.prioritize(job, to, act=Act("user-1"), expected=seen)
+                replica.changing.prioritize(job, to, act=Actor("user-1"), expected=seen)
                 for replica, to in zip(pair, (Priority.LOW, Priority.BACKGROUND), strict=True)
             )
         )

@@ -11,7 +11,7 @@ import pytest
 from headgate_contracts.vocabulary import Fault
 from services.worker.build.asked import BuildInput
 from services.worker.build.author import MAX_COMPLAINTS, PAUSES_S, Draft, ModelAuthor
-from services.worker.build.chat import Patience
+from services.worker.build.chat import CallBounds
 from services.worker.build.naming import Names
 from services.worker.pipeline import StageFailed
 from tests.fixtures.contexts import KeptLink, a_context
@@ -19,7 +19,7 @@ from tests.fixtures.providers import Deed, Provider, a_provider, drops, files, f
 
 NAMES = Names("shop", "A shop")
 GOOD = {"src/shop/cart.py": "TOTAL = 1\n", "tests/test_cart.py": "def test_it():\n    pass\n"}
-PATIENT = Patience(connect_s=60, silence_s=60, total_s=60, max_bytes=100_000)
+PATIENT = CallBounds(connect_s=60, silence_s=60, total_s=60, max_bytes=100_000)
 EMPTY = Draft({}, ())
 
 
@@ -33,7 +33,7 @@ class Desk:
         *,
         model: str | None = None,
         failure: str = "",
-        patience: Patience = PATIENT,
+        patience: CallBounds = PATIENT,
     ) -> None:
         self.link = KeptLink()
         self.slept: list[float] = []

@@ -11,14 +11,14 @@ import httpx2
 import openai
 import pytest
 
-from services.worker.build.briefing import Message
+from services.worker.build.briefing import ChatMessage
 from services.worker.build.chat import (
     Answered,
     Away,
-    Busy,
+    CallBounds,
+    CallRefused,
     Chat,
-    Patience,
-    Refused,
+    ProviderBusy,
     Rejected,
     Reply,
     TooMuch,
@@ -44,11 +44,11 @@ from tests.fixtures.providers import (
     talks_nonsense,
 )
 
-HELLO: list[Message] = [{"role": "user", "content": "hello"}]
-PATIENT = Patience(connect_s=60, silence_s=60, total_s=60, max_bytes=200_000)
+HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
+PATIENT = CallBounds(connect_s=60, silence_s=60, total_s=60, max_bytes=200_000)
 
 
-async def reply_to(*deeds: Deed, patience: Patience = PATIENT) -> Reply:
+async def reply_to(*deeds: Deed, patience: CallBounds = PATIENT) -> Reply:
     async with a_provider(*deeds) as provider, Chat(provider.endpoint, patience=patience) as chat:
         return await chat.ask(HELLO)
 
@@ -98,7 +98,7 @@ async def test_an_answer_that_was_cut_off_by_its_length_says_so() -> None:
 async def test_too_many_calls_name_the_pause_where_the_provider_does(
     headers: dict[str, str], for_s: float | None
 ) -> None:
-    assert await reply_to(status(429, headers=headers)) == Busy(for_s)
+    assert await reply_to(status(429, headers=headers)) == ProviderBusy(for_s)
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 529, 408])
@@ -127,11 +127,13 @@ async def test_a_stream_that_merely_ends_is_no_answer() -> None:
 
 
 async def test_a_silent_provider_is_given_up() -> None:
-    assert await reply_to(is_silent, patience=Patience(silence_s=0.3)) == Away("it said nothing for too long")
+    assert await reply_to(is_silent, patience=CallBounds(silence_s=0.3)) == Away("it said nothing for too long")
 
 
 async def test_a_provider_that_never_comes_to_an_end_is_given_up() -> None:
-    assert await reply_to(dawdles, patience=Patience(silence_s=60, total_s=0.3)) == Away("it was not done within 0.3 s")
+    assert await reply_to(dawdles, patience=CallBounds(silence_s=60, total_s=0.3)) == Away(
+        "it was not done within 0.3 s"
+    )
 
 
 async def test_a_provider_that_is_not_there_is_away() -> None:
@@ -160,11 +162,11 @@ async def test_a_fault_in_the_middle_of_the_stream_is_told_in_its_words() -> Non
 
 
 async def test_a_model_that_refuses_is_heard() -> None:
-    assert await reply_to(says("I will not.", refusal=True)) == Refused("I will not.")
+    assert await reply_to(says("I will not.", refusal=True)) == CallRefused("I will not.")
 
 
 async def test_a_filter_refuses_too() -> None:
-    assert await reply_to(says("", finish="content_filter")) == Refused("a content filter stepped in")
+    assert await reply_to(says("", finish="content_filter")) == CallRefused("a content filter stepped in")
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ import pytest_asyncio
 from headgate_contracts import Stage
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
-from services.worker.child.messages import Line, RunStage
+from services.worker.child.messages import OutputLine, RunStage
 from services.worker.children import Child, Spawner
-from services.worker.sandbox.command import Bounds, Command, Level, Ran
+from services.worker.sandbox.command import CommandBounds, Level, Ran, SandboxCommand
 from services.worker.sandbox.errors import SandboxMissing
 from services.worker.sandbox.levels import find_level
 from services.worker.sandbox.listing import LIST
@@ -33,7 +33,7 @@ from tests.fixtures.begins import begin_of
 from tests.fixtures.floor import lives
 from tests.fixtures.foreign import abroad
 
-BOUNDS: Final = Bounds.of(Policy().sandbox)
+BOUNDS: Final = CommandBounds.of(Policy().sandbox)
 pytestmark = pytest.mark.skipif(not Path(LIST[0]).exists(), reason="a Linux without ps, which every other system has")
 SLEEP: Final = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 IN_A_SESSION: Final = f"import os; os.setsid(); {SLEEP}"
@@ -54,8 +54,8 @@ class Box:
         self.sandbox = Sandbox(Level("trusted"), bounds=BOUNDS, workspace=self.workspace, area=folder / "area")
         self.lines: list[str] = []
 
-    async def run(self, *argv: str, timeout_s: float = 600.0, bounds: Bounds = BOUNDS, **how: Any) -> Ran:
-        command = Command(argv=argv, timeout_s=timeout_s)
+    async def run(self, *argv: str, timeout_s: float = 600.0, bounds: CommandBounds = BOUNDS, **how: Any) -> Ran:
+        command = SandboxCommand(argv=argv, timeout_s=timeout_s)
         return await self.sandbox.run(command, on_line=self.lines.append, bounds=bounds, **how)
 
     async def pids(self, count: int) -> list[int]:
@@ -171,7 +171,7 @@ async def begun(spawner: Spawner, folder: Path, *, do: str) -> Child:
 
 async def pid_said_by(child: Child) -> int:
     """Of the command, which is the last that is said."""
-    while isinstance(said := await child.hear(), Line):
+    while isinstance(said := await child.hear(), OutputLine):
         if said.line.startswith("pid="):
             return int(said.line.removeprefix("pid="))
     raise AssertionError(said)
@@ -200,7 +200,7 @@ async def test_a_worker_that_hangs_up_leaves_no_command(spawner: Spawner, tmp_pa
 async def test_who_holds_an_attempts_tie_for_ever_is_not_waited_for(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="leaves_a_fork")
     said = await child.hear()
-    assert isinstance(said, Line)
+    assert isinstance(said, OutputLine)
 
     await child.end()
 

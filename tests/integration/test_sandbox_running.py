@@ -19,7 +19,7 @@ import pytest_asyncio
 from libs.policy import Policy
 from libs.runtime.eventually import PATIENCE_S, eventually
 from services.worker.sandbox import running
-from services.worker.sandbox.command import Bounds, Command, Level, Ran
+from services.worker.sandbox.command import CommandBounds, Level, Ran, SandboxCommand
 from services.worker.sandbox.errors import CommandNotRun, MachineGaveOut, SandboxMissing
 from services.worker.sandbox.levels import find_level
 from services.worker.sandbox.ownership import User
@@ -27,7 +27,7 @@ from services.worker.sandbox.running import Sandbox
 from tests.fixtures.floor import children_of
 from tests.fixtures.passage import passable
 
-BOUNDS = Bounds.of(Policy().sandbox)
+BOUNDS = CommandBounds.of(Policy().sandbox)
 
 
 @pytest_asyncio.fixture(scope="session", params=["auto", "plain", "trusted"])
@@ -46,7 +46,7 @@ class Box:
 
     async def run(self, *argv: str, cancelled: asyncio.Event | None = None, **how: Any) -> Ran:
         how = {"timeout_s": 600} | how
-        command = Command(argv=argv, **how)
+        command = SandboxCommand(argv=argv, **how)
         return await self.sandbox.run(command, on_line=self.lines.append, cancelled=cancelled)
 
     async def shell(self, script: str, **how: Any) -> Ran:
@@ -130,7 +130,7 @@ async def test_what_could_not_be_started_is_tried_again(box: Box) -> None:
         if box.sandbox._user is not None:
             os.chown(box.workspace / "late", box.sandbox._user.uid, -1)
 
-    ran = await box.sandbox.run(Command(argv=("pwd",), cwd="late", timeout_s=60), on_line=heard)
+    ran = await box.sandbox.run(SandboxCommand(argv=("pwd",), cwd="late", timeout_s=60), on_line=heard)
 
     assert (ran.exit_code, ran.output_tail.strip()) == (0, str(box.workspace.resolve() / "late"))
     assert [line for line in box.lines if line.endswith("It is tried again.")] == box.lines[:-1] != []
@@ -326,7 +326,7 @@ async def test_who_takes_no_lines_any_more_ends_the_command(box: Box) -> None:
     async def hung_up() -> None:
         raise ConnectionResetError
 
-    command = Command(argv=("sh", "-c", "echo one; exec sleep 600"), timeout_s=600)
+    command = SandboxCommand(argv=("sh", "-c", "echo one; exec sleep 600"), timeout_s=600)
 
     with pytest.raises(ConnectionResetError):
         await asyncio.wait_for(box.sandbox.run(command, on_line=box.lines.append, drained=hung_up), 30)

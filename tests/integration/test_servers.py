@@ -15,7 +15,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError
 
 from libs.eventlog.servers import SERVERS_SUBJECT
 from libs.eventlog.streams import LogSettings, streams
-from libs.local.errors import PortTaken, ServerDidNotStart, ServerNotRunning, UnsafeCredential
+from libs.local.errors import ServerDidNotStart, ServerNotRunning, ServerPortTaken, UnsafeCredential
 from libs.local.nats_config import MOST_STORED_BYTES, NatsUser
 from libs.local.process import ServerProcess
 from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser, nats_server_binary
@@ -139,7 +139,7 @@ async def test_a_server_that_cannot_start_says_what_it_said(tmp_path: Path) -> N
     with pytest.raises(ServerDidNotStart, match="nonsense") as failure:
         await server.start()
 
-    assert not isinstance(failure.value, PortTaken)
+    assert not isinstance(failure.value, ServerPortTaken)
 
 
 @pytest.mark.parametrize("system", ["Linux", "another system"])

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 from redis.utils import HIREDIS_AVAILABLE
 
-from libs.capacity.answers import Busy, Deferred, Folded, Granted, HeldLease, LeaseRequest, Reserved, Stale
+from libs.capacity.answers import Busy, Deferred, Folded, Granted, HeldLease, LeaseRequest, Reserved, StaleView
 from libs.capacity.errors import ViewLost, ViewMisused, ViewUnavailable
 from libs.capacity.keys import KEYS, VIEW, ticket_key, view_key
 from libs.capacity.rows import CLASS_STEP, Change, Pause, Seed, StandingOrders
@@ -232,7 +232,7 @@ async def test_a_gap_is_not_folded_over(view: RedisView) -> None:
     await world.open()
     _, second = world.write(row("first")), world.write(row("second"))
 
-    assert await view.fold([second], lease_ms=LEASE_MS) == Stale(0)
+    assert await view.fold([second], lease_ms=LEASE_MS) == StaleView(0)
     assert await view.job("second") is None
 
 

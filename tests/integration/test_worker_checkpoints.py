@@ -13,13 +13,13 @@ from headgate_contracts.events import JobAwaitingConfirmation, JobFailed, JobGiv
 from libs.eventlog import LogFull, LogUnavailable
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
-from services.worker.child.messages import Endpoint
+from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import Spawner
 from services.worker.ports import Unheard
 from tests.fixtures.workers import Shop, a_shop
 
 KEY = "sk-live-0123456789abcdefghij"
-ENDPOINTS = {"openai": Endpoint(url="https://api.test/v1", model="m-1", key=KEY)}
+ENDPOINTS = {"openai": ProviderEndpoint(url="https://api.test/v1", model="m-1", key=KEY)}
 ONE_CYCLE = ["scaffold 1", "code 1", "deps 1", "checks 1"]
 
 

@@ -21,7 +21,7 @@ from headgate_contracts.tokens import input_name
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from libs.runtime.telemetry import job_trace
-from services.worker.child.messages import Endpoint
+from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import PASSED_ON, Spawner
 from services.worker.domain import Interruption
 from services.worker.ports import Unheard
@@ -619,7 +619,7 @@ async def test_a_stage_sees_neither_credentials_nor_the_workers_files(shop: Shop
 async def test_a_secret_comes_through_neither_in_the_log_nor_in_what_the_user_reads(
     spawner: Spawner, tmp_path: Path, secret: str
 ) -> None:
-    given = {"openai": Endpoint(url="http://x", model="m", key="the words that this worker was given")}
+    given = {"openai": ProviderEndpoint(url="http://x", model="m", key="the words that this worker was given")}
     async with a_shop(spawner, tmp_path, providers=given) as shop:
         shop.hand(await shop.dispatched("job-1", {"do": "tells_all", "secret": secret}, pipeline="misbehaving"))
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from headgate_contracts import Stage
 from libs.runtime.eventually import eventually
-from services.worker.child.messages import Ended, Line, RunStage, StoreReady
+from services.worker.child.messages import OutputLine, RunStage, StageEnded, StoreReady
 from services.worker.children import Child, Spawner, clean_environment
 from services.worker.errors import PipelinesNotLoaded, SpawnerDied
 from tests.fixtures.begins import begin_of
@@ -62,7 +62,7 @@ async def begun(spawner: Spawner, folder: Path, *, do: str, until_ms: int = 0) -
 
 async def pids_told(child: Child) -> list[int]:
     said = await child.hear()
-    assert isinstance(said, Line)
+    assert isinstance(said, OutputLine)
     return [int(pid) for pid in said.line.removeprefix("pids=").split(",")]
 
 
@@ -116,7 +116,7 @@ def _adjustment(pid: int) -> int:
 
 async def test_a_process_that_is_ended_with_a_grace_ends_by_itself(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="clears_up")
-    assert isinstance(await child.hear(), Line)
+    assert isinstance(await child.hear(), OutputLine)
 
     await child.end(grace_s=60)
 
@@ -125,8 +125,8 @@ async def test_a_process_that_is_ended_with_a_grace_ends_by_itself(spawner: Spaw
 
 async def test_a_process_that_waits_for_an_order_ends_by_itself_too(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="says_little")
-    assert isinstance(await child.hear(), Line)
-    assert isinstance(await child.hear(), Ended)
+    assert isinstance(await child.hear(), OutputLine)
+    assert isinstance(await child.hear(), StageEnded)
 
     await child.end(grace_s=60)
 
@@ -138,7 +138,7 @@ async def test_of_what_a_stage_says_nothing_is_lost_where_nobody_listens_yet(spa
     await eventually((tmp_path / "kept" / "workspace" / "said").exists, within_s=30)
 
     lines: list[str] = []
-    while isinstance(said := await child.hear(), Line):
+    while isinstance(said := await child.hear(), OutputLine):
         lines.append(said.line)
 
     assert [int(line.split()[0]) for line in lines] == list(range(1000))
@@ -273,9 +273,9 @@ async def test_fifty_attempts_at_once_each_get_their_own_answers(spawner: Spawne
         await child.tell(begin_of(home, f"job-{number}", "rehearsal", {"stages": {"code": 0}, "log_lines": 3}))
         await child.tell(RunStage(stage=Stage.CODE, iteration=number + 1))
         said: list[str] = []
-        while isinstance(word := await child.hear(), Line):
+        while isinstance(word := await child.hear(), OutputLine):
             said.append(word.line)
-        assert isinstance(word, Ended)
+        assert isinstance(word, StageEnded)
         await child.end()
         return said
 

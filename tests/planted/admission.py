@@ -9,7 +9,7 @@ from typing import Any, Final
 from headgate_contracts import Job, JobEvent, advance
 from headgate_contracts.events import JobCancelled, JobData
 from libs.eventlog import OutcomeUnknown
-from services.admission.changing import Changing, Jobs
+from services.admission.changing import Changing, SeenJobs
 from services.admission.domain import NewJob
 from services.admission.outcomes import Accepted, SubmitOutcome
 from services.admission.submitting import Submitting
@@ -45,11 +45,11 @@ def writes_phase_by_phase(sound: Any) -> Any:
 
 def takes_a_race_for_done(sound: Any) -> Any:
     async def _settle(
-        self: Changing, jobs: Jobs, decide: Callable[[Jobs], Awaitable[Any]], *, spender: str | None
+        self: Changing, jobs: SeenJobs, decide: Callable[[SeenJobs], Awaitable[Any]], *, spender: str | None
     ) -> Any:
         tried = False
 
-        async def once(seen: Jobs) -> Any:
+        async def once(seen: SeenJobs) -> Any:
             nonlocal tried
             steps = {} if tried else await decide(seen)
             tried = tried or (isinstance(steps, dict) and bool(steps))

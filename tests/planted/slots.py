@@ -10,7 +10,7 @@ from libs.capacity.answers import Grant, Heartbeat, HeartbeatAnswer
 from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import _Walk
 from libs.capacity.memory.slots import drop_waiter, hold, job_of
-from libs.capacity.memory.state import Lease, State, shut_until
+from libs.capacity.memory.state import SlotLease, State, shut_until
 from libs.capacity.rows import Row, Seed
 from tests.planted.bug import Bug
 
@@ -39,7 +39,7 @@ def looks_at_one_group_alone(sound: Any) -> Any:
     def _grant_or_move(state: State, name: str, *, now_ms: int) -> Grant | None:
         waiter, end_ms = state.waiting[name], now_ms + state.waiting[name].ttl_ms
         drop_waiter(state, name)
-        hold(state, name, Lease(waiter.groups, waiter.owner, waiter.ttl_ms, now_ms), end_ms=end_ms)
+        hold(state, name, SlotLease(waiter.groups, waiter.owner, waiter.ttl_ms, now_ms), end_ms=end_ms)
         return Grant(name, waiter.owner, waiter.reply, end_ms)
 
     return _grant_or_move

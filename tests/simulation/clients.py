@@ -171,8 +171,8 @@ class Client:
 
         await self._asked_surely(raise_)
 
-    def _act(self) -> events.Act:
-        return events.Act(by=self.order.user, reason="changed its mind")
+    def _act(self) -> events.Actor:
+        return events.Actor(by=self.order.user, reason="changed its mind")
 
     async def _asked(self, use: Callable[[Desk], Awaitable[T]]) -> T:
         """Some ask once, and go where nobody answers."""

@@ -64,7 +64,7 @@ class Operator:
         if len(names) < 2:
             return
         job_id, other = names[self._act.number % len(names)], names[(self._act.number + 1) % len(names)]
-        act = events.Act(by="ops", reason="simulated", operator=True)
+        act = events.Actor(by="ops", reason="simulated", operator=True)
 
         async def move(desk: Desk) -> Any:
             return await desk.changing.move(await job_told(desk, job_id), before=other, after=None, act=act)

@@ -22,7 +22,6 @@ from headgate_contracts.vocabulary import Fault
 from services.worker.child.messages import (
     Acquire,
     Begin,
-    Ended,
     GiveUp,
     LeaseTold,
     Pack,
@@ -31,8 +30,9 @@ from services.worker.child.messages import (
     Restored,
     RunStage,
     Shut,
-    Stored,
+    StageEnded,
     StoreReady,
+    StoreTaken,
 )
 from tests.fixtures.audit import Execution
 from tests.simulation.deeds import Deeds, Holding, Wait
@@ -136,11 +136,11 @@ class Play:
             if ended.outcome == "checks_failed" or order.stage is not Stage.CHECKS:
                 _write(store, json.dumps(self._done).encode())
                 self._to_parent_say(StoreReady())
-                while not isinstance(await self._to_child.hear(), Stored):
+                while not isinstance(await self._to_child.hear(), StoreTaken):
                     pass
         self._to_parent_say(ended)
 
-    async def _outcome(self, order: RunStage, asked: dict[str, Any]) -> Ended:
+    async def _outcome(self, order: RunStage, asked: dict[str, Any]) -> StageEnded:
         names = (*asked.get("slots", ()), *((f"llm:{asked['provider']}",) if "provider" in asked else ()))
         if names:
             failed = await self._inside(names, asked)
@@ -149,24 +149,24 @@ class Play:
         else:
             await asyncio.sleep(asked.get("s", 0.1))
         if asked.get("breaks"):
-            return Ended(outcome="failed", summary="It broke, as it was told to.")
+            return StageEnded(outcome="failed", summary="It broke, as it was told to.")
         if order.iteration <= asked.get("fails", 0):
-            return Ended(outcome="checks_failed", summary="They failed, as they were told to.")
-        return Ended(outcome="finished")
+            return StageEnded(outcome="checks_failed", summary="They failed, as they were told to.")
+        return StageEnded(outcome="finished")
 
-    async def _inside(self, names: tuple[str, ...], asked: dict[str, Any]) -> Ended | None:
+    async def _inside(self, names: tuple[str, ...], asked: dict[str, Any]) -> StageEnded | None:
         number = self._leases = self._leases + 1
         providers = tuple(name.removeprefix("llm:") for name in names if name.startswith("llm:"))
         groups = tuple(name for name in names if not name.startswith("llm:"))
         self._to_parent_say(Acquire(lease=number, providers=providers, groups=groups))
         if await self._turn(number, names) != "granted":
-            return Ended(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
+            return StageEnded(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
         self._holding = Holding(*self._who, names, self._loop.time())
         self._deeds.holdings.append(self._holding)
         try:
             async with asyncio.timeout(asked.get("s", 0.1)):
                 await self._told(number)
-            return Ended(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
+            return StageEnded(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
         except TimeoutError:
             pass
         finally:

@@ -11,7 +11,7 @@ from headgate_contracts.events import JobReprioritized
 from headgate_contracts.vocabulary import ChangeReason, Priority
 from libs.eventlog import Appended, Conflicted
 from services.admission.domain import etag_of
-from services.admission.events import Act
+from services.admission.events import Actor
 from services.admission.outcomes import (
     Accepted,
     Changed,
@@ -29,7 +29,7 @@ from tests.fixtures.lives import job_after, life_of, step
 async def test_a_waiting_job_is_cancelled_at_once_and_gives_its_day_back(desk: Desk) -> None:
     job = await desk.submitted()
 
-    outcome = await desk.changing.cancel(job, act=Act("u1", "changed my mind"))
+    outcome = await desk.changing.cancel(job, act=Actor("u1", "changed my mind"))
     await desk.fold()
 
     assert isinstance(outcome, Accepted)
@@ -42,9 +42,9 @@ async def test_a_running_job_is_asked_to_end_once(desk: Desk) -> None:
     job = await desk.submitted()
     await desk.log.append(step(job, "dispatched"), after=job)
 
-    outcome = await desk.changing.cancel(job, act=Act("u1", ""))
+    outcome = await desk.changing.cancel(job, act=Actor("u1", ""))
     assert isinstance(outcome, Accepted)
-    again = await desk.changing.cancel(outcome.job, act=Act("u1", ""))
+    again = await desk.changing.cancel(outcome.job, act=Actor("u1", ""))
 
     events = [record.event.data.EVENT for record in await desk.log.read(job.id)]  # type: ignore[union-attr]
     assert events == ["queued", "dispatched", "cancel_requested"]
@@ -60,7 +60,7 @@ async def test_a_wish_that_outlived_its_attempt_is_granted_at_once(desk: Desk) -
         assert isinstance(answer, Appended)
         job = advance(job, event, seq=answer.records[0].seq)
 
-    outcome = await desk.changing.cancel(job, act=Act("u1", ""))
+    outcome = await desk.changing.cancel(job, act=Actor("u1", ""))
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.status is Status.CANCELLED
@@ -81,7 +81,7 @@ async def test_a_question_is_answered_once_with_what_the_cap_leaves(desk: Desk) 
 async def test_a_job_that_has_ended_is_left_alone(desk: Desk) -> None:
     ended = job_after("queued cancelled")
 
-    assert await desk.changing.cancel(ended, act=Act("u1", "")) == Ended(ended)
+    assert await desk.changing.cancel(ended, act=Actor("u1", "")) == Ended(ended)
 
 
 async def test_cancel_and_dispatch_at_once_leave_one_legal_history(desk: Desk) -> None:
@@ -89,7 +89,7 @@ async def test_cancel_and_dispatch_at_once_leave_one_legal_history(desk: Desk) -
         job = await desk.submitted()
         dispatched = await desk.log.append(step(job, "dispatched"), after=job)
 
-        outcome = await desk.changing.cancel(job, act=Act("u1", ""))
+        outcome = await desk.changing.cancel(job, act=Actor("u1", ""))
 
         assert isinstance(outcome, Accepted)
         expected = Status.CANCELLED if isinstance(dispatched, Conflicted) else Status.STARTING
@@ -127,7 +127,7 @@ async def test_another_class_is_entered_by_arrival(desk: Desk) -> None:
     first, second, third = await queued_jobs(desk, 3)
 
     for job in (third, first):
-        outcome = await desk.changing.prioritize(job, Priority.LOW, act=Act("op", "calm", operator=True))
+        outcome = await desk.changing.prioritize(job, Priority.LOW, act=Actor("op", "calm", operator=True))
         assert isinstance(outcome, Accepted)
 
     assert await order(desk) == [second.id, first.id, third.id]
@@ -147,7 +147,7 @@ async def test_another_class_is_entered_by_arrival(desk: Desk) -> None:
 async def test_the_class_it_has_is_no_change(desk: Desk) -> None:
     [job] = await queued_jobs(desk, 1)
 
-    outcome = await desk.changing.prioritize(job, Priority.NORMAL, act=Act("u0"))
+    outcome = await desk.changing.prioritize(job, Priority.NORMAL, act=Actor("u0"))
 
     assert outcome == Accepted((job,), again=True)
     assert len(await desk.log.read(job.id)) == 1
@@ -160,7 +160,7 @@ async def test_a_scheduled_job_changes_its_class_too() -> None:
     scheduled = await desk.submit(tier=Tier.BOOTSTRAPPER)
     assert isinstance(scheduled, Accepted)
 
-    outcome = await desk.changing.prioritize(scheduled.job, Priority.LOW, act=Act("u1"))
+    outcome = await desk.changing.prioritize(scheduled.job, Priority.LOW, act=Actor("u1"))
 
     assert isinstance(outcome, Accepted)
     assert (outcome.job.status, outcome.job.priority) == (Status.SCHEDULED, Priority.LOW)
@@ -171,7 +171,7 @@ async def test_what_has_started_or_ended_has_no_place(desk: Desk, story: str) ->
     [job] = await queued_jobs(desk, 1)
     await desk.log.append(step(job, story), after=job)
 
-    outcome = await desk.changing.prioritize(job, Priority.LOW, act=Act("u0"))
+    outcome = await desk.changing.prioritize(job, Priority.LOW, act=Actor("u0"))
 
     assert isinstance(outcome, Underway)
     assert outcome.job.status in (Status.STARTING, Status.CANCELLED)
@@ -180,8 +180,10 @@ async def test_what_has_started_or_ended_has_no_place(desk: Desk, story: str) ->
 async def test_of_two_who_saw_the_same_one_changes_it(desk: Desk) -> None:
     [job] = await queued_jobs(desk, 1)
 
-    first = await desk.changing.prioritize(job, Priority.LOW, act=Act("u0"), expected=frozenset({etag_of(job)}))
-    second = await desk.changing.prioritize(job, Priority.BACKGROUND, act=Act("u0"), expected=frozenset({etag_of(job)}))
+    first = await desk.changing.prioritize(job, Priority.LOW, act=Actor("u0"), expected=frozenset({etag_of(job)}))
+    second = await desk.changing.prioritize(
+        job, Priority.BACKGROUND, act=Actor("u0"), expected=frozenset({etag_of(job)})
+    )
 
     assert isinstance(first, Accepted)
     assert second == Changed(first.job)
@@ -189,11 +191,11 @@ async def test_of_two_who_saw_the_same_one_changes_it(desk: Desk) -> None:
 
 async def test_a_client_may_have_seen_more_than_the_view(desk: Desk) -> None:
     [stale] = await queued_jobs(desk, 1)
-    first = await desk.changing.prioritize(stale, Priority.LOW, act=Act("u0"))
+    first = await desk.changing.prioritize(stale, Priority.LOW, act=Actor("u0"))
     assert isinstance(first, Accepted)
 
     outcome = await desk.changing.prioritize(
-        stale, Priority.BACKGROUND, act=Act("u0"), expected=frozenset({etag_of(first.job)})
+        stale, Priority.BACKGROUND, act=Actor("u0"), expected=frozenset({etag_of(first.job)})
     )
 
     assert isinstance(outcome, Accepted)
@@ -203,9 +205,9 @@ async def test_a_client_may_have_seen_more_than_the_view(desk: Desk) -> None:
 async def test_a_job_is_moved_before_and_after_others(desk: Desk) -> None:
     first, second, third = await queued_jobs(desk, 3)
 
-    before = await desk.changing.move(third, before=first.id, after=None, act=Act("op", operator=True))
+    before = await desk.changing.move(third, before=first.id, after=None, act=Actor("op", operator=True))
     moved = await order(desk)
-    after = await desk.changing.move(first, before=None, after=second.id, act=Act("op", operator=True))
+    after = await desk.changing.move(first, before=None, after=second.id, act=Actor("op", operator=True))
 
     assert isinstance(before, Accepted)
     assert moved == [third.id, first.id, second.id]
@@ -217,7 +219,7 @@ async def test_a_move_beside_a_job_of_another_class_is_a_change_of_class(desk: D
     [low] = await queued_jobs(desk, 1, priority="low")
     first, second = await queued_jobs(desk, 2)
 
-    outcome = await desk.changing.move(low, before=second.id, after=None, act=Act("op", operator=True))
+    outcome = await desk.changing.move(low, before=second.id, after=None, act=Actor("op", operator=True))
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.priority is Priority.NORMAL
@@ -226,11 +228,11 @@ async def test_a_move_beside_a_job_of_another_class_is_a_change_of_class(desk: D
 
 async def test_a_neighbour_that_is_not_queued_is_named(desk: Desk) -> None:
     job, gone = await queued_jobs(desk, 2)
-    await desk.changing.cancel(gone, act=Act("op"))
+    await desk.changing.cancel(gone, act=Actor("op"))
     await desk.fold()
 
-    outcome = await desk.changing.move(job, before=gone.id, after=None, act=Act("op"))
-    other = await desk.changing.move(gone, before=job.id, after=None, act=Act("op"))
+    outcome = await desk.changing.move(job, before=gone.id, after=None, act=Actor("op"))
+    other = await desk.changing.move(gone, before=job.id, after=None, act=Actor("op"))
 
     assert outcome == NeighbourGone(gone.id)
     assert isinstance(other, Underway)
@@ -242,7 +244,7 @@ async def test_between_neighbours_on_consecutive_numbers_there_is_no_room(desk: 
     await desk.log.append(close, after=second)
     await desk.fold()
 
-    outcome = await desk.changing.move(third, before=second.id, after=None, act=Act("op"))
+    outcome = await desk.changing.move(third, before=second.id, after=None, act=Actor("op"))
 
     assert outcome == NoRoomBetween()
 
@@ -288,7 +290,7 @@ async def test_the_unfinished_jobs_of_one_project_are_found_over_many_pages() ->
         await desk.submit(project_id="blog" if number % 10 == 0 else "shop")
     ended = await desk.submit(project_id="blog")
     assert isinstance(ended, Accepted)
-    await desk.changing.cancel(ended.job, act=Act("u1"))
+    await desk.changing.cancel(ended.job, act=Actor("u1"))
     await desk.fold()
 
     found = await desk.changing.unfinished("u1", wanted=lambda job: job.project_id == "blog")
@@ -315,7 +317,7 @@ async def test_a_change_costs_by_the_events_that_it_writes_and_operators_pay_not
     outcome = await desk.submitting.submit(*desk.phases(3))
     assert isinstance(outcome, Accepted)
     first = outcome.job
-    user, operator = Act("u1", "why not"), Act("boss", "why not", operator=True)
+    user, operator = Actor("u1", "why not"), Actor("boss", "why not", operator=True)
 
     for to in (Priority.LOW, Priority.LOW, Priority.NORMAL):  # the second writes nothing
         assert isinstance(await desk.changing.prioritize(first, to, act=user), Accepted)

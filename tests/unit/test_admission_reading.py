@@ -10,14 +10,14 @@ from headgate_contracts import Status, Tier
 from headgate_contracts.events import JobData
 from libs.capacity.answers import Heartbeat
 from services.admission import listing
-from services.admission.listing import Wanted
+from services.admission.listing import JobFilter
 from tests.fixtures.desk import Desk
 
 DAY_MS = 86_400_000
-U1 = Wanted(user="u1")
+U1 = JobFilter(user="u1")
 
 
-async def pages(desk: Desk, wanted: Wanted, count: int) -> list[list[str]]:
+async def pages(desk: Desk, wanted: JobFilter, count: int) -> list[list[str]]:
     """Every page of the list, as job ids."""
     found, before = list[list[str]](), None
     while True:
@@ -68,7 +68,7 @@ async def test_a_users_jobs_are_listed_newest_first_page_by_page(desk: Desk) -> 
 
     assert await pages(desk, U1, 2) == [[ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]
     assert await pages(desk, U1, 5) == [ids[::-1]]
-    assert await pages(desk, Wanted(user="u3"), 5) == [[]]
+    assert await pages(desk, JobFilter(user="u3"), 5) == [[]]
 
 
 async def test_jobs_that_left_the_view_are_listed_among_those_that_stay(desk: Desk) -> None:
@@ -108,7 +108,7 @@ async def test_a_list_is_filtered_by_status_project_and_workflow(desk: Desk) -> 
     await desk.fold()
 
     async def listed(**filters: Any) -> list[str]:
-        return [each for page in await pages(desk, Wanted(user="u1", **filters), 1) for each in page]
+        return [each for page in await pages(desk, JobFilter(user="u1", **filters), 1) for each in page]
 
     assert await listed(project="blog") == [blog.id]
     assert await listed(statuses=frozenset({Status.CANCELLED})) == [ended.id]
@@ -126,7 +126,7 @@ async def test_a_filter_that_finds_little_ends_its_page_early_and_goes_on(
         await desk.submitted()
     await desk.fold()
 
-    found = await pages(desk, Wanted(user="u1", statuses=frozenset({Status.CANCELLED})), 5)
+    found = await pages(desk, JobFilter(user="u1", statuses=frozenset({Status.CANCELLED})), 5)
 
     assert [each for page in found for each in page] == [rare.id]
     assert len(found) > 1

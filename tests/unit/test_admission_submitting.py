@@ -17,7 +17,7 @@ from libs.capacity.memory import MemoryView
 from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.memory import Fate, MemoryLog
 from libs.runtime.clock import ManualClock
-from services.admission.events import Act
+from services.admission.events import Actor
 from services.admission.outcomes import (
     Accepted,
     KeyReused,
@@ -210,7 +210,7 @@ async def test_nobody_holds_more_than_a_share_of_the_bytes_of_inputs() -> None:
     assert await desk.submitting.submit(another) == refused
     assert await desk.inputs.get(input_name(another.id, another.submission.input_digest)) is None
     assert isinstance(await desk.submit(user="u2", **LARGE), Accepted)
-    await desk.changing.cancel(jobs[0], act=Act("u1"))
+    await desk.changing.cancel(jobs[0], act=Actor("u1"))
     await desk.fold()
     told = await desk.submit(**LARGE)
     assert isinstance(told, OverBytes)
@@ -277,7 +277,7 @@ async def test_a_job_that_left_the_view_is_found_by_its_key_when_the_queue_is_fu
     job_id = job_id_for_key("u1", "key")
     first = await desk.submit(job_id=job_id)
     assert isinstance(first, Accepted)
-    await desk.changing.cancel(first.job, act=Act("u1"))
+    await desk.changing.cancel(first.job, act=Actor("u1"))
     await desk.fold()
     await desk.forget_what_ended()
     await desk.submit(user="u2")
@@ -294,7 +294,7 @@ async def test_the_key_of_a_job_that_left_the_view_takes_no_second_place() -> No
     job_id = job_id_for_key("u1", "key")
     first = await desk.submit(job_id=job_id)
     assert isinstance(first, Accepted)
-    await desk.changing.cancel(first.job, act=Act("u1"))
+    await desk.changing.cancel(first.job, act=Actor("u1"))
     await desk.fold()
     await desk.forget_what_ended()
     before = await desk.view.observe()

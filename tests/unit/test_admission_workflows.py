@@ -9,7 +9,7 @@ from headgate_contracts.events import JobScheduled, JobWaiting
 from headgate_contracts.tokens import input_name, workflow_id_for_key
 from headgate_contracts.vocabulary import Priority, Stage
 from services.admission.domain import NewJob
-from services.admission.events import Act
+from services.admission.events import Actor
 from services.admission.outcomes import (
     Accepted,
     InputGone,
@@ -119,8 +119,8 @@ async def test_a_workflow_is_cancelled_as_a_whole(desk: Desk) -> None:
     first, *later = await taken_in(desk, desk.phases(3))
     running = await lived(desk, first, "dispatched started scaffold")
 
-    outcome = await desk.changing.cancel(running, *later, act=Act("u1", "enough"))
-    again = await desk.changing.cancel(*(await workflow_phases(desk.log, "w1")), act=Act("u1"))
+    outcome = await desk.changing.cancel(running, *later, act=Actor("u1", "enough"))
+    again = await desk.changing.cancel(*(await workflow_phases(desk.log, "w1")), act=Actor("u1"))
 
     assert isinstance(outcome, Accepted)
     assert [job.status for job in outcome.jobs] == [Status.SCAFFOLD, Status.CANCELLED, Status.CANCELLED]
@@ -133,8 +133,8 @@ async def test_phases_that_have_not_started_change_their_class_together(desk: De
     first, second, third = await taken_in(desk, desk.phases(3))
     await lived(desk, first, "dispatched")
 
-    outcome = await desk.changing.prioritize(second, Priority.HIGH, act=Act("u1"))
-    refused = await desk.changing.prioritize(first, Priority.HIGH, act=Act("u1"))
+    outcome = await desk.changing.prioritize(second, Priority.HIGH, act=Actor("u1"))
+    refused = await desk.changing.prioritize(first, Priority.HIGH, act=Actor("u1"))
 
     assert isinstance(outcome, Accepted)
     phases = await workflow_phases(desk.log, "w1")
@@ -149,7 +149,7 @@ async def test_a_phase_that_is_queued_meanwhile_changes_all_the_same(desk: Desk)
     stale = second
     await lived(desk, second, "queued:phase_ready")
 
-    outcome = await desk.changing.prioritize(stale, Priority.LOW, act=Act("u1"))
+    outcome = await desk.changing.prioritize(stale, Priority.LOW, act=Actor("u1"))
 
     assert isinstance(outcome, Accepted)
     assert (outcome.job.status, outcome.job.priority) == (Status.QUEUED, Priority.LOW)
@@ -205,7 +205,7 @@ async def test_stages_that_leave_nothing_are_finished_all_the_same(desk: Desk) -
 async def test_a_retry_does_not_wait_for_the_time_of_the_first_one(desk: Desk) -> None:
     submitted = await desk.submit(run_at=datetime(2027, 1, 17, tzinfo=UTC))
     assert isinstance(submitted, Accepted)
-    cancelled = await desk.changing.cancel(submitted.job, act=Act("u1"))
+    cancelled = await desk.changing.cancel(submitted.job, act=Actor("u1"))
     assert isinstance(cancelled, Accepted)
 
     outcome = await desk.retrying.retry(cancelled.job, new_id="j99", asker=desk.asker())

@@ -13,7 +13,7 @@ from libs.capacity.answers import WorkerStatus
 from libs.capacity.errors import ViewLost
 from libs.capacity.memory import MemoryView
 from libs.forecast import analytics, table
-from libs.forecast.machine import Slots
+from libs.forecast.machine import PoolSlots
 from libs.forecast.table import Forecast, wanted_of
 from libs.runtime.eventually import eventually
 from services.scheduler.forecasting import ANYWAY_MS, EVERY_MS, Forecaster, pools_of
@@ -191,4 +191,4 @@ def test_slots_are_those_of_workers_that_take_jobs() -> None:
 
     workers = [worker("a", "default"), worker("b", "default", draining=True), worker("c", "gpu", draining=True)]
 
-    assert pools_of(workers) == (Slots("default", 4), Slots("gpu", 0))
+    assert pools_of(workers) == (PoolSlots("default", 4), PoolSlots("gpu", 0))

@@ -14,11 +14,11 @@ from libs.capacity.rows import ARRIVAL_STEP, Pause, Row, Seed, StandingOrders, s
 from libs.capacity.turns import Turn, Turns
 from libs.forecast.arrivals import Coming, Guest
 from libs.forecast.durations import Observed, observed, share_of
-from libs.forecast.lines import Line
-from libs.forecast.machine import Slots
+from libs.forecast.lines import WaitingLine
+from libs.forecast.machine import PoolSlots
 from libs.forecast.making import Past, make_forecast
-from libs.forecast.run import Course, Scene, run_forward
-from libs.forecast.table import Forecast, Wanted
+from libs.forecast.run import RunResult, Scene, run_forward
+from libs.forecast.table import EstimateRequest, Forecast
 from libs.policy import Policy
 
 NOW_MS = 1_800_000_000_000
@@ -67,11 +67,11 @@ def running(name: str, number: int, *, since_s: float = 0.0, **changes: object) 
 def scene(*rows: Row, slots: int = 1, **changes: object) -> Scene:
     standing = StandingOrders(arrivals=100, defaults=defaults_of(POLICY))
     seeds = tuple(Seed(each, 0) for each in rows)
-    plain = Scene(now_ms=NOW_MS, seeds=seeds, standing=standing, pools=(Slots("default", slots),))
+    plain = Scene(now_ms=NOW_MS, seeds=seeds, standing=standing, pools=(PoolSlots("default", slots),))
     return replace(plain, **changes)
 
 
-def starts_s(course: Course) -> dict[str, float]:
+def starts_s(course: RunResult) -> dict[str, float]:
     return {job: (start_ms - NOW_MS) / 1000 for job, start_ms in course.starts.items()}
 
 
@@ -81,8 +81,8 @@ def forecast_of(given: Scene, **past: object) -> Forecast:
     return make_forecast(given, known, POLICY, runs=2)
 
 
-def wanted(number: int = 101, **changes: object) -> Wanted:
-    plain = Wanted(
+def wanted(number: int = 101, **changes: object) -> EstimateRequest:
+    plain = EstimateRequest(
         pool="default",
         tier="bootstrapper",
         score=score_of(NORMAL, number * ARRIVAL_STEP),
@@ -93,7 +93,7 @@ def wanted(number: int = 101, **changes: object) -> Wanted:
     return replace(plain, **changes)
 
 
-def told_s(forecast: Forecast, asked: Wanted) -> int | None:
+def told_s(forecast: Forecast, asked: EstimateRequest) -> int | None:
     estimate = forecast.estimate_new(asked, now_ms=NOW_MS)
     return estimate and estimate.estimate_seconds
 
@@ -298,10 +298,10 @@ def test_a_crowd_behind_a_full_pool_waits_for_those_whom_the_runs_knew_and_then_
 
 
 def test_a_line_offers_nothing_that_nobody_knows() -> None:
-    assert Line().offer(1) is None
+    assert WaitingLine().offer(1) is None
 
 
 def test_a_turn_that_a_lower_class_is_owed_is_offered_to_no_other() -> None:
-    line = Line(((score_of(90, 1), 100),), {NORMAL: 500, 90: 200})
+    line = WaitingLine(((score_of(90, 1), 100),), {NORMAL: 500, 90: 200})
 
     assert (line.offer(score_of(NORMAL, 1)), line.offer(score_of(90, 0))) == (500, 100)

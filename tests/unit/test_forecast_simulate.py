@@ -23,8 +23,8 @@ from libs.cli.errors import Failed
 from libs.cli.output import Output
 from libs.eventlog import Record
 from libs.forecast.durations import Durations
-from libs.forecast.lives import Act, History, Life, Staffed, Stay
-from libs.forecast.machine import Slots
+from libs.forecast.lives import Life, RecordedAct, RecordedPast, Staffed, Stay
+from libs.forecast.machine import PoolSlots
 from libs.forecast.making import durations_of
 from libs.forecast.recorded import Recorder
 from libs.forecast.replay import Replay, Replayed
@@ -259,10 +259,10 @@ def life(name: str, at_s: float = 0, *holds_s: float, **changes: Any) -> Life:
     return replace(plain, **changes)
 
 
-def replayed(*lives: Life, slots: int = 1, rules: Policy = POLICY, acts: Sequence[Act] = ()) -> Replayed:
-    staffed = (Staffed(0, Slots("default", slots)),)
+def replayed(*lives: Life, slots: int = 1, rules: Policy = POLICY, acts: Sequence[RecordedAct] = ()) -> Replayed:
+    staffed = (Staffed(0, PoolSlots("default", slots)),)
     return Replay(
-        History(lives=lives, acts=tuple(acts), staffed=staffed), rules, holds=Durations(durations_of({}, rules))
+        RecordedPast(lives=lives, acts=tuple(acts), staffed=staffed), rules, holds=Durations(durations_of({}, rules))
     ).run()
 
 
@@ -291,9 +291,9 @@ def test_a_later_phase_comes_when_the_one_before_it_is_over() -> None:
 
 def test_what_operators_did_happens_again() -> None:
     acts = [
-        Act(0, Pause("user:a", "op", "", 0)),
-        Act(50_000, Resume("user:a")),
-        Act(0, SetLimit("user:b", 1)),
+        RecordedAct(0, Pause("user:a", "op", "", 0)),
+        RecordedAct(50_000, Resume("user:a")),
+        RecordedAct(0, SetLimit("user:b", 1)),
     ]
 
     found = replayed(life("a", 0), life("b", 0), life("c", 0, user="b", project="b"), slots=9, acts=acts)

@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 
 from headgate_contracts import advance
 from libs.capacity.rows import ARRIVAL_STEP
-from libs.capacity.spacing import ROOM, SPREAD_MAX, Places, Spot, spread
+from libs.capacity.spacing import ROOM, SPREAD_MAX, PlacedJob, Places, spread
 from tests.fixtures.lives import job_after, step
 
 ARRIVALS = 9
 
 
-def named(*places: int) -> list[Spot]:
+def named(*places: int) -> list[PlacedJob]:
     return [(place, f"job-{number:02}") for number, place in enumerate(places)]
 
 
-def order(spots: Sequence[Spot]) -> list[str]:
+def order(spots: Sequence[PlacedJob]) -> list[str]:
     return [job for _, job in sorted(spots)]
 
 
-def moved(spots: Sequence[Spot], moves: Sequence[Spot]) -> list[Spot]:
+def moved(spots: Sequence[PlacedJob], moves: Sequence[PlacedJob]) -> list[PlacedJob]:
     places = {job: place for place, job in spots} | {job: place for place, job in moves}
     return [(place, job) for job, place in places.items()]
 
@@ -43,7 +43,7 @@ def moved(spots: Sequence[Spot], moves: Sequence[Spot]) -> list[Spot]:
     ],
 )
 def test_the_fewest_jobs_move_to_where_most_room_is(
-    places: tuple[int, ...], fixed: tuple[str, ...], moves: list[Spot]
+    places: tuple[int, ...], fixed: tuple[str, ...], moves: list[PlacedJob]
 ) -> None:
     spots = named(*places)
     narrow = next((job for (left, job), (right, _) in pairwise(spots) if right - left < ROOM), "")

@@ -17,7 +17,7 @@ from libs.runtime.settings import ServiceSettings
 from services.admission.settings import AdmissionSettings
 from services.notifier.settings import NotifierSettings
 from services.scheduler.settings import SchedulerSettings
-from services.worker.child.messages import Endpoint
+from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import PASSED_ON
 from services.worker.providers import endpoints
 from services.worker.settings import WorkerSettings
@@ -89,9 +89,9 @@ def test_a_worker_finds_all_that_its_providers_are_read_from() -> None:
     found = endpoints(("openai", "ollama", "mine"), of_service("worker", PROVIDERS))
 
     assert found == {
-        "openai": Endpoint(url="https://api.openai.com/v1", model="m", key="sk-openai"),
-        "ollama": Endpoint(url="http://there:11434/v1", model="qwen2.5-coder", key=None),
-        "mine": Endpoint(url="https://mine.example", model="m", key="sk-mine"),
+        "openai": ProviderEndpoint(url="https://api.openai.com/v1", model="m", key="sk-openai"),
+        "ollama": ProviderEndpoint(url="http://there:11434/v1", model="qwen2.5-coder", key=None),
+        "mine": ProviderEndpoint(url="https://mine.example", model="m", key="sk-mine"),
     }
 
 

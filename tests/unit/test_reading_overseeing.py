@@ -12,7 +12,7 @@ from headgate_contracts.events import LeaseReleased, LimitSet, QueuePaused
 from headgate_contracts.shown import Analytics
 from libs.capacity.answers import Heartbeat
 from libs.capacity.errors import ViewLost
-from services.admission.events import Act
+from services.admission.events import Actor
 from services.admission.operating import AlreadyPaused, Done, ForcedFree, NoSuchLease, NotPaused
 from tests.fixtures.desk import Desk
 
@@ -243,8 +243,8 @@ async def test_the_audit_tells_what_operators_did_to_the_queue_and_to_jobs(desk:
     theirs, own = await desk.submitted(user="u1"), await desk.submitted(user="u2")
     await desk.operating.pause("all", **OPS)
     await desk.operating.set_limit("workflows", 9, **OPS)
-    await desk.changing.cancel(theirs, act=Act("ops-1", "too long", operator=True))
-    await desk.changing.cancel(own, act=Act("u2", "a mistake"))
+    await desk.changing.cancel(theirs, act=Actor("ops-1", "too long", operator=True))
+    await desk.changing.cancel(own, act=Actor("u2", "a mistake"))
 
     entries = await desk.overseeing.acts(since=LONG_AGO, after=0, count=10)
 

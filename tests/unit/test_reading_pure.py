@@ -13,9 +13,9 @@ from headgate_contracts import Status
 from headgate_contracts.commands import LogLine
 from headgate_contracts.tokens import foreign_token
 from libs.eventlog.lines import Line
-from services.admission.listing import Wanted, cursor_of, read_cursor
+from services.admission.listing import JobFilter, cursor_of, read_cursor
 from services.admission.naming import group_named, scope_named
-from services.admission.ranges import OutOfRange, Part, Whole, wanted_part
+from services.admission.ranges import ByteRange, OutOfRange, Whole, wanted_part
 from services.admission.transcript import JsonLines, Plain
 from tests.fixtures.lives import job_after
 
@@ -26,13 +26,13 @@ TAG = '"abc"'
     ("asked", "size", "part"),
     [
         (None, 10, Whole()),
-        ("bytes=0-3", 10, Part(0, 4)),
-        ("bytes=3-", 10, Part(3, 10)),
-        ("bytes=-3", 10, Part(7, 10)),
-        ("bytes=-30", 10, Part(0, 10)),
-        ("bytes=9-9", 10, Part(9, 10)),
-        ("bytes=5-99", 10, Part(5, 10)),
-        ("Bytes= 0-0 ", 10, Part(0, 1)),
+        ("bytes=0-3", 10, ByteRange(0, 4)),
+        ("bytes=3-", 10, ByteRange(3, 10)),
+        ("bytes=-3", 10, ByteRange(7, 10)),
+        ("bytes=-30", 10, ByteRange(0, 10)),
+        ("bytes=9-9", 10, ByteRange(9, 10)),
+        ("bytes=5-99", 10, ByteRange(5, 10)),
+        ("Bytes= 0-0 ", 10, ByteRange(0, 1)),
         ("bytes=10-", 10, OutOfRange()),
         ("bytes=10-12", 10, OutOfRange()),
         ("bytes=-0", 10, OutOfRange()),
@@ -46,7 +46,7 @@ TAG = '"abc"'
         ("bytes=" + "9" * 400 + "-", 10, Whole()),
     ],
 )
-def test_a_range_is_read(asked: str | None, size: int, part: Whole | Part | OutOfRange) -> None:
+def test_a_range_is_read(asked: str | None, size: int, part: Whole | ByteRange | OutOfRange) -> None:
     assert wanted_part(asked, size=size, etag=TAG) == part
 
 
@@ -54,13 +54,13 @@ def test_a_range_is_read(asked: str | None, size: int, part: Whole | Part | OutO
 def test_no_range_reaches_beyond_the_content(asked: str, size: int) -> None:
     part = wanted_part(asked, size=size, etag=TAG)
 
-    assert not isinstance(part, Part) or 0 <= part.start < part.end <= size
+    assert not isinstance(part, ByteRange) or 0 <= part.start < part.end <= size
 
 
 def test_a_part_of_another_version_is_not_given() -> None:
     assert wanted_part("bytes=0-3", size=10, etag=TAG, if_range='"other"') == Whole()
     assert wanted_part("bytes=0-3", size=10, etag=TAG, if_range=f"W/{TAG}") == Whole()
-    assert wanted_part("bytes=0-3", size=10, etag=TAG, if_range=TAG) == Part(0, 4)
+    assert wanted_part("bytes=0-3", size=10, etag=TAG, if_range=TAG) == ByteRange(0, 4)
 
 
 # ── the log as text ───────────────────────────────────────────────────────────
@@ -167,7 +167,7 @@ def test_a_group_is_named_as_events_carry_it(given: str, group: str | None) -> N
 
 # ── cursors ───────────────────────────────────────────────────────────────────
 
-MINE = Wanted(user="u1", project="a")
+MINE = JobFilter(user="u1", project="a")
 
 
 @given(st.integers(0, 2**53))
@@ -180,15 +180,15 @@ def test_a_cursor_is_read_in_its_own_list(before: int) -> None:
 @pytest.mark.parametrize(
     ("other", "epoch"),
     [
-        (Wanted(user="u2", project="a"), "E1"),
-        (Wanted(user="u1"), "E1"),
-        (Wanted(user="u1", project="b"), "E1"),
-        (Wanted(user="u1", project="a", statuses=frozenset({Status.QUEUED})), "E1"),
-        (Wanted(user="u1", project="a", workflow="a"), "E1"),
+        (JobFilter(user="u2", project="a"), "E1"),
+        (JobFilter(user="u1"), "E1"),
+        (JobFilter(user="u1", project="b"), "E1"),
+        (JobFilter(user="u1", project="a", statuses=frozenset({Status.QUEUED})), "E1"),
+        (JobFilter(user="u1", project="a", workflow="a"), "E1"),
         (MINE, "E2"),
     ],
 )
-def test_a_cursor_of_another_list_is_refused(other: Wanted, epoch: str) -> None:
+def test_a_cursor_of_another_list_is_refused(other: JobFilter, epoch: str) -> None:
     assert read_cursor(cursor_of(7, name=other.name(epoch)), name=MINE.name("E1")) is None
 
 
@@ -201,6 +201,6 @@ def test_a_list_takes_what_its_filters_say() -> None:
     job = job_after("queued", user_id="u1", project_id="a")
 
     assert MINE.takes(job)
-    assert not Wanted(user="u1", statuses=frozenset({Status.READY})).takes(job)
-    assert not Wanted(user="u1", project="b").takes(job)
-    assert not Wanted(user="u1", workflow="w").takes(job)
+    assert not JobFilter(user="u1", statuses=frozenset({Status.READY})).takes(job)
+    assert not JobFilter(user="u1", project="b").takes(job)
+    assert not JobFilter(user="u1", workflow="w").takes(job)

@@ -8,42 +8,42 @@ import pytest
 
 from libs.policy import Policy
 from services.worker.sandbox import kernel, landlock
-from services.worker.sandbox.command import Bounds, Command, KeeperOrder, Level
+from services.worker.sandbox.command import CommandBounds, KeeperOrder, Level, SandboxCommand
 from services.worker.sandbox.keeper import KeeperReport
 from services.worker.sandbox.levels import lacking_rights
 from services.worker.sandbox.ownership import read_range
 from services.worker.sandbox.running import LONGEST_LINE_CHARS, TAIL_CHARS, Output, environment
 
-BOUNDS = Bounds(1, 2, 3, 4, 5, 6.0, 7)
+BOUNDS = CommandBounds(1, 2, 3, 4, 5, 6.0, 7)
 BEST = Level("bubblewrap", bwrap="/usr/bin/bwrap", uids=(58000, 58255), filter=True, landlock=7, reads=("/opt/python",))
 LEAST = Level("plain", why="bubblewrap is not installed")
 
 
 def test_the_bounds_of_a_command_are_policy() -> None:
-    assert Bounds.of(Policy().sandbox).processes == 256
+    assert CommandBounds.of(Policy().sandbox).processes == 256
 
 
 @pytest.mark.parametrize("cwd", ["/etc", "..", "project/../..", "../other"])
 def test_a_command_stands_in_its_workspace(cwd: str) -> None:
     with pytest.raises(ValueError, match="stands in its workspace"):
-        Command(argv=("ls",), timeout_s=1, cwd=cwd)
+        SandboxCommand(argv=("ls",), timeout_s=1, cwd=cwd)
 
 
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "HOME", "TMPDIR", "path", "A=B", "", "GCONV_PATH", "A\nB"])
 def test_some_names_are_not_a_commands_to_set(name: str) -> None:
     with pytest.raises(ValueError, match="environment may not have"):
-        Command(argv=("ls",), timeout_s=1, environ={name: "x"})
+        SandboxCommand(argv=("ls",), timeout_s=1, environ={name: "x"})
 
 
 @pytest.mark.parametrize("argv", [(), ("a\0b",)])
 def test_a_command_is_words(argv: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="at least one word"):
-        Command(argv=argv, timeout_s=1)
+        SandboxCommand(argv=argv, timeout_s=1)
 
 
 def test_nothing_is_inherited_but_what_is_on_the_list() -> None:
     ours = {"PATH": "/bin", "LANG": "C.UTF-8", "HEADGATE_NATS_URL": "nats://secret", "SSL_CERT_FILE": "/etc/ca.pem"}
-    command = Command(argv=("ls",), timeout_s=1, environ={"UV_OFFLINE": "1"})
+    command = SandboxCommand(argv=("ls",), timeout_s=1, environ={"UV_OFFLINE": "1"})
 
     given, certificates = environment(command, ours, scratch=Path("/area/command-1"))
 
@@ -58,7 +58,7 @@ def test_nothing_is_inherited_but_what_is_on_the_list() -> None:
 
 
 def test_whoever_reaches_the_network_is_told_which_certificates_to_trust() -> None:
-    command = Command(argv=("ls",), timeout_s=1, network=True)
+    command = SandboxCommand(argv=("ls",), timeout_s=1, network=True)
 
     given, certificates = environment(command, {"SSL_CERT_FILE": "/nowhere/ca.pem"}, scratch=Path("/area"))
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from services.worker.sandbox import cgroup, watch
-from services.worker.sandbox.command import Bounds
+from services.worker.sandbox.command import CommandBounds
 from services.worker.sandbox.watch import Disk, Processes, Used
 
 MIB = 1024 * 1024
-BOUNDS = Bounds(256 * MIB, 64, 256, MIB, MIB, 20.0, MIB)
+BOUNDS = CommandBounds(256 * MIB, 64, 256, MIB, MIB, 20.0, MIB)
 STATUS = "Name:\tpytest\nRssAnon:\t  2048 kB\nRssFile:\t 99999 kB\nRssShmem:\t 1024 kB\nVmSwap:\t 1 kB\nThreads:\t7\n"
 
 
@@ -107,7 +107,7 @@ def test_a_group_has_its_bounds_before_anybody_is_in_it(tmp_path: Path) -> None:
     for name in ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max"):
         (tmp_path / name).write_text("max")
 
-    cgroup.Group(tmp_path).bound(BOUNDS)
+    cgroup.CommandCgroup(tmp_path).bound(BOUNDS)
 
     assert (tmp_path / "memory.max").read_text() == str(256 * MIB)
     assert (tmp_path / "pids.max").read_text() == "64"
@@ -115,10 +115,10 @@ def test_a_group_has_its_bounds_before_anybody_is_in_it(tmp_path: Path) -> None:
 
 
 def test_a_group_without_controllers_bounds_nothing(tmp_path: Path) -> None:
-    cgroup.Group(tmp_path).bound(BOUNDS)
+    cgroup.CommandCgroup(tmp_path).bound(BOUNDS)
 
     assert list(tmp_path.iterdir()) == []
-    assert cgroup.Group(tmp_path).exceeded() is None
+    assert cgroup.CommandCgroup(tmp_path).exceeded() is None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_the_kernel_refused_a_group_is_read(tmp_path: Path, memory: str, pi
     (tmp_path / "memory.events").write_text(f"low 0\n{memory}\n")
     (tmp_path / "pids.events").write_text(f"{pids}\n")
 
-    assert cgroup.Group(tmp_path).exceeded() == exceeded
+    assert cgroup.CommandCgroup(tmp_path).exceeded() == exceeded
 
 
 def test_a_folder_that_is_no_cgroup_is_none(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from libs.policy import Policy
-from services.scheduler.labels import OTHER, Labels
+from services.scheduler.labels import OTHER, GroupLabels
 
 POLICY = Policy.model_validate({"concurrency": {"limits": {"workflows": 5, "db": 2, "group:shop:web": 1}}})
 
@@ -26,4 +26,4 @@ POLICY = Policy.model_validate({"concurrency": {"limits": {"workflows": 5, "db":
     ],
 )
 def test_a_group_is_counted_under_a_name_of_policy_or_with_all_others(group: str, label: str | None) -> None:
-    assert Labels.of(POLICY).of_group(group) == label
+    assert GroupLabels.of(POLICY).of_group(group) == label

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headgate_contracts import Stage
-from services.worker.child.messages import MAX_MESSAGE_BYTES, Line, read_by_parent
+from services.worker.child.messages import MAX_MESSAGE_BYTES, OutputLine, read_by_parent
 from services.worker.child.packing import ResultTooLarge, pack
 from services.worker.pipeline import (
     ChecksFailed,
@@ -290,7 +290,7 @@ def test_what_is_none_of_the_words_is_refused(line: bytes) -> None:
 
 
 def test_the_longest_log_line_fits_into_a_message() -> None:
-    assert len(Line(line="\x00" * 8192).encoded()) < MAX_MESSAGE_BYTES
+    assert len(OutputLine(line="\x00" * 8192).encoded()) < MAX_MESSAGE_BYTES
 
 
 def test_a_context_is_what_its_attempt_is(tmp_path: Path) -> None:

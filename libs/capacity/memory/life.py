@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from libs.capacity.answers import Folded, Grant, Stale
+from libs.capacity.answers import Folded, Grant, StaleView
 from libs.capacity.memory import claims, inputs, slots
 from libs.capacity.memory.blocking import enter, leave, limits_of, owe_raises
 from libs.capacity.memory.entering import RELEASABLE, cancel_reservation, give_day, take_day
@@ -67,7 +67,7 @@ def open_(state: State, *, quarantine_ms: int, now_ms: int) -> None:
         state.unheard = set(state.running)
 
 
-def fold(state: State, changes: Sequence[Change], *, lease_ms: int, now_ms: int) -> Folded | Stale:
+def fold(state: State, changes: Sequence[Change], *, lease_ms: int, now_ms: int) -> Folded | StaleView:
     grants: list[Grant] = []
     for change in changes:
         if change.prev == state.applied:
@@ -75,7 +75,7 @@ def fold(state: State, changes: Sequence[Change], *, lease_ms: int, now_ms: int)
             grants += _fold_one(state, change, lease_ms=lease_ms, now_ms=now_ms)
     everything = not changes or state.applied >= changes[-1].seq
     told = slots.told(state, grants)
-    return Folded(state.applied, told) if everything else Stale(state.applied, told)
+    return Folded(state.applied, told) if everything else StaleView(state.applied, told)
 
 
 def _fold_one(state: State, change: Change, *, lease_ms: int, now_ms: int) -> list[Grant]:

@@ -14,7 +14,7 @@ from math import inf
 from libs.capacity.answers import Pick, Plan
 from libs.capacity.memory.blocking import LOOKS, bucket_of, first_full, leave, owe_groups, park, pay
 from libs.capacity.memory.slots import catch_up
-from libs.capacity.memory.sorted_set import Entry
+from libs.capacity.memory.sorted_set import ScoredMember
 from libs.capacity.memory.state import State, active, is_full, limit_of, shut_until, slots_of
 from libs.capacity.rows import Row, score_of
 from libs.capacity.scopes import ALL
@@ -42,7 +42,7 @@ class _Walk:
     now_ms: int
     looks: int = LOOKS
     more: bool = False
-    cursor: Entry = (-1, "")
+    cursor: ScoredMember = (-1, "")
     end: float = inf  # the first score that is not looked at
     slots_at: dict[str, int] = field(default_factory=dict[str, int])
     free: dict[str, int] = field(default_factory=dict[str, int])  # pool → slots that nobody has or was picked for

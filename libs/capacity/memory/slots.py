@@ -13,9 +13,9 @@ from dataclasses import replace
 from math import inf
 
 from headgate_contracts import Holder
-from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, NotYours, Waits
+from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, NotYours, WaitsInLine
 from libs.capacity.memory.blocking import owe_all, owe_groups
-from libs.capacity.memory.state import GATE, Lease, State, Waiter, active, is_full, limit_of, shut_until
+from libs.capacity.memory.state import GATE, SlotLease, State, Waiter, active, is_full, limit_of, shut_until
 from libs.capacity.projection import is_inner
 from libs.capacity.rows import Row
 
@@ -94,7 +94,12 @@ def _acquire_anew(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseA
         return Granted(request.lease, now_ms + request.ttl_ms)
     full = _first_full(state, groups, now_ms=now_ms)
     if full is None:
-        hold(state, request.lease, Lease(groups, request.owner, request.ttl_ms, now_ms), end_ms=now_ms + request.ttl_ms)
+        hold(
+            state,
+            request.lease,
+            SlotLease(groups, request.owner, request.ttl_ms, now_ms),
+            end_ms=now_ms + request.ttl_ms,
+        )
         now_active = tuple((group, active(state, group, now_ms)) for group in groups)
         return Granted(request.lease, now_ms + request.ttl_ms, active=now_active)
     if request.wait_ms <= 0:
@@ -114,7 +119,7 @@ def job_of(holder: str) -> str:
     return Holder.parse(holder).job
 
 
-def hold(state: State, name: str, lease: Lease, *, end_ms: float) -> None:
+def hold(state: State, name: str, lease: SlotLease, *, end_ms: float) -> None:
     state.leases[name] = lease
     state.ends.add(name, end_ms)
     for group in lease.groups:
@@ -182,10 +187,10 @@ def _wait(state: State, request: LeaseRequest, groups: tuple[str, ...], full: st
         state.asking[job_of(request.owner)].add(request.lease)
 
 
-def _waits(state: State, name: str, *, now_ms: int) -> Waits:
+def _waits(state: State, name: str, *, now_ms: int) -> WaitsInLine:
     waiter = state.waiting[name]
     behind = state.waiters[waiter.group].rank(waiter.ticket)
-    return Waits(name, waiter.group, behind, shut_until(state, waiter.group, now_ms))
+    return WaitsInLine(name, waiter.group, behind, shut_until(state, waiter.group, now_ms))
 
 
 def drop_waiter(state: State, name: str) -> None:
@@ -223,7 +228,7 @@ def _grant_or_move(state: State, name: str, *, now_ms: int) -> Grant | None:
         return None
     drop_waiter(state, name)
     end_ms = now_ms + waiter.ttl_ms
-    hold(state, name, Lease(waiter.groups, waiter.owner, waiter.ttl_ms, now_ms), end_ms=end_ms)
+    hold(state, name, SlotLease(waiter.groups, waiter.owner, waiter.ttl_ms, now_ms), end_ms=end_ms)
     return Grant(name, waiter.owner, waiter.reply, end_ms)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
-Entry = tuple[float, str]  # a score is a whole number, or infinite
+ScoredMember = tuple[float, str]  # a score is a whole number, or infinite
 LAST = "\U0010ffff"  # behind every name
 
 
@@ -20,7 +20,7 @@ class SortedSet:
 
     def __init__(self) -> None:
         self._scores: dict[str, float] = {}
-        self._entries: list[Entry] = []
+        self._entries: list[ScoredMember] = []
 
     def add(self, member: str, score: float) -> None:
         """Put the member at this score, also where it stands elsewhere."""
@@ -50,12 +50,12 @@ class SortedSet:
         """How many go before this entry, whether it is there or not."""
         return bisect_left(self._entries, (score, member))
 
-    def after(self, entry: Entry) -> Entry | None:
+    def after(self, entry: ScoredMember) -> ScoredMember | None:
         """The next one behind this entry, whether it is there or not."""
         index = bisect_right(self._entries, entry)
         return self._entries[index] if index < len(self._entries) else None
 
-    def back_from(self, score: float, floor: float) -> Iterator[Entry]:
+    def back_from(self, score: float, floor: float) -> Iterator[ScoredMember]:
         """Those below `score` and not below `floor`, the last one first."""
         for index in range(self.rank(score) - 1, -1, -1):
             if self._entries[index][0] < floor:
@@ -73,7 +73,7 @@ class SortedSet:
         """Every member with `low <= score < high`."""
         return [member for _, member in self._entries[self.rank(low) : self.rank(high)]]
 
-    def entries(self, start: int = 0, stop: int | None = None) -> list[Entry]:
+    def entries(self, start: int = 0, stop: int | None = None) -> list[ScoredMember]:
         return self._entries[start:stop]
 
     def __contains__(self, member: str) -> bool:

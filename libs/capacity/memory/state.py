@@ -67,7 +67,7 @@ class HeldClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class SlotLease:
     """Slots held by somebody who is no running job, or inside one (`owner`)."""
 
     groups: tuple[str, ...]
@@ -139,7 +139,7 @@ class State:
     running: SortedSet = field(default_factory=SortedSet)  # the key `leases`
     claims: dict[str, HeldClaim] = field(default_factory=dict[str, HeldClaim])  # by job
     claim_lapses: SortedSet = field(default_factory=SortedSet)  # the key `claims`
-    leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
+    leases: dict[str, SlotLease] = field(default_factory=dict[str, SlotLease])
     ends: SortedSet = field(default_factory=SortedSet)
     inner: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     freed: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))

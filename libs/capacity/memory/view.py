@@ -32,7 +32,7 @@ from libs.capacity.answers import (
     ReleaseAnswer,
     Request,
     ReserveAnswer,
-    Stale,
+    StaleView,
     Swept,
     ViewMark,
     WorkerStatus,
@@ -107,7 +107,7 @@ class _Life(_Kept):
     async def open(self, *, generation: str, quarantine_ms: int, now_ms: int | None = None) -> None:
         life.open_(self._generation(generation), quarantine_ms=quarantine_ms, now_ms=self._now(now_ms))
 
-    async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | Stale:
+    async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | StaleView:
         return life.fold(self._open(), changes, lease_ms=lease_ms, now_ms=self._now(now_ms))
 
     async def configure(self, defaults: Mapping[str, int], *, now_ms: int | None = None) -> None:

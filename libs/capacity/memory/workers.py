@@ -21,7 +21,7 @@ from libs.capacity.memory.slots import (
     told,
     wanted_groups,
 )
-from libs.capacity.memory.state import Lease, State, Worker
+from libs.capacity.memory.state import SlotLease, State, Worker
 
 
 def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> HeartbeatAnswer:
@@ -57,7 +57,7 @@ def _hear(state: State, named: HeldLease, *, ttl_ms: int, now_ms: int) -> bool:
         return True
     groups = wanted_groups(state, named.groups, named.owner)
     if groups:
-        hold(state, named.lease, Lease(groups, named.owner, ttl_ms, now_ms), end_ms=now_ms + ttl_ms)
+        hold(state, named.lease, SlotLease(groups, named.owner, ttl_ms, now_ms), end_ms=now_ms + ttl_ms)
     return True
 
 

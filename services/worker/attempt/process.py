@@ -32,26 +32,26 @@ from services.worker.child.messages import (
     Acquire,
     Begin,
     ChildAnswer,
-    Ended,
-    Endpoint,
     Extend,
     FromChild,
     GiveUp,
     LeaseTold,
-    Line,
+    OutputLine,
     Pack,
     Packed,
+    ProviderEndpoint,
     Restore,
     Restored,
     RunStage,
     Shut,
-    Stored,
+    StageEnded,
     StoreReady,
+    StoreTaken,
 )
 from services.worker.children import Child, Spawner
 from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, StageOutcome
 from services.worker.errors import ChildSpokeNonsense
-from services.worker.sandbox.command import Bounds, Level
+from services.worker.sandbox.command import CommandBounds, Level
 from services.worker.sandbox.errors import USED_UP
 from services.worker.sandbox.reach import make_passage
 from services.worker.sandbox.remains import clear
@@ -75,7 +75,7 @@ class Limits:
     runs: Runs
     commands: SandboxBounds
     level: Level
-    providers: Mapping[str, Endpoint]
+    providers: Mapping[str, ProviderEndpoint]
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class AttemptProcess:
             store_bytes=self._limits.runs.checkpoint_bytes,
             area=str(self._home / "area"),
             level=self._limits.level,
-            bounds=Bounds.of(self._limits.commands),
+            bounds=CommandBounds.of(self._limits.commands),
             command_s=self._limits.commands.timeout_s,
             providers=dict(self._limits.providers),
         )
@@ -160,9 +160,9 @@ class AttemptProcess:
     async def stage(self, begun: JobStage) -> StageOutcome:
         """Run the stage to its end. Unless it failed, its work is stored then."""
         match await self._answer_to(RunStage(stage=begun.stage, iteration=begun.iteration), begun.stage):
-            case Ended(outcome="finished"):
+            case StageEnded(outcome="finished"):
                 return Finished()
-            case Ended(outcome="checks_failed", summary=summary):
+            case StageEnded(outcome="checks_failed", summary=summary):
                 return ChecksFailed(self._told(summary))
             case other:
                 return self._not_done(other, begun.stage)
@@ -217,7 +217,7 @@ class AttemptProcess:
                     return said
                 if isinstance(said, StoreReady):
                     await self._keep()
-                    await child.tell(Stored())
+                    await child.tell(StoreTaken())
                 else:
                     self._heed(said, stage)
         except ChildSpokeNonsense as nonsense:
@@ -235,7 +235,7 @@ class AttemptProcess:
     def _heed(self, said: FromChild, stage: Stage) -> None:
         slots = self._slots
         match said:
-            case Line(line=line):
+            case OutputLine(line=line):
                 self._log.add(stage, line)
             case Extend():
                 self._beat_soon()
@@ -250,9 +250,9 @@ class AttemptProcess:
 
     def _not_done(self, answer: ChildAnswer | Failed | GaveOut, stage: Stage) -> Failed | GaveOut:
         match answer:
-            case Ended(outcome="failed", summary=summary, detail=detail, fault=fault):
+            case StageEnded(outcome="failed", summary=summary, detail=detail, fault=fault):
                 return Failed(self._told(summary), self._told(detail), fault)
-            case Ended(outcome="gave_out", summary=why):
+            case StageEnded(outcome="gave_out", summary=why):
                 return GaveOut(self._told(why))
             case Failed() | GaveOut():
                 return answer
@@ -266,7 +266,7 @@ class AttemptProcess:
     async def _last_words(self, child: Child, stage: Stage) -> None:
         with suppress(ChildSpokeNonsense):
             while (said := await child.hear()) is not None:
-                if isinstance(said, Line):
+                if isinstance(said, OutputLine):
                     self._log.add(stage, said.line)
 
     async def _died(self, child: Child, stage: Stage) -> Failed | GaveOut:

@@ -33,7 +33,7 @@ SHORTEST_PAUSE_MS: Final = 500  # a provider that says "again at once" to each c
 JITTER: Final = 0.1  # of a pause, so that not all come back in one moment
 MAX_ASKS: Final = 64  # of one attempt at once; what comes beyond is no pipeline's need, and is not answered
 
-Tell = Callable[[LeaseTold], Awaitable[None]]
+TellLease = Callable[[LeaseTold], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class StageSlots:
         *,
         scheduler: Scheduler,
         clock: Clock,
-        tell: Tell,
+        tell: TellLease,
         policy: Policy,
         pauses: Callable[[str], None],
     ) -> None:

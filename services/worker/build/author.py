@@ -16,8 +16,8 @@ from typing import Final
 from headgate_contracts.vocabulary import Fault
 from services.worker.build.answer import ModelAnswer, read_answer
 from services.worker.build.asked import BuildInput
-from services.worker.build.briefing import Message, complain, go_on, opening, repeat
-from services.worker.build.chat import Answered, Away, Busy, Chat, Patience, Refused, Rejected, TooMuch
+from services.worker.build.briefing import ChatMessage, complain, go_on, opening, repeat
+from services.worker.build.chat import Answered, Away, CallBounds, CallRefused, Chat, ProviderBusy, Rejected, TooMuch
 from services.worker.build.naming import Names
 from services.worker.build.tree import TreeRefused, checked_tree
 from services.worker.pipeline import Context, Endpoint, StageFailed
@@ -54,7 +54,7 @@ class ModelAuthor:
     endpoint: Endpoint
     names: Names
     can_fetch: bool
-    patience: Patience = field(default_factory=Patience)
+    patience: CallBounds = field(default_factory=CallBounds)
     sleep: Sleep = asyncio.sleep
 
     async def write(self, draft: Draft) -> Draft:
@@ -102,13 +102,13 @@ class ModelAuthor:
         missing = [folder for folder in folders if not any(path.startswith(folder) for path in draft.given)]
         return [f"There is no file below {folder} in your answer." for folder in missing]
 
-    async def _reply(self, chat: Chat, said: Sequence[Message]) -> Answered | TooMuch:
+    async def _reply(self, chat: Chat, said: Sequence[ChatMessage]) -> Answered | TooMuch:
         """Words of the model, sooner or later."""
         for pause_s in (*PAUSES_S, None):
             match await self._called(chat, said):
                 case Answered() | TooMuch() as reply:
                     return reply
-                case Refused(why):
+                case CallRefused(why):
                     raise StageFailed(f"{self.provider} refused to write this.", why)
                 case Rejected() as rejected:
                     raise self._rejected(rejected)
@@ -119,10 +119,12 @@ class ModelAuthor:
                     raise StageFailed(f"{self.provider} cannot be reached.", why, fault=Fault.SYSTEM)
         raise AssertionError("the last pause is none")
 
-    async def _called(self, chat: Chat, said: Sequence[Message]) -> Answered | TooMuch | Refused | Rejected | Away:
+    async def _called(
+        self, chat: Chat, said: Sequence[ChatMessage]
+    ) -> Answered | TooMuch | CallRefused | Rejected | Away:
         """One call that the provider has taken, with its slot held for the length of it."""
         async with self.ctx.provider(self.provider) as slot:
-            while isinstance(reply := await chat.ask(said), Busy):
+            while isinstance(reply := await chat.ask(said), ProviderBusy):
                 self.ctx.log(f"{self.provider} has too many calls")
                 await slot.shut(self.provider, for_s=reply.for_s)
             return reply
@@ -134,7 +136,7 @@ class ModelAuthor:
         return StageFailed(f"{self.provider} does not take the call.", rejected.why, fault=fault)
 
 
-def _next_words(reply: Answered | TooMuch, draft: Draft, problems: Sequence[str], *, package: str) -> list[Message]:
+def _next_words(reply: Answered | TooMuch, draft: Draft, problems: Sequence[str], *, package: str) -> list[ChatMessage]:
     """What the conversation goes on with: the model's own words, and what is said to them."""
     if isinstance(reply, TooMuch):
         return [complain(problems)]

@@ -15,7 +15,7 @@ MAX_SHOWN_CHARS: Final = 200_000  # of the project: what most models can read, w
 MAX_FAILURE_CHARS: Final = 16_000
 
 
-class Message(TypedDict):
+class ChatMessage(TypedDict):
     role: Literal["system", "user", "assistant"]
     content: str
 
@@ -51,7 +51,7 @@ WITHOUT_NEEDS: Final = "Use the standard library alone: no other package can be 
 
 def opening(
     prompt: str, names: Names, tree: Mapping[str, str], *, failure: str, can_fetch: bool
-) -> tuple[Message, Message]:
+) -> tuple[ChatMessage, ChatMessage]:
     """The first two messages of a cycle."""
     rules = RULES.format(
         package=names.package,
@@ -67,25 +67,25 @@ def opening(
     return _said("system", rules), _said("user", f"{task}{shown}{checks}\nMend it: answer with the files that change.")
 
 
-def go_on(kept: Iterable[str], *, cut: str | None) -> Message:
+def go_on(kept: Iterable[str], *, cut: str | None) -> ChatMessage:
     """After an answer that was cut off."""
     have = ", ".join(sorted(kept)) or "none"
     again = f"{cut} was cut off and is not kept: send it again from its beginning, or split it." if cut else ""
     return _said("user", f"Your answer was cut off. Complete files that arrived: {have}. {again} Go on with the rest.")
 
 
-def complain(problems: Iterable[str]) -> Message:
+def complain(problems: Iterable[str]) -> ChatMessage:
     """After an answer that cannot be used as it is."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     return _said("user", f"This cannot be accepted:\n{listed}\n\nAnswer again, in the form that was described.")
 
 
-def repeat(text: str) -> Message:
+def repeat(text: str) -> ChatMessage:
     """What the model itself has said."""
     return _said("assistant", text)
 
 
-def _said(role: Literal["system", "user", "assistant"], content: str) -> Message:
+def _said(role: Literal["system", "user", "assistant"], content: str) -> ChatMessage:
     return {"role": role, "content": content}
 
 

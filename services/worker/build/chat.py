@@ -21,7 +21,7 @@ import openai
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import BaseModel
 
-from services.worker.build.briefing import Message
+from services.worker.build.briefing import ChatMessage
 from services.worker.pipeline import Endpoint
 
 NO_KEY: Final = "none"  # the client wants one; a local provider does not look at it
@@ -37,14 +37,14 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class CallRefused:
     """The model, or a filter in front of it, will not answer this."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class ProviderBusy:
     """Too many calls (429). `for_s` is what it asks for, null where it does not say."""
 
     for_s: float | None
@@ -73,11 +73,11 @@ class TooMuch:
     max_bytes: int
 
 
-Reply = Answered | Refused | Busy | Away | Rejected | TooMuch
+Reply = Answered | CallRefused | ProviderBusy | Away | Rejected | TooMuch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class CallBounds:
     """How long one call may take, and how much it may say."""
 
     connect_s: float = 10.0
@@ -93,10 +93,10 @@ class Flood(Exception):
 class Chat:
     """One provider, for the length of an `async with`."""
 
-    def __init__(self, endpoint: Endpoint, *, model: str | None = None, patience: Patience | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, *, model: str | None = None, patience: CallBounds | None = None) -> None:
         self.model = model or endpoint.model
         self._endpoint = endpoint
-        self._patience = patience or Patience()
+        self._patience = patience or CallBounds()
 
     async def __aenter__(self) -> Self:
         patience, key = self._patience, self._endpoint.key
@@ -115,7 +115,7 @@ class Chat:
     async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
-    async def ask(self, messages: Sequence[Message]) -> Reply:
+    async def ask(self, messages: Sequence[ChatMessage]) -> Reply:
         """One call, and what became of it."""
         try:
             async with asyncio.timeout(self._patience.total_s):
@@ -125,7 +125,7 @@ class Chat:
         except (openai.OpenAIError, httpx2.HTTPError, Flood, OSError, ValueError) as error:
             return meaning_of(error, max_bytes=self._patience.max_bytes)
 
-    async def _listen(self, messages: Sequence[Message]) -> Reply:
+    async def _listen(self, messages: Sequence[ChatMessage]) -> Reply:
         heard = _Heard()
         stream = await self._client.chat.completions.create(
             model=self.model,
@@ -162,13 +162,13 @@ def _meaning_of_status(error: openai.APIStatusError) -> Reply:
         case 402 | 429 if status == 402 or error.code == "insufficient_quota":
             return Rejected("the account has no credit", "worker")
         case 429:
-            return Busy(pause_s)
+            return ProviderBusy(pause_s)
         case 401 | 403:
             return Rejected("the key is not accepted", "worker")
         case 404:
             return Rejected(said, "model")
         case 400 if error.code == "content_filter":
-            return Refused(error.message[:500])
+            return CallRefused(error.message[:500])
         case 408 | 409 | 425:
             return Away(f"it answered {status}", pause_s)
         case _ if status >= 500:
@@ -237,7 +237,7 @@ class _Heard:
 
     def reply(self) -> Reply:
         if any(self.refusal) or self.end == "content_filter":
-            return Refused("".join(self.refusal)[:500] or "a content filter stepped in")
+            return CallRefused("".join(self.refusal)[:500] or "a content filter stepped in")
         if self.end is None:
             return Away("its answer broke off")
         return Answered("".join(self.words), cut=self.end == "length")

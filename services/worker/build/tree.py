@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from services.worker.sandbox.remains import Entry, below, clear
+from services.worker.sandbox.remains import FolderEntry, below, clear
 
 MAX_FILES: Final = 200
 MAX_FILE_BYTES: Final = 256 * 1024
@@ -131,7 +131,7 @@ def _is_left_out(path: str) -> bool:
     return path != IGNORED and (name in _LEFT_OUT or not _PART.fullmatch(name))
 
 
-def _text_of(entry: Entry) -> str | None:
+def _text_of(entry: FolderEntry) -> str | None:
     if not stat.S_ISREG(entry.seen.st_mode) or entry.seen.st_size > MAX_FILE_BYTES:
         return None
     try:

@@ -31,7 +31,6 @@ from services.worker.child.loop import Terminated
 from services.worker.child.messages import (
     Begin,
     ChildAnswer,
-    Ended,
     Leave,
     Left,
     Pack,
@@ -39,6 +38,7 @@ from services.worker.child.messages import (
     Restore,
     Restored,
     RunStage,
+    StageEnded,
     sayable,
 )
 from services.worker.child.packing import ResultTooLarge, pack
@@ -155,7 +155,7 @@ def _restored(folder: Folder) -> ChildAnswer:
     return Restored()
 
 
-def _run(work: Work, order: RunStage) -> Ended:
+def _run(work: Work, order: RunStage) -> StageEnded:
     """Run the stage and keep its work. What checks that have passed leave behind is the result, and that is packed."""
     if work.wrong is not None:
         return _failed("The job's input is not what the pipeline needs.", work.wrong)
@@ -170,7 +170,7 @@ def _run(work: Work, order: RunStage) -> Ended:
     return ended
 
 
-async def _outcome(step: Step, ctx: Context, work: Work) -> Ended:
+async def _outcome(step: Step, ctx: Context, work: Work) -> StageEnded:
     """What the stage's function makes of itself."""
     try:
         await _inside(step, ctx, work.link)
@@ -178,7 +178,7 @@ async def _outcome(step: Step, ctx: Context, work: Work) -> Ended:
         if ctx.stage is not Stage.CHECKS:
             return _failed(f"The stage {ctx.stage.value} said that checks failed, and is none.", failed.summary)
         work.folder.failed(failed.detail or failed.summary)
-        return Ended(outcome="checks_failed", summary=sayable(failed.summary[:500]))
+        return StageEnded(outcome="checks_failed", summary=sayable(failed.summary[:500]))
     except asyncio.CancelledError:
         if work.link.cancelling:
             raise
@@ -187,10 +187,10 @@ async def _outcome(step: Step, ctx: Context, work: Work) -> Ended:
         return _failed(f"The stage {ctx.stage.value} cancelled itself.")
     except Exception as error:  # noqa: BLE001 - an author's own: whatever it is, it ends the job and not the worker
         return _broken(error, ctx)
-    return Ended(outcome="finished")
+    return StageEnded(outcome="finished")
 
 
-def _broken(error: Exception, ctx: Context) -> Ended:
+def _broken(error: Exception, ctx: Context) -> StageEnded:
     """In words that the job's user may read."""
     name = ctx.stage.value
     match error:
@@ -227,7 +227,7 @@ def _packed(folder: Folder, order: Pack) -> ChildAnswer:
         return _unable(error, "The result cannot be kept.")
 
 
-def _unable(error: Exception, summary: str) -> Ended:
+def _unable(error: Exception, summary: str) -> StageEnded:
     """Ours to do, and not done: by a machine that is used up, or else for good."""
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(cause, OSError) and cause.errno in USED_UP:
@@ -235,9 +235,9 @@ def _unable(error: Exception, summary: str) -> Ended:
     return _failed(summary, str(error), Fault.SYSTEM)
 
 
-def _gave_out(why: str) -> Ended:
-    return Ended(outcome="gave_out", summary=sayable(why[:500]))
+def _gave_out(why: str) -> StageEnded:
+    return StageEnded(outcome="gave_out", summary=sayable(why[:500]))
 
 
-def _failed(summary: str, detail: str = "", fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB) -> Ended:
-    return Ended(outcome="failed", summary=sayable(summary[:500]), detail=sayable(detail[:4096]), fault=fault)
+def _failed(summary: str, detail: str = "", fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB) -> StageEnded:
+    return StageEnded(outcome="failed", summary=sayable(summary[:500]), detail=sayable(detail[:4096]), fault=fault)

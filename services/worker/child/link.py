@@ -23,20 +23,20 @@ from services.worker.child.messages import (
     Extend,
     GiveUp,
     LeaseTold,
-    Line,
+    OutputLine,
     Shut,
-    Stored,
     StoreReady,
+    StoreTaken,
     ToChild,
     cut,
     sayable,
 )
 from services.worker.child.packing import ResultTooLarge
 from services.worker.pipeline import Slots, StageFailed
-from services.worker.sandbox.command import Bounds, Command, Ran
+from services.worker.sandbox.command import CommandBounds, Ran, SandboxCommand
 from services.worker.sandbox.running import Sandbox
 
-State = Literal["granted", "full", "lost"]
+LeaseState = Literal["granted", "full", "lost"]
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class _Claim:
     """A lease as this process knows it."""
 
     number: int
-    answer: asyncio.Future[State]
+    answer: asyncio.Future[LeaseState]
 
 
 class ParentLink:
@@ -93,7 +93,7 @@ class ParentLink:
     # ── in a stage ────────────────────────────────────────────────────────────
 
     def say(self, line: str) -> None:
-        self.loop.tell(Line(line=cut(sayable(line))))
+        self.loop.tell(OutputLine(line=cut(sayable(line))))
 
     async def acquire(self, slots: Slots) -> bool:
         number = next(self._numbers)
@@ -135,7 +135,7 @@ class ParentLink:
                 self.loop.tell(StoreReady())
                 await self._stored.wait()
 
-    async def run(self, command: Command, *, bounds: Bounds | None) -> Ran:
+    async def run(self, command: SandboxCommand, *, bounds: CommandBounds | None) -> Ran:
         assert self.sandbox is not None
         return await self.sandbox.run(command, on_line=self.say, bounds=bounds, drained=self.loop.drained)
 
@@ -153,7 +153,7 @@ class ParentLink:
         match word:
             case LeaseTold():
                 self._lease_told(word)
-            case Stored():
+            case StoreTaken():
                 self._stored.set()
             case order:
                 self._orders.append(order)

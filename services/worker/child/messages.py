@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from headgate_contracts import Stage
 from headgate_contracts.tokens import Token
 from headgate_contracts.vocabulary import Fault
-from services.worker.sandbox.command import Bounds, Level
+from services.worker.sandbox.command import CommandBounds, Level
 
 MAX_LINE_CHARS: Final = 8192  # of one line of a job's log, as the contract has it
 MAX_MESSAGE_BYTES: Final = 128 * 1024  # a log line at its bound, each character escaped, fits
@@ -23,10 +23,10 @@ MAX_WAIT_MS: Final = 7 * 86_400_000
 MAX_SHUT_MS: Final = 86_400_000
 
 LeaseNumber = Annotated[int, Field(ge=1, le=10**9)]
-Milliseconds = Annotated[int, Field(ge=0, le=MAX_WAIT_MS)]
+WaitMs = Annotated[int, Field(ge=0, le=MAX_WAIT_MS)]
 
 
-class Message(BaseModel):
+class ChildMessage(BaseModel):
     """A word to or from a process without a credential."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,7 +35,7 @@ class Message(BaseModel):
         return self.model_dump_json().encode() + b"\n"
 
 
-class Endpoint(Message):
+class ProviderEndpoint(ChildMessage):
     """Where a provider is called, with which model, and as whom."""
 
     url: str
@@ -43,7 +43,7 @@ class Endpoint(Message):
     key: Annotated[str | None, Field(repr=False)] = None
 
 
-class Begin(Message):
+class Begin(ChildMessage):
     """To the process, before all else: what the attempt is about.
 
     `folder` is its own, with the workspace and what is kept beside it. `store` is the file it packs all that into.
@@ -61,18 +61,18 @@ class Begin(Message):
     store_bytes: int
     area: str
     level: Level
-    bounds: Bounds
+    bounds: CommandBounds
     command_s: float
-    providers: dict[str, Endpoint] = {}
+    providers: dict[str, ProviderEndpoint] = {}
 
 
-class Restore(Message):
+class Restore(ChildMessage):
     """To the process, before its first stage: begin with what is in its `store`."""
 
     kind: Literal["restore"] = "restore"
 
 
-class RunStage(Message):
+class RunStage(ChildMessage):
     """To the process: run this stage, then say how it ended."""
 
     kind: Literal["run"] = "run"
@@ -80,7 +80,7 @@ class RunStage(Message):
     iteration: int
 
 
-class Pack(Message):
+class Pack(ChildMessage):
     """To the process: put the result into this file, then say how large it is."""
 
     kind: Literal["pack"] = "pack"
@@ -88,13 +88,13 @@ class Pack(Message):
     max_bytes: int
 
 
-class Leave(Message):
+class Leave(ChildMessage):
     """To the process, after the last stage of an attempt: let go of it, and wait for the next one's `Begin`."""
 
     kind: Literal["leave"] = "leave"
 
 
-class LeaseTold(Message):
+class LeaseTold(ChildMessage):
     """To the process: how a lease it asked for stands."""
 
     kind: Literal["lease"] = "lease"
@@ -102,20 +102,20 @@ class LeaseTold(Message):
     state: Literal["granted", "full", "lost"]
 
 
-class Stored(Message):
+class StoreTaken(ChildMessage):
     """To the process: what it has packed is stored, and its file is free again."""
 
     kind: Literal["stored"] = "stored"
 
 
-class Line(Message):
+class OutputLine(ChildMessage):
     """From the process: a line for the job's log."""
 
     kind: Literal["line"] = "line"
     line: Annotated[str, StringConstraints(max_length=MAX_LINE_CHARS)]
 
 
-class Acquire(Message):
+class Acquire(ChildMessage):
     """From the process: a slot of each of these, all or none. Without `wait_ms` it waits as long as it takes.
 
     With `stage_limit` also one of the stage that runs, which at most so many jobs run at once.
@@ -126,18 +126,18 @@ class Acquire(Message):
     providers: Annotated[tuple[Token, ...], Field(max_length=4)] = ()
     groups: Annotated[tuple[Token, ...], Field(max_length=8)] = ()
     stage_limit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    wait_ms: Milliseconds | None = None
-    ttl_ms: Annotated[Milliseconds, Field(ge=1)] | None = None
+    wait_ms: WaitMs | None = None
+    ttl_ms: Annotated[WaitMs, Field(ge=1)] | None = None
 
 
-class GiveUp(Message):
+class GiveUp(ChildMessage):
     """From the process: the slots are free again, or no longer waited for."""
 
     kind: Literal["give_up"] = "give_up"
     lease: LeaseNumber
 
 
-class Shut(Message):
+class Shut(ChildMessage):
     """From the process: the provider, of which it holds a slot by this lease, wants no call for so long. With that the
     lease is given up."""
 
@@ -147,25 +147,25 @@ class Shut(Message):
     for_ms: Annotated[int, Field(ge=0, le=MAX_SHUT_MS)] | None = None
 
 
-class Extend(Message):
+class Extend(ChildMessage):
     """From the process: let what it holds last a whole lease from now."""
 
     kind: Literal["extend"] = "extend"
 
 
-class StoreReady(Message):
+class StoreReady(ChildMessage):
     """From the process: all that is to outlive the attempt is in its `store` now. It waits for `Stored`."""
 
     kind: Literal["kept"] = "kept"
 
 
-class Restored(Message):
+class Restored(ChildMessage):
     """From the process: it begins with what was in its `store`."""
 
     kind: Literal["restored"] = "restored"
 
 
-class Ended(Message):
+class StageEnded(ChildMessage):
     """From the process: how the stage ended. `gave_out`: the machine did, under a job that did nothing wrong."""
 
     kind: Literal["ended"] = "ended"
@@ -175,23 +175,23 @@ class Ended(Message):
     fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB
 
 
-class Packed(Message):
+class Packed(ChildMessage):
     """From the process: the result is in the file, or there is none."""
 
     kind: Literal["packed"] = "packed"
     size: Annotated[int, Field(ge=0)] | None = None
 
 
-class Left(Message):
+class Left(ChildMessage):
     """From the process: nothing of the attempt is left in it, and it says nothing more of that."""
 
     kind: Literal["left"] = "left"
 
 
 ChildOrder = Begin | Restore | RunStage | Pack | Leave
-ChildAnswer = Ended | Packed | Restored | Left
-ToChild = ChildOrder | LeaseTold | Stored
-FromChild = Line | Acquire | GiveUp | Shut | Extend | StoreReady | ChildAnswer
+ChildAnswer = StageEnded | Packed | Restored | Left
+ToChild = ChildOrder | LeaseTold | StoreTaken
+FromChild = OutputLine | Acquire | GiveUp | Shut | Extend | StoreReady | ChildAnswer
 
 _TO_CHILD: Final = TypeAdapter[ToChild](Annotated[ToChild, Field(discriminator="kind")])
 _FROM_CHILD: Final = TypeAdapter[FromChild](Annotated[FromChild, Field(discriminator="kind")])

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from services.worker.sandbox.remains import MOST_LEVELS, Entry, below
+from services.worker.sandbox.remains import MOST_LEVELS, FolderEntry, below
 
 MAX_ENTRIES: Final = 200_000
 UNPACKED: Final = 20  # times the packed size, at most: text shrinks to a fifth, nothing honest to a twentieth
@@ -56,7 +56,7 @@ def pack(
     return size
 
 
-def _added(archive: tarfile.TarFile, found: Entry, left_bytes: int) -> int:
+def _added(archive: tarfile.TarFile, found: FolderEntry, left_bytes: int) -> int:
     """The bytes that it has."""
     entry = tarfile.TarInfo(found.path)
     entry.mode = 0o755 if found.seen.st_mode & stat.S_IXUSR else 0o644

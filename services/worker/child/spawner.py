@@ -35,7 +35,7 @@ from typing import Annotated, Final, Literal, NoReturn
 from pydantic import Field, TypeAdapter
 
 from services.worker.child import life
-from services.worker.child.messages import Message
+from services.worker.child.messages import ChildMessage
 from services.worker.pipeline import Pipeline, PipelineBroken, load_pipelines
 from services.worker.sandbox.kinship import (
     adopt_orphans,
@@ -45,7 +45,7 @@ from services.worker.sandbox.kinship import (
     end_with_parent,
     keep_private,
 )
-from services.worker.sandbox.tree import Tree, children
+from services.worker.sandbox.tree import ProcessTree, children
 
 READ_BYTES: Final = 16 * 1024
 MOST_PASSED: Final = 8  # sockets that come with one read
@@ -55,7 +55,7 @@ MAX_DESCRIPTORS: Final = 1024  # far more than this process ever opens
 EXPENDABLE: Final = 500  # commands, which have 1000, go before attempts, which inherit this, and the worker goes last
 
 
-class Spawn(Message):
+class Spawn(ChildMessage):
     """To the spawner, with one end of a socket: fork an attempt that speaks over it, and let it live until then."""
 
     kind: Literal["spawn"] = "spawn"
@@ -63,7 +63,7 @@ class Spawn(Message):
     until_ms: int
 
 
-class Signal(Message):
+class Signal(ChildMessage):
     """To the spawner: send the signal to the attempt's whole group."""
 
     kind: Literal["signal"] = "signal"
@@ -71,7 +71,7 @@ class Signal(Message):
     number: int
 
 
-class Prolong(Message):
+class Prolong(ChildMessage):
     """To the spawner: the attempt may live until then."""
 
     kind: Literal["prolong"] = "prolong"
@@ -79,21 +79,21 @@ class Prolong(Message):
     until_ms: int
 
 
-class Ready(Message):
+class Ready(ChildMessage):
     """From the spawner, once: these pipelines are loaded."""
 
     kind: Literal["ready"] = "ready"
     pipelines: tuple[str, ...]
 
 
-class Broken(Message):
+class Broken(ChildMessage):
     """From the spawner, once and last: a pipeline cannot be loaded."""
 
     kind: Literal["broken"] = "broken"
     why: str
 
 
-class Gone(Message):
+class Gone(ChildMessage):
     """From the spawner: the attempt has ended, and so has all of its group. A negative code is a signal's number."""
 
     kind: Literal["gone"] = "gone"
@@ -221,7 +221,7 @@ class _Spawner:
         """Keepers that would not come to us end by themselves, with all that they keep: none of them is stopped, as we
         could be ended in the middle of it."""
         if adopts_orphans():
-            Tree(0).kill()
+            ProcessTree(0).kill()
             return
         while self.attempts:
             for pid in self.attempts:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from services.worker.sandbox.command import Bounds, EndedBy
+from services.worker.sandbox.command import CommandBounds, EndedBy
 
 COMMAND: Final = "headgate-command-"
 CONTROLLERS: Final = ("memory", "pids")
@@ -22,12 +22,12 @@ _FORGOTTEN_WITHIN_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CommandCgroup:
     """One command's."""
 
     folder: Path
 
-    def bound(self, bounds: Bounds) -> None:
+    def bound(self, bounds: CommandBounds) -> None:
         for name, value in (
             ("memory.max", str(bounds.memory_bytes)),
             ("memory.swap.max", "0"),
@@ -67,9 +67,9 @@ class Group:
         return 0
 
 
-def make(parent: str, bounds: Bounds) -> Group:
+def make(parent: str, bounds: CommandBounds) -> CommandCgroup:
     """A new one below it, with its bounds."""
-    group = Group(Path(parent) / f"{COMMAND}{os.getpid()}-{time.time_ns()}")
+    group = CommandCgroup(Path(parent) / f"{COMMAND}{os.getpid()}-{time.time_ns()}")
     group.folder.mkdir()
     group.bound(bounds)
     return group

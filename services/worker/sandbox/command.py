@@ -27,7 +27,7 @@ _KEPT: Final = re.compile(r"LD_.*|GLIBC_.*|GCONV_PATH|HOME|TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CommandBounds:
     """What one command and all that it starts may use together. `policy.sandbox` has the defaults."""
 
     memory_bytes: int
@@ -45,7 +45,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class SandboxCommand:
     """What is to be run. Paths in `reads` may be read beside the system and the worker's own Python."""
 
     argv: tuple[str, ...]
@@ -155,7 +155,7 @@ class KeeperOrder:
     ports: tuple[int, ...]
     timeout_s: float
     grace_s: float
-    bounds: Bounds
+    bounds: CommandBounds
     level: Level
     uid: int | None
     cgroup: str | None = None
@@ -163,7 +163,7 @@ class KeeperOrder:
     @classmethod
     def read(cls, told: dict[str, Any]) -> Self:
         """From JSON, which knows no tuples and no classes."""
-        classes = {"bounds": Bounds(**told["bounds"]), "level": Level(**_with_tuples(told["level"]))}
+        classes = {"bounds": CommandBounds(**told["bounds"]), "level": Level(**_with_tuples(told["level"]))}
         return cls(**(_with_tuples(told) | classes))
 
 

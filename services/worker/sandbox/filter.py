@@ -44,7 +44,7 @@ _PROCESS_OF_DISKS: Final = 1  # what PRIO_PROCESS is to ioprio_set
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FilterStep:
     """One instruction. `then` and `otherwise` say how many of the following are left out."""
 
     code: int
@@ -56,7 +56,7 @@ class Step:
         return struct.pack("HBBI", self.code, self.then, self.otherwise, self.value)
 
 
-_ALLOWED: Final = Step(_RETURN, ALLOW)
+_ALLOWED: Final = FilterStep(_RETURN, ALLOW)
 
 
 def install(*, network: Network) -> None:
@@ -73,15 +73,15 @@ def supported() -> bool:
     return platform.machine() in ARCHITECTURE
 
 
-def program(machine: str, *, network: Network) -> tuple[Step, ...]:
+def program(machine: str, *, network: Network) -> tuple[FilterStep, ...]:
     steps = [
-        Step(_LOAD, 4),
-        Step(_EQUAL, ARCHITECTURE[machine], then=1),
-        Step(_RETURN, KILL),
-        Step(_LOAD, 0),
+        FilterStep(_LOAD, 4),
+        FilterStep(_EQUAL, ARCHITECTURE[machine], then=1),
+        FilterStep(_RETURN, KILL),
+        FilterStep(_LOAD, 0),
     ]
     if machine == "x86_64":
-        steps += [Step(_AT_LEAST, _X32, otherwise=1), _refused(errno.ENOSYS)]
+        steps += [FilterStep(_AT_LEAST, _X32, otherwise=1), _refused(errno.ENOSYS)]
     for number in NEVER[machine].values():
         steps += _when(number, (_refused(errno.EPERM),))
     for number in ABSENT.values():
@@ -91,19 +91,19 @@ def program(machine: str, *, network: Network) -> tuple[Step, ...]:
     return (*steps, _ALLOWED)
 
 
-def _judgements(network: Network) -> dict[str, tuple[Step, ...]]:
+def _judgements(network: Network) -> dict[str, tuple[FilterStep, ...]]:
     on_itself = _allow_where((0, 0))
     schedules = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
     return {
-        "clone": _refuse_where(0, Step(_ANY_BIT, _NEW_SPACES), errno.EPERM),
-        "prctl": _refuse_where(0, Step(_EQUAL, kernel.DUMPABLE), errno.EPERM),
+        "clone": _refuse_where(0, FilterStep(_ANY_BIT, _NEW_SPACES), errno.EPERM),
+        "prctl": _refuse_where(0, FilterStep(_EQUAL, kernel.DUMPABLE), errno.EPERM),
         "prlimit64": on_itself,
         **dict.fromkeys(schedules, on_itself),
         "setpriority": _allow_where((0, os.PRIO_PROCESS), (1, 0)),
         "ioprio_set": _allow_where((0, _PROCESS_OF_DISKS), (1, 0)),
-        "sendto": _refuse_where(3, Step(_ANY_BIT, _FAST_OPEN), errno.EOPNOTSUPP),
-        "sendmsg": _refuse_where(2, Step(_ANY_BIT, _FAST_OPEN), errno.EOPNOTSUPP),
-        "sendmmsg": _refuse_where(3, Step(_ANY_BIT, _FAST_OPEN), errno.EOPNOTSUPP),
+        "sendto": _refuse_where(3, FilterStep(_ANY_BIT, _FAST_OPEN), errno.EOPNOTSUPP),
+        "sendmsg": _refuse_where(2, FilterStep(_ANY_BIT, _FAST_OPEN), errno.EOPNOTSUPP),
+        "sendmmsg": _refuse_where(3, FilterStep(_ANY_BIT, _FAST_OPEN), errno.EOPNOTSUPP),
         "socket": _sockets(network),
         "socketpair": (_ALLOWED,) if network == "own" else _connected_pairs(),
         "bind": (_refused(errno.EACCES) if network == "none" else _ALLOWED,),  # one of a pair can take a name too
@@ -111,31 +111,31 @@ def _judgements(network: Network) -> dict[str, tuple[Step, ...]]:
     }
 
 
-def _refused(error: int) -> Step:
-    return Step(_RETURN, REFUSE | error)
+def _refused(error: int) -> FilterStep:
+    return FilterStep(_RETURN, REFUSE | error)
 
 
-def _when(number: int, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _when(number: int, steps: tuple[FilterStep, ...]) -> tuple[FilterStep, ...]:
     """These, for the call of this number. They end in an answer."""
-    return (Step(_EQUAL, number, otherwise=len(steps)), *steps)
+    return (FilterStep(_EQUAL, number, otherwise=len(steps)), *steps)
 
 
-def _refuse_where(argument: int, condition: Step, error: int) -> tuple[Step, ...]:
-    condition = Step(condition.code, condition.value, otherwise=1)
-    return (Step(_LOAD, _ARGUMENT[argument]), condition, _refused(error), _ALLOWED)
+def _refuse_where(argument: int, condition: FilterStep, error: int) -> tuple[FilterStep, ...]:
+    condition = FilterStep(condition.code, condition.value, otherwise=1)
+    return (FilterStep(_LOAD, _ARGUMENT[argument]), condition, _refused(error), _ALLOWED)
 
 
-def _allow_where(*wanted: tuple[int, int]) -> tuple[Step, ...]:
+def _allow_where(*wanted: tuple[int, int]) -> tuple[FilterStep, ...]:
     """Each of these arguments has to be this."""
     steps = [
         step
         for argument, value in wanted
-        for step in (Step(_LOAD, _ARGUMENT[argument]), Step(_EQUAL, value, then=1), _refused(errno.EPERM))
+        for step in (FilterStep(_LOAD, _ARGUMENT[argument]), FilterStep(_EQUAL, value, then=1), _refused(errno.EPERM))
     ]
     return (*steps, _ALLOWED)
 
 
-def _sockets(network: Network) -> tuple[Step, ...]:
+def _sockets(network: Network) -> tuple[FilterStep, ...]:
     """Plain TCP and UDP, and questions about interfaces. Local ones are for a network of its own: elsewhere their names
     are the machine's, in files (which no Landlock before Linux 7.1 keeps apart) and without.
 
@@ -143,40 +143,40 @@ def _sockets(network: Network) -> tuple[Step, ...]:
     """
     if network == "none":
         return (_refused(errno.EACCES),)
-    local = (Step(_EQUAL, socket.AF_UNIX, otherwise=1), _ALLOWED) if network == "own" else ()
+    local = (FilterStep(_EQUAL, socket.AF_UNIX, otherwise=1), _ALLOWED) if network == "own" else ()
     plain = (
-        Step(_LOAD, _ARGUMENT[1]),
-        Step(_AND, _SOCKET_KIND),
-        Step(_EQUAL, socket.SOCK_STREAM, then=2),
-        Step(_EQUAL, socket.SOCK_DGRAM, then=1),
+        FilterStep(_LOAD, _ARGUMENT[1]),
+        FilterStep(_AND, _SOCKET_KIND),
+        FilterStep(_EQUAL, socket.SOCK_STREAM, then=2),
+        FilterStep(_EQUAL, socket.SOCK_DGRAM, then=1),
         _refused(errno.EACCES),
-        Step(_LOAD, _ARGUMENT[2]),
-        Step(_EQUAL, 0, then=2),
-        Step(_EQUAL, socket.IPPROTO_TCP, then=1),
-        Step(_EQUAL, socket.IPPROTO_UDP, otherwise=1),
+        FilterStep(_LOAD, _ARGUMENT[2]),
+        FilterStep(_EQUAL, 0, then=2),
+        FilterStep(_EQUAL, socket.IPPROTO_TCP, then=1),
+        FilterStep(_EQUAL, socket.IPPROTO_UDP, otherwise=1),
         _ALLOWED,
         _refused(errno.EACCES),
     )
-    links = (Step(_LOAD, _ARGUMENT[2]), Step(_EQUAL, 0, otherwise=1), _ALLOWED, _refused(errno.EACCES))
+    links = (FilterStep(_LOAD, _ARGUMENT[2]), FilterStep(_EQUAL, 0, otherwise=1), _ALLOWED, _refused(errno.EACCES))
     return (
-        Step(_LOAD, _ARGUMENT[0]),
+        FilterStep(_LOAD, _ARGUMENT[0]),
         *local,
-        Step(_EQUAL, _NETLINK, otherwise=len(links)),
+        FilterStep(_EQUAL, _NETLINK, otherwise=len(links)),
         *links,
-        Step(_EQUAL, socket.AF_INET, then=2),
-        Step(_EQUAL, socket.AF_INET6, then=1),
+        FilterStep(_EQUAL, socket.AF_INET, then=2),
+        FilterStep(_EQUAL, socket.AF_INET6, then=1),
         _refused(errno.EACCES),
         *plain,
     )
 
 
-def _connected_pairs() -> tuple[Step, ...]:
+def _connected_pairs() -> tuple[FilterStep, ...]:
     """Of kinds that are connected for good: one of datagrams sends to any name."""
     return (
-        Step(_LOAD, _ARGUMENT[1]),
-        Step(_AND, _SOCKET_KIND),
-        Step(_EQUAL, socket.SOCK_STREAM, then=2),
-        Step(_EQUAL, socket.SOCK_SEQPACKET, then=1),
+        FilterStep(_LOAD, _ARGUMENT[1]),
+        FilterStep(_AND, _SOCKET_KIND),
+        FilterStep(_EQUAL, socket.SOCK_STREAM, then=2),
+        FilterStep(_EQUAL, socket.SOCK_SEQPACKET, then=1),
         _refused(errno.EACCES),
         _ALLOWED,
     )

@@ -14,14 +14,14 @@ from contextlib import suppress
 from typing import Final
 
 from services.worker.sandbox.listing import Listed, descending, living
-from services.worker.sandbox.tree import Tree
+from services.worker.sandbox.tree import ProcessTree
 
 LOOK_EVERY_S: Final = 1.0
 BETWEEN_ENDS_S: Final = 0.05
 ENDED_WITHIN_S: Final = 10.0  # what does not end by then is not ours to end
 
 
-class Group(Tree):
+class ProcessGroup(ProcessTree):
     """`first` leads it."""
 
     between_looks_s = BETWEEN_ENDS_S

@@ -25,10 +25,10 @@ from typing import Final
 
 from services.worker.sandbox import cgroup, launch
 from services.worker.sandbox.command import EndedBy, KeeperOrder, Ran
-from services.worker.sandbox.group import Group
+from services.worker.sandbox.group import ProcessGroup
 from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans, child_ends, keep_private
 from services.worker.sandbox.spaces import as_a_shell_says
-from services.worker.sandbox.tree import Tree
+from services.worker.sandbox.tree import ProcessTree
 from services.worker.sandbox.watch import Disk, Processes
 
 LOOK_EVERY_S: Final = 0.1
@@ -51,7 +51,7 @@ class KeeperReport:
 class Keeper:
     """Of one command."""
 
-    def __init__(self, order: KeeperOrder, channel: socket.socket, group: cgroup.Group | None) -> None:
+    def __init__(self, order: KeeperOrder, channel: socket.socket, group: cgroup.CommandCgroup | None) -> None:
         self._order = order
         self._channel = channel
         self._group = group
@@ -73,7 +73,7 @@ class Keeper:
             launch.become(self._order, channel=theirs.fileno(), output=output)
         theirs.close()
         os.close(output)
-        tree = Tree(first) if adopts_orphans() else Group(first)
+        tree = ProcessTree(first) if adopts_orphans() else ProcessGroup(first)
         cause = self._until_over(tree, ours)
         self._end(tree, cause)
         if cause is None and self._disk.exceeded_in_the_end():
@@ -81,7 +81,7 @@ class Keeper:
         self._words += _rest_of(ours)
         return None if self._hung_up else self._told(tree, cause)
 
-    def _until_over(self, tree: Tree, words: socket.socket) -> EndedBy | None:
+    def _until_over(self, tree: ProcessTree, words: socket.socket) -> EndedBy | None:
         """Why it is to be ended; null where it has ended itself, or nobody waits for it."""
         with child_ends() as ends, selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ, self._hear)
@@ -102,7 +102,7 @@ class Keeper:
     def _patience_s(self) -> float:
         return max(0.0, min(LOOK_EVERY_S, self._until_s - time.monotonic()))
 
-    def _cause(self, tree: Tree) -> EndedBy | None:
+    def _cause(self, tree: ProcessTree) -> EndedBy | None:
         members = tree.members()
         if time.monotonic() >= self._until_s:
             return "time"
@@ -127,7 +127,7 @@ class Keeper:
         if not heard:
             selector.unregister(words)
 
-    def _end(self, tree: Tree, cause: EndedBy | None) -> None:
+    def _end(self, tree: ProcessTree, cause: EndedBy | None) -> None:
         if cause in PATIENT:
             around = [tree.first] if self._order.level.name == "bubblewrap" else []  # with it all of it would end
             tree.ask(spared=around)
@@ -137,7 +137,7 @@ class Keeper:
             self._group.kill()
         tree.kill()
 
-    def _told(self, tree: Tree, cause: EndedBy | None) -> KeeperReport:
+    def _told(self, tree: ProcessTree, cause: EndedBy | None) -> KeeperReport:
         if cause is None and launch.STARTED not in self._words:
             return KeeperReport(refused=self._words.decode(errors="replace") or "it ended before it began")
         code = None if tree.status is None else as_a_shell_says(tree.status)

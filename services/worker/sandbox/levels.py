@@ -23,14 +23,14 @@ from typing import Any, Final, Literal
 from services.worker.sandbox import cgroup as cgroups
 from services.worker.sandbox import kernel
 from services.worker.sandbox.bubblewrap import ROOT
-from services.worker.sandbox.command import Bounds, Command, Level
+from services.worker.sandbox.command import CommandBounds, Level, SandboxCommand
 from services.worker.sandbox.errors import CommandNotRun, SandboxError, SandboxMissing
 from services.worker.sandbox.ownership import read_range
 from services.worker.sandbox.reach import bring, make_passage
 from services.worker.sandbox.remains import clear
 from services.worker.sandbox.running import Sandbox
 
-Wanted = Literal["auto", "bubblewrap", "plain", "trusted"]
+LevelChoice = Literal["auto", "bubblewrap", "plain", "trusted"]
 
 RIGHTS: Final = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7}
 USERS: Final = "58000-58255"
@@ -38,12 +38,12 @@ NOT_INSTALLED: Final = "bubblewrap is not installed: apt-get install bubblewrap,
 SAYS: Final = "contained"
 TRIAL_S: Final = 20.0
 MIB: Final = 1024 * 1024
-_TRIAL: Final = Bounds(512 * MIB, 64, 256, MIB, MIB, TRIAL_S, MIB)
+_TRIAL: Final = CommandBounds(512 * MIB, 64, 256, MIB, MIB, TRIAL_S, MIB)
 _PROBE: Final = f"import sys; sys.path.insert(0, {ROOT!r}); from services.worker.sandbox.probe import main; main()"
 
 
 async def find_level(
-    wanted: Wanted,
+    wanted: LevelChoice,
     *,
     uids: str = USERS,
     cgroup: Path | None = None,
@@ -75,7 +75,7 @@ async def find_level(
     return await _that_works(dataclasses.replace(plain, why=why_not), workspaces, needs)
 
 
-async def _plain(wanted: Wanted, *, uids: str, cgroup: Path | None) -> Level:
+async def _plain(wanted: LevelChoice, *, uids: str, cgroup: Path | None) -> Level:
     """With all that seems to be there."""
     found = await _probed()
     group = await asyncio.to_thread(cgroups.find, cgroup)
@@ -152,7 +152,7 @@ async def _fault(level: Level, workspaces: Path | None) -> str:
     folder = await asyncio.to_thread(_folder, workspaces)
     sandbox = Sandbox(level, bounds=_TRIAL, workspace=folder / "workspace", area=folder / "area")
     try:
-        command = Command(argv=(sys.executable, "-I", "-c", f"print({SAYS!r})"), timeout_s=TRIAL_S)
+        command = SandboxCommand(argv=(sys.executable, "-I", "-c", f"print({SAYS!r})"), timeout_s=TRIAL_S)
         ran = await sandbox.run(command, on_line=lambda _: None)
     except CommandNotRun as error:
         return error.why

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from services.worker.sandbox.errors import CommandNotRun
-from services.worker.sandbox.remains import Entry, below
+from services.worker.sandbox.remains import FolderEntry, below
 
 # One place for all workers of a machine; the second where the first is read-only. No command may enter either.
 LOCKS: Final = (Path("/run/headgate-users"), Path("/tmp/headgate-users"))  # noqa: S108 - whose it is is looked at
@@ -88,7 +88,7 @@ def take_back(folder: Path, uid: int) -> None:
     os.chown(folder, os.getuid(), os.getgid(), follow_symlinks=False)
 
 
-def _is_to_give(entry: Entry, uids: tuple[int, int]) -> bool:
+def _is_to_give(entry: FolderEntry, uids: tuple[int, int]) -> bool:
     first, last = uids
     if first <= entry.seen.st_uid <= last:
         return True
@@ -96,7 +96,7 @@ def _is_to_give(entry: Entry, uids: tuple[int, int]) -> bool:
     return entry.seen.st_uid == os.getuid() and single
 
 
-def _give(entry: Entry, uid: int) -> None:
+def _give(entry: FolderEntry, uid: int) -> None:
     group = os.getgid() if uid == os.getuid() else uid
     try:
         os.chown(entry.name, uid, group, dir_fd=entry.folder, follow_symlinks=False)

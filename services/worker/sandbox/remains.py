@@ -23,7 +23,7 @@ _OURS: Final = 0o700
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """A name in a folder that is open as long as the entry is looked at. `path` is below where the walk began."""
 
     folder: int
@@ -32,7 +32,7 @@ class Entry:
     seen: os.stat_result
 
 
-def below(folder: Path | str, *, leave_out: Callable[[str], bool] | None = None) -> Iterator[Entry | None]:
+def below(folder: Path | str, *, leave_out: Callable[[str], bool] | None = None) -> Iterator[FolderEntry | None]:
     """Everything below in the order of names, a folder before what is in it. Null is what lies too deep or cannot be
     looked into; a folder that is left out is not entered."""
     try:
@@ -71,11 +71,11 @@ class _Level:
         os.close(self.descriptor)
 
 
-def _at(stack: list[_Level], name: str) -> Iterator[Entry | None]:
+def _at(stack: list[_Level], name: str) -> Iterator[FolderEntry | None]:
     """The entry of this name; a folder is entered."""
     here = stack[-1]
     try:
-        entry = Entry(
+        entry = FolderEntry(
             here.descriptor, name, here.path + name, os.stat(name, dir_fd=here.descriptor, follow_symlinks=False)
         )
         yield entry

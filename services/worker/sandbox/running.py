@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from services.worker.sandbox.bubblewrap import ROOT
-from services.worker.sandbox.command import Bounds, Command, EndedBy, KeeperOrder, Level, Ran
+from services.worker.sandbox.command import CommandBounds, EndedBy, KeeperOrder, Level, Ran, SandboxCommand
 from services.worker.sandbox.errors import CommandNotRun, MachineGaveOut
 from services.worker.sandbox.keeper import KeeperReport
 from services.worker.sandbox.kinship import adopts_orphans
@@ -63,7 +63,9 @@ class Sandbox:
     """What one attempt runs its commands in. `area` is beside the workspace, and no command may write to it. Keepers
     hold the `tie`, a descriptor, as long as they live."""
 
-    def __init__(self, level: Level, *, bounds: Bounds, workspace: Path, area: Path, tie: int | None = None) -> None:
+    def __init__(
+        self, level: Level, *, bounds: CommandBounds, workspace: Path, area: Path, tie: int | None = None
+    ) -> None:
         self._level = level
         self._bounds = bounds
         self._named = (workspace, area)
@@ -82,10 +84,10 @@ class Sandbox:
 
     async def run(
         self,
-        command: Command,
+        command: SandboxCommand,
         *,
         on_line: OnLine,
-        bounds: Bounds | None = None,
+        bounds: CommandBounds | None = None,
         cancelled: asyncio.Event | None = None,
         drained: Drained = _at_once,
     ) -> Ran:
@@ -137,7 +139,7 @@ class Sandbox:
             if self._user is not None and self._running == 0:
                 await asyncio.to_thread(take_back, self._workspace, self._user.uid)
 
-    def _order(self, command: Command, scratch: Path, bounds: Bounds) -> KeeperOrder:
+    def _order(self, command: SandboxCommand, scratch: Path, bounds: CommandBounds) -> KeeperOrder:
         environ, certificates = environment(command, os.environ, scratch=scratch)
         found, reads = self._level.found, (os.path.realpath(path) for path in command.reads)
         return KeeperOrder(
@@ -157,7 +159,9 @@ class Sandbox:
         )
 
 
-def environment(command: Command, environ: Mapping[str, str], *, scratch: Path) -> tuple[dict[str, str], list[str]]:
+def environment(
+    command: SandboxCommand, environ: Mapping[str, str], *, scratch: Path
+) -> tuple[dict[str, str], list[str]]:
     """All that a command knows of ours, with the paths it must be able to read for it."""
     names = (*INHERITED, *CERTIFICATES) if command.network else INHERITED
     passed = {name: environ[name] for name in names if name in environ}

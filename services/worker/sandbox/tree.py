@@ -33,7 +33,7 @@ def _children_of_task(path: str) -> Iterable[int]:
     return ()
 
 
-class Tree:
+class ProcessTree:
     """What descends from this process. `first` is the child whose end is the command's."""
 
     between_looks_s = BETWEEN_LOOKS_S

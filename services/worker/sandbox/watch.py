@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from services.worker.sandbox import kernel
-from services.worker.sandbox.command import Bounds, EndedBy
+from services.worker.sandbox.command import CommandBounds, EndedBy
 from services.worker.sandbox.remains import below
 
 FULL_BYTES: Final = 1024 * 1024  # a write that failed may have left as much
@@ -86,7 +86,7 @@ def exact_memory(pids: list[int]) -> int:
 class Processes:
     """The bounds on a tree's processes. `spared` are ours, around the command."""
 
-    def __init__(self, bounds: Bounds, *, spared: int) -> None:
+    def __init__(self, bounds: CommandBounds, *, spared: int) -> None:
         self._bounds = bounds
         self._spared = spared
 

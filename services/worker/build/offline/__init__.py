@@ -4,6 +4,6 @@ Owns their templates and what of a prompt changes them. What it writes is the wh
 that asks for something else gets the nearest kind, and a README that says so.
 """
 
-from services.worker.build.offline.kinds import KINDS, Kind, choose, write_package
+from services.worker.build.offline.kinds import KINDS, AppKind, choose, write_package
 
-__all__ = ["KINDS", "Kind", "choose", "write_package"]
+__all__ = ["KINDS", "AppKind", "choose", "write_package"]

@@ -34,7 +34,7 @@ Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Kind:
+class AppKind:
     """A folder of templates, when it is meant, and how it varies."""
 
     name: str
@@ -42,7 +42,7 @@ class Kind:
     facts: Callable[[Words], Facts]
 
 
-def choose(prompt: str) -> Kind:
+def choose(prompt: str) -> AppKind:
     """The kind that most of the prompt's words call for; the last one where none is called."""
     words = set(words_of(prompt))
     *known, fallback = KINDS
@@ -144,33 +144,35 @@ def _plural(word: str) -> str:
 
 
 KINDS: Final = (
-    Kind(
+    AppKind(
         "shortener",
         frozenset({"url", "urls", "link", "links", "shortener", "shorten", "shortening", "redirect", "bitly"}),
         _shortener,
     ),
-    Kind("todo", frozenset({"todo", "todos", "task", "tasks", "chores", "checklist", "shopping", "homework"}), _todo),
-    Kind(
+    AppKind(
+        "todo", frozenset({"todo", "todos", "task", "tasks", "chores", "checklist", "shopping", "homework"}), _todo
+    ),
+    AppKind(
         "csv_statistics",
         frozenset(
             {"csv", "tsv", "statistics", "stats", "spreadsheet", "table", "column", "columns", "median", "average"}
         ),
         _csv,
     ),
-    Kind(
+    AppKind(
         "adventure",
         frozenset({"adventure", "game", "dungeon", "maze", "quest", "interactive", "fiction"}),
         adventure_facts,
     ),
-    Kind(
+    AppKind(
         "rate_limiter",
         frozenset({"rate", "limiter", "limit", "limits", "throttle", "throttling", "quota", "bucket", "requests"}),
         _limiter,
     ),
-    Kind(
+    AppKind(
         "key_value",
         frozenset({"key", "keys", "value", "values", "store", "kv", "database", "cache", "storage", "redis"}),
         _key_value,
     ),
-    Kind("catalogue", frozenset(), _catalogue),
+    AppKind("catalogue", frozenset(), _catalogue),
 )
