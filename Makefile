@@ -101,6 +101,7 @@ check-format: setup
 
 check-lint: setup
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/python -m tests.names
 
 check-types: setup
 	@$(BIN)/pyright --warnings

@@ -19,7 +19,7 @@ from libs.eventlog.following import Follower
 from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.streams import JOBS
 from libs.eventlog.values import Mark, Page, Record, Wanted
-from libs.eventlog.wire import WireAnswer, Unsent
+from libs.eventlog.wire import Unsent, WireAnswer
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.eventually import cancellable
 
