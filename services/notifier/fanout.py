@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from services.notifier.frames import chunk
-from services.notifier.moments import Beat, Share, Turn
+from services.notifier.moments import KeepAlive, LoopTurn, Render
 
 TAP_DEPTH: Final = 1000  # a job has about ten events a cycle; log lines are what fills it
 TAP_BYTES: Final = 1024 * 1024  # so many lines may be long
@@ -74,10 +74,10 @@ class Closed(Exception):
     """This replica stops. The client comes back to another one with its last id."""
 
 
-class Writer(Protocol):
+class DirectWriter(Protocol):
     """A connection whose task waits. Each may decline, and then the task does it."""
 
-    def write(self, items: Sequence[Told], share: Share) -> bool: ...
+    def write(self, items: Sequence[Told], share: Render) -> bool: ...
     def say_alive(self) -> bool: ...
 
 
@@ -86,8 +86,8 @@ class Tap:
 
     __slots__ = ("_bytes", "_depth", "_end", "_items", "_most_bytes", "_turn", "_waiter", "writer")
 
-    def __init__(self, *, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES, turn: Turn | None = None) -> None:
-        self.writer: Writer | None = None
+    def __init__(self, *, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES, turn: LoopTurn | None = None) -> None:
+        self.writer: DirectWriter | None = None
         self._turn = turn
         self._items: list[Told] = []
         self._bytes = 0
@@ -110,7 +110,7 @@ class Tap:
             elif len(self._items) == 1:
                 self._turn.add(self)
 
-    def flush(self, share: Share) -> None:
+    def flush(self, share: Render) -> None:
         """The turn of the loop is over in which something came."""
         if not (self._items and self._is_awaited) or self._end is not None:
             return  # the task is awake, and takes what is there
@@ -164,8 +164,8 @@ class Fanout:
     stirred though nothing came."""
 
     def __init__(self, *, beat_s: float = BEAT_S, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES) -> None:
-        self._turn = Turn(lambda told: chunk(b"".join(each.frames for each in told)))
-        self._beat = Beat(beat_s)
+        self._turn = LoopTurn(lambda told: chunk(b"".join(each.frames for each in told)))
+        self._beat = KeepAlive(beat_s)
         self._taps: defaultdict[Interest, set[Tap]] = defaultdict(set)
         self._depth = depth
         self._most_bytes = most_bytes

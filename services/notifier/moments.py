@@ -1,9 +1,9 @@
 """When connections are written to: once a moment each, and by one timer for all that are silent.
 
-    spread ──► tap ──┐                 ┌──► its connection is free: written at once, in bytes that all share
-    spread ──► tap ──┴──► Turn ────────┤
-                      (one callback)   └──► it is not, or this is the last of it: its task wakes, and sends
-                          Beat ──► each in turn says that it lives
+    spread ──► tap ──┐                   ┌──► its connection is free: written at once, in bytes that all share
+    spread ──► tap ──┴──► LoopTurn ──────┤
+                      (one callback)     └──► it is not, or this is the last of it: its task wakes, and sends
+                          KeepAlive ────────► each in turn says that it lives
 
 So what a thousand listen to wakes none of their thousand tasks. Refuses to know what is said.
 """
@@ -16,25 +16,25 @@ from typing import Any, Final, Protocol
 
 SLOTS: Final = 16  # a connection has one of them, and all have their turn in the time between two beats
 
-Share = Callable[[Sequence[Any]], bytes]  # the same bytes for all that are sent the same things
+Render = Callable[[Sequence[Any]], bytes]  # the same bytes for all that are sent the same things
 
 
 class Silent(Protocol):
     def beat(self) -> None: ...
 
 
-class Due(Protocol):
-    def flush(self, share: Share) -> None: ...
+class Flushed(Protocol):
+    def flush(self, share: Render) -> None: ...
 
 
-class Turn:
+class LoopTurn:
     """Those for whom something came in this turn of the loop. `render`: what they came to, as bytes."""
 
-    def __init__(self, render: Share) -> None:
+    def __init__(self, render: Render) -> None:
         self._render = render
-        self._due: list[Due] = []
+        self._due: list[Flushed] = []
 
-    def add(self, due: Due) -> None:
+    def add(self, due: Flushed) -> None:
         if not self._due:
             asyncio.get_running_loop().call_soon(self._flush)
         self._due.append(due)
@@ -56,7 +56,7 @@ class Turn:
             each.flush(share)
 
 
-class Beat:
+class KeepAlive:
     """Everybody that joined, again and again, `every_s` apart and never all at once."""
 
     def __init__(self, every_s: float) -> None:

@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol
 from libs.eventlog import LogUnavailable
 from services.notifier.fanout import Closed, Tap, TokenOver, Told, TooSlow
 from services.notifier.frames import chunk, comment, retry
-from services.notifier.moments import Share
+from services.notifier.moments import Render
 from services.notifier.rendering import END, line_told
 from services.notifier.said import Said
 
@@ -99,7 +99,7 @@ class Live:
     def fresh(self, items: Sequence[Told]) -> list[Told]:
         return [told for told in items if _is_new(told, self.seen, self.said)]
 
-    def write(self, items: Sequence[Told], share: Share) -> bool:
+    def write(self, items: Sequence[Told], share: Render) -> bool:
         fresh = self.fresh(items)
         if self.sink is None or not self.sink.is_free or (self.ends and any(told.ends for told in fresh)):
             return False

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from libs.runtime.eventually import eventually
 from services.notifier.fanout import Fanout, OfUser, Told
-from services.notifier.moments import Beat
+from services.notifier.moments import KeepAlive
 from services.notifier.streaming import Opening, Pace, Stream
 from tests.fixtures.hall import WHOLE, Hall, Listener, Seen, events_in, id_of
 from tests.fixtures.lives import life_of
@@ -241,7 +241,7 @@ class Beaten:
 
 
 async def test_all_who_joined_have_a_beat_in_their_turn_and_who_left_has_none() -> None:
-    beat, stays, leaves = Beat(0.05), Beaten(), Beaten()
+    beat, stays, leaves = KeepAlive(0.05), Beaten(), Beaten()
     beat.join(leaves)
     await eventually(lambda: leaves.beats == 1)
     beat.join(stays)
