@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from headgate import fetching, following, happenings, operating, overseen, values, verbs
+from headgate import fetching, following, happenings, operating, overseen, values, verbs, waiting
 from headgate.exchange import AskTerms, Open, Patience, Request, Send, Terms
 from headgate_contracts.generate import HERE
 from tests.fixtures.scripted import JOB
@@ -78,7 +78,7 @@ def test_every_operation_has_a_verb() -> None:
         for method in methods
         if path.startswith("/v1") and method in {"get", "post", "put", "patch", "delete"}
     }
-    scripts = [each for module in (verbs, operating, fetching) for each in _public(module)] + [following.lines]
+    scripts = [each for module in (verbs, waiting, operating, fetching) for each in _public(module)] + [following.lines]
 
     assert {_first(script) for script in scripts} | FOR_PAGES == operations, "give the client a verb for it"
 

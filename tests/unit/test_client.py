@@ -25,6 +25,7 @@ from headgate import (
     fetching,
     operating,
     verbs,
+    waiting,
 )
 from headgate.edge import FAULTS, Target, target_of
 from headgate.exchange import Answer, NoAnswer, Patience, Request
@@ -40,7 +41,7 @@ BUSY = {"type": "/problems/busy", "detail": "system busy, try again in 90 minute
 AWAY = {"type": "/problems/unavailable", "detail": "a server is away", "debug_id": "d1"}
 FAST = {"type": "/problems/too-fast", "detail": "you may submit 60 jobs a minute", "debug_id": "d1"}
 SILENCE = NoAnswer("Connection refused")
-STREAM = Answer(200, {})
+STREAM = Answer(200, {"content-type": "text/event-stream; charset=utf-8"})
 END = ("end", dict[str, Any](), None)
 
 
@@ -287,14 +288,14 @@ def test_a_job_is_waited_for_and_then_as_it_stands() -> None:
     ended = {**JOB, "status": "ready"}
 
     heard = (STREAM, frames(("snapshot", JOB, "E-4"), status("ready", 7), END))
-    played = play(verbs.wait("j1"), *heard, says(200, JOB), says(200, ended))
+    played = play(waiting.wait("j1"), *heard, says(200, JOB), says(200, ended))
 
     assert (played.returned.status, played.given, played.pauses) == ("ready", [], [0.1])
 
 
 def test_waiting_ends_when_its_time_is_over() -> None:
     with pytest.raises(TimeoutError, match="within 3 s"):
-        play(verbs.wait("j1", timeout_s=3), STREAM, b"", STREAM, b"", SILENCE)
+        play(waiting.wait("j1", timeout_s=3), STREAM, b"", STREAM, b"")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from headgate import Headgate, Patience, SyncHeadgate, errors, verbs
+from headgate import Headgate, Patience, SyncHeadgate, errors, verbs, waiting
 from headgate.edge import call_of, no_answer, target_of
 from headgate.exchange import KEY, Answer, Request
 from libs.cli.client import ending_of
@@ -65,7 +65,7 @@ def test_a_command_says_where_it_was_sent_to() -> None:
 
 def test_a_job_that_is_not_over_in_time_is_an_error_of_the_tree_and_of_python() -> None:
     with pytest.raises(errors.HeadgateError) as raised:
-        play(verbs.wait("j1", timeout_s=0))
+        play(waiting.wait("j1", timeout_s=0))
 
     assert isinstance(raised.value, TimeoutError)
 

@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from headgate import fetching, following, operating, verbs
+from headgate import fetching, following, operating, verbs, waiting
 from headgate.async_driver import AsyncDriver, AsyncSpeaker, awaited, streamed
 from headgate.edge import target_of
 from headgate.errors import Problem
@@ -100,7 +100,7 @@ class Headgate(AsyncSpeaker):
     log = awaited(verbs.log)
     history = awaited(verbs.history)
     explain = awaited(verbs.explain)
-    wait = _shaped(verbs.wait, _job)
+    wait = _shaped(waiting.wait, _job)
     cancel = _shaped(verbs.cancel, _job)
     cancel_all = _shaped(verbs.cancel_all, _jobs)
     confirm = _shaped(verbs.confirm, _job)

@@ -11,8 +11,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from headgate.errors import HeadgateError, TryLater, Unreachable, fault_of
-from headgate.exchange import Answer, Give, NoAnswer, Pause, Request, Stream, opened, path_of, sifted, taken, terms
+from headgate.errors import HeadgateError, NotHeadgate, TryLater, Unreachable, fault_of
+from headgate.exchange import (
+    Answer,
+    Give,
+    NoAnswer,
+    Patience,
+    Pause,
+    Request,
+    Stream,
+    opened,
+    path_of,
+    sifted,
+    taken,
+    terms,
+)
 from headgate.happenings import End, Event, LogLine, Resync, typed
 from headgate.sse import FrameReader, Retry
 
@@ -58,6 +71,7 @@ class Ear:
     """What was heard of a stream, and what that means for the next connection. Pure."""
 
     asks: Callable[[Place], Request]
+    patience: Patience
     place: Place = field(default_factory=Place)
     over: bool = False
     failures: int = 0
@@ -74,31 +88,30 @@ class Ear:
         return self.asks(self.place)
 
     def begins(self, outcome: Answer | NoAnswer) -> Iterator[Event]:
-        """With an answer's head: the stream, or the news that nothing follows. A refusal is raised."""
+        """With an answer's head: the stream, or the news that nothing follows. A refusal is raised, and so is what
+        is no stream."""
         self._after_s = None
         if isinstance(outcome, Answer) and outcome.status == 204:  # nothing follows that id
             self.over = True
             yield End("end", {})
-        elif isinstance(outcome, Answer) and outcome.status == 200:
+        elif (fault := fault_of(outcome)) is not None:
+            passing = isinstance(outcome, NoAnswer) or outcome.status >= 500 or isinstance(fault, TryLater)
+            self._failed(fault, passing=passing)
+        elif _is_stream(outcome):
             self._reader = FrameReader()
         else:
-            fault = fault_of(outcome)
-            passing = isinstance(outcome, NoAnswer) or outcome.status >= 500 or isinstance(fault, TryLater)
-            self._failed(fault or Unreachable("the answer is no stream"), passing=passing)
+            raise NotHeadgate
 
     def hears(self, piece: bytes | NoAnswer) -> Iterator[Event]:
         """What a piece tells. An empty one is the end of the connection."""
-        if isinstance(piece, NoAnswer):
-            self._failed(Unreachable(piece.reason), passing=True)
+        reader = self._reader
+        assert reader is not None
+        if isinstance(piece, NoAnswer) or not piece:
+            self._ends(piece.reason if isinstance(piece, NoAnswer) else None, heard=reader.heard)
             return
-        if not piece:
-            self._reader = None
-            return
-        assert self._reader is not None
-        for frame in self._reader.feed(piece):
-            self.failures = 0
+        for frame in reader.feed(piece):
             if isinstance(frame, Retry):
-                self.retry_ms = frame.after_ms
+                self.retry_ms = min(frame.after_ms, int(self.patience.within_s * 1000))
                 continue
             event = typed(frame)
             self.place = self.place.after(event)
@@ -111,18 +124,31 @@ class Ear:
         """Before the next connection: spread, so that not all come back at once."""
         return max(self._after_s or 0.0, self.retry_ms / 1000 * (0.5 + random / 2))
 
+    def _ends(self, reason: str | None, *, heard: bool) -> None:
+        """The connection. One that was open and on which nobody spoke is as good as none."""
+        if heard:
+            self.failures = 0
+        if reason or not heard:
+            self._failed(Unreachable(reason or "the stream ended without a word"), passing=True)
+        self._reader = None
+
     def _failed(self, fault: HeadgateError, *, passing: bool) -> None:
         self._reader = None
         self.failures += 1
         self._after_s = fault.retry_after if isinstance(fault, TryLater) else None
-        if not passing or self.failures >= TRIES:
+        if not passing or self.failures >= TRIES or (self._after_s or 0.0) > self.patience.within_s:
             raise fault
+
+
+def _is_stream(outcome: Answer | NoAnswer) -> bool:
+    kind = outcome.headers.get("content-type", "") if isinstance(outcome, Answer) else ""
+    return kind.partition(";")[0].strip().lower() == "text/event-stream"
 
 
 def follow(asks: Callable[[Place], Request]) -> Stream[Event]:
     """Every event of the stream, from its first to its end."""
     known = yield from terms()
-    ear = Ear(asks)
+    ear = Ear(asks, known.patience)
     while not ear.over:
         for event in ear.begins((yield from opened(ear.request))):
             yield Give(event)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from headgate.errors import NotHeadgate
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -26,8 +28,10 @@ class Retry:
 
 @dataclass(slots=True)
 class FrameReader:
-    """Of one connection. An event that it was cut in is never given."""
+    """Of one connection. An event that it was cut in is never given. `heard` says that somebody spoke: an event came,
+    or a comment, which keeps a connection open that has nothing to tell."""
 
+    heard: bool = False
     _rest: bytes = b""
     _fields: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -39,11 +43,13 @@ class FrameReader:
             if line:
                 self._take(line)
             else:
+                self.heard = self.heard or "data" in self._fields
                 yield from _complete(self._fields)
                 self._fields = {}
 
     def _take(self, line: str) -> None:
-        if line.startswith(":"):  # a comment: it keeps the connection open
+        if line.startswith(":"):
+            self.heard = True
             return
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
@@ -52,7 +58,10 @@ class FrameReader:
 
 
 def _complete(fields: dict[str, str]) -> Iterator[Frame | Retry]:
-    if fields.get("retry", "").isdecimal():
-        yield Retry(int(fields["retry"]))
-    if "data" in fields:
-        yield Frame(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id"))
+    try:
+        if fields.get("retry", "").isdecimal():
+            yield Retry(int(fields["retry"]))
+        if "data" in fields:
+            yield Frame(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id"))
+    except (ValueError, RecursionError) as error:
+        raise NotHeadgate from error

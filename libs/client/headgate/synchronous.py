@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from headgate import fetching, following, operating, verbs
+from headgate import fetching, following, operating, verbs, waiting
 from headgate.edge import target_of
 from headgate.errors import Problem
 from headgate.exchange import Patience, Script
@@ -100,7 +100,7 @@ class SyncHeadgate(SyncSpeaker):
     log = at_once(verbs.log)
     history = at_once(verbs.history)
     explain = at_once(verbs.explain)
-    wait = _shaped(verbs.wait, _job)
+    wait = _shaped(waiting.wait, _job)
     cancel = _shaped(verbs.cancel, _job)
     cancel_all = _shaped(verbs.cancel_all, _jobs)
     confirm = _shaped(verbs.confirm, _job)

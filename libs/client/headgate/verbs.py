@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, Unpack
 
-from headgate.errors import NotInTime, Problem, TryLater, problem_of
+from headgate.errors import Problem, TryLater, problem_of
 from headgate.exchange import KEY, Give, Pause, Request, Script, Stream, asked, path_of, terms
 from headgate.following import follow, of_all, of_job
-from headgate.happenings import End, Event
+from headgate.happenings import Event
 from headgate.orders import Options, Order, What, WorkflowOptions, order, workflow
 from headgate.repeating import answered, shaped, told
 from headgate.values import (
@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 NEXT: Final = re.compile(r'<([^>]+)>; *rel="next"')
 PAGE: Final = 100  # as many as the API gives at once
-SEEN_WITHIN_S: Final = 10.0  # what a stream has told already
-SEEN_EVERY_S: Final = 0.1
 
 
 # ── jobs come in ──────────────────────────────────────────────────────────────
@@ -120,24 +118,6 @@ def all_events() -> Stream[Event]:
     yield from follow(of_all)
 
 
-def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
-    """Until it has ended, however it did. NotInTime where that is not in time, which is looked at with every word of
-    the stream: at least every 15 s."""
-    known = yield from terms()
-    ends_s = None if timeout_s is None else known.now_s() + timeout_s
-    stream, reply = events(job_id), None
-    while True:
-        try:
-            effect = stream.send(reply)
-        except StopIteration:
-            break
-        reply = None if isinstance(effect, Give) else (yield effect)
-        if ends_s is not None and known.now_s() >= ends_s and not _is_end(effect):
-            stream.close()
-            raise NotInTime(f"job {job_id} has not ended within {timeout_s:g} s")
-    return (yield from _once_ended(job_id))
-
-
 # ── jobs are changed ──────────────────────────────────────────────────────────
 
 
@@ -222,20 +202,7 @@ def _keyed(path: str, body: Any, key: str | None, shape: type[T]) -> Script[T]:
     return shaped(answer.content, shape)
 
 
-def _once_ended(job_id: str) -> Script[JobState]:
-    """Who heard of a job's end may be a moment ahead of who is asked for the job."""
-    known = yield from terms()
-    ends_s = known.now_s() + SEEN_WITHIN_S
-    while not (state := (yield from job(job_id))).has_ended and known.now_s() < ends_s:
-        yield Pause(SEEN_EVERY_S)
-    return state
-
-
 def _longest_wait(outcomes: Sequence[JobState | Problem]) -> float | None:
     """Until all that came too fast may be sent again; null where nothing has to be."""
     waits = [each.retry_after for each in outcomes if isinstance(each, TryLater) and each.status == 429]
     return max((wait_s for wait_s in waits if wait_s is not None), default=None)
-
-
-def _is_end(effect: object) -> bool:
-    return isinstance(effect, Give) and isinstance(effect.value, End)  # pyright: ignore[reportUnknownMemberType] - of any stream

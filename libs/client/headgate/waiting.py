@@ -1,0 +1,63 @@
+"""Until a job has ended, and how long that may take."""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+
+from headgate.errors import NotInTime
+from headgate.exchange import Effect, Give, Open, Pause, Script, terms
+from headgate.happenings import End
+from headgate.values import JobState
+from headgate.verbs import events, job
+
+SEEN_WITHIN_S: Final = 10.0  # what a stream has told already
+SEEN_EVERY_S: Final = 0.1
+LEAST_S: Final = 0.001  # httpx and a clock take no less
+
+
+def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
+    """Until it has ended, however it did. NotInTime where that is not in time: no pause and no connection is begun for
+    longer than what is left, and while one is open it is looked at with every word, which comes every 15 s."""
+    known = yield from terms()
+    ends_s = math.inf if timeout_s is None else known.now_s() + timeout_s
+    reply = None
+    with closing(events(job_id)) as stream:
+        while True:
+            try:
+                effect = stream.send(reply)
+            except StopIteration:
+                break
+            reply = None if isinstance(effect, Give) else (yield _within(effect, ends_s - known.now_s()))
+            if known.now_s() >= ends_s and not _is_end(effect):
+                raise NotInTime(f"job {job_id} has not ended within {timeout_s:g} s")
+    return (yield from _once_ended(job_id, ends_s))
+
+
+def _once_ended(job_id: str, ends_s: float) -> Script[JobState]:
+    """Who heard of a job's end may be a moment ahead of who is asked for the job."""
+    known = yield from terms()
+    ends_s = min(ends_s, known.now_s() + SEEN_WITHIN_S)
+    while not (state := (yield from job(job_id))).has_ended:
+        if known.now_s() >= ends_s:
+            raise NotInTime(f"the stream of job {job_id} has ended, and the job is still {state.status}")
+        yield Pause(SEEN_EVERY_S)
+    return state
+
+
+def _within(effect: Effect, left_s: float) -> Effect:
+    """The same, and no longer than that."""
+    most_s = max(left_s, LEAST_S)
+    match effect:
+        case Pause(seconds):
+            return Pause(min(seconds, most_s))
+        case Open(request):
+            return Open(replace(request, within_s=min(request.within_s, most_s)))
+        case _:
+            return effect
+
+
+def _is_end(effect: object) -> bool:
+    return isinstance(effect, Give) and isinstance(effect.value, End)  # pyright: ignore[reportUnknownMemberType] - of any stream

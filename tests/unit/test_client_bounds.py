@@ -1,0 +1,132 @@
+"""Nothing that the client does goes on without end: streams without a word, pauses of a day, downloads that are cut."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from headgate import Patience, errors, fetching, verbs, waiting
+from headgate.exchange import Answer, NoAnswer, Open, Pause
+from headgate.following import TRIES
+from tests.fixtures.scripted import JOB, frames, play, says
+
+STREAM = Answer(200, {"content-type": "text/event-stream"})
+END = ("end", dict[str, Any](), None)
+ENDED = (STREAM, frames(END))
+NOTHING = (STREAM, b"")
+
+
+# ── streams ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/json", ""])
+def test_what_is_no_stream_is_no_headgate_and_is_not_asked_again(kind: str) -> None:
+    for status in (200, 202, 206):
+        with pytest.raises(errors.NotHeadgate):
+            play(verbs.events("j1"), Answer(status, {"content-type": kind}))
+        with pytest.raises(errors.NotHeadgate):
+            play(waiting.wait("j1"), Answer(status, {"content-type": kind}))
+
+
+def test_a_stream_that_was_sent_elsewhere_is_no_headgate() -> None:
+    with pytest.raises(errors.NotHeadgate, match=r"https://there$"):
+        play(verbs.events("j1"), Answer(302, {"location": "https://there/v1/jobs/j1/stream"}))
+
+
+@pytest.mark.parametrize("said", [b"", b"<html>\n\n</html>\n\n", b"retry: 1000\n\n", b"event: status\n\n"])
+def test_connections_that_end_without_a_word_are_counted(said: bytes) -> None:
+    connection = (STREAM, said, b"") if said else NOTHING
+
+    with pytest.raises(errors.Unreachable, match="without a word"):
+        play(verbs.events("j1"), *connection * TRIES)
+
+
+@pytest.mark.parametrize("word", [b": still here\n\n", frames(("status", {"status": "code"}, "E-1"))])
+def test_one_word_is_enough_to_begin_the_count_anew(word: bytes) -> None:
+    silent, cut = NOTHING * (TRIES - 1), (STREAM, word, b"")
+
+    played = play(verbs.events("j1"), *silent, *cut, *silent, *ENDED)
+
+    assert played.given[-1].kind == "end"
+
+
+@pytest.mark.parametrize("data", ["{", "[" * 100_000, "<html>"])
+def test_an_event_that_is_no_json_is_no_headgates(data: str) -> None:
+    with pytest.raises(errors.NotHeadgate):
+        play(verbs.events("j1"), STREAM, f"event: status\ndata: {data}\n\n".encode())
+
+
+def test_a_stream_that_may_be_asked_for_again_in_a_day_is_not_waited_for() -> None:
+    full = says(429, {"detail": "you have 8 streams open"}, retry_after="86400")
+
+    with pytest.raises(errors.TryLater) as raised:
+        play(verbs.events("j1"), full)
+    assert raised.value.retry_after == 86400
+    assert play(verbs.events("j1"), full, *ENDED, patience=Patience(within_s=86400)).pauses == [86400]
+
+
+def test_a_stream_that_says_to_come_back_in_a_day_is_asked_sooner() -> None:
+    assert play(verbs.events("j1"), STREAM, b": hi\n\nretry: 86400000\n\n", b"", *ENDED).pauses == [60]
+
+
+# ── waiting ───────────────────────────────────────────────────────────────────
+
+
+def test_nothing_is_begun_for_longer_than_is_left_to_wait() -> None:
+    effects: list[Any] = []
+    script = waiting.wait("j1", timeout_s=3)
+
+    def noted() -> Any:
+        reply = None
+        while True:
+            effect = script.send(reply)
+            effects.append(effect)
+            reply = yield effect
+
+    with pytest.raises(errors.NotInTime, match="within 3 s"):
+        play(noted(), says(429, {}, retry_after="2"), says(429, {}, retry_after="30"))
+
+    assert [each.request.within_s for each in effects if isinstance(each, Open)] == [3, 1]
+    assert [each.seconds for each in effects if isinstance(each, Pause)] == [2, 1]
+
+
+def test_a_job_that_is_not_seen_to_have_ended_is_not_given_as_if_it_had() -> None:
+    with pytest.raises(errors.NotInTime, match="still queued"):
+        play(waiting.wait("j1"), *ENDED, *[says(200, JOB)] * 200)
+    with pytest.raises(errors.NotInTime, match="still queued"):
+        play(waiting.wait("j1", timeout_s=1), *ENDED, *[says(200, JOB)] * 12)
+
+
+# ── downloads ─────────────────────────────────────────────────────────────────
+
+
+CONTENT = b"0123456789"
+HEADERS = {"etag": f'"{hashlib.sha256(CONTENT).hexdigest()}"'}
+
+
+def cut(begin: int, end: int) -> tuple[Answer, bytes, NoAnswer]:
+    """A connection that gave these bytes of it."""
+    size = {"content-length": str(len(CONTENT) - begin)}
+    return Answer(206 if begin else 200, HEADERS | size), CONTENT[begin:end], NoAnswer("cut off")
+
+
+def test_a_download_that_gets_on_may_be_cut_as_often_as_it_is() -> None:
+    replies = [each for at in range(9) for each in cut(at, at + 1)]
+
+    played = play(fetching.content("j1"), *replies, *cut(9, 10)[:2], b"", patience=Patience(tries=2))
+
+    assert played.returned == CONTENT
+
+
+def test_a_download_that_does_not_get_on_is_given_up() -> None:
+    head, _, fault = cut(5, 5)
+
+    with pytest.raises(errors.Unreachable):
+        play(fetching.content("j1"), *cut(0, 5), *[head, fault] * 2, patience=Patience(tries=3))
+
+
+def test_a_download_that_begins_anew_each_time_is_given_up() -> None:
+    with pytest.raises(errors.Unreachable):
+        play(fetching.content("j1"), *cut(0, 5) * 3, patience=Patience(tries=3))
