@@ -101,8 +101,7 @@ class Tap:
             return
         self._bytes += len(told.frames)
         if len(self._items) >= self._depth or self._bytes > self._most_bytes:
-            self._items = []  # none of it will be sent
-            self.end(TooSlow())
+            self.cut()
         else:
             self._items.append(told)
             if self._turn is None or self.writer is None:
@@ -123,6 +122,11 @@ class Tap:
         """It is time to say something. Whoever is not awaited is saying it."""
         if self._is_awaited and (self._items or self.writer is None or not self.writer.say_alive()):
             self._stir()
+
+    def cut(self) -> None:
+        """None of what is here will be sent."""
+        self._items = []
+        self.end(TooSlow())
 
     def end(self, why: Exception) -> None:
         self._end = self._end or why

@@ -5,14 +5,18 @@
                       (one callback)     └──► it is not, or this is the last of it: its task wakes, and sends
                           KeepAlive ────────► each in turn says that it lives
 
-So what a thousand listen to wakes none of their thousand tasks. Refuses to know what is said.
+So what a thousand listen to wakes none of their thousand tasks, and a fault of one is no other's. Refuses to know what
+is said.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
+
+logger = logging.getLogger(__name__)
 
 SLOTS: Final = 16  # a connection has one of them, and all have their turn in the time between two beats
 
@@ -25,6 +29,7 @@ class Silent(Protocol):
 
 class Flushed(Protocol):
     def flush(self, share: Render) -> None: ...
+    def cut(self) -> None: ...
 
 
 class LoopTurn:
@@ -53,7 +58,11 @@ class LoopTurn:
 
         held: list[Sequence[Any]] = []
         for each in due:
-            each.flush(share)
+            try:
+                each.flush(share)
+            except Exception:
+                logger.exception("a stream could not be written to, and is cut off")
+                each.cut()
 
 
 class KeepAlive:

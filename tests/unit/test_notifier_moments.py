@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libs.runtime.eventually import eventually
-from services.notifier.fanout import Fanout, OfUser, Told
+from services.notifier.fanout import Fanout, OfUser, Told, TooSlow
 from services.notifier.moments import KeepAlive
 from services.notifier.streaming import Opening, Pace, Stream
 from tests.fixtures.hall import WHOLE, Hall, Listener, Seen, events_in, id_of
@@ -117,6 +117,31 @@ async def test_nobody_writes_while_the_task_does() -> None:
 
     assert wire.heard()[1:] == [("status", id_of(1)), ("status", id_of(2))]
     assert wire.chunks == []
+
+
+class Torn(Wire):
+    """A wire that breaks as it is written to."""
+
+    def write(self, chunk: bytes) -> None:
+        raise RuntimeError("torn")
+
+
+async def test_a_connection_that_fails_is_cut_off_and_the_others_are_written_to() -> None:
+    hall, torn, whole = Hall(), [Torn(), Torn()], Wire()
+    async with (
+        open_on(torn[0], hall.of_user()) as failing,
+        open_on(whole, hall.of_user()),
+        open_on(torn[1], hall.of_user()),
+    ):
+        await hall.write(*life_of("job-1", "queued"))
+        hall.tell()
+        await breathe()
+        assert failing.done()
+
+    assert whole.heard()[1:] == [("status", id_of(1))]
+    assert [len(wire.heard()) for wire in torn] == [1, 1]
+    assert all(wire.came.endswith(b"retry: 2000\n\n") for wire in torn)
+    assert [type(why) for why in hall.seen.ends] == [TooSlow, TooSlow]
 
 
 async def test_a_job_that_ends_ends_its_stream_after_its_last_lines() -> None:
