@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from headgate_contracts import ContractError, Job, Status
 from headgate_contracts.asked import CancelJobs, SubmitBatch, SubmitJob
-from headgate_contracts.shown import ItemOutcome, Outcomes, Refusal
+from headgate_contracts.shown import ItemOutcome, Outcomes, Refusal, ShownJob
 from headgate_contracts.tokens import foreign_token
 from libs.foundation.public import LATER
 from libs.runtime.auth import Principal
@@ -56,26 +56,31 @@ async def _submit_each(
     outcomes: list[ItemOutcome] = []
     away: Problem | None = None
     for number, item in enumerate(items):
+        began_s = time.perf_counter()
         try:
-            outcome = _refused(away) if away else await _submit_one(edge, item, who, header, number)
+            end = away or await _submit_one(edge, item, who, header, number)
         except AWAY as fault:
-            away = problem_for(fault, LATER)
-            outcome = _refused(away)
-        outcomes.append(outcome)
+            end = away = problem_for(fault, LATER)
+        outcomes.append(await _counted(edge, end, began_s, who))
     return outcomes
 
 
-async def _submit_one(edge: Edge, item: dict[str, Any], who: Principal, header: str | None, number: int) -> ItemOutcome:
-    began_s = time.perf_counter()
+async def _submit_one(
+    edge: Edge, item: dict[str, Any], who: Principal, header: str | None, number: int
+) -> ShownJob | Problem:
     try:
         job = await Intake(edge).job(SubmitJob.model_validate(item), who, key_of(header, number))
     except (ValidationError, Refused, ContractError) as fault:
-        problem = problem_of_item(fault) if isinstance(fault, ValidationError) else problem_for(fault, {})
-        await edge.refusals.count(problem)
-        edge.refusals.took(problem.status, began_s)
-        return _refused(problem)
+        return problem_of_item(fault) if isinstance(fault, ValidationError) else problem_for(fault, {})
+    return await edge.taken(job, who)
+
+
+async def _counted(edge: Edge, end: ShownJob | Problem, began_s: float, who: Principal) -> ItemOutcome:
+    if isinstance(end, Problem):
+        await edge.refusals.refused(end, began_s, who.user)
+        return _refused(end)
     edge.refusals.took(202, began_s)
-    return ItemOutcome(status=202, job=await edge.taken(job, who))
+    return ItemOutcome(status=202, job=end)
 
 
 async def _cancel_each(edge: Edge, jobs: Iterable[Job], who: Principal, reason: str) -> list[ItemOutcome]:

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from opentelemetry.metrics import Meter
+from pydantic import TypeAdapter, ValidationError
 
 from headgate_contracts import ContractError
 from libs.capacity.errors import ViewError
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 AWAY: Final = tuple(LATER)
 ACCEPTS_S: Final = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15]
 REFUSALS: Final = (Refused, ContractError, RequestValidationError, *AWAY)  # of those who may submit at all
+_FLAG: Final = TypeAdapter(bool)
 
 
 class Counts(Protocol):
@@ -63,27 +65,29 @@ class Refusals:
             with suppress(ViewError):
                 await self._view.count_refused(problem.slug)
 
+    async def refused(self, problem: Problem, began_s: float, user: str | None) -> None:
+        """A submission of this user that came at this time is answered with this problem."""
+        await self.count(problem)
+        logger.info("a submission was refused: %s", problem.slug, extra={"user_id": user})
+        self.took(problem.status, began_s)
+
     def route(self) -> type[AdmissionRoute]:
         """Routes whose answers are counted, those of dry runs aside."""
-        count, took = self.count, self.took
+        refused, took = self.refused, self.took
 
         class Counted(AdmissionRoute):
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handle = super().get_route_handler()
 
                 async def counted(request: Request) -> Response:
-                    if "dry_run" in request.query_params:
+                    if _is_dry_run(request):
                         return await handle(request)
                     began_s = time.perf_counter()
                     try:
                         response = await handle(request)
                     except REFUSALS as fault:
-                        problem = problem_for(fault, LATER)
-                        await count(problem)
                         who = getattr(request.state, "principal", None)
-                        user = None if who is None else who.user
-                        logger.info("a submission was refused: %s", problem.slug, extra={"user_id": user})
-                        took(problem.status, began_s)
+                        await refused(problem_for(fault, LATER), began_s, None if who is None else who.user)
                         raise
                     took(response.status_code, began_s)
                     return response
@@ -91,3 +95,11 @@ class Refusals:
                 return counted
 
         return Counted
+
+
+def _is_dry_run(request: Request) -> bool:
+    """As the route reads it; what it cannot read, it refuses as a submission."""
+    try:
+        return _FLAG.validate_python(request.query_params.get("dry_run", False))
+    except ValidationError:
+        return False

@@ -341,25 +341,38 @@ async def test_submissions_are_counted_by_answer_and_those_that_were_taken_are_t
         answers.append(await ann.post("/v1/workflows", json=WORKFLOW))
         answers.append(await ann.post("/v1/jobs", json={}))
         many = await ann.post("/v1/jobs/batch", json={"jobs": [JOB, {}]})
+        answers.append(await ann.post("/v1/jobs?dry_run=false", json=JOB))
+        answers.append(await ann.post("/v1/jobs?dry_run=perhaps", json=JOB))
         await ann.post("/v1/jobs?dry_run=true", json=JOB)
 
     said = Counter(answer.status_code for answer in answers)
     said.update(item["status"] for item in many.json()["results"])
     text = front.telemetry.metrics_text().decode()
-    assert said == {202: 5, 422: 2}
+    assert said == {202: 6, 422: 3}
     for status, count in said.items():
         assert f'headgate_admission_submissions_total{{answer="{status}"}} {count}.0' in text
-    assert "headgate_admission_accept_seconds_count 5.0" in text
+    assert "headgate_admission_accept_seconds_count 6.0" in text
+
+
+async def test_of_a_batch_what_a_server_that_is_away_refuses_is_counted_too() -> None:
+    lost = Front(Desk())  # nobody has folded anything
+    async with lost.client() as ann:
+        await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 3})
+
+    text = lost.telemetry.metrics_text().decode()
+    assert 'headgate_admission_submissions_total{answer="503"} 3.0' in text
+    assert 'headgate_admission_refused_total{reason="unavailable"} 3.0' in text
 
 
 async def test_a_refused_submission_leaves_a_line_with_its_user(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="services.admission.refusals")
     async with Front(desk).client() as ann:
-        await ann.post("/v1/jobs", json={})
+        await ann.post("/v1/jobs?dry_run=0", json={})
+        await ann.post("/v1/jobs/batch", json={"jobs": [JOB, {}]})
 
-    [line] = [each for each in caplog.records if each.name == "services.admission.refusals"]
-    assert line.message == "a submission was refused: invalid"
-    assert vars(line)["user_id"] is not None
+    lines = [each for each in caplog.records if each.name == "services.admission.refusals"]
+    assert [line.message for line in lines] == ["a submission was refused: invalid"] * 2
+    assert None not in [vars(line)["user_id"] for line in lines]
 
 
 async def test_refused_submissions_are_counted_by_reason(desk: Desk) -> None:
