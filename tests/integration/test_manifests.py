@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import kubernetes_validate
@@ -18,7 +17,7 @@ from services.notifier.settings import NotifierSettings
 from services.scheduler.settings import SchedulerSettings
 from services.worker.settings import WorkerSettings
 from tests.fixtures.backend import CADDY_IMAGE, NATS_IMAGE, VALKEY_IMAGE
-from tests.fixtures.manifests import BASE, FOLDERS, ROOT, Manifest, Rendered, containers, render
+from tests.fixtures.manifests import BASE, FOLDERS, ROOT, Manifest, Rendered, containers, referred, render
 
 VERSIONS = ("1.32", "1.34", "1.37")  # of Kubernetes: the oldest and the newest that are promised, and one between
 SETTINGS = {
@@ -93,7 +92,7 @@ def test_whatever_a_pod_refers_to_is_made_here_or_brought_by_make_secrets(render
     made = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in (*rendered.manifests, *BROUGHT)}
 
     for name, pod in rendered.pods().items():
-        assert not set(_referred(pod)) - made, name
+        assert not set(referred(pod)) - made, name
 
 
 def test_no_secret_is_invented_here(rendered: Rendered) -> None:
@@ -103,7 +102,7 @@ def test_no_secret_is_invented_here(rendered: Rendered) -> None:
 
 def test_each_pod_gets_its_own_secret_and_no_other(rendered: Rendered) -> None:
     for name, pod in rendered.pods().items():
-        secrets = {referred for kind, referred in _referred(pod) if kind == "Secret"}
+        secrets = {used for kind, used in referred(pod) if kind == "Secret"}
 
         others = {
             "scheduler": {"scheduler", "operator", "nats-teams"},
@@ -185,7 +184,7 @@ def test_a_changed_policy_rolls_whoever_reads_it(tmp_path: Path) -> None:
     changed = render(tmp_path / "base")
 
     def policy(rendered: Rendered) -> str:
-        [name] = [name for kind, name in _referred(rendered.pods()["scheduler"]) if name.startswith("policy")]
+        [name] = [name for kind, name in referred(rendered.pods()["scheduler"]) if name.startswith("policy")]
         return name
 
     assert policy(changed) != policy(render(BASE))
@@ -226,15 +225,3 @@ def _ours(rendered: Rendered) -> set[str]:
 
 def _told_secret(container: Manifest, name: str) -> bool:
     return {"secretRef": {"name": name}} in container["envFrom"]
-
-
-def _referred(pod: Manifest) -> Iterator[tuple[str, str]]:
-    for container in containers(pod):
-        for source in container.get("envFrom", []):
-            kind = "Secret" if "secretRef" in source else "ConfigMap"
-            yield kind, source[f"{kind[0].lower()}{kind[1:]}Ref"]["name"]
-    for volume in pod.get("volumes", []):
-        if "configMap" in volume:
-            yield "ConfigMap", volume["configMap"]["name"]
-        if "secret" in volume:
-            yield "Secret", volume["secret"]["secretName"]

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.fixtures.manifests import BASE, FOLDERS, Manifest, Rendered, render
+from tests.fixtures.manifests import (
+    BASE,
+    COMPONENT_NAMES,
+    FOLDERS,
+    WITH_PODS,
+    Manifest,
+    Rendered,
+    referred,
+    render,
+    render_with,
+)
 
 WAVE = "argocd.argoproj.io/sync-wave"
 
@@ -40,12 +52,44 @@ def test_the_log_is_brought_in_line_with_the_policy_that_the_scheduler_reads(ren
 
 
 def test_who_syncs_in_waves_takes_servers_then_schedulers_then_the_rest() -> None:
-    workloads = render(BASE).of_kind("Deployment", "StatefulSet")
-    waves = {each["metadata"]["name"]: int(each["metadata"]["annotations"][WAVE]) for each in workloads}
+    waves = {each["metadata"]["name"]: _wave(each) for each in render(BASE).of_kind(*WITH_PODS)}
 
-    assert waves == {"nats": -1, "valkey": -1, "scheduler": 0, "admission": 1, "worker": 1, "notifier": 1}
+    assert waves == {"nats": 0, "valkey": 0, "scheduler": 1, "admission": 2, "worker": 2, "notifier": 2}
+
+
+@pytest.mark.parametrize("components", [(), COMPONENT_NAMES], ids=["base", "with every component"])
+def test_no_wave_waits_for_what_a_later_one_brings(components: tuple[str, ...]) -> None:
+    synced = render_with(*components)
+    waves = {(each["kind"], each["metadata"]["name"]): _wave(each) for each in synced.manifests}
+
+    waiting = {
+        (kind, name, needed): wave
+        for (kind, name), wave in waves.items()
+        for needed in _needed(synced.named(kind, name))
+        if waves.get(needed, wave) > wave  # Secrets, and the ConfigMap of the issuer's keys, are there before
+    }
+    assert not waiting
+    assert ("Namespace", "headgate") in waves
 
 
 def _mounted(container: Manifest, volume: str) -> Manifest:
     [found] = [each for each in container["volumeMounts"] if each["name"] == volume]
     return found
+
+
+def _wave(manifest: Manifest) -> int:
+    """Argo CD applies a wave when all that is in those before it is healthy; what names none is in 0."""
+    return int(manifest["metadata"].get("annotations", {}).get(WAVE, 0))
+
+
+def _needed(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """What has to be there before it gets healthy."""
+    if "namespace" in manifest["metadata"]:
+        yield "Namespace", manifest["metadata"]["namespace"]
+    if manifest["kind"] in WITH_PODS:
+        yield from referred(manifest["spec"]["template"]["spec"])
+    if manifest["kind"] == "StatefulSet":
+        yield "Service", manifest["spec"]["serviceName"]
+    if manifest["kind"] == "HorizontalPodAutoscaler":
+        scaled = manifest["spec"]["scaleTargetRef"]
+        yield scaled["kind"], scaled["name"]
