@@ -28,7 +28,7 @@ def test_the_view_leaves_a_machine_that_is_gone_after_half_a_minute(rendered: Re
     assert {(each["effect"], each["operator"]) for each in pod["tolerations"]} == {("NoExecute", "Exists")}
 
 
-def test_there_are_never_two_servers_of_the_view(rendered: Rendered) -> None:
+def test_a_rollout_ends_the_server_of_the_view_before_it_starts_another(rendered: Rendered) -> None:
     valkey = rendered.named("Deployment", "valkey")["spec"]
 
     assert (valkey["replicas"], valkey["strategy"]) == (1, {"type": "Recreate"})
