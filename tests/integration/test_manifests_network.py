@@ -140,7 +140,7 @@ def test_every_service_is_told_of_the_collector() -> None:
         assert {"configMapRef": {"name": told["metadata"]["name"]}} in container["envFrom"], name
 
 
-def test_receivers_of_webhooks_are_called_by_notifiers_alone_and_never_in_the_cluster() -> None:
+def test_receivers_of_webhooks_are_called_by_notifiers_alone_and_at_no_private_address() -> None:
     called = render_with("webhooks")
     policy = called.named("NetworkPolicy", "to-receivers")["spec"]
     [rule] = policy["egress"]
@@ -148,7 +148,8 @@ def test_receivers_of_webhooks_are_called_by_notifiers_alone_and_never_in_the_cl
     assert policy["podSelector"]["matchLabels"] == {NAME: "notifier"}
     assert rule["ports"] == [{"protocol": "TCP", "port": 443}]
     private = {each for block in rule["to"] for each in block["ipBlock"]["except"]}
-    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7"} <= private
+    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= private
+    assert {"fc00::/7", "fe80::/10", "64:ff9b::/96", "64:ff9b:1::/48"} <= private
     assert set(_open(called)) == SPEAKING
 
 
