@@ -5,7 +5,7 @@ an id of this log             what follows that id: nothing twice, nothing left 
 an id of another log          resync, snapshot, then what follows it
 one older than what is kept   the same
 the id of a finished job's
-last status                   nothing at all: the client has everything
+last status                   nothing at all: the client has everything, but for lines if it says that it has not
 """
 
 from __future__ import annotations

@@ -91,7 +91,9 @@ class Notifier:
             return NoJob(job_id)
         begin = self.where(known.last_event_id, history)
         if isinstance(begin, Complete):
-            return begin
+            if known.line is None or known.line >= await self.lines.last(job_id):
+                return begin
+            begin = Resume(history.jobs[0].seq)  # it has every status, and was cut off among the lines
         with self.signals.first_delivery(history.jobs[0], history.records[-1]):
             opened = await self._begin_job(begin, history, replay=known.replay)
             said = Said(job_id, self.lines, self.clock, await self._heard(job_id, begin, known))

@@ -112,6 +112,22 @@ async def test_whoever_comes_back_is_told_what_followed_the_last_line(hall: Hall
     assert later == [["new"], ["new"]]
 
 
+@pytest.mark.parametrize(
+    ("line", "rest"),
+    [(None, []), (0, ["a frame", "written without a model", "end"]), (1, ["written without a model", "end"]), (2, [])],
+)
+async def test_whoever_has_the_last_status_is_told_the_lines_that_it_says_it_has_not(
+    hall: Hall, line: int | None, rest: list[str]
+) -> None:
+    """After a `resync` the snapshot comes before the lines, and a client may be cut off among these."""
+    await a_life_with_lines(hall)
+    await written(hall, 5, 6, 7)
+    client = hall.of_job("job-1", id_of(8), line=line)
+
+    assert in_short(await client.heard()) == rest
+    assert client.over
+
+
 async def test_an_id_of_another_log_begins_with_the_first_line(hall: Hall) -> None:
     await a_life_with_lines(hall)
 
