@@ -103,7 +103,8 @@ def test_whoever_has_the_time_may_wait_for_room() -> None:
     [
         (429, "share", errors.OverShare),
         (429, "input-share", errors.OverShare),
-        (429, "horizon", errors.TooFast),
+        (429, "horizon", errors.OverShare),
+        (429, "too-many-changes", errors.TooFast),
         (422, "invalid", errors.Invalid),
         (413, "too-large", errors.Invalid),
         (401, "unauthorized", errors.NotSignedIn),
@@ -402,6 +403,13 @@ def test_a_result_is_unpacked_below_the_folder(tmp_path: Path) -> None:
         ("..\\up.py", b""),
         ("link", "/etc"),
         ("link", "a"),
+        ("C:/up.py", b""),
+        ("a/b:stream", b""),
+        ("", b""),
+        (".", b""),
+        ("good.py", b"2"),
+        ("good.py/under.py", b""),
+        ("a/" * 128 + "deep.py", b""),
     ],
 )
 def test_nothing_leads_out_of_the_folder(entry: tuple[str, bytes | str], tmp_path: Path) -> None:

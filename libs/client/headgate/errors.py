@@ -19,7 +19,8 @@ HeadgateError
 │   ├── Gone          it was there, and is no longer kept
 │   └── Conflict      not as things stand: the job has ended, has changed, asks nothing
 ├── NotAsPromised     what was fetched has another checksum than Headgate says
-└── UnsafeArchive     a result that would be unpacked elsewhere than below the folder
+├── NotStored         the disk here does not take what was fetched: it is full, the folder is not ours
+└── UnsafeArchive     a result that would be unpacked elsewhere than below the folder, or without bounds
 """
 
 from __future__ import annotations
@@ -56,8 +57,12 @@ class NotAsPromised(HeadgateError):
     """Another checksum."""
 
 
+class NotStored(HeadgateError):
+    """What was fetched has no place on this machine. Its cause is the system's own error."""
+
+
 class UnsafeArchive(HeadgateError):
-    """Nothing of it was unpacked from that entry on."""
+    """Nothing of it was unpacked."""
 
 
 class Unreachable(HeadgateError):
@@ -146,7 +151,12 @@ class Conflict(Rejected):
     """It cannot be done as things stand."""
 
 
-BY_SLUG: Final[Mapping[str, type[Problem]]] = {"busy": Busy, "share": OverShare, "input-share": OverShare}
+BY_SLUG: Final[Mapping[str, type[Problem]]] = {
+    "busy": Busy,
+    "share": OverShare,
+    "input-share": OverShare,
+    "horizon": OverShare,
+}
 BY_STATUS: Final[Mapping[int, type[Problem]]] = {
     401: NotSignedIn,
     403: NotAllowed,

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, TypeVar
+from uuid import uuid4
 
-from headgate.errors import Conflict, HeadgateError, NotAsPromised, Unreachable, fault_of
+from headgate.errors import Conflict, HeadgateError, NotAsPromised, NotStored, Unreachable, fault_of
 from headgate.exchange import Answer, NoAnswer, Pause, Request, Script, done, opened, path_of, taken, terms
 from headgate.repeating import answered, pause_after
 from headgate.unpacking import unpack
@@ -88,28 +89,30 @@ def content(job_id: str) -> Script[bytes]:
     """All of it, in memory."""
     with TemporaryFile() as file:
         yield from download(job_id, file)
-        return (yield from done(partial(_read, file)))
+        return (yield from _here(partial(_read, file)))
 
 
 def save(job_id: str, path: Path | str) -> Script[Path]:
     """As a .tar.gz of that name, which is replaced when all of it is there."""
     target = Path(path)
-    part = target.with_name(f"{target.name}.part")
+    part = target.parent / f".{uuid4().hex}.part"  # of its own: the same may be saved twice at once
     try:
-        with part.open("wb") as file:
+        with _or_not_stored(partial(part.open, "xb")) as file:
             yield from download(job_id, file)
-        yield from done(partial(part.replace, target))
+        yield from _here(partial(part.replace, target))
     finally:
         part.unlink(missing_ok=True)
     return target
 
 
 def extract(job_id: str, folder: Path | str) -> Script[tuple[Path, ...]]:
-    """Below the folder, which is made; what was put there. Nothing is unpacked before all of it is there and whole."""
+    """Below the folder, which is made; what was put there. Nothing is unpacked before all of it is there and whole. A
+    folder that was not there is there with all of it or not at all; in one that was, whole files are replaced one after
+    the other."""
     with TemporaryFile() as file:
         yield from download(job_id, file)
-        yield from done(partial(file.seek, 0))
-        return (yield from done(partial(unpack, file, Path(folder))))
+        yield from _here(partial(file.seek, 0))
+        return (yield from _here(partial(unpack, file, Path(folder))))
 
 
 def digest_of(etag: str | None) -> str:
@@ -133,7 +136,7 @@ def _once_seen(job_id: str, ask: Callable[[], Script[T]]) -> Script[T]:
 
 def _download(job_id: str, file: BinaryIO) -> Script[int]:
     known = yield from terms()
-    begin = yield from done(file.tell)
+    begin = yield from _here(file.tell)
     it, number, furthest = Download(job_id), 0, 0
     while True:
         fault = yield from _part(it, file, begin)
@@ -157,8 +160,8 @@ def _part(it: Download, file: BinaryIO, begin: int) -> Script[HeadgateError | No
         return fault
     assert not isinstance(outcome, NoAnswer)
     it.begins(outcome)
-    yield from done(partial(file.seek, begin + it.got))
-    yield from done(file.truncate)
+    yield from _here(partial(file.seek, begin + it.got))
+    yield from _here(file.truncate)
     while True:
         piece = yield from taken()
         if isinstance(piece, NoAnswer):
@@ -166,7 +169,19 @@ def _part(it: Download, file: BinaryIO, begin: int) -> Script[HeadgateError | No
         if not piece:
             return None if it.size is None or it.is_whole else Unreachable("the answer was cut off")
         it.takes(piece)
-        yield from done(partial(file.write, piece))
+        yield from _here(partial(file.write, piece))
+
+
+def _here(work: Callable[[], T]) -> Script[T]:
+    return (yield from done(partial(_or_not_stored, work)))
+
+
+def _or_not_stored(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except OSError as fault:
+        where = f"{fault.filename}: " if fault.filename else ""
+        raise NotStored(f"{where}{fault.strerror or fault}") from fault
 
 
 def _read(file: BinaryIO) -> bytes:

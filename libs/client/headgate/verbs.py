@@ -48,7 +48,7 @@ def dry_run(what: What, *, project: str, **options: Unpack[Options]) -> Script[J
 
 def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[JobState | Problem, ...]]:
     """What became of each, in their order: the job, or why there is none. Those that come too fast are sent again when
-    they may be, under the same key and in their old places."""
+    they may be, under the same key and in their old places; one that is to wait for too long holds up none of them."""
     known = yield from terms()
     body = {"jobs": [dict(each.body) for each in orders]}
     kept = key or known.new_key()
@@ -56,8 +56,8 @@ def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[Jo
     for number in range(known.patience.tries):
         items = (yield from _keyed(path_of("jobs", "batch"), body, kept, ItemAnswers)).results
         outcomes = tuple(map(outcome_of, items))
-        pause_s = _longest_wait(outcomes)
-        if not pause_s or number + 1 == known.patience.tries or known.now_s() + pause_s > ends_s:
+        pause_s = _longest_wait(outcomes, within_s=ends_s - known.now_s())
+        if pause_s is None or number + 1 == known.patience.tries:
             break
         yield Pause(pause_s)
     return outcomes  # pyright: ignore[reportPossiblyUnboundVariable] - there is one try at least
@@ -202,7 +202,7 @@ def _keyed(path: str, body: Any, key: str | None, shape: type[T]) -> Script[T]:
     return shaped(answer.content, shape)
 
 
-def _longest_wait(outcomes: Sequence[JobState | Problem]) -> float | None:
-    """Until all that came too fast may be sent again; null where nothing has to be."""
+def _longest_wait(outcomes: Sequence[JobState | Problem], *, within_s: float) -> float | None:
+    """Until all that came too fast, and may be sent again within that time, may be; null where there is none."""
     waits = [each.retry_after for each in outcomes if isinstance(each, TryLater) and each.status == 429]
-    return max((wait_s for wait_s in waits if wait_s is not None), default=None)
+    return max((wait_s for wait_s in waits if wait_s is not None and wait_s <= within_s), default=None)
