@@ -82,6 +82,12 @@ def test_who_speaks_to_a_server_starts_after_it_and_ends_before_it(services: dic
             assert network not in services[name]["networks"] or server in services[name]["depends_on"], (name, server)
 
 
+def test_who_asks_the_view_starts_when_it_answers(services: dict[str, Composed]) -> None:
+    for name in ("admission", "scheduler"):
+        assert services[name]["depends_on"]["valkey"] == {"condition": "service_healthy"}, name
+    assert "healthcheck" in services["valkey"]
+
+
 def test_each_process_is_told_its_own_secrets_from_a_file_that_is_made(services: dict[str, Composed]) -> None:
     for name, service in services.items():
         if "env_file" in service:
