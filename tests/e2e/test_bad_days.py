@@ -207,7 +207,7 @@ async def test_a_server_that_is_silent_for_longer_than_a_lease_costs_no_attempt(
         for job in (running_one, later):
             await until_ready(cyd, job)
         stories = [await story(cyd, job) for job in (running_one, later)]
-        shown = (await cyd.get(f"/v1/jobs/{running_one}")).json()
+        shown = (await cyd.get(f"/jobs/{running_one}")).json()
 
     assert_refused(answers)
     assert stories == [WAYS, WAYS]

@@ -200,7 +200,10 @@ def _needed(line: str, *, python: str) -> bool:
 
 
 def _our_own() -> dict[str, str]:
-    texts = [(ROOT / path).read_text() for path in ("pyproject.toml", "contracts/pyproject.toml")]
+    texts = [
+        (ROOT / path).read_text()
+        for path in ("pyproject.toml", "contracts/pyproject.toml", "libs/client/pyproject.toml")
+    ]
     projects = [tomllib.loads(text)["project"] for text in texts]
     return {project["name"]: project["version"] for project in projects}
 
