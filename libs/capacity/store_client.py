@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
+from redis.exceptions import ConnectionError as Unconnected
 
 from libs.capacity.keys import every_key
 from libs.capacity.scripts import load_scripts
@@ -18,18 +19,19 @@ from libs.capacity.scripts import load_scripts
 STORE_COMMANDS: Final = frozenset({"evalsha", "script|load", "hmget", "hget", "scan", "unlink", "getdel", "ping"})
 
 
-def open_client(url: str, *, connections: int = 50) -> Redis:
-    """A client for `RedisView`. Every question may be asked twice, so a lost answer is asked for again, a few times."""
+def open_client(url: str, *, connections: int = 50, answer_s: float = 5) -> Redis:
+    """A client for `RedisView`. Every question may be asked twice, so what was lost with its connection is asked again,
+    a few times. A server that says nothing for `answer_s` is gone, and is not asked again: that would take as long."""
     pool = cast(Any, BlockingConnectionPool).from_url(
         url,
         max_connections=connections,  # more callers than this wait for one, instead of failing
-        timeout=5,  # s, for a connection of the pool; then the view is unavailable
-        socket_timeout=5,  # s; a script takes a millisecond, so this is a server that is gone
-        socket_connect_timeout=2,  # s
+        timeout=answer_s,  # for a connection of the pool; then the view is unavailable
+        socket_timeout=answer_s,  # a script takes a millisecond
+        socket_connect_timeout=min(2, answer_s),
         health_check_interval=15,  # s; an idle connection may have been cut by what lies between
-        retry=Retry(
-            ExponentialWithJitterBackoff(base=0.02, cap=0.5), retries=3
-        ),  # about a second of a restarting server
+        retry=Retry(  # about a second of a restarting server
+            ExponentialWithJitterBackoff(base=0.02, cap=0.5), retries=3, supported_errors=(Unconnected,)
+        ),
         decode_responses=True,
         protocol=2,  # answers are lists, strings and integers, so no HELLO is needed
     )

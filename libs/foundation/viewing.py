@@ -13,9 +13,9 @@ from libs.runtime.connect import wait_for
 from libs.runtime.lifecycle import Service
 
 
-async def open_view(ground: Ground[S], service: Service) -> RedisView:
+async def open_view(ground: Ground[S], service: Service, *, answer_s: float = 5) -> RedisView:
     """The view, once its store answers. Whether the view itself is open is asked with each question."""
-    client = open_client(ground.settings.redis_url.get_secret_value())
+    client = open_client(ground.settings.redis_url.get_secret_value(), answer_s=answer_s)
     service.closing(VIEW, client.aclose)
     view = RedisView(client, shard=ground.settings.shard, epoch=ground.log.epoch)
     service.closing("the view", view.close)

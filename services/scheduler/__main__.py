@@ -39,6 +39,7 @@ from services.scheduler.snapshots import newest_fold
 from services.scheduler.subscribers import NatsCommands, Subscribers
 
 READ_WITHIN_S: Final = 60.0  # a snapshot of some hundred megabytes
+QUICK_S: Final = 0.3  # in which a store answers that is there, on a busy machine
 LAST_TURN_S: Final = 3.0  # for a commit under way; what becomes of one that takes longer, the log tells the next leader
 
 
@@ -47,7 +48,7 @@ async def compose(service: Service) -> None:
     ground = await bootstrap(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
     require_patience(ground.settings, ground.policy)
     report(ground.policy)
-    view = await open_view(ground, service)
+    view = await open_view(ground, service, answer_s=ground.policy.leases.leader_s / 2)  # then it goes on without
     broker = live_broker(ground.settings.nats_url.get_secret_value(), name="scheduler commands")
     commands = NatsCommands(broker, shard=ground.settings.shard)
     replica = await _replica(ground, _adapters(service, ground, view=view, commands=commands))
@@ -108,7 +109,8 @@ def _adapters(service: Service, ground: Ground[SchedulerSettings], *, view: View
 
 def _lead(service: Service, ground: Ground[SchedulerSettings]) -> RedisLead:
     """On a connection of its own, so that nobody who asks much can keep it from being held."""
-    client = open_client(ground.settings.redis_url.get_secret_value(), connections=2)
+    answer_s = max(QUICK_S, ground.policy.leases.leader_heartbeat_s)
+    client = open_client(ground.settings.redis_url.get_secret_value(), connections=2, answer_s=answer_s)
     service.closing("the lead's connection", client.aclose)
     return RedisLead(ScriptRunner(client, view=lead_key(ground.settings.shard)))
 

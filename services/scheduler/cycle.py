@@ -167,6 +167,7 @@ class Cycle:
 
     async def _go_on(self) -> bool:
         """Start what can be started without the view."""
+        self._configured = False
         if self._is_time_to_look:
             await self._mark()
         if self._inbox.caught_up:

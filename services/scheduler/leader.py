@@ -74,10 +74,10 @@ class Leader:
     async def renew(self) -> bool:
         """Ask once; whether this replica leads. It counts from before the question, as the store does at the latest."""
         asked_ms, led_before = self._clock.monotonic_ms(), self.leads
-        if not self._fit():
-            await self._stand_back(led_before=led_before)
-            return False
         try:
+            if not self._fit():
+                await self._stand_back(led_before=led_before)
+                return False
             led = await self._lead.hold(self.name, ttl_ms=self._ttl_ms)
         except ViewUnavailable:
             self._is_unheard = True
@@ -101,9 +101,10 @@ class Leader:
         self._outages.leading(leads=False)
 
     async def resign(self) -> None:
-        """Let another lead at once."""
-        self._until_ms, self._led_last = None, False
+        """Let another lead at once. A store that is silent may not know of it: this replica led last, until it does."""
+        self._until_ms = None
         await self._lead.drop(self.name)
+        self._is_unheard = self._led_last = False
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Ask again and again; a store that does not answer has nobody leading after one lease."""

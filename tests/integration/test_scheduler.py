@@ -282,6 +282,28 @@ async def test_queued_jobs_start_while_the_store_is_dead(mortal: Crowd, valkey_s
     assert len(leaders) == 1
 
 
+@pytest.mark.kills
+async def test_queued_jobs_start_while_the_store_is_silent(mortal: Crowd, valkey_server: ValkeyServer) -> None:
+    """Connections to it stay open, and nothing is refused."""
+
+    async def all_start() -> bool:
+        return len(await written(mortal, JobDispatched)) == 4
+
+    await mortal.scheduler("a")
+    await mortal.submit_many(4, users=20)
+
+    valkey_server.pause()
+    mortal.worker("late", slots=4)
+    try:
+        await eventually(all_start, within_s=10)
+    finally:
+        valkey_server.resume()
+    await mortal.all_end()
+
+    report = await mortal.audited()
+    assert not report.violations, report
+
+
 async def test_servers_that_are_away_at_the_start_are_waited_for(
     mortal: Crowd, nats_server: NatsServer, valkey_server: ValkeyServer
 ) -> None:

@@ -112,3 +112,20 @@ async def test_a_store_that_is_away_is_said_to_be(valkey_server: ValkeyServer) -
     with pytest.raises(ViewUnavailable):
         await lead.hold("a", ttl_ms=5000)
     await client.aclose()
+
+
+async def test_a_store_that_is_silent_is_waited_for_once(valkey_server: ValkeyServer) -> None:
+    client = open_client(valkey_server.url, answer_s=0.5)
+    lead = RedisLead(ScriptRunner(client, view=lead_key("main")))
+    await lead.hold("a", ttl_ms=5000)
+
+    valkey_server.pause()
+    began = time.monotonic()
+    with pytest.raises(ViewUnavailable):
+        await lead.hold("a", ttl_ms=5000)
+    waited_s = time.monotonic() - began
+    valkey_server.resume()
+
+    assert 0.4 <= waited_s < 1.5
+    assert (await lead.hold("b", ttl_ms=5000)).by == "a"
+    await client.aclose()

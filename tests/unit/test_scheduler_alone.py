@@ -9,6 +9,7 @@ import pytest_asyncio
 from headgate_contracts import Status, Tier
 from headgate_contracts.commands import AcquireLease, Beat, ShutProvider
 from headgate_contracts.events import Group, SchedulerCommitted
+from libs.capacity.projection import defaults_of
 from libs.eventlog.values import Conflicted
 from services.scheduler.replica import Replica
 from tests.fixtures.callers import today
@@ -274,3 +275,37 @@ async def test_who_took_a_place_too_many_of_a_day_is_not_started_meanwhile(
 
     assert alone == names[:-1]
     assert (await world.job(names[-1])).status is Status.SCHEDULED
+
+
+async def test_one_that_fell_behind_the_log_for_a_moment_starts_jobs_again(
+    world: World, way: Cut, leader: Replica
+) -> None:
+    names = await world.submit_many(2)
+    await world.settle(leader)
+    way.is_cut = True
+    await pass_s(world, 1, leader)
+
+    leader.inbox.expect(world.server.last_seq + 1)
+    await world.clock.advance_ms(11 * SECOND)
+    await look(leader)
+    behind = leader.inbox.keeps_up
+    names.append((await world.submit("later")).id)
+    overheard(leader)
+    await pass_s(world, 2, leader)
+
+    assert not behind
+    assert world.dispatched() == names
+
+
+async def test_the_view_counts_with_todays_policy_when_it_is_back(world: World, way: Cut, leader: Replica) -> None:
+    """Meanwhile a replica with another policy led, and let go without a word in the log."""
+    limit = (await world.view.group("llm:global")).limit
+    way.is_cut = True
+    await pass_s(world, 1, leader)
+    await world.view.configure({**defaults_of(world.policy), "llm:global": limit + 1})
+    between = (await world.view.group("llm:global")).limit
+
+    way.is_cut = False
+    await pass_s(world, 1, leader)
+
+    assert (await world.view.group("llm:global")).limit == limit != between
