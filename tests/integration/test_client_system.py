@@ -226,7 +226,7 @@ async def test_what_is_refused_has_its_class(there: Installation, hg: Headgate) 
         _ = [event async for event in hg.events("nobodys")]
     with pytest.raises(Invalid) as wrong:
         await hg.submit("x", project="shop", priority="soon")
-    async with Headgate(there.up.url, "no token") as stranger:
+    async with Headgate(there.up.url, "no-token") as stranger:
         with pytest.raises(NotSignedIn):
             await stranger.usage()
     job = await rehearsed(hg, LONG)

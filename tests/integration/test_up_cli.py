@@ -184,7 +184,6 @@ def test_two_submissions_have_two_keys(far: Far) -> None:
         (as_json(422, {"detail": "project_id: missing"}), 4, "project_id: missing"),
         (as_json(401, {"detail": "The token has expired. Send a valid token."}), 4, "has expired. Set HEADGATE_TOKEN"),
         (as_json(500, {"detail": "An unexpected fault.", "debug_id": "d7"}), 1, "debug_id d7"),
-        ((502, {}, b"<html>"), 1, "HTTP status 502"),
         ((200, {}, b"<html>"), 1, "Something else than Headgate answers at http://127.0.0.1:"),
     ],
 )
@@ -196,6 +195,17 @@ def test_each_refusal_has_its_code_and_its_words(
     assert main(["submit", "a", "--project", "shop"]) == code
     assert said in capsys.readouterr().err
     assert (len(far.asked), at_once) == (1, []), "what is refused is not tried again"
+
+
+def test_a_submission_that_a_gateway_got_no_answer_to_is_sent_again(
+    far: Far, at_once: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    far.says((502, {}, b"<html>"))
+
+    assert main(["submit", "a", "--project", "shop"]) == 1
+    assert "HTTP status 502" in capsys.readouterr().err
+    assert (len(far.asked), len(at_once)) == (8, 7)
+    assert len({headers["idempotency-key"] for _, headers, _ in far.asked}) == 1
 
 
 def test_where_nobody_listens_it_is_said_what_to_do(

@@ -48,9 +48,7 @@ def target_of(url: str | None, token: str | None, environ: Mapping[str, str] = o
     if not found or not by:
         raise NotConfigured(f"set {URL} and {TOKEN}, or name url and token")
     if not WORD.fullmatch(by):
-        raise NotConfigured(
-            "the token holds a blank or a character that no token has: was all of it copied, and nothing else?"
-        )
+        raise NotConfigured("the token holds a blank or a character that no token has")
     return Target(_checked(found), by)
 
 
