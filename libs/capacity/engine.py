@@ -88,8 +88,10 @@ class Engine:
     def staff(self, workers: Iterable[WorkerStatus]) -> None:
         """The workers as the view knows them, for who begins to plan. Of two words about one the later counts."""
         for each in workers:
-            worker = Worker(each.pool, each.slots, each.draining, each.heard_ms, holders=())
-            self._hear(each.worker, worker, until_ms=each.until_ms)
+            known = self._state.workers.get(each.worker)
+            if known is None or known.heard_ms <= each.heard_ms:  # the same word again may end later by now
+                worker = Worker(each.pool, each.slots, each.draining, each.heard_ms, holders=())
+                self._hear(each.worker, worker, until_ms=each.until_ms)
         self.forget_silent()
 
     def forget_silent(self) -> None:
@@ -99,16 +101,14 @@ class Engine:
             del self._state.workers[name]
 
     def hear(self, heartbeat: Heartbeat) -> None:
-        """A worker's own word."""
+        """A worker's own word. It is its last one, though the clock may have gone back since the one before."""
         now_ms = self._clock()
         worker = Worker(heartbeat.pool, heartbeat.slots, heartbeat.draining, heard_ms=now_ms, holders=())
         self._hear(heartbeat.worker, worker, until_ms=now_ms + heartbeat.ttl_ms)
 
     def _hear(self, name: str, worker: Worker, *, until_ms: int) -> None:
-        known = self._state.workers.get(name)
-        if known is None or known.heard_ms <= worker.heard_ms:  # the same word again may end later by now
-            self._state.workers[name] = worker
-            self._state.expiries.add(name, until_ms)
+        self._state.workers[name] = worker
+        self._state.expiries.add(name, until_ms)
 
     def heard(self) -> dict[str, int]:
         """When a worker that takes work was heard last, of each pool."""

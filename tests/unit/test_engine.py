@@ -117,6 +117,15 @@ def test_of_two_words_about_a_worker_the_later_counts(fed: Fed) -> None:
     assert (own, len(fed.plan())) == (3, 1)
 
 
+def test_a_workers_last_word_counts_though_the_clock_went_back(fed: Fed) -> None:
+    fed.write(queued("a"))
+
+    fed.now_ms -= 5000
+    fed.hear("w1", slots=10, draining=True)
+
+    assert fed.plan() == []
+
+
 def test_a_worker_that_nobody_hears_has_no_slots(fed: Fed) -> None:
     fed.write(queued("a"))
 
