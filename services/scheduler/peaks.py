@@ -54,13 +54,13 @@ class Peaks:
             while noted and noted[-1][1] <= count:
                 noted.pop()
             noted.append((now_ms, count))
+            while noted[0][0] < now_ms - WINDOW_MS:
+                noted.popleft()
 
     def _observe(self, _: CallbackOptions) -> Iterator[Observation]:
         since_ms = self._clock.monotonic_ms() - WINDOW_MS
-        for label, noted in list(self._noted.items()):  # in one go: this is asked in the exporter's thread
+        for label, noted in list(self._noted.items()):  # in one go: this reads in the exporter's thread
             recent = [count for at_ms, count in tuple(noted) if at_ms >= since_ms]
-            while len(noted) > 1 and noted[0][0] < since_ms:
-                noted.popleft()
             if recent:
                 yield Observation(recent[0], {"group": label})
 

@@ -107,7 +107,10 @@ class Signals:
         match answer:
             case Granted(again=False, active=active):
                 self._peaks.taken(active)
-                self.acquired(command.groups, waited_s=0.0)
+                if command.waited:  # since when was lost with its place, in the view
+                    self._count(command.groups, "acquired")
+                else:
+                    self.acquired(command.groups, waited_s=0.0)
             case Full():
                 self._count(command.groups, "rejected")
                 self._count_blocked(() if command.waited else command.groups)

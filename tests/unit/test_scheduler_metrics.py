@@ -165,6 +165,15 @@ async def test_a_request_that_waits_is_counted_once_however_often_its_worker_ask
     assert shown.value("headgate_llm_block_seconds_count", provider="ollama") == 1
 
 
+async def test_a_wait_that_the_view_forgot_is_counted_and_has_no_length(world: World, leader: Replica) -> None:
+    await ask(world, leader, "l1", OLLAMA, wait_ms=60_000, waited=True)
+
+    shown = await scrape(world, leader)
+
+    assert shown.value("headgate_concurrency_acquisition_total", group=OLLAMA, result="acquired") == 1
+    assert not shown.value("headgate_concurrency_wait_seconds_count", group=OLLAMA)
+
+
 async def test_a_job_that_comes_back_acquires_its_slots_again(world: World, leader: Replica) -> None:
     await world.write("job-1", "given_back:drained")
     await world.settle(leader)
