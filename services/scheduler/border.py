@@ -5,7 +5,8 @@
       └── what was refused is learned ─┘
 
 Owns what this replica has claimed and not yet seen in the log, so that what came to nothing is let go at once. Refuses
-to choose who starts. Where nobody answers, those at the border wait.
+to choose who starts. Where nobody answers, those that name a group wait; those that name gates alone start where no
+pause was heard of.
 """
 
 from __future__ import annotations
