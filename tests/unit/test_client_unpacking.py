@@ -53,7 +53,7 @@ def test_a_size_below_nothing_makes_no_room_for_others(tmp_path: Path) -> None:
     words = b"18 size=-99999999\n"
     negative = header("pax", len(words), tarfile.XHDTYPE) + padded(words) + header("a", 0)
 
-    with pytest.raises(errors.UnsafeArchive, match="-99999999"):
+    with pytest.raises(errors.UnsafeArchive):
         unpack(zipped(negative, header("b", 0)), tmp_path / "out")
 
 
@@ -149,7 +149,7 @@ def test_who_is_stopped_leaves_nothing_half(before: list[str], tmp_path: Path) -
     folder = tmp_path / "out"
     for name in before:
         (tmp_path / name).mkdir()
-    content = packed(*((f"{n}.py", os.urandom(2000)) for n in range(9)))
+    content = packed(*((f"{n}.py", os.urandom(100_000)) for n in range(9)))  # Python 3.14 reads 128 KiB at once
 
     with pytest.raises(KeyboardInterrupt):
         unpack(_Stopped(content), folder)

@@ -25,9 +25,7 @@ from headgate.errors import NotStored, UnsafeArchive
 MOST_BYTES: Final = 4 * 1024**3  # of the archive, unpacked
 MOST_ENTRIES: Final = 200_000
 MOST_LEVELS: Final = 128
-MOST_HELD: Final = (
-    1024 * 1024
-)  # `tarfile` has the headers of an entry in memory; an honest one's are some hundred bytes
+MOST_HELD: Final = 1024 * 1024  # of an entry's headers, which `tarfile` has in memory: an honest one's are some hundred
 PIECE_BYTES: Final = 256 * 1024
 FORBIDDEN: Final = frozenset("\0\\:")  # the last two lead elsewhere on Windows
 
@@ -79,6 +77,7 @@ def _taken_out(archive: BinaryIO, stage: Path) -> tuple[list[PurePosixPath], lis
                     name = checked_name(entry)
                     _put(entries, entry, stage / name)
                     (folders if entry.isdir() else files).append(name)
+                bounded.require_end()
     except (tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, ValueError, RecursionError) as error:
         raise UnsafeArchive(f"the result is no .tar.gz that can be unpacked: {error}") from error
     return folders, files
@@ -113,6 +112,12 @@ class _Bounded(io.RawIOBase):
         super().__init__()
         self._content = content
         self._held = 0
+        self._last = b""
+
+    def require_end(self) -> None:
+        """`tarfile` takes whatever it cannot read, behind the first entry, for the end of the archive."""
+        if any(self._last):
+            raise UnsafeArchive("an entry of the result cannot be read")
 
     def counted(self, entries: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         for number, entry in enumerate(entries):
@@ -125,7 +130,8 @@ class _Bounded(io.RawIOBase):
         self._held += size
         if size < 0 or self._held > MOST_HELD or self.tell() + size > MOST_BYTES:
             raise UnsafeArchive("the result is larger than any may be, or a part of it is")
-        return self._content.read(size)
+        self._last = self._content.read(size)
+        return self._last
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence != os.SEEK_SET or not self.tell() <= offset <= MOST_BYTES:
