@@ -11,7 +11,7 @@ from headgate_contracts.job import Job
 from headgate_contracts.lifecycle import TABLE, advance, fold, step_over
 from headgate_contracts.subjects import JobSubject, OpsSubject, SchedSubject, consumer_filter, job_filter, parse_subject
 from headgate_contracts.tokens import foreign_token
-from headgate_contracts.vocabulary import EventName, Priority, Stage, Status, Tier, Writer
+from headgate_contracts.vocabulary import EventName, Priority, Status, Tier, Writer
 
 __all__ = [
     "TABLE",
@@ -29,7 +29,6 @@ __all__ = [
     "OpsSubject",
     "Priority",
     "SchedSubject",
-    "Stage",
     "Status",
     "Tier",
     "UnknownEvent",

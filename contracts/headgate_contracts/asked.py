@@ -24,6 +24,7 @@ from headgate_contracts.vocabulary import Priority
 MAX_INPUT_BYTES: Final = 64 * 1024
 # What others will read on a terminal or in a page: one line, and no control (C0, C1) in it.
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
+LABEL: Final = r"^[A-Za-z0-9_./-]{1,64}=[^\x00-\x1f\x7f-\x9f]{0,128}$"
 DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 NO_MOMENT: Final = "write a moment and its time zone, as in 2030-01-31T06:00:00Z"
 ForeignId = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=ONE_LINE)]
@@ -49,6 +50,11 @@ Seconds = Annotated[int, Field(ge=1, lt=2**31)]
 NotifyUrl = Annotated[
     Url, Field(description="called for questions, reminders and ends, signed. It stands in events: put no secret in it")
 ]
+Title = Annotated[
+    str,
+    StringConstraints(max_length=200, pattern=ONE_LINE, strip_whitespace=True),
+    Field(description="what lists call it; without one the first line of the prompt. It is content: in no event"),
+]
 Labels = Annotated[dict[LabelKey, Annotated[LabelValue, StringConstraints(pattern=ONE_LINE)]], Field(max_length=16)]
 
 
@@ -62,6 +68,7 @@ class JobOrder(Asked):
     """What a job, and each phase of a workflow, may ask for."""
 
     input: dict[str, Any]
+    title: Title | None = None
     pipeline: Token = "build"
     pool: Token = "default"
     concurrency_group: Token | None = None
@@ -116,9 +123,7 @@ class CancelJobs(Asked):
 
     project: ForeignId | None = None
     workflow: Token | None = None
-    label: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,64}=[^\x00-\x1f\x7f-\x9f]{0,128}$")] | None = (
-        None
-    )
+    label: Annotated[str, StringConstraints(pattern=LABEL)] | None = None
     reason: Reason = ""
 
     @model_validator(mode="after")
@@ -163,6 +168,24 @@ class RevokeToken(Asked):
 
     jti: TokenId
     reason: Reason = ""
+
+
+class ExtendLease(Asked):
+    """For how long from now, in seconds; left out: as long as a lease may be. `held_until`: what was told last."""
+
+    ttl_s: Annotated[int, Field(ge=1, le=86_400)] | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    held_until: Moment | None = None
+
+
+class TakeLease(Asked):
+    """A slot: under which name (a ULID), for how long, and for how long to wait for one. `limit`: how many slots the
+    group has where nobody has set it."""
+
+    lease: Annotated[str, StringConstraints(pattern=r"^[0-7][0-9A-HJKMNP-TV-Z]{25}$")]
+    ttl_s: Annotated[int, Field(ge=1, le=86_400)] | None = None
+    wait_s: Annotated[int, Field(ge=0, le=60)] = 30
+    limit: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
 
 class SetGroupLimit(Asked):

@@ -30,6 +30,7 @@ def assignment_of(job: Job, *, tier: Tier) -> dict[str, Any]:
         checkpoint=job.checkpoint,
         granted=job.granted,
         worked_s=job.worked_s,
+        tried=job.tried,
     )
     return {
         "pool": asked.pool,

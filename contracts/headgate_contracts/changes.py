@@ -29,10 +29,13 @@ from headgate_contracts.events import (
     JobScheduled,
     JobStage,
     JobStarted,
+    JobTryFailed,
     JobWaiting,
+    Tried,
 )
 from headgate_contracts.job import Failure, Job, Standing
-from headgate_contracts.vocabulary import STAGES, ChangeReason, EventName, Fault, GivenBackReason, Status
+from headgate_contracts.stages import in_common, is_in_last, kept_by_cycle, next_stage_of
+from headgate_contracts.vocabulary import ChangeReason, EventName, Fault, GivenBackReason, Status
 
 Changes = dict[str, Any]
 
@@ -77,7 +80,19 @@ def _dispatched(job: Job, data: JobDispatched, at: datetime) -> Changes:
 def _started(job: Job, data: JobStarted, at: datetime) -> Changes:
     if job.worker is not None:
         raise IllegalTransition("data.attempt", f"attempt {job.attempt} was already claimed by {job.worker}")
-    return {"worker": data.worker, "started_at": job.started_at or at, "claimed_at": at}
+    names = [stage.name for stage in data.stages]
+    if len(set(names)) < len(names):
+        raise IllegalTransition("data.stages", "a stage stands there twice")
+    if data.again_at is not None and data.again_at not in names:
+        raise IllegalTransition("data.again_at", f"{data.again_at} is none of the stages")
+    return {
+        "worker": data.worker,
+        "started_at": job.started_at or at,
+        "claimed_at": at,
+        "stages": data.stages,
+        "again_at": data.again_at,
+        "finished_stages": in_common(job.finished_stages, names),
+    }
 
 
 def _stage(job: Job, data: JobStage, at: datetime) -> Changes:
@@ -85,25 +100,52 @@ def _stage(job: Job, data: JobStage, at: datetime) -> Changes:
 
     So does, in its first cycle, a job that goes on from the work of another.
     """
-    opens = job.cycle_over or job.status is Status.CHECKS
-    _agree("data.iteration", data.iteration, job.iteration + opens)
-    finished = () if opens and job.iteration else job.finished_stages
-    if data.restored is not (data.stage in finished):
-        word = "is finished and cannot run again" if data.stage in finished else "is not finished, nothing to restore"
-        raise IllegalTransition("data.restored", f"{data.stage.value} {word}")
+    expected = next_stage_of(job)
+    if expected is None:
+        raise IllegalTransition("data.stage", "no worker that has its pipeline has claimed the attempt")
+    if data.stage != expected.stage:
+        raise IllegalTransition("data.stage", f"the next stage is {expected.stage}, not {data.stage}")
+    if data.status is not expected.status:
+        raise IllegalTransition("data.status", f"{data.stage} makes the job {expected.status}, not {data.status}")
+    _agree("data.iteration", data.iteration, expected.iteration)
+    if data.restored is not expected.restored:
+        word = "is finished and cannot run again" if expected.restored else "is not finished, nothing to restore"
+        raise IllegalTransition("data.restored", f"{data.stage} {word}")
+    if data.stages not in (None, job.stages):
+        raise IllegalTransition("data.stages", "the attempt was claimed with other ones")
     return {
+        "stage": data.stage,
         "iteration": data.iteration,
+        "tried": job.tried if data.restored or _is_about(job.tried, data) else None,
         "cycle_over": False,
-        "finished_stages": finished if data.restored else STAGES[: STAGES.index(data.stage)],
+        "finished_stages": expected.finished,
         "checkpoint": data.checkpoint or job.checkpoint,
     }
 
 
+def _is_about(tried: Tried | None, data: JobStage) -> bool:
+    return tried is not None and (tried.stage, tried.iteration) == (data.stage, data.iteration)
+
+
+def _try_failed(job: Job, data: JobTryFailed, at: datetime) -> Changes:
+    """It counts over all attempts, until the stage is finished."""
+    tried = data.tried
+    _agree("data.tried.stage", tried.stage, job.stage)
+    _agree("data.tried.iteration", tried.iteration, job.iteration)
+    tries = 0 if job.tried is None else job.tried.tries
+    if tried.tries != tries + 1:
+        raise IllegalTransition("data.tried.tries", f"the stage has failed {tries} times before, not {tried.tries - 1}")
+    if tried.tries > tried.most:
+        raise IllegalTransition("data.tried.tries", f"the stage is run again {tried.most} times at most")
+    return {"tried": tried}
+
+
 def _awaiting_confirmation(job: Job, data: JobAwaitingConfirmation, at: datetime) -> Changes:
+    _in_last_stage(job)
     _agree("data.iterations_used", data.iterations_used, job.iteration)
     return {
         "cycle_over": True,
-        "finished_stages": (),
+        "finished_stages": kept_by_cycle(job),
         "checkpoint": data.checkpoint or job.checkpoint,
         "expires_at": data.expires_at,
         "reminders": 0,
@@ -132,13 +174,21 @@ def _given_back(job: Job, data: JobGivenBack, at: datetime) -> Changes:
         "provider": data.provider,
         "aged_at": at,
         **_let_go(job, at),
+        **_put_off(data),
     }
+
+
+def _put_off(data: JobGivenBack) -> Changes:
+    """It enters the queue anew, when its time has come."""
+    if (data.reason is GivenBackReason.RETRY) is not (data.until is not None):
+        raise IllegalTransition("data.until", "a time is said exactly where a stage is to be tried again later")
+    return {} if data.until is None else {"standing": None, "scheduled_for": data.until}
 
 
 def _let_go(job: Job, at: datetime) -> Changes:
     """No attempt has the job any more, and it has no slot."""
     had_s = 0 if job.claimed_at is None else (at - job.claimed_at).total_seconds()
-    return {"groups": (), "claimed_at": None, "worked_s": round(job.worked_s + max(0, had_s), 3)}
+    return {"groups": (), "stage": None, "claimed_at": None, "worked_s": round(job.worked_s + max(0, had_s), 3)}
 
 
 def _cancel_requested(job: Job, data: JobCancelRequested, at: datetime) -> Changes:
@@ -161,6 +211,7 @@ def _placed(job: Job, data: JobReprioritized | JobMoved, at: datetime) -> Change
 
 
 def _ready(job: Job, data: JobReady, at: datetime) -> Changes:
+    _in_last_stage(job)
     _agree("data.iterations", data.iterations, job.iteration)
     return {**_ENDED, "result": data.result, "duration_s": data.duration_s}
 
@@ -169,6 +220,11 @@ def _failed(job: Job, data: JobFailed, at: datetime) -> Changes:
     failure = Failure(summary=data.summary, detail=data.detail, debug_id=data.debug_id, fault=data.fault)
     refunded = data.fault is Fault.SYSTEM
     return {**_ENDED, "failure": failure, "quota_day": None if refunded else job.quota_day}
+
+
+def _in_last_stage(job: Job) -> None:
+    if not is_in_last(job):
+        raise IllegalTransition("data.status", f"the job is in the stage {job.stage}, which is not its last")
 
 
 def _agree(field: str, said: object, known: object) -> None:
@@ -184,6 +240,7 @@ _CHANGES: Final[dict[EventName, Callable[[Job, Any, datetime], Changes]]] = {
     EventName.DISPATCHED: _dispatched,
     EventName.STARTED: _started,
     EventName.STAGE: _stage,
+    EventName.TRY_FAILED: _try_failed,
     EventName.AWAITING_CONFIRMATION: _awaiting_confirmation,
     EventName.CONFIRMATION_REMINDER: _reminded,
     EventName.CONFIRMED: _confirmed,

@@ -68,9 +68,10 @@ class BeatReply(Record):
 
 
 class AcquireLease(Record):
-    """Slots of several groups, all or none. Without a holder the lease belongs to no job.
+    """Slots of several groups, all or none. Without a holder the lease belongs to no job, but to a user.
 
     `waited`: the asker was told before that this lease waits, and asks what has become of it.
+    `held_until_ms`: the lease is to be extended and not to be taken; it is what its holder was told last, or 0.
     """
 
     lease: LeaseId
@@ -79,20 +80,25 @@ class AcquireLease(Record):
     ttl_ms: Milliseconds | None = None
     wait_ms: Milliseconds = 0
     waited: bool = False
+    user: Token | None = None
+    held_until_ms: Milliseconds | None = None
 
 
 class GiveUpLease(Record):
-    """The lease, or the wait for it, is over."""
+    """The lease, or the wait for it, is over. `user`: only where it is theirs; `wait_only`: what is held is kept."""
 
     lease: LeaseId
+    user: Token | None = None
+    wait_only: bool = False
 
 
 class LeaseReply(Record):
     """How a lease stands. `waiting` holds nothing; the grant comes on the lease's own subject.
 
     `not_yours` comes there too, under an attempt's own name: an operator wants its slots, so its worker ends it and
-    says so in its heartbeats. `refused`: nobody may ever lease `group`. The slots of `workflows`, of users, of projects
-    and of pools are those of whole jobs.
+    says so in its heartbeats. Of a lease outside jobs it says that there is none of that name, or that it is another's.
+    `refused`: nobody may ever lease `group`. The slots of `workflows`, of users, of projects and of pools are those of
+    whole jobs.
 
     Where `group` is that of a provider that pauses, `shut_ms` says for how long still.
     """

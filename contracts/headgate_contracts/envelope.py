@@ -28,7 +28,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from headgate_contracts.errors import EventTooLarge, InvalidEvent
 from headgate_contracts.events import ACT_DATA, JOB_DATA, Act, Data, JobData, SchedulerCommitted
-from headgate_contracts.records import Amount, Count, refused
+from headgate_contracts.records import Amount, Count, OpenStatus, refused
 from headgate_contracts.tokens import JobId
 from headgate_contracts.vocabulary import Status, Writer
 
@@ -47,6 +47,7 @@ DATA_BY_TYPE: Final[dict[str, type[Data]]] = {
     data.type_name(): data for data in (*JOB_DATA, *ACT_DATA, SchedulerCommitted)
 }
 _JOB_TYPES: Final = "dev.headgate.job."
+_STATUSES: Final = frozenset(Status)
 _SOURCES: Final = {f"/headgate/{writer.value}": writer for writer in Writer}
 
 
@@ -81,13 +82,14 @@ class Event(Generic[D_co]):
 
 @dataclass(frozen=True, slots=True)
 class UnknownEvent:
-    """A fact that a newer writer knows and this reader does not. What is said of a job is null where it is of none."""
+    """A fact that a newer writer knows and this reader does not: its type, or the job's status after it. What is said
+    of a job is null where it is of none."""
 
     id: str
     type: str
     time: datetime
     job_id: str | None
-    status: Status | None
+    status: Status | str | None
     sequence: int | None = None
     attempt: int | None = None
     user_id: str | None = None
@@ -136,7 +138,7 @@ class _UnknownJobData(BaseModel):
     """What every event of a job carries, in every version."""
 
     job_id: JobId
-    status: Status
+    status: OpenStatus
     attempt: Amount
     user_id: str | None = None
     project_id: str | None = None
@@ -163,7 +165,7 @@ _Reader: Final = create_model("Reader", __base__=RootModel[Any], root=(_UNION, F
 
 
 def parse_event(payload: bytes) -> AnyEvent | UnknownEvent:
-    """Read an event tolerantly: unknown fields are ignored, an unknown type is `UnknownEvent`."""
+    """Read an event tolerantly: unknown fields are ignored, an unknown type or status is `UnknownEvent`."""
     try:
         envelope = _Reader.model_validate_json(payload, strict=True).root
     except ValidationError as error:
@@ -177,6 +179,8 @@ def parse_event(payload: bytes) -> AnyEvent | UnknownEvent:
     data = cast("Data", envelope.data)
     if data.about() != envelope.subject:
         raise InvalidEvent("subject", f"{envelope.subject!r} is not what the data is about: {data.about()!r}")
+    if isinstance(data, JobData) and data.status not in _STATUSES:
+        return _unknown(payload)
     sequence = envelope.sequence if isinstance(data, JobData) else None
     return Event(envelope.id, _SOURCES[envelope.source], envelope.time, data, sequence)
 

@@ -21,6 +21,7 @@ from headgate_contracts.records import (
     LabelKey,
     LabelValue,
     Note,
+    OpenStatus,
     OpenTier,
     Rank,
     Record,
@@ -32,6 +33,8 @@ from headgate_contracts.records import (
 from headgate_contracts.subjects import JobSubject, OpsSubject, SchedSubject
 from headgate_contracts.tokens import JobId, Token
 from headgate_contracts.vocabulary import (
+    BUILD_STAGES,
+    MOST_STAGES,
     ActName,
     ChangeReason,
     EventName,
@@ -39,12 +42,21 @@ from headgate_contracts.vocabulary import (
     GivenBackReason,
     Priority,
     QueuedWhy,
-    Stage,
-    Status,
 )
 
 Traceparent = Annotated[str, StringConstraints(pattern=r"^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
 Tracestate = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+StageNames = Annotated[tuple[Token, ...], Field(max_length=MOST_STAGES)]
+
+
+class StageTitle(Record):
+    """A stage, as its pipeline's author names it, and what people are told while it runs."""
+
+    name: Token
+    title: Annotated[str, StringConstraints(min_length=1, max_length=80)]
+
+
+StageTitles = Annotated[tuple[StageTitle, ...], Field(max_length=MOST_STAGES)]
 
 
 class Group(Record):
@@ -93,7 +105,7 @@ class Submission(Record):
     input_digest: Digest
     input_bytes: Amount = 0
     retry_of: JobId | None = None
-    finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
+    finished_stages: StageNames = ()
     checkpoint: Token | None = None
     traceparent: Traceparent | None = None
     tracestate: Tracestate | None = None
@@ -107,7 +119,7 @@ class JobData(Record):
     job_id: JobId
     user_id: Token
     project_id: Token
-    status: Status
+    status: OpenStatus
     attempt: Amount
 
     @classmethod
@@ -164,18 +176,33 @@ class JobWaiting(JobData):
     submission: Submission | None = None
 
 
+class Tried(Record):
+    """How often a stage has failed by what its author takes for passing: `tries` of at most `most`, the last one with
+    these words, and from when on it is run again."""
+
+    stage: Token
+    iteration: Count
+    tries: Count
+    most: Count
+    summary: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+    detail: Annotated[str, StringConstraints(max_length=4096)] = ""
+    again_at: AwareDatetime
+
+
 class EarlierWork(Record):
     """What an attempt goes on from: how far the job has come, and how long earlier attempts had it.
 
     `cycle_over`: the next stage opens another iteration. `granted`: by confirmations, beside what its tier gives.
+    `tried`: how often the stage that it goes on with has failed already.
     """
 
     iteration: Amount = 0
     cycle_over: bool = True
-    finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
+    finished_stages: StageNames = ()
     checkpoint: Token | None = None
     granted: Amount = 0
     worked_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    tried: Tried | None = None
 
 
 class JobDispatched(JobData):
@@ -207,25 +234,43 @@ class JobDispatched(JobData):
 
 
 class JobStarted(JobData):
-    """This worker claimed the attempt."""
+    """This worker claimed the attempt.
+
+    `stages` are those of the job's pipeline, in order; none where the worker has no such pipeline, and those of `build`
+    where nothing is said. A new cycle begins again at `again_at`, or at the first of them. What follows in the log can
+    be read by this alone.
+    """
 
     EVENT = EventName.STARTED
 
     worker: Token
+    stages: StageTitles = tuple(StageTitle(name=name, title=name.capitalize()) for name in BUILD_STAGES)
+    again_at: Token | None = None
 
 
 class JobStage(JobData):
     """A stage began, so the one before it is finished; `checkpoint` holds its work.
 
-    `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again.
+    `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again. The
+    first of an attempt says again what all its `stages` are, for readers of one event at a time.
     """
 
     EVENT = EventName.STAGE
 
-    stage: Stage
+    stage: Token
+    stages: StageTitles | None = None
     iteration: Count
     checkpoint: Token | None = None
     restored: bool = False
+
+
+class JobTryFailed(JobData):
+    """The stage failed by what its author takes for passing, and is run again: in this attempt, or in a later one where
+    `given_back` follows."""
+
+    EVENT = EventName.TRY_FAILED
+
+    tried: Tried
 
 
 class JobAwaitingConfirmation(JobData):
@@ -259,14 +304,16 @@ class JobConfirmed(JobData):
 class JobGivenBack(JobData):
     """The attempt is over without an end: the job is back at its old place with its finished stages.
 
-    `provider` is the one it waits for, where that is the reason.
+    `provider` is the one it waits for, where that is the reason. Where it is to be tried again later (`retry`), it is
+    scheduled for `until` and enters the queue then.
     """
 
     EVENT = EventName.GIVEN_BACK
 
     reason: GivenBackReason
     provider: Token | None = None
-    finished_stages: Annotated[tuple[Stage, ...], Field(max_length=len(Stage))] = ()
+    until: AwareDatetime | None = None
+    finished_stages: StageNames = ()
     checkpoint: Token | None = None
 
 
@@ -394,6 +441,15 @@ class LeaseReleased(_GroupAct):
     lease: Annotated[str, StringConstraints(min_length=1, max_length=160)]
 
 
+class GroupLeased(_GroupAct):
+    """Slots of this group are held outside jobs, for a day from here. `limit`: as many as were asked for, where nobody
+    has set it."""
+
+    ACT = ActName.GROUP_LEASED
+
+    limit: Count | None = None
+
+
 class ContentErased(ActData):
     """What this user's jobs were made from, made and said is gone: inputs, workspaces, results, logs."""
 
@@ -444,6 +500,7 @@ JOB_DATA: tuple[type[JobData], ...] = (
     JobDispatched,
     JobStarted,
     JobStage,
+    JobTryFailed,
     JobAwaitingConfirmation,
     JobConfirmationReminder,
     JobConfirmed,
@@ -455,13 +512,14 @@ JOB_DATA: tuple[type[JobData], ...] = (
     JobReady,
     JobFailed,
 )
-Act = QueuePaused | QueueResumed | LimitSet | LimitUnset | LeaseReleased | ContentErased | TokenRevoked
+Act = QueuePaused | QueueResumed | LimitSet | LimitUnset | LeaseReleased | GroupLeased | ContentErased | TokenRevoked
 ACT_DATA: tuple[type[Act], ...] = (
     QueuePaused,
     QueueResumed,
     LimitSet,
     LimitUnset,
     LeaseReleased,
+    GroupLeased,
     ContentErased,
     TokenRevoked,
 )

@@ -18,6 +18,7 @@ from headgate_contracts.events import (
     EarlierWork,
     Estimate,
     Group,
+    GroupLeased,
     JobAwaitingConfirmation,
     JobCancelled,
     JobCancelRequested,
@@ -33,6 +34,7 @@ from headgate_contracts.events import (
     JobScheduled,
     JobStage,
     JobStarted,
+    JobTryFailed,
     JobWaiting,
     LeaseReleased,
     LimitSet,
@@ -42,6 +44,7 @@ from headgate_contracts.events import (
     SchedulerCommitted,
     Submission,
     TokenRevoked,
+    Tried,
 )
 from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import (
@@ -50,7 +53,6 @@ from headgate_contracts.vocabulary import (
     GivenBackReason,
     Priority,
     QueuedWhy,
-    Stage,
     Status,
     Tier,
     Writer,
@@ -104,7 +106,7 @@ def _of_the_scheduler() -> Iterator[AnyEvent]:
     lost = JobGivenBack(
         **_job(Status.QUEUED, 1),
         reason=GivenBackReason.LOST,
-        finished_stages=(Stage.SCAFFOLD, Stage.CODE),
+        finished_stages=("scaffold", "code"),
         checkpoint="01KJPZ0A-1-code",
     )
     yield _event(_S, 2, _dispatched(groups))
@@ -133,12 +135,12 @@ def _dispatched(groups: tuple[str, ...]) -> JobDispatched:
         tier=asked.tier,
         pipeline=asked.pipeline,
         input_digest=asked.input_digest,
-        earlier=EarlierWork(finished_stages=(Stage.SCAFFOLD,), checkpoint="01KJPYV2-1-1", worked_s=40.5),
+        earlier=EarlierWork(finished_stages=("scaffold",), checkpoint="01KJPYV2-1-1", worked_s=40.5),
     )
 
 
 def _of_the_worker() -> Iterator[AnyEvent]:
-    stage: _Fields = {"stage": Stage.CODE, "iteration": 1, "checkpoint": "01KJPZ0A-1-scaffold"}
+    stage: _Fields = {"stage": "code", "iteration": 1, "checkpoint": "01KJPZ0A-1-scaffold"}
     asked: _Fields = {"iterations_used": 3, "next_batch": 3, "expires_at": AT + timedelta(days=1)}
     failed = JobFailed(
         **_job(Status.FAILED, 1),
@@ -149,6 +151,16 @@ def _of_the_worker() -> Iterator[AnyEvent]:
     )
     yield _event(_W, 3, JobStarted(**_job(Status.STARTING, 1), worker="worker-7c9f"))
     yield _event(_W, 5, JobStage(**_job(Status.CODE, 1), **stage))
+    tried = Tried(
+        stage="code",
+        iteration=1,
+        tries=1,
+        most=3,
+        summary="The model did not answer.",
+        detail="503 Service Unavailable",
+        again_at=AT + timedelta(seconds=9),
+    )
+    yield _event(_W, 6, JobTryFailed(**_job(Status.CODE, 1), tried=tried))
     yield _event(_W, 16, JobAwaitingConfirmation(**_job(Status.AWAITING_CONFIRMATION, 1), **asked))
     yield _event(_W, 7, JobCancelled(**_job(Status.CANCELLED, 1), by="u1", reason="wrong prompt"))
     yield _event(_W, 8, JobReady(**_job(Status.READY, 1), result="01KJPZ0A-1", duration_s=512.4, iterations=1))
@@ -167,6 +179,7 @@ def _acts() -> Iterator[AnyEvent]:
     yield _event(_A, None, LimitSet(group="llm:openai", by=by, limit=6, reason="new quota"))
     yield _event(_A, None, LimitUnset(group="llm:openai", by=by, reason="as policy says again"))
     yield _event(_A, None, ContentErased(user_id="u1", by=by, reason="asked for by the user"))
+    yield _event(_A, None, GroupLeased(group="group:shop:staging-db", limit=3, by="u1"))
     yield _event(_A, None, LeaseReleased(group="group:shop:staging-db", by=by, lease="01KJPZ7QXN5B2D9F4H8K3M6PRT"))
     until = AT + timedelta(days=30)
     revoked = TokenRevoked(jti="01KJPZ7QXN5B2D9F4H8K3M6PRV", until=until, by=by, reason="lost with a laptop")

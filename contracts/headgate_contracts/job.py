@@ -9,11 +9,11 @@ from datetime import date
 
 from pydantic import AwareDatetime
 
-from headgate_contracts.events import Estimate, Submission
+from headgate_contracts.events import Estimate, StageTitle, Submission, Tried
 from headgate_contracts.holder import Holder
 from headgate_contracts.records import OpenTier, Record
 from headgate_contracts.tokens import JobId, Token, project_scope
-from headgate_contracts.vocabulary import Fault, Priority, Stage, Status, Tier
+from headgate_contracts.vocabulary import Fault, Priority, Status, Tier
 
 
 class Failure(Record):
@@ -39,7 +39,9 @@ class Job(Record):
     """A job, folded. `sequence` is its n-th event, `seq` that event's sequence in the log and
     `first_seq` that of its first event (0 outside a log). `aged_at`: since when it has waited in its class, where it
     came back to the queue or was given another class. `users_tier`: that of its user when it was last started.
-    `worked_s`: how long workers had it in earlier attempts, by the log's clock; this one has had it since `claimed_at`.
+    `stages` are those of its pipeline, known since a worker first claimed it; `stage` is the one that it is in, or has
+    ended in; `tried`: how often that, or the one it goes on with, has failed and is run again. `worked_s`: how long
+    workers had it in earlier attempts, by the log's clock; this one has had it since `claimed_at`.
     """
 
     id: JobId
@@ -72,9 +74,13 @@ class Job(Record):
     provider: str | None = None
     lost: int = 0
 
+    stages: tuple[StageTitle, ...] = ()
+    again_at: str | None = None
+    stage: str | None = None
     iteration: int = 0
+    tried: Tried | None = None
     cycle_over: bool = True
-    finished_stages: tuple[Stage, ...] = ()
+    finished_stages: tuple[str, ...] = ()
     checkpoint: str | None = None
     confirmations: int = 0
     granted: int = 0
@@ -90,6 +96,10 @@ class Job(Record):
     def tier(self) -> Tier:
         """Whose cycles and cap the job has: that of its user's newest submission when it was last started."""
         return self.users_tier or self.submission.tier
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        return tuple(stage.name for stage in self.stages)
 
     @property
     def project_scope(self) -> str:

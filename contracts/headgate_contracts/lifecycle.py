@@ -82,7 +82,8 @@ def fold(events: Iterable[JobEvent | UnknownEvent]) -> Job:
 
 
 def step_over(job: Job | None, event: UnknownEvent, *, seq: int = 0, at: datetime | None = None) -> Job:
-    """The job after an event that this reader does not know: only what every event says is taken from it."""
+    """The job after an event that this reader does not know: only what every event says is taken from it. Where the
+    status is what it does not know, the job keeps the one before."""
     if job is None:
         raise IllegalTransition("event", f"a job cannot begin with {event.type}, which this reader does not know")
     if event.job_id != job.id:
@@ -92,7 +93,7 @@ def step_over(job: Job | None, event: UnknownEvent, *, seq: int = 0, at: datetim
     if job.status.is_end and event.status is not job.status:
         raise IllegalTransition("data.status", f"the job is {job.status.value} for good, not {event.status}")
     update = {
-        "status": event.status,
+        "status": event.status if isinstance(event.status, Status) else job.status,
         "attempt": job.attempt if event.attempt is None else event.attempt,
         "sequence": event.sequence,
         "seq": seq,
@@ -114,7 +115,7 @@ def _status_after(source: Status | None, event: JobEvent) -> Status:
 
 def _fits(row: Row, data: JobData) -> bool:
     if isinstance(data, JobStage):
-        return data.stage.status is row.then
+        return data.status is row.then
     return row.causes is None or _cause(data) in row.causes
 
 
@@ -129,7 +130,7 @@ def _cause(data: JobData) -> QueuedWhy | GivenBackReason | ChangeReason | None:
 
 
 def _refusal(source: Status | None, event: JobEvent) -> str:
-    what = event.data.stage.value if isinstance(event.data, JobStage) else event.data.EVENT.value
+    what = event.data.stage if isinstance(event.data, JobStage) else event.data.EVENT.value
     cause = _cause(event.data)
     because = f" ({cause.value})" if cause else ""
     state = "new" if source is None else source.value

@@ -16,6 +16,26 @@ ABOUT: Final = """Submit jobs, see where they stand and why, and operate the que
 Every answer that is no success is a problem (RFC 9457) with a `debug_id`. Send an `Idempotency-Key` with each
 submission: the same key and body is the same job. Streams are server-sent events; a client that comes back with its
 last id misses nothing."""
+SERVERS: Final = [
+    {
+        "url": "{headgate}",
+        "description": "One gateway in front of all services.",
+        "variables": {"headgate": {"default": "http://127.0.0.1:8080", "description": "as `headgate up` has it"}},
+    }
+]
+SUBJECTS: Final = {  # by the first word of a path
+    "jobs": "Jobs",
+    "workflows": "Workflows",
+    "stream": "Streams",
+    "stream-tickets": "Streams",
+    "usage": "Usage",
+    "queue": "Queue",
+    "concurrency": "Groups and slots",
+    "workers": "Workers",
+    "audit": "Operating",
+    "tokens": "Operating",
+    "users": "Operating",
+}
 
 
 def openapi_document() -> dict[str, Any]:
@@ -34,9 +54,16 @@ def whole(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Headgate", "description": ABOUT, "version": VERSION},
-        "paths": dict(sorted(paths.items())),
+        "servers": SERVERS,
+        "tags": [{"name": subject} for subject in dict.fromkeys(SUBJECTS.values())],
+        "paths": {path: _tagged(path, operations) for path, operations in sorted(paths.items())},
         "components": {kind: dict(sorted(named.items())) for kind, named in sorted(components.items())},
     }
+
+
+def _tagged(path: str, operations: Mapping[str, Any]) -> dict[str, Any]:
+    subject = "Streams" if path.endswith("/stream") else SUBJECTS[path.split("/")[2]]
+    return {method: {"tags": [subject], **operation} for method, operation in operations.items()}
 
 
 def _add(known: dict[str, Any], more: Mapping[str, Any]) -> None:

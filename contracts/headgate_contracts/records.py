@@ -6,13 +6,14 @@ Owns what all records share: they are frozen, ignore what they do not know, and 
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from headgate_contracts.errors import InvalidEvent
 from headgate_contracts.tokens import Token
-from headgate_contracts.vocabulary import Tier
+from headgate_contracts.vocabulary import Status, Tier
 
 if TYPE_CHECKING:
     _Base = BaseModel
@@ -50,16 +51,25 @@ LabelValue = Annotated[str, StringConstraints(max_length=128)]
 Scope = Annotated[str, StringConstraints(pattern=r"^(all|[a-z_]{1,32}(:[A-Za-z0-9_-]{1,64}){1,2})$")]
 
 
-def _known(tier: str) -> str:
-    return Tier(tier) if tier in Tier.__members__.values() else tier
+def _open(words: type[StrEnum]) -> Any:
+    """One of these words, or a later one, as a text."""
+    known = {word.value: word for word in words}
+    return Annotated[
+        Token,
+        AfterValidator(lambda word: known.get(word, word)),
+        Field(description=f"{', '.join(words)}. More may come."),
+    ]
 
 
 if TYPE_CHECKING:
     OpenTier = Tier
+    OpenStatus = Status
 else:
     # What is sold changes more often than contracts do, so a reader takes a tier that it does not know, as a text. Our
     # own services know them all (a token with another is refused at the door), and so their types say.
-    OpenTier = Annotated[Token, AfterValidator(_known), Field(description=f"{', '.join(Tier)}. More may come.")]
+    OpenTier = _open(Tier)
+    # Of an event with a status that it does not know, a reader is given an `UnknownEvent`: again the types are right.
+    OpenStatus = _open(Status)
 
 
 class Record(_Base):

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from headgate_contracts.events import JobData, JobQueued
-from headgate_contracts.records import OpenTier
-from headgate_contracts.vocabulary import Priority, Status
+from headgate_contracts.events import JobData, JobQueued, StageTitle, Tried
+from headgate_contracts.records import OpenStatus, OpenTier
+from headgate_contracts.vocabulary import Priority
 
 
 class Shown(BaseModel):
@@ -44,6 +44,7 @@ REASONS: Final = (
     "no_worker",
     "behind",
     "confirmation",
+    "retry",
 )
 MORE_REASONS: Final = f"{', '.join(REASONS)}. More may come: `message` says each in words."
 
@@ -97,10 +98,14 @@ class JobError(Shown):
 
 
 class ShownJob(Shown):
-    """A job, as its owner sees it."""
+    """A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
+    is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
+    goes on with, has failed and is run again. `title` is null where none was given or found, and where it was erased.
+    """
 
     id: str
-    status: Status
+    title: str | None = None
+    status: OpenStatus
     project_id: str
     user_id: str
     tier: OpenTier
@@ -108,6 +113,9 @@ class ShownJob(Shown):
     pool: str
     pipeline: str
     attempt: int
+    stage: str | None = None
+    stages: tuple[StageTitle, ...] = ()
+    tried: Tried | None = None
     created_at: AwareDatetime
     updated_at: AwareDatetime
     message: str
@@ -157,7 +165,7 @@ class ShownWorkflow(Shown):
     project_id: str
     user_id: str
     priority: Priority
-    status: Status
+    status: OpenStatus
     phases: tuple[ShownJob, ...]
 
 
@@ -173,7 +181,7 @@ class HistoryEntry(Shown):
     job_id: str
     user_id: str
     project_id: str
-    status: Status
+    status: OpenStatus
     attempt: int
 
 
@@ -181,7 +189,7 @@ class Explanation(Shown):
     """Why a job waits, and what would let it run."""
 
     id: str
-    status: Status
+    status: OpenStatus
     message: str
     queue: QueuePart | None
     waiting_on: tuple[WaitingOn, ...]
@@ -194,6 +202,7 @@ class QueueLine(Shown):
 
     position: int
     job_id: str
+    title: str | None = None
     user_id: str
     project_id: str
     tier: OpenTier
@@ -274,13 +283,23 @@ class Analytics(Shown):
 
 
 class ShownHolder(Shown):
-    """Who has a slot. Without a job it was asked for outside any."""
+    """Who has a slot. Without a job it was asked for outside any, by `user_id`."""
 
     lease: str
+    user_id: str | None = None
     job_id: str | None
     attempt: int | None
     worker: str | None
     since: AwareDatetime | None
+    expires_at: AwareDatetime
+
+
+class ShownLease(Shown):
+    """A slot that is held outside any job, for `ttl_s` from when it was asked for at least."""
+
+    group: str
+    lease: str
+    ttl_s: float
     expires_at: AwareDatetime
 
 

@@ -48,9 +48,11 @@ def _from(*sources: Status | None) -> frozenset[Status | None]:
 
 _A, _S, _W = Writer.ADMISSION, Writer.SCHEDULER, Writer.WORKER
 _QUESTION = _from(Status.AWAITING_CONFIRMATION)
+_LAST_STAGE = _from(Status.CHECKS, Status.RUNNING)
 _BY_PEOPLE = frozenset({ChangeReason.OPERATOR, ChangeReason.USER})
 _BY_RULES = frozenset({ChangeReason.AGED, ChangeReason.SPACED})
 _HANDED_OVER = frozenset({GivenBackReason.DRAINED, GivenBackReason.PROVIDER})
+_PUT_OFF = frozenset({GivenBackReason.RETRY})
 _TAKEN_AWAY = frozenset({GivenBackReason.LOST, GivenBackReason.OUTAGE, GivenBackReason.FORCED})
 
 TABLE: Final[tuple[Row, ...]] = (
@@ -66,10 +68,13 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(EventName.STAGE, _W, _from(Status.SCAFFOLD), Status.CODE),
     Row(EventName.STAGE, _W, _from(Status.CODE), Status.DEPS),
     Row(EventName.STAGE, _W, _from(Status.DEPS), Status.CHECKS),
-    Row(EventName.AWAITING_CONFIRMATION, _W, _from(Status.CHECKS), Status.AWAITING_CONFIRMATION),
+    Row(EventName.STAGE, _W, _from(Status.STARTING, Status.RUNNING), Status.RUNNING),
+    Row(EventName.TRY_FAILED, _W, RUNNING - {Status.STARTING}),
+    Row(EventName.AWAITING_CONFIRMATION, _W, _LAST_STAGE, Status.AWAITING_CONFIRMATION),
     Row(EventName.CONFIRMATION_REMINDER, _S, _QUESTION),
     Row(EventName.CONFIRMED, _A, _QUESTION, Status.QUEUED),
     Row(EventName.GIVEN_BACK, _W, RUNNING, Status.QUEUED, _HANDED_OVER),
+    Row(EventName.GIVEN_BACK, _W, RUNNING - {Status.STARTING}, Status.SCHEDULED, _PUT_OFF),
     Row(EventName.GIVEN_BACK, _S, RUNNING, Status.QUEUED, _TAKEN_AWAY),
     Row(EventName.CANCEL_REQUESTED, _A, RUNNING),
     Row(EventName.CANCELLED, _A, UNSTARTED | _QUESTION, Status.CANCELLED),
@@ -79,7 +84,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(EventName.REPRIORITIZED, _S, UNSTARTED, None, _BY_RULES),
     Row(EventName.MOVED, _A, UNSTARTED, None, _BY_PEOPLE),
     Row(EventName.MOVED, _S, UNSTARTED, None, _BY_RULES),
-    Row(EventName.READY, _W, _from(Status.CHECKS), Status.READY),
+    Row(EventName.READY, _W, _LAST_STAGE, Status.READY),
     Row(EventName.FAILED, _W, RUNNING, Status.FAILED),
     Row(EventName.FAILED, _S, RUNNING | _QUESTION | {Status.WAITING, Status.QUEUED}, Status.FAILED),
 )

@@ -6,10 +6,12 @@ Owns the spelling. Refuses numbers that an operator may change: those are policy
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Status(StrEnum):
-    """Where a job stands."""
+    """Where a job stands. The stages of `build` are statuses of their own; a job whose pipeline names its stages
+    otherwise is `running` in all of them."""
 
     QUEUED = "queued"
     SCHEDULED = "scheduled"
@@ -19,6 +21,7 @@ class Status(StrEnum):
     CODE = "code"
     DEPS = "deps"
     CHECKS = "checks"
+    RUNNING = "running"
     AWAITING_CONFIRMATION = "awaiting_confirmation"
     READY = "ready"
     FAILED = "failed"
@@ -34,22 +37,10 @@ class Status(StrEnum):
         return self in RUNNING
 
 
-class Stage(StrEnum):
-    """The steps of one iteration, in order."""
-
-    SCAFFOLD = "scaffold"
-    CODE = "code"
-    DEPS = "deps"
-    CHECKS = "checks"
-
-    @property
-    def status(self) -> Status:
-        return Status(self.value)
-
-
-STAGES = tuple(Stage)
+BUILD_STAGES: Final = (Status.SCAFFOLD, Status.CODE, Status.DEPS, Status.CHECKS)
+MOST_STAGES: Final = 20  # of one pipeline
 ENDS = frozenset({Status.READY, Status.FAILED, Status.CANCELLED})
-RUNNING = frozenset({Status.STARTING, *(stage.status for stage in STAGES)})
+RUNNING = frozenset({Status.STARTING, *BUILD_STAGES, Status.RUNNING})
 UNSTARTED = frozenset({Status.SCHEDULED, Status.WAITING, Status.QUEUED})
 
 
@@ -62,6 +53,7 @@ class EventName(StrEnum):
     DISPATCHED = "dispatched"
     STARTED = "started"
     STAGE = "stage"
+    TRY_FAILED = "try_failed"
     AWAITING_CONFIRMATION = "awaiting_confirmation"
     CONFIRMATION_REMINDER = "confirmation_reminder"
     CONFIRMED = "confirmed"
@@ -82,6 +74,7 @@ class ActName(StrEnum):
     LIMIT_SET = "limit_set"
     LIMIT_UNSET = "limit_unset"
     LEASE_RELEASED = "lease_released"
+    GROUP_LEASED = "group_leased"
     CONTENT_ERASED = "content_erased"
     TOKEN_REVOKED = "token_revoked"
 
@@ -141,6 +134,7 @@ class GivenBackReason(StrEnum):
     PROVIDER = "provider"
     OUTAGE = "outage"
     FORCED = "forced"
+    RETRY = "retry"
 
 
 class ChangeReason(StrEnum):

@@ -62,12 +62,22 @@ export interface Erasure {
 /** Why a job waits, and what would let it run. */
 export interface Explanation {
   readonly id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly message: string;
   readonly queue: QueuePart | null;
   readonly waiting_on: ReadonlyArray<WaitingOn>;
   readonly would_run: ReadonlyArray<string>;
   readonly may_wait_s?: number | null;
+}
+
+/** For how long from now, in seconds; left out: as long as a lease may be. `held_until`: what was told last. */
+export interface ExtendLease {
+  readonly ttl_s?: number | null;
+  readonly limit?: number | null;
+  readonly held_until?: string | null;
 }
 
 /**
@@ -82,7 +92,10 @@ export interface HistoryEntry {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
 }
 
@@ -121,6 +134,7 @@ export interface JobError {
 /** What a job, and each phase of a workflow, may ask for. */
 export interface JobOrder {
   readonly input: Readonly<Record<string, unknown>>;
+  readonly title?: string | null;
   readonly pipeline?: string;
   readonly pool?: string;
   readonly concurrency_group?: string | null;
@@ -163,6 +177,7 @@ export type Priority = "urgent" | "high" | "normal" | "low" | "background";
 export interface QueueLine {
   readonly position: number;
   readonly job_id: string;
+  readonly title?: string | null;
   readonly user_id: string;
   readonly project_id: string;
   /** bootstrapper, partner, cto_scale. More may come. */
@@ -239,9 +254,10 @@ export interface ShownGroup {
   readonly holders: ReadonlyArray<ShownHolder>;
 }
 
-/** Who has a slot. Without a job it was asked for outside any. */
+/** Who has a slot. Without a job it was asked for outside any, by `user_id`. */
 export interface ShownHolder {
   readonly lease: string;
+  readonly user_id?: string | null;
   readonly job_id: string | null;
   readonly attempt: number | null;
   readonly worker: string | null;
@@ -249,10 +265,18 @@ export interface ShownHolder {
   readonly expires_at: string;
 }
 
-/** A job, as its owner sees it. */
+/**
+ * A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
+ * is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
+ * goes on with, has failed and is run again. `title` is null where none was given or found, and where it was erased.
+ */
 export interface ShownJob {
   readonly id: string;
-  readonly status: Status;
+  readonly title?: string | null;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly project_id: string;
   readonly user_id: string;
   /** bootstrapper, partner, cto_scale. More may come. */
@@ -261,6 +285,9 @@ export interface ShownJob {
   readonly pool: string;
   readonly pipeline: string;
   readonly attempt: number;
+  readonly stage?: string | null;
+  readonly stages?: ReadonlyArray<StageTitle>;
+  readonly tried?: Tried | null;
   readonly created_at: string;
   readonly updated_at: string;
   readonly message: string;
@@ -275,6 +302,14 @@ export interface ShownJob {
   readonly workflow: string | null;
   readonly labels: Readonly<Record<string, string>>;
   readonly debug_id: string;
+}
+
+/** A slot that is held outside any job, for `ttl_s` from when it was asked for at least. */
+export interface ShownLease {
+  readonly group: string;
+  readonly lease: string;
+  readonly ttl_s: number;
+  readonly expires_at: string;
 }
 
 /** A scope in which nothing is started. */
@@ -310,12 +345,18 @@ export interface ShownWorkflow {
   readonly project_id: string;
   readonly user_id: string;
   readonly priority: Priority;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly phases: ReadonlyArray<ShownJob>;
 }
 
-/** Where a job stands. */
-export type Status = "queued" | "scheduled" | "waiting" | "starting" | "scaffold" | "code" | "deps" | "checks" | "awaiting_confirmation" | "ready" | "failed" | "cancelled";
+/** A stage, as its pipeline's author names it, and what people are told while it runs. */
+export interface StageTitle {
+  readonly name: string;
+  readonly title: string;
+}
 
 /** Opens one stream, once, as `?ticket=`. */
 export interface StreamTicket {
@@ -331,6 +372,7 @@ export interface SubmitBatch {
 /** What to run, for which project. */
 export interface SubmitJob {
   readonly input: Readonly<Record<string, unknown>>;
+  readonly title?: string | null;
   readonly pipeline?: string;
   readonly pool?: string;
   readonly concurrency_group?: string | null;
@@ -354,12 +396,37 @@ export interface SubmitWorkflow {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+/**
+ * A slot: under which name (a ULID), for how long, and for how long to wait for one. `limit`: how many slots the
+ * group has where nobody has set it.
+ */
+export interface TakeLease {
+  readonly lease: string;
+  readonly ttl_s?: number | null;
+  readonly wait_s?: number;
+  readonly limit?: number | null;
+}
+
 /** A token that lets nobody in. `until`: no token can be good for longer; `changed`: an act was written. */
 export interface TokenRevocation {
   readonly jti: string;
   readonly until: string;
   readonly changed: boolean;
   readonly message: string;
+}
+
+/**
+ * How often a stage has failed by what its author takes for passing: `tries` of at most `most`, the last one with
+ * these words, and from when on it is run again.
+ */
+export interface Tried {
+  readonly stage: string;
+  readonly iteration: number;
+  readonly tries: number;
+  readonly most: number;
+  readonly summary: string;
+  readonly detail?: string;
+  readonly again_at: string;
 }
 
 /** What the next tier would change. */
@@ -380,7 +447,7 @@ export interface Usage {
 /** One thing that keeps a job from running now. `jobs` hold the slots: a user is told of their own ones alone. */
 export interface WaitingOn {
   /**
-   * daily_window, room, paused, provider_paused, earlier_phase, user_limit, project_limit, group_limit, global_limit, no_worker, behind, confirmation. More may come: `message` says each in words.
+   * daily_window, room, paused, provider_paused, earlier_phase, user_limit, project_limit, group_limit, global_limit, no_worker, behind, confirmation, retry. More may come: `message` says each in words.
    */
   readonly reason: string;
   readonly message: string;

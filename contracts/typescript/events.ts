@@ -32,14 +32,16 @@ export interface ContentErasedEvent {
  * What an attempt goes on from: how far the job has come, and how long earlier attempts had it.
  *
  * `cycle_over`: the next stage opens another iteration. `granted`: by confirmations, beside what its tier gives.
+ * `tried`: how often the stage that it goes on with has failed already.
  */
 export interface EarlierWork {
   readonly iteration?: number;
   readonly cycle_over?: boolean;
-  readonly finished_stages?: ReadonlyArray<Stage>;
+  readonly finished_stages?: ReadonlyArray<string>;
   readonly checkpoint?: string | null;
   readonly granted?: number;
   readonly worked_s?: number;
+  readonly tried?: Tried | null;
 }
 
 /** The forecast that was shown when the job entered the queue: seconds until its start. None is of `high` yet. */
@@ -54,7 +56,7 @@ export interface Estimate {
 export type Fault = "job" | "system" | "limit" | "timeout";
 
 /** Why a running job returned to the queue. Only `lost` counts towards the limit of lost workers. */
-export type GivenBackReason = "lost" | "drained" | "provider" | "outage" | "forced";
+export type GivenBackReason = "lost" | "drained" | "provider" | "outage" | "forced" | "retry";
 
 /** A named group that a job needs a slot of, and the limit to set where none is set. */
 export interface Group {
@@ -62,12 +64,47 @@ export interface Group {
   readonly limit?: number | null;
 }
 
+/**
+ * Slots of this group are held outside jobs, for a day from here. `limit`: as many as were asked for, where nobody
+ * has set it.
+ */
+export interface GroupLeased {
+  readonly by: string;
+  readonly reason?: string;
+  readonly group: string;
+  readonly limit?: number | null;
+}
+
+/**
+ * Slots of this group are held outside jobs, for a day from here. `limit`: as many as were asked for, where nobody
+ * has set it.
+ */
+export interface GroupLeasedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.group_leased.v1";
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: GroupLeased;
+}
+
 /** The iterations granted so far are used up: the job gave its slots back and asks its user. */
 export interface JobAwaitingConfirmation {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly iterations_used: number;
   readonly next_batch: number;
@@ -102,7 +139,10 @@ export interface JobCancelRequested {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly by: string;
   readonly reason?: string;
@@ -135,7 +175,10 @@ export interface JobCancelled {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly by: string;
   readonly reason?: string;
@@ -168,7 +211,10 @@ export interface JobConfirmationReminder {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly hours_left: number;
 }
@@ -200,7 +246,10 @@ export interface JobConfirmed {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly by: string;
   readonly batch: number;
@@ -240,7 +289,10 @@ export interface JobDispatched {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly pool: string;
   readonly groups: ReadonlyArray<string>;
@@ -291,7 +343,10 @@ export interface JobFailed {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly summary: string;
   readonly detail?: string;
@@ -324,24 +379,30 @@ export interface JobFailedEvent {
 /**
  * The attempt is over without an end: the job is back at its old place with its finished stages.
  *
- * `provider` is the one it waits for, where that is the reason.
+ * `provider` is the one it waits for, where that is the reason. Where it is to be tried again later (`retry`), it is
+ * scheduled for `until` and enters the queue then.
  */
 export interface JobGivenBack {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly reason: GivenBackReason;
   readonly provider?: string | null;
-  readonly finished_stages?: ReadonlyArray<Stage>;
+  readonly until?: string | null;
+  readonly finished_stages?: ReadonlyArray<string>;
   readonly checkpoint?: string | null;
 }
 
 /**
  * The attempt is over without an end: the job is back at its old place with its finished stages.
  *
- * `provider` is the one it waits for, where that is the reason.
+ * `provider` is the one it waits for, where that is the reason. Where it is to be tried again later (`retry`), it is
+ * scheduled for `until` and enters the queue then.
  */
 export interface JobGivenBackEvent {
   readonly specversion: "1.0";
@@ -369,7 +430,10 @@ export interface JobMoved {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly from: Priority;
   readonly to: Priority;
@@ -410,7 +474,10 @@ export interface JobQueued {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly why: QueuedWhy;
   readonly arrival: number;
@@ -454,7 +521,10 @@ export interface JobReady {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly result?: string | null;
   readonly duration_s: number;
@@ -488,7 +558,10 @@ export interface JobReprioritized {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly from: Priority;
   readonly to: Priority;
@@ -529,7 +602,10 @@ export interface JobScheduled {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly scheduled_for: string;
   readonly quota_day?: string | null;
@@ -566,15 +642,20 @@ export interface JobScheduledEvent {
 /**
  * A stage began, so the one before it is finished; `checkpoint` holds its work.
  *
- * `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again.
+ * `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again. The
+ * first of an attempt says again what all its `stages` are, for readers of one event at a time.
  */
 export interface JobStage {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
-  readonly stage: Stage;
+  readonly stage: string;
+  readonly stages?: ReadonlyArray<StageTitle> | null;
   readonly iteration: number;
   readonly checkpoint?: string | null;
   readonly restored?: boolean;
@@ -583,7 +664,8 @@ export interface JobStage {
 /**
  * A stage began, so the one before it is finished; `checkpoint` holds its work.
  *
- * `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again.
+ * `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again. The
+ * first of an attempt says again what all its `stages` are, for readers of one event at a time.
  */
 export interface JobStageEvent {
   readonly specversion: "1.0";
@@ -606,17 +688,34 @@ export interface JobStageEvent {
   readonly sequence: number;
 }
 
-/** This worker claimed the attempt. */
+/**
+ * This worker claimed the attempt.
+ *
+ * `stages` are those of the job's pipeline, in order; none where the worker has no such pipeline, and those of `build`
+ * where nothing is said. A new cycle begins again at `again_at`, or at the first of them. What follows in the log can
+ * be read by this alone.
+ */
 export interface JobStarted {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly worker: string;
+  readonly stages?: ReadonlyArray<StageTitle>;
+  readonly again_at?: string | null;
 }
 
-/** This worker claimed the attempt. */
+/**
+ * This worker claimed the attempt.
+ *
+ * `stages` are those of the job's pipeline, in order; none where the worker has no such pipeline, and those of `build`
+ * where nothing is said. A new cycle begins again at `again_at`, or at the first of them. What follows in the log can
+ * be read by this alone.
+ */
 export interface JobStartedEvent {
   readonly specversion: "1.0";
   /** A ULID, the event's own for ever, however often it is delivered. */
@@ -638,12 +737,56 @@ export interface JobStartedEvent {
   readonly sequence: number;
 }
 
+/**
+ * The stage failed by what its author takes for passing, and is run again: in this attempt, or in a later one where
+ * `given_back` follows.
+ */
+export interface JobTryFailed {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
+  readonly attempt: number;
+  readonly tried: Tried;
+}
+
+/**
+ * The stage failed by what its author takes for passing, and is run again: in this attempt, or in a later one where
+ * `given_back` follows.
+ */
+export interface JobTryFailedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.try_failed.v1";
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobTryFailed;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
 /** The job is a later phase of a workflow and waits for the one before it. */
 export interface JobWaiting {
   readonly job_id: string;
   readonly user_id: string;
   readonly project_id: string;
-  readonly status: Status;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
   readonly attempt: number;
   readonly workflow: string;
   readonly phase: number;
@@ -832,11 +975,11 @@ export interface SchedulerCommittedEvent {
   readonly data: SchedulerCommitted;
 }
 
-/** The steps of one iteration, in order. */
-export type Stage = "scaffold" | "code" | "deps" | "checks";
-
-/** Where a job stands. */
-export type Status = "queued" | "scheduled" | "waiting" | "starting" | "scaffold" | "code" | "deps" | "checks" | "awaiting_confirmation" | "ready" | "failed" | "cancelled";
+/** A stage, as its pipeline's author names it, and what people are told while it runs. */
+export interface StageTitle {
+  readonly name: string;
+  readonly title: string;
+}
 
 /**
  * What was asked for. It stands in the first event of a job and never changes.
@@ -869,7 +1012,7 @@ export interface Submission {
   readonly input_digest: string;
   readonly input_bytes?: number;
   readonly retry_of?: string | null;
-  readonly finished_stages?: ReadonlyArray<Stage>;
+  readonly finished_stages?: ReadonlyArray<string>;
   readonly checkpoint?: string | null;
   readonly traceparent?: string | null;
   readonly tracestate?: string | null;
@@ -901,5 +1044,19 @@ export interface TokenRevokedEvent {
   readonly data: TokenRevoked;
 }
 
+/**
+ * How often a stage has failed by what its author takes for passing: `tries` of at most `most`, the last one with
+ * these words, and from when on it is run again.
+ */
+export interface Tried {
+  readonly stage: string;
+  readonly iteration: number;
+  readonly tries: number;
+  readonly most: number;
+  readonly summary: string;
+  readonly detail?: string;
+  readonly again_at: string;
+}
+
 /** Any event of the log; `type` tells which. */
-export type HeadgateEvent = ContentErasedEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;
+export type HeadgateEvent = ContentErasedEvent | GroupLeasedEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobTryFailedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;
