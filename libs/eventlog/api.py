@@ -29,6 +29,7 @@ class StreamState:
     config: Mapping[str, Any]
     first_seq: int
     last_seq: int
+    held_bytes: int
     leader: str | None
     peers: frozenset[str]  # the servers that keep it, by name; one that has been away for some 10 s is left out
 
@@ -91,6 +92,7 @@ async def state_of(nc: Client, stream: str) -> StreamState:
         config=answer["config"],
         first_seq=state["first_seq"],
         last_seq=state["last_seq"],
+        held_bytes=state["bytes"],
         leader=leader,
         peers=frozenset(peers | {leader} if leader else peers),
     )

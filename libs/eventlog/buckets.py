@@ -48,11 +48,13 @@ class Found:
     content: bytes | None = field(default=None, repr=False)  # of a small one, which stands in the word about it
 
 
-class JetStreamInputs:
-    """The inputs of jobs. Put twice, the later one stands: a job's input is the same each time."""
+class JetStreamKeys:
+    """One bucket of keys. Put twice, the later content stands."""
 
-    def __init__(self, nc: Client) -> None:
+    def __init__(self, nc: Client, bucket: str) -> None:
         self._nc = nc
+        self._bucket = bucket
+        self._stream = f"KV_{bucket}"
 
     async def put(self, name: str, content: bytes) -> None:
         """Durable when this returns."""
@@ -60,7 +62,7 @@ class JetStreamInputs:
 
     async def get(self, name: str) -> bytes | None:
         """Null where there is none, or none any more."""
-        message = await message_in(self._nc, f"KV_{INPUTS}", {"last_by_subj": _input_subject(name)})
+        message = await message_in(self._nc, self._stream, {"last_by_subj": self._subject(name)})
         return None if message is None or not message.get("data") else base64.b64decode(message["data"])
 
     async def delete(self, name: str) -> None:
@@ -69,23 +71,33 @@ class JetStreamInputs:
 
     async def names(self) -> list[str]:
         """Of all that is there, also of what was deleted and has left a marker."""
-        words = f"$KV.{INPUTS}."
-        return [subject.removeprefix(words) for subject in await subjects_of(self._nc, f"KV_{INPUTS}", f"{words}>")]
+        words = f"$KV.{self._bucket}."
+        return [subject.removeprefix(words) for subject in await subjects_of(self._nc, self._stream, f"{words}>")]
 
     async def revision(self) -> int:
         """Of what was put last, under any name; what is put later has a larger one."""
-        return (await state_of(self._nc, f"KV_{INPUTS}")).last_seq
+        return (await state_of(self._nc, self._stream)).last_seq
 
     async def purge(self, name: str, *, through: int | None = None) -> None:
         """Gone without a marker, and its marker too: for who may purge the bucket. What was put after the revision
         `through` stays."""
-        question: dict[str, str | int] = {"filter": _input_subject(name)}
+        question: dict[str, str | int] = {"filter": self._subject(name)}
         if through is not None:
             question["seq"] = through + 1  # the first that stays
-        await ask(self._nc, "STREAM.PURGE", stream=f"KV_{INPUTS}", question=question)
+        await ask(self._nc, "STREAM.PURGE", stream=self._stream, question=question)
 
     async def _write(self, name: str, content: bytes, *, headers: dict[str, str] | None = None) -> None:
-        await published(self._nc, _input_subject(name), content, headers=headers, about=INPUTS)
+        await published(self._nc, self._subject(name), content, headers=headers, about=self._bucket)
+
+    def _subject(self, name: str) -> str:
+        return f"$KV.{self._bucket}.{check_token('name', name)}"
+
+
+class JetStreamInputs(JetStreamKeys):
+    """The inputs of jobs: a job's input is the same each time that it is put."""
+
+    def __init__(self, nc: Client) -> None:
+        super().__init__(nc, INPUTS)
 
 
 class JetStreamObjects:
@@ -273,7 +285,3 @@ def _name_in(encoded: str) -> str | None:
         return check_token("name", base64.urlsafe_b64decode(encoded).decode())
     except ValueError:
         return None
-
-
-def _input_subject(name: str) -> str:
-    return f"$KV.{INPUTS}.{check_token('name', name)}"

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
+from ssl import SSLContext
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -24,8 +25,14 @@ _USER: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _log = logging.getLogger(__name__)
 
 
-async def connect(servers: str | Sequence[str], *, name: str, within_s: float = CONNECT_WITHIN_S) -> Client:
-    """A connection that comes back by itself as long as the process lives. `LogUnavailable` if it never comes about."""
+async def connect(
+    servers: str | Sequence[str], *, name: str, within_s: float = CONNECT_WITHIN_S, tls: SSLContext | None = None
+) -> Client:
+    """A connection that comes back by itself as long as the process lives. `LogUnavailable` if it never comes about.
+
+    With `tls` nothing is said or heard before the handshake: by default nats-py speaks TLS only where the server asks
+    for it in the clear, and whoever is in between could leave that out and be sent the password.
+    """
     client, urls = Client(), [servers] if isinstance(servers, str) else list(servers)
     watch = _Watch(client, name)
     try:
@@ -41,6 +48,8 @@ async def connect(servers: str | Sequence[str], *, name: str, within_s: float = 
                     ping_interval=5,  # by default 120 s: a dead connection would be believed for minutes
                     max_outstanding_pings=2,
                     connect_timeout=2,
+                    tls=tls,
+                    tls_handshake_first=tls is not None,
                     error_cb=watch.failed,
                     disconnected_cb=watch.disconnected,
                     reconnected_cb=watch.reconnected,

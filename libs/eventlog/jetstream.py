@@ -18,7 +18,7 @@ from libs.eventlog.expectation import Message
 from libs.eventlog.following import Follower
 from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.streams import JOBS
-from libs.eventlog.values import Mark, Page, Record, Wanted
+from libs.eventlog.values import Fill, Mark, Page, Record, Wanted
 from libs.eventlog.wire import Unsent, WireAnswer
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.eventually import cancellable
@@ -52,6 +52,11 @@ class JetStreamWire:
         state = await state_of(self._nc, JOBS)
         require_same_log(state, Mark(self._epoch, 0))
         return Mark(self._epoch, state.last_seq)
+
+    async def fill(self) -> Fill:
+        state = await state_of(self._nc, JOBS)
+        limit: int = state.config["max_bytes"]
+        return Fill(state.held_bytes, limit if limit > 0 else None)
 
     def follow(self, *, after: int, wanted: Wanted | None) -> AsyncGenerator[Page, None]:
         return self._follower.pages(after=after, wanted=wanted)

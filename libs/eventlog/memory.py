@@ -24,7 +24,7 @@ from libs.eventlog.expectation import TRACEPARENT, Message
 from libs.eventlog.settling import SETTLE_WITHIN_S, SettlingLog
 from libs.eventlog.snapshots import PLACES, age_of
 from libs.eventlog.streams import DUPLICATE_WINDOW_S
-from libs.eventlog.values import Mark, Page, Record, Wanted
+from libs.eventlog.values import Fill, Mark, Page, Record, Wanted
 from libs.eventlog.wire import Accepted, Contradicted, Declined, Unanswered, Unsent, WireAnswer
 from libs.runtime.clock import Clock
 
@@ -94,6 +94,9 @@ class MemoryServer:
         self._grown.set()
         self._grown = asyncio.Event()
         return Accepted(self.last_seq)
+
+    def fill(self) -> Fill:
+        return Fill(self._bytes(), self._max_bytes)
 
     def land(self) -> list[WireAnswer]:
         """The copies that lie about arrive, long after their writers have given them up."""
@@ -213,6 +216,10 @@ class MemoryWire:
     async def mark(self) -> Mark:
         await self._round_trip()
         return Mark(self.server.epoch, self.server.last_seq)
+
+    async def fill(self) -> Fill:
+        await self._round_trip()
+        return self.server.fill()
 
     async def follow(self, *, after: int, wanted: Wanted | None) -> AsyncGenerator[Page, None]:
         async with aclosing(self.server.pages(after=after, wanted=wanted)) as pages:

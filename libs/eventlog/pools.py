@@ -14,7 +14,7 @@ from headgate_contracts.tokens import check_token
 from libs.eventlog.streams import SECOND_NS
 
 ACK_WITHIN_S: Final = 15.0  # from its delivery to its claim; then it is another's
-MAX_WAITING: Final = 4096  # open requests of all who share a consumer; one for each free slot
+MAX_WAITING: Final = 4096  # open requests of all who share a consumer; one for each worker
 SHARED: Final[Mapping[str, Any]] = {
     # What was there before the consumer is nobody's any more: a dispatch's lease ends, and it is given back.
     "deliver_policy": "new",

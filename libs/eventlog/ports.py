@@ -7,7 +7,7 @@ from typing import Protocol
 
 from headgate_contracts import Job
 from headgate_contracts.envelope import AnyEvent
-from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record, Wanted
+from libs.eventlog.values import Appended, Conflicted, Entry, Fill, Mark, Page, Record, Wanted
 
 
 class EventLog(Protocol):
@@ -44,6 +44,10 @@ class EventLog(Protocol):
 
     async def mark(self) -> Mark:
         """Epoch and last sequence, from the leader."""
+        ...
+
+    async def fill(self) -> Fill:
+        """How full it is, from the leader."""
         ...
 
 

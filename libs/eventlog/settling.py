@@ -39,7 +39,7 @@ from headgate_contracts import Job, job_filter
 from headgate_contracts.envelope import AnyEvent
 from libs.eventlog.errors import LogUnavailable, OutcomeUnknown
 from libs.eventlog.expectation import Message, messages_of
-from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record, Stored, Wanted
+from libs.eventlog.values import Appended, Conflicted, Entry, Fill, Mark, Page, Record, Stored, Wanted
 from libs.eventlog.wire import Accepted, Contradicted, Declined, Unanswered, Unsent, Wire, WireAnswer
 from libs.runtime.clock import Clock
 
@@ -95,6 +95,10 @@ class SettlingLog:
     async def mark(self) -> Mark:
         """Epoch and last sequence, from the leader."""
         return await self._wire.mark()
+
+    async def fill(self) -> Fill:
+        """How full it is, from the leader."""
+        return await self._wire.fill()
 
     def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
         """Every record from `after` + 1 on, in pages, for ever; or those that are wanted."""

@@ -3,6 +3,7 @@
     JOBS         the log                                   every fact, kept for months, never deleted singly
     LOGS         headgate.logs.v1.<job>.<stage>            build output, no expectation, the oldest goes first
     INPUTS       a bucket of keys                          what jobs are made from: for workers and retries
+    TITLES       a bucket of keys                          what jobs are called: content too, and shown in lists
     SNAPSHOTS    a bucket of objects                       folds of the log: they grow past what one message may hold
     WORKSPACES   a bucket of objects                       a stage's work
     RESULTS      a bucket of objects                       what a job made
@@ -25,6 +26,7 @@ from libs.policy import Retention
 JOBS: Final = "JOBS"
 LOGS: Final = "LOGS"
 INPUTS: Final = "INPUTS"
+TITLES: Final = "TITLES"
 SNAPSHOTS: Final = "SNAPSHOTS"
 WORKSPACES: Final = "WORKSPACES"
 RESULTS: Final = "RESULTS"
@@ -52,6 +54,7 @@ class LogSettings:
     jobs_max_bytes: int | None = None  # null: what policy says. An alert comes at 70 %
     logs_max_bytes: int = 256 * MIB
     inputs_max_bytes: int | None = None  # null: what policy says
+    titles_max_bytes: int = 128 * MIB
     snapshots_max_bytes: int = 256 * MIB
     workspaces_max_bytes: int = 1024 * MIB
     results_max_bytes: int = 1024 * MIB
@@ -78,6 +81,7 @@ def streams(settings: LogSettings) -> tuple[Stream, ...]:
         # Inputs and workspaces go some time after their job's end, which nobody knows beforehand: the age of the bucket
         # itself is only the last resort.
         _bucket(INPUTS, settings, max_bytes=settings.inputs_max_bytes or kept.inputs_bytes, days=kept.events_days),
+        _titles(settings),
         _objects(SNAPSHOTS, settings, max_bytes=settings.snapshots_max_bytes, days=kept.events_days),
         _objects(WORKSPACES, settings, max_bytes=settings.workspaces_max_bytes, days=kept.events_days),
         _objects(RESULTS, settings, max_bytes=settings.results_max_bytes, days=kept.results_days),
@@ -135,6 +139,13 @@ def _bucket(name: str, settings: LogSettings, *, max_bytes: int, days: int) -> S
             "allow_direct": False,  # a replica may not have yet what was put a moment ago
         },
     )
+
+
+def _titles(settings: LogSettings) -> Stream:
+    """As long as the events of their jobs. A list asks for all its titles in one question, which only a direct get is:
+    a copy may be a moment behind. A title decorates: where there is no room, the oldest goes and no job is refused."""
+    kept = _bucket(TITLES, settings, max_bytes=settings.titles_max_bytes, days=settings.retention.events_days)
+    return Stream(kept.name, {**kept.settings, "allow_direct": True, "discard": "old"})
 
 
 def _objects(name: str, settings: LogSettings, *, max_bytes: int, days: int) -> Stream:

@@ -23,6 +23,14 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Fill:
+    """How full a log is, in bytes. A full one takes no more. The limit is null where there is none."""
+
+    held: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """What stands in the log and is no event. Readers step over it and complain; nobody halts on it."""
 

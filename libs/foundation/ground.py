@@ -31,7 +31,9 @@ from libs.runtime.http import HttpServer
 from libs.runtime.lifecycle import Health, Service
 from libs.runtime.probes import Probes
 from libs.runtime.settings import ServiceSettings
+from libs.runtime.spans import lent
 from libs.runtime.telemetry import Telemetry
+from libs.runtime.tls import trusting
 
 NATS: Final = "NATS"
 LOG: Final = "the log"
@@ -84,7 +86,8 @@ async def listen(
     probes = partial(Probes, gate=base.gate, health=base.health, telemetry=base.telemetry)
     if apart is not None:
         await service.start(HttpServer(probes(), host=host, port=apart))
-    await service.start(HttpServer(probes(rest=rest, metrics=apart is None), host=host, port=port, leaving=leaving))
+    with lent(base.telemetry.tracer):  # to whatever answers a request
+        await service.start(HttpServer(probes(rest=rest, metrics=apart is None), host=host, port=port, leaving=leaving))
 
 
 async def start_base(service: Service, settings: S, *, needs: tuple[str, ...]) -> Base[S]:
@@ -103,9 +106,9 @@ async def start_base(service: Service, settings: S, *, needs: tuple[str, ...]) -
 async def connected(service: Service, base: Base[S]) -> Ground[S]:
     """With the log, and the connection on which it is asked."""
     waited = partial(wait_for, health=base.health, clock=base.clock)
-    url = base.settings.nats_url.get_secret_value()
+    url, tls = base.settings.nats_url.get_secret_value(), trusting(base.settings.ca_file)
     shape = LogSettings(replicas=base.settings.log_replicas, retention=base.policy.retention)
-    nc = await waited(NATS, lambda: connect(url, name=service.name), away=(LogUnavailable,))
+    nc = await waited(NATS, lambda: connect(url, name=service.name, tls=tls), away=(LogUnavailable,))
     service.closing(NATS, nc.close)
     log = await waited(LOG, lambda: open_log(nc, shape, clock=base.clock), away=(LogUnavailable, LogMissing))
     return Ground(

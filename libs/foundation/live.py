@@ -7,20 +7,23 @@ While a server is away that is one line in the log, not one an attempt; nothing 
 from __future__ import annotations
 
 import logging
+from ssl import SSLContext
 from typing import Final
 
 from faststream.exceptions import FastStreamException
 from faststream.nats import NatsBroker
+from faststream.nats.security import NatsSecurity
 from nats.errors import Error as NatsError
 
 from libs.eventlog import inbox_prefix
+from libs.foundation.carrying import CarriedTrace
 
 logger = logging.getLogger(__name__)
 
 AWAY: Final = (NatsError, FastStreamException, TimeoutError, OSError)  # nobody can be told, or asked, at the moment
 
 
-def live_broker(url: str, *, name: str) -> NatsBroker:
+def live_broker(url: str, *, name: str, tls: SSLContext | None = None) -> NatsBroker:
     """It comes back by itself."""
     return NatsBroker(
         url,
@@ -33,6 +36,8 @@ def live_broker(url: str, *, name: str) -> NatsBroker:
         ping_interval=5,
         graceful_timeout=2,
         logger=None,
+        middlewares=[CarriedTrace],
+        security=None if tls is None else NatsSecurity(ssl_context=tls, tls_handshake_first=True),
     )
 
 

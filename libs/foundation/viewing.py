@@ -15,9 +15,10 @@ from libs.runtime.lifecycle import Service
 
 async def open_view(ground: Ground[S], service: Service, *, answer_s: float = 5) -> RedisView:
     """The view, once its store answers. Whether the view itself is open is asked with each question."""
-    client = open_client(ground.settings.redis_url.get_secret_value(), answer_s=answer_s)
+    settings = ground.settings
+    client = open_client(settings.redis_url.get_secret_value(), answer_s=answer_s, authorities=settings.ca_file)
     service.closing(VIEW, client.aclose)
-    view = RedisView(client, shard=ground.settings.shard, epoch=ground.log.epoch)
+    view = RedisView(client, shard=settings.shard, epoch=ground.log.epoch)
     service.closing("the view", view.close)
     waited = partial(wait_for, health=ground.health, clock=ground.clock)
     seen = await waited(VIEW, view.mark, away=(ViewUnavailable,))

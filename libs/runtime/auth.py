@@ -22,6 +22,7 @@ from libs.runtime.revocations import Revocations
 
 READ: Final = "jobs:read"
 WRITE: Final = "jobs:write"
+LEASES: Final = "leases"
 OPS: Final = "ops"
 SIGNATURES: Final = jwt.PyJWS(options={"enforce_minimum_key_length": True})
 BEARER: Final = HTTPBearer(bearerFormat="JWT", auto_error=False)  # the refusal is ours

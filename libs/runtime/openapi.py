@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 
 from libs.runtime.problems import MEDIA_TYPE
 
@@ -30,6 +31,12 @@ PROBLEM_SCHEMA: Final[dict[str, Any]] = {
 }
 
 
+def operation_id(route: APIRoute) -> str:
+    """What a generated client names its function by: `submit_job` is submitJob."""
+    first, *others = route.name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 class DescribedApp(FastAPI):
     """Its document names the problem as the answer of every route beside its own.
 
@@ -39,7 +46,12 @@ class DescribedApp(FastAPI):
 
     def __init__(self, **options: Any) -> None:
         # A path with one slash too many is another path: a redirect would send its client to whatever host it named.
-        super().__init__(**options, redirect_slashes=False, responses={"default": PROBLEM_RESPONSE})
+        super().__init__(
+            **options,
+            redirect_slashes=False,
+            responses={"default": PROBLEM_RESPONSE},
+            generate_unique_id_function=operation_id,
+        )
         self.speaks_for: dict[str, Any] | None = None
 
     def openapi(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, Settin
 
 from headgate_contracts.tokens import Token, foreign_token
 from libs.runtime.errors import SettingsWrong
+from libs.runtime.tls import trusting
 
 PREFIX: Final = "HEADGATE_"
 
@@ -74,6 +75,14 @@ def _jwks_source(source: str) -> str:
     return source
 
 
+def _authorities(file: Path) -> Path:
+    try:
+        trusting(file)
+    except OSError:  # ssl's own errors are of this kind
+        raise _wrong("is no PEM file that can be read") from None
+    return file
+
+
 def _instance() -> str:
     return foreign_token(f"{socket.gethostname()}-{os.getpid()}")
 
@@ -97,6 +106,11 @@ class ServiceSettings(BaseSettings):
     redis_url: Annotated[
         SecretStr, _server_url("redis", "rediss"), Field(description="redis://user:password@host:6379/0, or rediss://")
     ]
+    ca_file: Annotated[
+        Path | None,
+        AfterValidator(lambda file: file and _authorities(file)),
+        Field(description="the authorities of NATS and Valkey as PEM, or leave it out where they speak without TLS"),
+    ] = None
     log_replicas: Annotated[
         int, AfterValidator(_odd), Field(description="1, 3 or 5, as `headgate migrate --replicas` was told")
     ] = 1

@@ -3,10 +3,11 @@
 A job's trace is that of the request that asked for it. The first event holds the request's span, so whoever has folded
 the job has the parent of all that is done for it, in whatever process and however many days later:
 
-    the client's span ─► POST /v1/jobs ─► accept
-                          ├── scheduler: decide
-                          ├── worker: process …, stage code
-                          └── notifier: deliver, call of a webhook
+    the client's span ─► POST /v1/jobs ─► accept ─► reserve, append queued
+                          └── scheduler: decide dispatched
+                               └── worker: process … ─► claim
+                                    ├── attempt ─► stage code ─► wait for slots, chat, command
+                                    └── notifier: deliver, call webhook   (of whichever event it is)
 
 Owns the ids, the names of spans and the providers. Refuses global providers (four services fit into one test) and
 names with an id in them: a name is one of few.
@@ -18,7 +19,7 @@ import re
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final, Literal, TextIO
@@ -36,13 +37,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from headgate_contracts import Job
 from libs.runtime import exporting
 from libs.runtime.logs import Logs, OtlpLogs, about_job, json_lines
+from libs.runtime.spans import Attributes, begun, lent_tracer
 
 LAST_EXPORT_S: Final = 3.0  # for all that is left; a receiver that is away must not keep a process from ending
 FLAGS: Final = TraceFlags(TraceFlags.SAMPLED | TraceFlags.RANDOM_TRACE_ID)  # a hash is as even as a random number
 
 STATE_CHARACTERS: Final = 512  # of a tracestate, as the first event takes it
-
-Attributes = Mapping[str, str | int | float | bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,8 @@ class JobTrace:
 def job_trace(job: Job) -> JobTrace:
     """As its first event says; of a job whose writer said nothing, ids that follow from its own."""
     asked = job.submission
-    for context in linked(asked.traceparent):
-        state = TraceState.from_header([asked.tracestate]) if asked.tracestate else None
-        flags = context.trace_flags
-        return JobTrace(SpanContext(context.trace_id, context.span_id, True, flags, state))
+    for context in linked(asked.traceparent, asked.tracestate):
+        return JobTrace(context)
     digest = hashlib.sha256(f"headgate job {job.id}".encode()).digest()
     trace_id, span_id = int.from_bytes(digest[:16], "big"), int.from_bytes(digest[16:24], "big")
     return JobTrace(SpanContext(trace_id, span_id, is_remote=True, trace_flags=FLAGS))
@@ -77,8 +75,7 @@ def request_trace() -> dict[str, str | None]:
     context = trace.get_current_span().get_span_context()
     if not context.is_valid:
         context = SpanContext(secrets.randbits(128) | 1, secrets.randbits(64) | 1, is_remote=False, trace_flags=FLAGS)
-    state = context.trace_state.to_header()
-    return {"traceparent": _header(context), "tracestate": state if 0 < len(state) <= STATE_CHARACTERS else None}
+    return {"traceparent": _header(context), "tracestate": _tracestate()}
 
 
 @contextmanager
@@ -89,11 +86,27 @@ def job_context(job: Job) -> Generator[None]:
 
 
 @contextmanager
-def carried_context(job_id: str, header: str | None) -> Generator[None]:
+def carried_context(job_id: str, header: str | None, *, state: str | None = None) -> Generator[None]:
     """The same for whoever has an event of the job, with what it carries on, and not the job."""
-    parents = linked(header)
+    parents = linked(header, state)
     with about_job(job_id), trace.use_span(NonRecordingSpan(parents[0])) if parents else nullcontext():
         yield
+
+
+@contextmanager
+def job_parts(parts: Iterable[tuple[str, Job]]) -> Generator[list[str | None]]:
+    """A span for each, in the trace of its own job: what the messages carry on that are sent inside."""
+    spans = [
+        lent_tracer().start_span(
+            name, context=_parent(job, None), links=_links(job), attributes={"headgate.job.id": job.id}
+        )
+        for name, job in parts
+    ]
+    try:
+        yield [traceparent(span.get_span_context()) for span in spans]
+    finally:
+        for span in spans:
+            span.end()
 
 
 def current_debug_id() -> str:
@@ -108,18 +121,31 @@ def traceparent(context: SpanContext | None = None) -> str | None:
     return _header(context) if context.is_valid else None
 
 
+def trace_headers() -> dict[str, str]:
+    """Both headers (W3C), as far as there is something to carry on."""
+    told = {"traceparent": traceparent(), "tracestate": _tracestate()}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _tracestate() -> str | None:
+    """Null where there is none, or more than is kept."""
+    state = trace.get_current_span().get_span_context().trace_state.to_header()
+    return state if 0 < len(state) <= STATE_CHARACTERS else None
+
+
 def _header(context: SpanContext) -> str:
     ids = f"{trace.format_trace_id(context.trace_id)}-{trace.format_span_id(context.span_id)}"
     return f"00-{ids}-{context.trace_flags:02x}"
 
 
-def linked(header: str | None) -> tuple[SpanContext, ...]:
-    """The span that a message came from, to link to; none where it says nothing that can be read."""
+def linked(header: str | None, state: str | None = None) -> tuple[SpanContext, ...]:
+    """The span that a message came from; none where it says nothing that can be read. `state` is its tracestate."""
     match = re.fullmatch(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", header or "")
     if match is None:
         return ()
     flags = TraceFlags(int(match[3], 16))
-    context = SpanContext(int(match[1], 16), int(match[2], 16), is_remote=True, trace_flags=flags)
+    kept = TraceState.from_header([state]) if state else None
+    context = SpanContext(int(match[1], 16), int(match[2], 16), is_remote=True, trace_flags=flags, trace_state=kept)
     return (context,) if context.is_valid else ()
 
 
@@ -167,17 +193,19 @@ class Telemetry:
         job: Job,
         *,
         kind: SpanKind = SpanKind.INTERNAL,
-        links: Sequence[SpanContext] = (),
+        cause: SpanContext | None = None,
         attributes: Attributes | None = None,
     ) -> Generator[Span]:
-        """A span of the job's trace; log lines inside carry its id. Inside another trace it links to the span there."""
+        """A span of the job's trace; log lines inside carry its id. `cause` is the span of that trace whose child it
+        is, else the current one, else the request's. Inside another trace it links to the span there."""
         with (
             about_job(job.id),
-            self.tracer.start_as_current_span(
+            begun(
+                self.tracer,
                 _one_of_few(name, job.id),
-                context=_parent(job),
+                context=_parent(job, cause),
                 kind=kind,
-                links=_links(job, links),
+                links=_links(job),
                 attributes={"headgate.job.id": job.id, **(attributes or {})},
             ) as span,
         ):
@@ -191,33 +219,21 @@ class Telemetry:
         *,
         job_id: str | None = None,
         parent: str | None = None,
+        state: str | None = None,
     ) -> Generator[Span]:
-        """A message sent or handled. `template` is the subject with names in braces for what differs, `parent` what a
-        message about this job carried on."""
+        """A message sent or handled. `template` is the subject with names in braces for what differs, `parent` and
+        `state` what a message about this job carried on."""
         attributes = {
             "messaging.system": "nats",
             "messaging.operation.name": operation,
             "messaging.destination.template": template,
         }
         kind = SpanKind.PRODUCER if operation == "publish" else SpanKind.CONSUMER
-        about = nullcontext() if job_id is None else carried_context(job_id, parent)
-        with (
-            about,
-            self.tracer.start_as_current_span(f"{operation} {template}", kind=kind, attributes=attributes) as span,
-        ):
+        about = nullcontext() if job_id is None else carried_context(job_id, parent, state=state)
+        with about, begun(self.tracer, f"{operation} {template}", kind=kind, attributes=attributes) as span:
             if job_id is not None:
                 span.set_attribute("headgate.job.id", job_id)
             yield span
-
-    def accepted(self, job: Job, *, started_ns: int, links: Sequence[SpanContext] = ()) -> None:
-        """The first span of the job, from `started_ns` to now; for admission, once it knows that the job is new."""
-        self.tracer.start_span(
-            "accept",
-            context=_parent(job),
-            links=_links(job, links),
-            attributes={"headgate.job.id": job.id},
-            start_time=started_ns,
-        ).end()
 
     async def start(self) -> None:
         self._logs.start()
@@ -265,14 +281,17 @@ def _one_of_few(name: str, job_id: str) -> str:
     return name
 
 
-def _parent(job: Job) -> Context:
-    """The current span where it belongs to the job's trace, else the job's request."""
+def _parent(job: Job, cause: SpanContext | None) -> Context:
+    """What caused it, or the current span, where they belong to the job's trace; else the job's request."""
     current, root = trace.get_current_span(), job_trace(job).root
+    if cause is not None and cause.trace_id == root.trace_id:
+        kept = SpanContext(cause.trace_id, cause.span_id, True, cause.trace_flags, root.trace_state)
+        return trace.set_span_in_context(NonRecordingSpan(kept), Context())
     inside = current.get_span_context().trace_id == root.trace_id
     return trace.set_span_in_context(current if inside else NonRecordingSpan(root), Context())
 
 
-def _links(job: Job, given: Sequence[SpanContext]) -> list[Link]:
+def _links(job: Job) -> list[Link]:
     current = trace.get_current_span().get_span_context()
     elsewhere = current.is_valid and current.trace_id != job_trace(job).root.trace_id
-    return [Link(context) for context in (*((current,) if elsewhere else ()), *given)]
+    return [Link(current)] if elsewhere else []

@@ -1,7 +1,7 @@
 """What is wrong with a field, in words that say what to write instead. Pure.
 
 Owns the sentences for what a reader of JSON could not know otherwise: a pattern, a moment, a kind of value. Everything
-else is said well by whoever checked it.
+else is said well by whoever checked it. And how a number of things is said, in every sentence.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ FORMS: Final = {
     "^[A-Za-z0-9_./-]{1,64}=": "write NAME=VALUE",
     "^[A-Za-z0-9_./-]{1,64}$": "use 1 to 64 letters, digits, dots, slashes, - and _",
     "^[!-~]{1,256}$": "use 1 to 256 printable ASCII characters, without spaces",
+    "^[0-7][0-9A-HJKMNP-TV-Z]{25}$": "use a ULID: 26 of 0-9 and A-Z without I, L, O and U, from 0 to 7 at first",
     "^[A-Za-z0-9_-]{43}$": "it is 43 letters, digits, - and _, as they were given",
 }
 KINDS: Final = {
@@ -30,6 +31,11 @@ KINDS: Final = {
     "datetime_from_date_parsing": "write a moment and its time zone, as in 2030-01-31T06:00:00Z",
     "timezone_aware": "add the time zone, as in 2030-01-31T06:00:00Z",
 }
+
+
+def counted(count: int, unit: str) -> str:
+    """`1 day`, `2 days`."""
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
 
 
 def worded(error: Mapping[str, Any]) -> str:
