@@ -282,6 +282,8 @@ class LeaseRequest:
     ttl_ms: int
     wait_ms: int  # 0: do not wait
     reply: str = ""
+    user: str | None = None  # whose it is, outside any job
+    held_until_ms: int | None = None  # it is to be extended, not to be taken: what its holder was told last, or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,9 +321,9 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class NotYours:
-    """The attempt that asks is not the one that runs."""
+    """The attempt that asks is not the one that runs. Outside jobs: there is no such lease, or it is another's."""
 
-    owner: str
+    owner: str | None
 
 
 LeaseAnswer = Granted | WaitsInLine | Full | NotYours

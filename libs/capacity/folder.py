@@ -104,7 +104,8 @@ class Folder:
         while chunk := list(islice(seeds, FOLD_PIPELINE)):
             await self._view.seed(chunk, generation=generation, lease_ms=self._lease_ms)
             await asyncio.sleep(0)
-        await self._view.open(generation=generation, quarantine_ms=self._lease_ms)
+        leased, leased_ms = tuple(ledger.orders.leased), ledger.policy.concurrency.longest_lease_ms
+        await self._view.open(generation=generation, quarantine_ms=self._lease_ms, leased=leased, leased_ms=leased_ms)
         self._seen = ViewMark(self._epoch, generation, ledger.applied, open=True)
         self._cut(ledger.applied)
 

@@ -108,7 +108,7 @@ KEYS: Final = (
     Key(
         "lease:<id>",
         "HASH",
-        "of a lease inside a job or outside any: groups (JSON), owner, ttl, since",
+        "of a lease inside a job or outside any: groups (JSON), owner, ttl, since, user (outside any)",
         "acquire, beat; whatever frees a slot",
         "its end",
     ),
@@ -120,7 +120,7 @@ KEYS: Final = (
     Key(
         "waiter:<id>",
         "HASH",
-        "groups (JSON), owner, reply, ttl, ticket, at (the group it waits for)",
+        "groups (JSON), owner, reply, ttl, ticket, at (the group it waits for), user",
         "as waiters",
         "grant, deadline, the owner's end",
     ),
@@ -129,9 +129,11 @@ KEYS: Final = (
     Key(
         "untold", "LIST", "grants that no answer could carry, as JSON", "acquire, plan, configure", "the next that can"
     ),
-    Key("shut", "ZSET", "groups of which nobody gets a slot → until when", "shut", "whoever catches up after that"),
+    Key(
+        "shut", "ZSET", "groups of which nobody gets a slot → until when", "shut, open", "whoever catches up after that"
+    ),
     # ── limits and workers ────────────────────────────────────────────────────
-    Key("limits", "HASH", "group → limit, of operators and first submissions", "begin, fold", "never"),
+    Key("limits", "HASH", "group → limit, of operators, first submissions and leases", "begin, fold", "never"),
     Key("defaults", "HASH", "group, user/<tier>, project/<tier>, group/<name> → limit", "begin, configure", "never"),
     Key("tiers", "HASH", "user → tier of their newest submission", "begin, fold, seed", "their last job"),
     Key("workers", "ZSET", "live workers → when they are given up", "beat, sweep, prolong", "no member"),

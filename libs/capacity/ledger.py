@@ -17,6 +17,7 @@ from typing import Protocol, cast
 
 from headgate_contracts import ContractError, Event, Holder, Job, JobEvent, UnknownEvent, advance, step_over
 from headgate_contracts.events import (
+    GroupLeased,
     JobData,
     JobDispatched,
     JobQueued,
@@ -86,8 +87,6 @@ class Ledger:
             self.places.fold(None, job)
             self.days.restore(job)
             self.turns.restore(job, paused=self.orders.is_paused(job))
-            if self.orders.is_paused(job):  # of an older snapshot; a newer one knows since when
-                self.patience.fold(job, paused=True, at_ms=epoch_ms(job.updated_at))
         ended = sorted((job.updated_at, job.id) for job in self.jobs.values() if job.status.is_end)
         self._ended.extend(ended)
 
@@ -106,6 +105,11 @@ class Ledger:
         prev, self.applied = self.applied, record.seq
         gone = self._forget(record.at)
         change = self._change(record, prev)
+        unleased = (
+            self.orders.forget_leased(record.at) if change.order is None else ()
+        )  # an order is folded after those
+        if unleased:
+            change = replace(change, unused=(*change.unused, *unleased))
         return replace(change, gone=gone) if gone else change
 
     def _change(self, record: LogRecord, prev: int) -> Change:
@@ -155,7 +159,8 @@ class Ledger:
         if before is None:
             passed_before = self._begin(job)
         else:
-            self.learned.learn(before, data, at=record.at, policy=self.policy)
+            earlier_s = self._finished_before_s(before) if before.status.is_running else 0.0
+            self.learned.learn(before, data, at=record.at, policy=self.policy, earlier_s=earlier_s)
         passed = data.passed if isinstance(data, JobQueued) else ()
         if isinstance(data, JobQueued):
             self._count_passed(data, record.at)
@@ -164,6 +169,18 @@ class Ledger:
         if before is not None and isinstance(data, JobDispatched):
             self.turns.start(before.priority.class_number, at_ms=epoch_ms(record.at), starved=data.starved)
         return Change(seq=record.seq, prev=prev, row=row, passed=passed, passed_before=passed_before, unused=unused)
+
+    def _finished_before_s(self, job: Job) -> float | None:
+        """How long workers had the jobs that this one goes on from; null where one of them is forgotten."""
+        asked = job.submission
+        if not asked.finished_stages:
+            return 0.0
+        first = self.jobs.get(asked.retry_of or "")
+        before_s = None if first is None else self._finished_before_s(first)
+        if first is None or before_s is None:
+            return None
+        last_s = (first.updated_at - first.claimed_at).total_seconds() if first.claimed_at else 0.0
+        return before_s + first.worked_s + max(0.0, last_s)
 
     def _begin(self, job: Job) -> int:
         """A job's first event: what it brings for others, and how often it was passed already."""
@@ -236,6 +253,8 @@ class Ledger:
                     self._fold_pauses(job, at_ms=at_ms)
             case LeaseReleased() if self._force(act):
                 order = None  # it is held until its attempt has ended
+            case GroupLeased():
+                order = self.orders.lease(act, record.at, self._defaults)
             case _:
                 pass
         return Change(seq=record.seq, prev=prev, order=order)

@@ -28,7 +28,8 @@ class Pace:
     """How long jobs of one tier take. `average_s` moves with each that ended well, from the first guess on.
 
     `holds` are the last times for which slots were held, oldest first: from `dispatched` to what ended the attempt.
-    Attempts that were given back are not among them: their work goes on.
+    Attempts that were given back are not among them: their work goes on. What a run goes on from counts with the time
+    that it took before; where nobody knows that any more, the run tells nothing.
     """
 
     average_s: float
@@ -55,22 +56,25 @@ class Paces:
     by_tier: dict[str, Pace] = field(default_factory=dict[str, Pace])
     waits: deque[Wait] = field(default_factory=lambda: deque[Wait](maxlen=WAITS_MAX))
 
-    def learn(self, before: Job, data: JobData, *, at: datetime, policy: Policy) -> None:
-        """From one event of a job that was there before it."""
+    def learn(self, before: Job, data: JobData, *, at: datetime, policy: Policy, earlier_s: float | None = 0.0) -> None:
+        """From one event of a job that was there before it. `earlier_s`: what the stages took that an earlier job
+        finished for it; null: nobody knows."""
         if isinstance(data, JobDispatched):
             if not before.attempt and before.standing is not None:
                 self.waits.append(_wait(before, at))
-        elif before.status.is_running and not data.status.is_running and not isinstance(data, JobGivenBack):
-            self._slots_came_free(before, data, at=at, policy=policy)
+        elif isinstance(data, JobGivenBack) or earlier_s is None:
+            return
+        elif before.status.is_running and not data.status.is_running:
+            self._slots_came_free(before, data, at=at, policy=policy, earlier_s=earlier_s)
 
-    def _slots_came_free(self, before: Job, data: JobData, *, at: datetime, policy: Policy) -> None:
+    def _slots_came_free(self, before: Job, data: JobData, *, at: datetime, policy: Policy, earlier_s: float) -> None:
         tier = before.submission.tier
         pace = self.by_tier.get(tier.value) or Pace(policy.tier_limits(tier).first_duration_s)
         average_s, count = pace.average_s, pace.count
         if isinstance(data, JobReady):
             alpha = policy.forecast.alpha
-            average_s, count = alpha * data.duration_s + (1 - alpha) * average_s, count + 1
-        held_s = _seconds(before.dispatched_at or at, at)
+            average_s, count = alpha * (data.duration_s + earlier_s) + (1 - alpha) * average_s, count + 1
+        held_s = _seconds(before.dispatched_at or at, at) + (0.0 if before.confirmations else earlier_s)
         self.by_tier[tier.value] = Pace(average_s, count, (*pace.holds, held_s)[-HOLDS_MAX:])
 
 

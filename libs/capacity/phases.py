@@ -7,7 +7,6 @@ ended need not be known any more. A workflow is in the log as a whole, so one of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate_contracts import Job, Status
@@ -28,14 +27,6 @@ class Phases:
     flows: dict[str, dict[int, Phase]] = field(default_factory=dict[str, dict[int, Phase]])
     free: dict[str, None] = field(default_factory=dict[str, None])
     doomed: dict[str, str] = field(default_factory=dict[str, str])  # job → why
-
-    @classmethod
-    def of(cls, jobs: Iterable[Job]) -> Phases:
-        """As these jobs stand. The unfinished ones come first: a workflow is known as long as one of it goes on."""
-        phases = cls()
-        for job in sorted(jobs, key=lambda job: job.status.is_end):
-            phases.fold(job)
-        return phases
 
     @classmethod
     def standing(cls, flows: dict[str, dict[int, Phase]]) -> Phases:

@@ -106,7 +106,7 @@ class Change:
     row: Row | None = None
     passed: tuple[str, ...] = ()  # the jobs that this one was placed ahead of, by boost
     passed_before: int = 0  # of a first row: how often the log says it was passed before its own first event
-    unused: tuple[str, ...] = ()  # groups whose limit a submission brought, and which no unfinished job names any more
+    unused: tuple[str, ...] = ()  # groups whose limit was brought, and which nobody names any more
     order: OperatorOrder | None = None
     gone: tuple[str, ...] = ()  # jobs that ended a while ago: nobody need know them any more. They go first
     complaint: str | None = None  # why the record was stepped over

@@ -3,9 +3,10 @@
 The shape is JSON lines under zlib: a header with epoch, sequence and all that the jobs themselves do not say, then one
 folded job a line with how often it was passed.
 
-What operators ordered may be older than all that the log still holds, so no reader throws it away: an older shape is
-read as far as it goes; of a newer one the orders alone are taken, and the log is folded over them from its beginning.
-So `orders` never changes its shape. A snapshot of another log is refused.
+What operators ordered may be older than all that the log still holds, so no reader throws it away: of another shape,
+older or newer, the orders alone are taken, and the log is folded over them from its beginning. So `orders` never
+changes its shape. Jobs are what the fold of a release makes of them: one that takes more from the log has a new shape.
+A snapshot of another log is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from libs.capacity.rows import Pause
 from libs.capacity.turns import Turn, Turns
 from libs.policy import Policy
 
-SHAPE: Final = 4
+SHAPE: Final = 5
 
 
 class SnapshotUnusable(ValueError):
@@ -67,6 +68,7 @@ def picture_of(ledger: Ledger, *, epoch: str) -> Picture:
             "pauses": {scope: asdict(pause) for scope, pause in orders.pauses.items()},
         },
         "brought": dict(orders.brought),
+        "leased": {group: at.isoformat() for group, at in orders.leased.items()},
         "early": {job_id: (count, at.isoformat()) for job_id, (count, at) in ledger.early.items()},
         "forced": dict(ledger.forced),
         "over": dict(ledger.days.over),
@@ -98,12 +100,13 @@ def load(snapshot: bytes, *, epoch: str, policy: Policy) -> Ledger:
 def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Policy) -> Ledger:
     if header["epoch"] != epoch:
         raise ValueError(f"it is of epoch {header['epoch']}, not of {epoch}")
-    if header["shape"] > SHAPE:
+    if header["shape"] != SHAPE:
         return Ledger(policy, orders=_orders(header["orders"]))
     jobs, passed = _jobs(lines)
     orders, users = _orders(header["orders"]), {job.user_id for job in jobs.values()}
     orders.tiers = {user: tier for user, tier in orders.tiers.items() if user in users}
-    orders.brought = header.get("brought", {})
+    orders.brought = header["brought"]
+    orders.leased = {group: datetime.fromisoformat(at) for group, at in header["leased"].items()}
     return Ledger(
         policy,
         applied=header["applied"],
@@ -111,12 +114,12 @@ def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Pol
         passed=passed,
         early={job_id: (count, datetime.fromisoformat(at)) for job_id, (count, at) in header["early"].items()},
         orders=orders,
-        forced=header.get("forced", {}),
+        forced=header["forced"],
         days=_days(header),
-        turns=Turns({int(number): Turn(**turn) for number, turn in header.get("turns", {}).items()}),
+        turns=Turns({int(number): Turn(**turn) for number, turn in header["turns"].items()}),
         patience=_patience(header),
         learned=_learned(header),
-        phases=_phases(header, jobs.values()),
+        phases=_phases(header),
         remnants=_remnants(header),
     )
 
@@ -139,21 +142,17 @@ def _orders(raw: dict[str, Any]) -> Orders:
 
 
 def _days(header: dict[str, Any]) -> Days:
-    used = Counter({(user, date.fromisoformat(day)): count for user, day, count in header.get("used", ())})
-    return Days(over=header.get("over", {}), used=used)
+    used = Counter({(user, date.fromisoformat(day)): count for user, day, count in header["used"]})
+    return Days(over=header["over"], used=used)
 
 
 def _patience(header: dict[str, Any]) -> Patience:
-    raw: dict[str, Any] = header.get("patience", {})
-    over: dict[str, list[list[int]]] = raw.get("over", {})
-    return Patience(
-        {job_id: [(begin, end) for begin, end in spans] for job_id, spans in over.items()}, raw.get("since", {})
-    )
+    raw: dict[str, Any] = header["patience"]
+    over: dict[str, list[list[int]]] = raw["over"]
+    return Patience({job_id: [(begin, end) for begin, end in spans] for job_id, spans in over.items()}, raw["since"])
 
 
-def _phases(header: dict[str, Any], jobs: Iterable[Job]) -> Phases:
-    if "phases" not in header:  # of an older shape, which had the jobs of all phases
-        return Phases.of(jobs)
+def _phases(header: dict[str, Any]) -> Phases:
     raw: dict[str, dict[str, list[str]]] = header["phases"]
     return Phases.standing(
         {
@@ -164,14 +163,14 @@ def _phases(header: dict[str, Any], jobs: Iterable[Job]) -> Phases:
 
 
 def _remnants(header: dict[str, Any]) -> Remnants:
-    inputs = Counter({(user, hour): size for user, hour, size in header.get("inputs", ())})
-    return Remnants(inputs, {name: datetime.fromisoformat(at) for name, at in header.get("lent", {}).items()})
+    inputs = Counter({(user, hour): size for user, hour, size in header["inputs"]})
+    return Remnants(inputs, {name: datetime.fromisoformat(at) for name, at in header["lent"].items()})
 
 
 def _learned(header: dict[str, Any]) -> Paces:
-    raw: dict[str, dict[str, Any]] = header.get("paces", {})
+    raw: dict[str, dict[str, Any]] = header["paces"]
     paces = {tier: Pace(pace["average_s"], pace["count"], tuple(pace["holds"])) for tier, pace in raw.items()}
-    return Paces(paces, deque(map(_wait_of_json, header.get("waits", ())), maxlen=WAITS_MAX))
+    return Paces(paces, deque(map(_wait_of_json, header["waits"]), maxlen=WAITS_MAX))
 
 
 def _wait_as_json(wait: Wait) -> dict[str, Any]:

@@ -83,8 +83,16 @@ class _Life(_Asked):
             calls = [(*head, *store_rows.seed_args(each)) for each in seeds[start : start + PIPELINE]]
             await self._scripts.run_all("seed_v1", calls)
 
-    async def open(self, *, generation: str, quarantine_ms: int, now_ms: int | None = None) -> None:
-        await self._ask("open_v1", generation, quarantine_ms, now_ms=now_ms)
+    async def open(
+        self,
+        *,
+        generation: str,
+        quarantine_ms: int,
+        leased: Sequence[str] = (),
+        leased_ms: int = 0,
+        now_ms: int | None = None,
+    ) -> None:
+        await self._ask("open_v1", generation, quarantine_ms, leased_ms, store_rows.to_json(leased), now_ms=now_ms)
 
     async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | StaleView:
         head = (self._epoch, _text(now_ms), lease_ms)
@@ -141,15 +149,18 @@ class _Planning(_Asked):
 
 class _Leases(_Asked):
     async def acquire(self, request: LeaseRequest, *, now_ms: int | None = None) -> LeaseAnswer:
-        groups = store_rows.to_json(request.groups)
-        args = (request.lease, groups, request.owner or "", request.ttl_ms, request.wait_ms, request.reply)
-        return store_answers.lease(await self._ask("acquire_v1", *args, now_ms=now_ms), request)
+        return store_answers.lease(
+            await self._ask("acquire_v1", *store_rows.lease_args(request), now_ms=now_ms), request
+        )
 
     async def shut(self, group: str, until_ms: int, *, now_ms: int | None = None) -> tuple[Grant, ...]:
         return store_answers.grants(await self._ask("shut_v1", group, until_ms, now_ms=now_ms))
 
-    async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]:
-        return store_answers.grants(await self._ask("give_up_v1", lease, now_ms=now_ms))
+    async def give_up(
+        self, lease: str, *, user: str | None = None, wait_only: bool = False, now_ms: int | None = None
+    ) -> tuple[Grant, ...]:
+        args = (lease, user or "", "1" if wait_only else "")
+        return store_answers.grants(await self._ask("give_up_v1", *args, now_ms=now_ms))
 
     async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> HeartbeatAnswer:
         reply = await self._ask("beat_v1", store_rows.heartbeat_text(heartbeat), now_ms=now_ms)

@@ -147,7 +147,7 @@ def lease(reply: Reply, request: LeaseRequest) -> LeaseAnswer:
         case ["full", group, limit, active, until_ms]:
             return Full(group, limit, active, until_ms)
         case ["not_yours"]:
-            return NotYours(request.owner or "")
+            return NotYours(request.owner)
         case _:
             raise _unknown(reply)
 

@@ -5,6 +5,7 @@ Owns both. Makes a client only when asked: the composition root's business.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final, cast
 
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -19,11 +20,13 @@ from libs.capacity.scripts import load_scripts
 STORE_COMMANDS: Final = frozenset({"evalsha", "script|load", "hmget", "hget", "scan", "unlink", "getdel", "ping"})
 
 
-def open_client(url: str, *, connections: int = 50, answer_s: float = 5) -> Redis:
+def open_client(url: str, *, connections: int = 50, answer_s: float = 5, authorities: Path | None = None) -> Redis:
     """A client for `RedisView`. Every question may be asked twice, so what was lost with its connection is asked again,
-    a few times. A server that says nothing for `answer_s` is gone, and is not asked again: that would take as long."""
+    a few times. A server that says nothing for `answer_s` is gone, and is not asked again: that would take as long.
+    With `authorities` it is by TLS, whatever the URL says."""
     pool = cast(Any, BlockingConnectionPool).from_url(
-        url,
+        url if authorities is None else f"rediss://{url.partition('://')[2]}",
+        **_secured(authorities),
         max_connections=connections,  # more callers than this wait for one, instead of failing
         timeout=answer_s,  # for a connection of the pool; then the view is unavailable
         socket_timeout=answer_s,  # a script takes a millisecond
@@ -36,6 +39,12 @@ def open_client(url: str, *, connections: int = 50, answer_s: float = 5) -> Redi
         protocol=2,  # answers are lists, strings and integers, so no HELLO is needed
     )
     return Redis.from_pool(pool)
+
+
+def _secured(authorities: Path | None) -> dict[str, Any]:
+    if authorities is None:
+        return {}
+    return {"ssl_ca_certs": str(authorities), "ssl_cert_reqs": "required", "ssl_check_hostname": True}
 
 
 def access_rules(shard: str) -> str:

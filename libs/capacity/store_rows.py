@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from headgate_contracts.vocabulary import CLASS_NUMBERS
-from libs.capacity.answers import Claim, Deferral, Heartbeat, Request
+from libs.capacity.answers import Claim, Deferral, Heartbeat, LeaseRequest, Request
 from libs.capacity.rows import (
     Change,
     FreeLease,
@@ -75,10 +75,10 @@ def change_args(change: Change) -> tuple[Arg, ...]:
     """From `seq` on, as `fold_v1` takes it."""
     head = (change.seq, change.prev, order_text(change.order) if change.order else "")
     gone = (to_json(change.gone),) if change.gone else ()
-    if change.row is None:
-        return (*head, *[""] * (ROW_ARGS if gone else 1), *gone)
-    passed = to_json(change.passed) if change.passed else ""
     unused = to_json(change.unused) if change.unused else ""
+    if change.row is None:
+        return (*head, *[""] * (ROW_ARGS - 1), unused, *gone) if gone or unused else (*head, "")
+    passed = to_json(change.passed) if change.passed else ""
     return *head, *row_args(change.row), passed, change.passed_before, unused, *gone
 
 
@@ -154,6 +154,13 @@ def deferral_args(deferral: Deferral) -> tuple[Arg, ...]:
 
 def claims_text(claims: Sequence[Claim]) -> str:
     return to_json([asdict(claim) for claim in claims])
+
+
+def lease_args(request: LeaseRequest) -> tuple[Arg, ...]:
+    told = "" if request.held_until_ms is None else request.held_until_ms
+    times = (request.ttl_ms, request.wait_ms)
+    owner, user = request.owner or "", request.user or ""
+    return (request.lease, to_json(request.groups), owner, *times, request.reply, user, told)
 
 
 def heartbeat_text(heartbeat: Heartbeat) -> str:

@@ -3,19 +3,20 @@
 --   ARGV     1 epoch, 2 now (ms or empty), 3 lease of a running job (ms), 4 the record's seq, 5 the one it follows,
 --            6 order (JSON, or empty: none), 7 job's id (empty: no row), then the row: 8 shape (JSON), 9 status, 10 seq,
 --            11 cancelling ('1' or empty), 12 worker, 13 the job (JSON), 14 whom it passed (JSON list, or empty: nobody),
---            15 of a first row: how often it was passed before, 16 groups whose limit nobody brings any more (JSON list,
---            or empty: none), 17 jobs that have ended and go (JSON list; empty or left out: none)
+--            15 of a first row: how often it was passed before, 16 groups whose limit nobody brings any more (JSON list;
+--            empty or left out: none), 17 jobs that have ended and go (JSON list; empty or left out: none)
 --   GIVES    how far the view is folded now, the grants
 --   KEEPS    nothing happens unless the view stands at 5, so a record is folded once and in the log's order, whoever folds
 -- include: head.lua
-local follows, id, was, gone = mark[4] == ARGV[5], ARGV[7], {}, ARGV[17] or ''
+local follows, id, was, unused, gone = mark[4] == ARGV[5], ARGV[7], {}, ARGV[16] or '', ARGV[17] or ''
 if follows and id ~= '' then
   was = redis.call('HMGET', key('job', id), 'shape', 'spot', 'status', 'passed', 'reservation', 'claim')
 end
 
 -- Most records bring a running job a step on, and touch no index: they are done before anything else is made.
 local moves_on = was[2] == 'held' and was[1] == ARGV[8] and ARGV[14] == ''
-if not mark[5] and not mark[6] and (not follows or gone == '' and ARGV[6] == '' and (id == '' or moves_on)) then
+local touches_none = gone == '' and unused == '' and ARGV[6] == '' and (id == '' or moves_on)
+if not mark[5] and not mark[6] and (not follows or touches_none) then
   if not follows then
     return { tonumber(mark[4]), {} }
   elseif moves_on then
@@ -96,11 +97,9 @@ if follows then
   end
   if id ~= '' then
     fold_row()
-    if ARGV[16] ~= '' then
-      for _, group in ipairs(cjson.decode(ARGV[16])) do
-        orders.unset_limit({ group = group })
-      end
-    end
+  end
+  for _, group in ipairs(unused ~= '' and cjson.decode(unused) or {}) do
+    orders.unset_limit({ group = group })
   end
   if ARGV[6] ~= '' then
     local order = cjson.decode(ARGV[6])

@@ -1,11 +1,15 @@
 -- Its holder needs a lease no more, or waits for it no more.
 --   KEYS[1]  the shard's view
---   ARGV     1 epoch, 2 now (ms or empty), 3 lease
+--   ARGV     1 epoch, 2 now (ms or empty), 3 lease, 4 whose it has to be (or empty: anybody's), 5 '1': what is held is kept
 --   GIVES    the grants
 --   KEEPS    a running job's own slots are not to be given up here: the log frees them
 -- include: head.lua
 -- include: time.lua
 -- use: leases
-leases.stop_waiting(ARGV[3])
-leases.hand_on(leases.let_go(ARGV[3]))
+if ARGV[4] == '' or leases.user_of(ARGV[3]) == ARGV[4] then
+  leases.stop_waiting(ARGV[3])
+  if ARGV[5] == '' then
+    leases.hand_on(leases.let_go(ARGV[3]))
+  end
+end
 return grants.told()

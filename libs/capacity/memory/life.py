@@ -57,11 +57,14 @@ def seed(state: State, seeds: Iterable[Seed], *, lease_ms: int, now_ms: int) -> 
         state.passed[row.id] = each.passed
 
 
-def open_(state: State, *, quarantine_ms: int, now_ms: int) -> None:
-    """Decisions may be made; where jobs run and may hold slots inside them, not yet in the groups of those."""
+def open_(state: State, *, quarantine_ms: int, leased: Iterable[str], leased_ms: int, now_ms: int) -> None:
+    """Decisions may be made; where jobs run and may hold slots inside them, not yet in the groups of those, nor in
+    those whose slots may be held outside any."""
     if state.is_open:
         return
     state.is_open = True
+    for group in leased:
+        state.shut.add(group, now_ms + leased_ms)
     if state.running and quarantine_ms > 0:
         state.quarantine_until_ms = now_ms + quarantine_ms
         state.unheard = set(state.running)

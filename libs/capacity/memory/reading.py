@@ -170,7 +170,7 @@ def _holders(state: State, group: str, now_ms: int) -> list[str]:
 def _holder(state: State, name: str) -> SlotHolder:
     lease = state.leases.get(name)
     if lease is not None and lease.owner is None:
-        return SlotHolder(name, None, None, None, None, lease.since_ms, int(state.ends.score(name) or 0))
+        return SlotHolder(name, None, None, lease.user, None, lease.since_ms, int(state.ends.score(name) or 0))
     job, attempt = Holder.parse(name if lease is None else lease.owner or "")
     row = state.rows[job]
     since_ms = row.started_ms if lease is None else lease.since_ms

@@ -79,11 +79,51 @@ def acquire(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
     state.untold += catch_up(state, now_ms=now_ms)
     if request.owner is not None and not is_running(state, request.owner):
         return NotYours(request.owner)
+    known = state.leases.get(request.lease) or state.waiting.get(request.lease)
+    if known is not None and request.owner is None and not _is_theirs(known, request):
+        return NotYours(None)
     if request.lease in state.leases:
+        if request.owner is None:
+            _extend_to(state, request.lease, end_ms=now_ms + request.ttl_ms)
         return Granted(request.lease, _end_of(state, request.lease), again=True)
+    if request.held_until_ms is not None:
+        return _hold_again(state, request, told_ms=request.held_until_ms, now_ms=now_ms)
     if request.lease in state.waiting:
-        return replace(_waits(state, request.lease, now_ms=now_ms), again=True)
+        return _wait_on(state, request, now_ms=now_ms)
     return _acquire_anew(state, request, now_ms=now_ms)
+
+
+def _is_theirs(known: SlotLease | Waiter, request: LeaseRequest) -> bool:
+    return (known.owner, known.user, known.groups) == (None, request.user, tuple(dict.fromkeys(request.groups)))
+
+
+def _extend_to(state: State, name: str, *, end_ms: int) -> None:
+    """Never to an earlier end than its holder was told."""
+    extend(state, name, end_ms=max(end_ms, _end_of(state, name)))
+
+
+def _hold_again(state: State, request: LeaseRequest, *, told_ms: int, now_ms: int) -> LeaseAnswer:
+    """Its holder was told an end that is not over. Where the groups are shut, as nobody knows who holds them since the
+    view was lost, it is held again; everywhere else the view would know it."""
+    groups = tuple(dict.fromkeys(request.groups))
+    shut_now = all(shut_until(state, group, now_ms) is not None for group in groups)
+    if told_ms <= now_ms or not shut_now or any(_has_no_room(state, group, now_ms) for group in groups):
+        return NotYours(None)
+    end_ms = now_ms + request.ttl_ms
+    hold(state, request.lease, SlotLease(groups, None, request.ttl_ms, now_ms, request.user), end_ms=end_ms)
+    return Granted(request.lease, end_ms, again=True)
+
+
+def _has_no_room(state: State, group: str, now_ms: int) -> bool:
+    return active(state, group, now_ms) >= limit_of(state, group, tier=None, now_ms=now_ms)
+
+
+def _wait_on(state: State, request: LeaseRequest, *, now_ms: int) -> WaitsInLine:
+    """Outside jobs whoever asks again waits for as long from now, at the old place."""
+    if request.owner is None:
+        until_ms = max(now_ms + request.wait_ms, state.deadlines.score(request.lease) or 0)
+        state.deadlines.add(request.lease, until_ms)
+    return replace(_waits(state, request.lease, now_ms=now_ms), again=True)
 
 
 def _acquire_anew(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
@@ -97,7 +137,7 @@ def _acquire_anew(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseA
         hold(
             state,
             request.lease,
-            SlotLease(groups, request.owner, request.ttl_ms, now_ms),
+            SlotLease(groups, request.owner, request.ttl_ms, now_ms, request.user),
             end_ms=now_ms + request.ttl_ms,
         )
         now_active = tuple((group, active(state, group, now_ms)) for group in groups)
@@ -147,10 +187,14 @@ def end_lease(state: State, name: str) -> Freed:
     return Freed(lease.groups)
 
 
-def give_up(state: State, name: str, *, now_ms: int) -> tuple[Grant, ...]:
-    """Its holder needs it no more, or waits for it no more."""
+def give_up(state: State, name: str, *, user: str | None, wait_only: bool, now_ms: int) -> tuple[Grant, ...]:
+    """Its holder needs it no more, or waits for it no more. Where a user says so, it has to be theirs."""
+    known = state.leases.get(name) or state.waiting.get(name)
+    if user is not None and known is not None and known.user != user:
+        return told(state, [])
     drop_waiter(state, name)
-    return told(state, hand_on(state, end_lease(state, name), now_ms=now_ms))
+    freed = Freed() if wait_only else end_lease(state, name)
+    return told(state, hand_on(state, freed, now_ms=now_ms))
 
 
 def force(state: State, group: str, name: str) -> Freed:
@@ -179,7 +223,7 @@ def _first_full(state: State, groups: Iterable[str], *, now_ms: int) -> str | No
 
 def _wait(state: State, request: LeaseRequest, groups: tuple[str, ...], full: str, *, now_ms: int) -> None:
     state.tickets += 1
-    waiter = Waiter(groups, request.owner, request.ttl_ms, request.reply, state.tickets, full)
+    waiter = Waiter(groups, request.owner, request.ttl_ms, request.reply, state.tickets, full, request.user)
     state.waiting[request.lease] = waiter
     state.waiters[full].add(request.lease, waiter.ticket)
     state.deadlines.add(request.lease, now_ms + request.wait_ms)
@@ -228,7 +272,8 @@ def _grant_or_move(state: State, name: str, *, now_ms: int) -> Grant | None:
         return None
     drop_waiter(state, name)
     end_ms = now_ms + waiter.ttl_ms
-    hold(state, name, SlotLease(waiter.groups, waiter.owner, waiter.ttl_ms, now_ms), end_ms=end_ms)
+    lease = SlotLease(waiter.groups, waiter.owner, waiter.ttl_ms, now_ms, waiter.user)
+    hold(state, name, lease, end_ms=end_ms)
     return Grant(name, waiter.owner, waiter.reply, end_ms)
 
 

@@ -74,6 +74,7 @@ class SlotLease:
     owner: str | None
     ttl_ms: int
     since_ms: int
+    user: str | None = None  # outside any job
 
 
 @dataclass(slots=True)
@@ -86,6 +87,7 @@ class Waiter:
     reply: str
     ticket: int
     group: str
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,8 +104,17 @@ class _Life(_Kept):
             raise ViewLost("this generation is open: it is folded, not seeded")
         life.seed(state, seeds, lease_ms=lease_ms, now_ms=self._now(now_ms))
 
-    async def open(self, *, generation: str, quarantine_ms: int, now_ms: int | None = None) -> None:
-        life.open_(self._generation(generation), quarantine_ms=quarantine_ms, now_ms=self._now(now_ms))
+    async def open(
+        self,
+        *,
+        generation: str,
+        quarantine_ms: int,
+        leased: Sequence[str] = (),
+        leased_ms: int = 0,
+        now_ms: int | None = None,
+    ) -> None:
+        state, at_ms = self._generation(generation), self._now(now_ms)
+        life.open_(state, quarantine_ms=quarantine_ms, leased=leased, leased_ms=leased_ms, now_ms=at_ms)
 
     async def fold(self, changes: Sequence[Change], *, lease_ms: int, now_ms: int | None = None) -> Folded | StaleView:
         return life.fold(self._open(), changes, lease_ms=lease_ms, now_ms=self._now(now_ms))
@@ -159,8 +168,10 @@ class _Leases(_Kept):
     async def shut(self, group: str, until_ms: int, *, now_ms: int | None = None) -> tuple[Grant, ...]:
         return slots.shut(self._open(), group, until_ms, now_ms=self._now(now_ms))
 
-    async def give_up(self, lease: str, *, now_ms: int | None = None) -> tuple[Grant, ...]:
-        return slots.give_up(self._open(), lease, now_ms=self._now(now_ms))
+    async def give_up(
+        self, lease: str, *, user: str | None = None, wait_only: bool = False, now_ms: int | None = None
+    ) -> tuple[Grant, ...]:
+        return slots.give_up(self._open(), lease, user=user, wait_only=wait_only, now_ms=self._now(now_ms))
 
     async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> HeartbeatAnswer:
         return workers.beat(self._open(), heartbeat, now_ms=self._now(now_ms))

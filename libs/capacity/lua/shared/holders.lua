@@ -9,11 +9,11 @@ end
 
 -- GIVES name, owner (a running holder is its own), user, worker, since, end; null where there is none.
 function holders.describe(name)
-  local lease = redis.call('HMGET', key('lease', name), 'owner', 'since')
+  local lease = redis.call('HMGET', key('lease', name), 'owner', 'since', 'user')
   local ends = redis.call('ZSCORE', lease[1] and key('ends') or key('leases'), name)
   ends = tonumber(ends or redis.call('ZSCORE', key('claims'), leases.job_of(name)) or 0)
   if lease[1] == '' then
-    return { name, false, false, false, tonumber(lease[2]), ends }
+    return { name, false, lease[3] ~= '' and lease[3], false, tonumber(lease[2]), ends }
   end
   local owner = lease[1] or name
   local job = redis.call('HMGET', key('job', leases.job_of(owner)), 'worker', 'shape')

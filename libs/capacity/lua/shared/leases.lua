@@ -33,13 +33,20 @@ function leases.extend(lease, groups, ends)
   redis.call('ZADD', key('ends'), ends, lease)
 end
 
-function leases.hold(lease, groups, owner, ttl)
+-- `user`: whose it is, outside any job; nil inside one.
+function leases.hold(lease, groups, owner, ttl, user)
   leases.extend(lease, groups, now + ttl)
-  redis.call('HSET', key('lease', lease), 'groups', cjson.encode(groups), 'owner', owner, 'ttl', ttl, 'since', now)
+  redis.call('HSET', key('lease', lease), 'groups', cjson.encode(groups), 'owner', owner, 'ttl', ttl, 'since', now, 'user',
+    user or '')
   if owner ~= '' then
     redis.call('SADD', key('inner', leases.job_of(owner)), lease)
   end
   return now + ttl
+end
+
+-- Who asked for it outside any job, whether it is held or waited for; nil: there is none.
+function leases.user_of(lease)
+  return redis.call('HGET', key('lease', lease), 'user') or redis.call('HGET', key('waiter', lease), 'user')
 end
 
 -- The groups whose slots came free; none where there is no such lease.
@@ -89,7 +96,7 @@ end
 
 -- The first in line of a group that has a slot: it gets all it asked for, moves to where it waits now, or was too late.
 local function look_at(id)
-  local waiter = redis.call('HMGET', key('waiter', id), 'groups', 'owner', 'reply', 'ttl', 'ticket', 'at')
+  local waiter = redis.call('HMGET', key('waiter', id), 'groups', 'owner', 'reply', 'ttl', 'ticket', 'at', 'user')
   if tonumber(redis.call('ZSCORE', key('deadlines'), id)) <= now then
     return leases.stop_waiting(id)
   end
@@ -100,7 +107,7 @@ local function look_at(id)
     return leases.wait_at(full, id, waiter[5])
   end
   leases.stop_waiting(id)
-  grants.add({ id, waiter[2], waiter[3], leases.hold(id, groups, waiter[2], tonumber(waiter[4])) })
+  grants.add({ id, waiter[2], waiter[3], leases.hold(id, groups, waiter[2], tonumber(waiter[4]), waiter[7]) })
 end
 
 -- First come, first served, for as long as the group has a slot.

@@ -1,4 +1,5 @@
--- Groups of which nobody gets a slot for a while: a provider has asked for a pause. `shut` of the view says that there are any.
+-- Groups of which nobody gets a slot for a while: a provider has asked for a pause, or nobody knows who holds them since
+-- the view was lost. `shut` of the view says that there are any.
 -- A gate blocks by being shut alone, as no slot of it is wanted: among what blocks a job it is called shut:<group>.
 local ends -- group → until when
 
