@@ -34,6 +34,11 @@ class WaitingLine:
     slots: int = 0
     idle: int = 0
 
+    def sooner(self, score: int, position: int, *, start_ms: int) -> int:
+        """How many of those ahead start no later than this, with those whom no run knew."""
+        known = [other_ms for other, other_ms in self.places if other < score]
+        return sum(other_ms <= start_ms for other_ms in known) + max(0, position - 1 - len(known))
+
     def strangers(self, score: int, position: int) -> float:
         """How many times a slot has to come free first for those ahead whom no run knew, as they came since: a share of
         one slot's time each."""

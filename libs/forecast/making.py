@@ -53,6 +53,7 @@ def make_forecast(
     return Forecast(
         policy=policy,
         made_ms=scene.now_ms,
+        learned=any(pace.holds for pace in past.paces.values()),
         averages={tier: seen.average_s for tier, seen in tiers.items()},
         queued=Counter(row.tier for row in scene.waiting),
         starts=starts,

@@ -1,6 +1,6 @@
-"""The plain formula: average × position ÷ active workers, and a fixed spread around it.
+"""What an estimate is made of besides a forecast: its numbers, how sure it is, and averages before any was measured.
 
-Pure. What is shown while nothing has been run forward yet, and the yardstick that the forecast is measured by.
+Pure.
 """
 
 from __future__ import annotations
@@ -11,14 +11,6 @@ from typing import Literal
 from headgate_contracts.events import Estimate
 from headgate_contracts.vocabulary import Tier
 from libs.policy import Policy
-
-
-def plain_estimate(*, average_s: float, position: int, workers: int, policy: Policy) -> Estimate:
-    """An estimate for the job at this position. Without a worker it is told as if one came now."""
-    wait_s, spread = average_s * position / max(1, workers), policy.forecast.spread
-    return estimate_between(
-        wait_s, (wait_s * (1 - spread), wait_s * (1 + spread)), confidence=confidence_at(position, policy)
-    )
 
 
 def estimate_between(wait_s: float, bounds_s: tuple[float, float], *, confidence: Literal["medium", "low"]) -> Estimate:

@@ -27,7 +27,7 @@ from libs.forecast.lives import Life, RecordedPast, Stay
 from libs.forecast.machine import FOREVER_MS, Machine, answer
 from libs.forecast.run import Holds
 from libs.policy import Policy
-from libs.policy.windows import release_at
+from libs.policy.windows import DayPlace, release_at
 
 DAY_MS: Final = 86_400_000
 PRIORITIES: Final = {priority.class_number: priority.value for priority in Priority}
@@ -252,7 +252,9 @@ class Replay:
     def _release_ms(self, life: Life, day: int) -> int:
         run_at = None if life.run_at_ms is None else utc(life.run_at_ms)
         spread_s = self._policy.queue.release_spread_s
-        return epoch_ms(release_at(life.job, day, spread_s=spread_s, run_at=run_at))
+        taken = answer(self._machine.view.day_used(life.user, day))
+        place = DayPlace(day, taken - 1, self._policy.tier_limits(Tier(life.tier)).jobs_per_day)
+        return epoch_ms(release_at(life.user, place, spread_s=spread_s, run_at=run_at))
 
 
 def _row(life: Life, policy: Policy, *, at_ms: int) -> Row:

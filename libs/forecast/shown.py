@@ -8,16 +8,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from headgate_contracts import Job, Status, Tier
+from headgate_contracts.events import Tried
 from headgate_contracts.shown import Iterations, JobError, QueuePart, ShownJob, Upgrade, Usage, WaitingOn
 from libs.policy import Policy
-
-STAGE_WORDS = {
-    Status.STARTING: "Starting",
-    Status.SCAFFOLD: "Setting up the project",
-    Status.CODE: "Writing code",
-    Status.DEPS: "Installing dependencies",
-    Status.CHECKS: "Checking",
-}
 
 
 def shown_job(
@@ -27,6 +20,7 @@ def shown_job(
     used_today: int,
     now: datetime,
     debug_id: str,
+    title: str | None = None,
     queue: QueuePart | None = None,
     waiting_on: tuple[WaitingOn, ...] = (),
 ) -> ShownJob:
@@ -35,6 +29,7 @@ def shown_job(
     iterations = iterations_of(job, policy)
     return ShownJob(
         id=job.id,
+        title=title or None,
         status=job.status,
         project_id=asked.project_name or job.project_id,
         user_id=job.user_id,
@@ -45,6 +40,9 @@ def shown_job(
         attempt=job.attempt,
         created_at=job.created_at,
         updated_at=job.updated_at,
+        stage=job.stage,
+        stages=job.stages,
+        tried=job.tried,
         message=queue.position_message if queue else message_of(job, iterations, now=now),
         queue=queue,
         waiting_on=waiting_on,
@@ -65,6 +63,8 @@ def message_of(job: Job, iterations: Iterations, *, now: datetime) -> str:
     match job.status:
         case Status.QUEUED:
             return "In the queue"
+        case Status.SCHEDULED if job.tried is not None:
+            return tried_message(job.tried)
         case Status.SCHEDULED:
             return scheduled_message(job.scheduled_for, now=now)
         case Status.WAITING:
@@ -77,10 +77,26 @@ def message_of(job: Job, iterations: Iterations, *, now: datetime) -> str:
             return job.failure.summary if job.failure else "Failed"
         case Status.READY | Status.CANCELLED:
             return job.status.value.capitalize()
-        case running:
+        case _:
             cycle = f", iteration {job.iteration}" if job.iteration > 1 else ""
+            again = (
+                f", try {job.tried.tries + 1} of {job.tried.most + 1}"
+                if job.tried and job.tried.stage == job.stage
+                else ""
+            )
             stopping = ", stopping" if job.cancel_requested_by else ""
-            return f"{STAGE_WORDS[running]}{cycle}{stopping}"
+            return f"{title_of_stage(job) or 'Starting'}{cycle}{again}{stopping}"
+
+
+def tried_message(tried: Tried) -> str:
+    """What failed, and when it is tried again, of a job that has given its slots back meanwhile."""
+    at = f"{tried.again_at.astimezone(UTC):%H:%M:%S} UTC"
+    return f"Tries {tried.stage} again at {at} ({tried.tries} of {tried.most}): {tried.summary}"
+
+
+def title_of_stage(job: Job) -> str | None:
+    """What people are told of the stage that the job is in; null where it is in none."""
+    return next((stage.title for stage in job.stages if stage.name == job.stage), None)
 
 
 def scheduled_message(opens_at: datetime | None, *, now: datetime) -> str:

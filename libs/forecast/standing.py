@@ -1,4 +1,4 @@
-"""Where a waiting job stands and what holds it back, in words and numbers.
+"""What holds a waiting job back, and what would let it run, in words.
 
 Pure. Owns the sentences and the order of the reasons. A user is told of others in numbers only, an operator by name.
 
@@ -16,13 +16,12 @@ from typing import Final
 
 from headgate_contracts import Job, Status
 from headgate_contracts.envelope import utc
-from headgate_contracts.events import Estimate
-from headgate_contracts.shown import QueuePart, WaitingOn
+from headgate_contracts.shown import WaitingOn
 from headgate_contracts.tokens import phase_job_id
 from libs.capacity.answers import Obstacle, Outlook
 from libs.capacity.rows import Pause
-from libs.forecast.table import Forecast, wanted_of
-from libs.forecast.words import estimate_fields
+from libs.forecast.shown import tried_message
+from libs.runtime.wording import counted
 
 GLOBAL: Final = ("workflows", "llm:global")
 MANY: Final = ("priority:", "user:")  # scopes that are called by their jobs
@@ -30,56 +29,24 @@ NEXT: Final = "Next in line: starts as soon as a worker has a free slot"
 SLOTS: Final = ("user_limit", "project_limit", "group_limit", "global_limit", "provider_paused")  # in order
 
 
-def queue_part(job: Job, outlook: Outlook | None, estimate: Estimate | None = None) -> QueuePart | None:
-    """The job's place, or null where it is not in the queue. One that was not folded yet stands where it entered."""
-    if job.standing is None or job.status is not Status.QUEUED:
-        return None
-    original = job.standing.position_original
-    position = outlook.position if outlook and outlook.position else original
-    return QueuePart(
-        position=position,
-        position_original=original,
-        position_message=position_message(position, original),
-        passed_by=outlook.passed if outlook else 0,
-        **estimate_fields(estimate),
-    )
-
-
-def estimate_of(job: Job, outlook: Outlook | None, *, forecast: Forecast, now_ms: int) -> Estimate | None:
-    """When the job starts: by the forecast, by the plain formula where there is none, by what its event says where it
-    was not folded yet. Null where nothing will start it as things stand."""
-    if job.standing is None or job.status is not Status.QUEUED:
-        return None
-    if outlook is None or outlook.position is None or outlook.score is None:
-        return job.standing.estimate
-    if outlook.pauses:
-        return None
-    wanted = wanted_of(job, score=outlook.score, position=outlook.position, slots=outlook.pool_slots)
-    return forecast.estimate_of(job.id, wanted, now_ms=now_ms)
-
-
-def position_message(position: int, original: int) -> str:
-    """`You are #4 in queue`, or what moved the job back."""
-    if position <= original:
-        return f"You are #{position} in queue"
-    inserted = position - original
-    return f"Originally #{original}, currently #{position} ({_counted(inserted, 'priority job')} inserted ahead)"
-
-
-def waiting_on(job: Job, outlook: Outlook | None, *, owner: bool = True) -> tuple[WaitingOn, ...]:
-    """Everything that keeps the job from running now, the earliest obstacle first. `owner`: it is told to its owner."""
+def waiting_on(
+    job: Job, outlook: Outlook | None, *, owner: bool = True, sooner: int | None = None
+) -> tuple[WaitingOn, ...]:
+    """Everything that keeps the job from running now, the earliest obstacle first. `owner`: it is told to its owner.
+    `sooner`: how many of those ahead start before it; null: all of them, for all that is known."""
     paused = [_paused(pause, job, owner=owner) for pause in outlook.pauses] if outlook else []
     match job.status:
         case Status.SCHEDULED:
-            return (_room() if outlook and outlook.room else _daily_window(job), *paused)
+            own = _next_try(job) if job.tried else _daily_window(job)
+            return (_room() if outlook and outlook.room else own, *paused)
         case Status.WAITING:
             return (_room(), *paused) if outlook and outlook.room else (*paused, _earlier_phase(job))
         case Status.AWAITING_CONFIRMATION:
             return (_confirmation(job, owner=owner),)
         case Status.QUEUED if outlook is not None:
-            return (*paused, *_slots(job, outlook, owner=owner)) or (_behind((outlook.position or 1) - 1),)
+            return (*paused, *_slots(job, outlook, owner=owner)) or (_behind((outlook.position or 1) - 1, sooner),)
         case Status.QUEUED if job.standing is not None:
-            return (_behind(job.standing.position_original - 1),)
+            return (_behind(job.standing.position_original - 1, sooner),)
         case _:
             return ()
 
@@ -104,6 +71,11 @@ def _daily_window(job: Job) -> WaitingOn:
     opens_at = job.scheduled_for
     when = f" on {opens_at:%Y-%m-%d} after {opens_at:%H:%M} UTC" if opens_at else ""
     return WaitingOn(reason="daily_window", message=f"Enters the queue{when}", until=opens_at)
+
+
+def _next_try(job: Job) -> WaitingOn:
+    message = tried_message(job.tried) if job.tried else ""
+    return WaitingOn(reason="retry", message=message, until=job.scheduled_for)
 
 
 def _room() -> WaitingOn:
@@ -153,7 +125,7 @@ def _obstacle(job: Job, obstacle: Obstacle, *, owner: bool) -> WaitingOn:
 
 def _full(obstacle: Obstacle, kind: str, *, owner: bool) -> str:
     users = "Your jobs" if owner else f"Jobs of {obstacle.group.replace(':', ' ', 1)}"
-    whose = {"user": users, "project": "This project's jobs", "workflows": "All jobs together"}
+    whose = {"user": users, "project": "This project's jobs", "workflows": "Jobs of all workflows"}
     name = "All providers together" if obstacle.group == "llm:global" else f"Group {obstacle.group}"
     name = whose.get(kind, name)
     if obstacle.active < obstacle.limit:  # shut for a moment, until every running job has named its leases again
@@ -161,10 +133,12 @@ def _full(obstacle: Obstacle, kind: str, *, owner: bool) -> str:
     return f"{name}: {obstacle.active} of {obstacle.limit} slots are taken"
 
 
-def _behind(ahead: int) -> WaitingOn:
-    if ahead <= 0:
-        return WaitingOn(reason="behind", message=NEXT)
-    return WaitingOn(reason="behind", message=f"Behind {_counted(ahead, 'job')}")
+def _behind(ahead: int, sooner: int | None) -> WaitingOn:
+    """Who is held by limits of their own keeps a place ahead, and holds nobody up."""
+    sooner = ahead if sooner is None else min(sooner, ahead)
+    later = f"{ahead - sooner} ahead {'starts' if ahead - sooner == 1 else 'start'} later"
+    message = f"Behind {counted(sooner, 'job')}" if sooner else NEXT
+    return WaitingOn(reason="behind", message=f"{message} ({later})" if sooner < ahead else message)
 
 
 # ── what would let it run ─────────────────────────────────────────────────────
@@ -198,7 +172,7 @@ def _answer(told: WaitingReason) -> str:
 
 
 def _turn(told: WaitingReason) -> str:
-    return "A worker has a free slot" if told.waiting.message == NEXT else "The jobs ahead of it start"
+    return "A worker has a free slot" if told.waiting.message.startswith(NEXT) else "The jobs ahead of it start"
 
 
 def _always(words: str) -> Remedy:
@@ -208,6 +182,7 @@ def _always(words: str) -> Remedy:
 Remedy = Callable[[WaitingReason], str]
 REMEDIES: Final[Mapping[str, Remedy]] = {
     "daily_window": lambda told: f"Time: it enters the queue by itself{_from(told.waiting.until)}",
+    "retry": lambda told: f"Time: it is tried again{_from(told.waiting.until)}",
     "room": _always("A place in the queue: one comes free when a queued job starts or is cancelled"),
     "paused": _resumed,
     "earlier_phase": _always("The phase before it ends well; where that one fails, this one is cancelled"),
@@ -247,7 +222,3 @@ def _by(moment: datetime | None) -> str:
 def _named(told: WaitingReason) -> str:
     who, jobs = "yours" if told.owner else "now", ", ".join(told.waiting.jobs)
     return f" ({who}: {jobs})" if jobs else ""
-
-
-def _counted(count: int, unit: str) -> str:
-    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"

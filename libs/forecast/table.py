@@ -4,8 +4,8 @@
                                                                     ├──► estimate, with the spread of past errors
     lines of its pool and of its full groups ── what all offer ─────┘
 
-Pure. Refuses to run anything: that is `run`. It is no fact and goes with the view; without it the plain formula is
-shown.
+Pure. Refuses to run anything: that is `run`. It is no fact and goes with the view; without it, and before any job has
+ended, nothing is told.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from libs.capacity.rows import CLASS_STEP
 from libs.capacity.scopes import scopes_of
 from libs.forecast.errors import Band, Spread
 from libs.forecast.lines import WaitingLine
-from libs.forecast.plain import average_over, confidence_at, estimate_between, first_averages, plain_estimate
+from libs.forecast.plain import average_over, confidence_at, estimate_between, first_averages
 from libs.policy import Policy
 
 NAME: Final = "forecast"  # under which it is published
-SHAPE: Final = 2
+SHAPE: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateRequest:
-    """A job that somebody asks an estimate for. `slots`: those of its pool, 0 where the asker does not know."""
+    """A job that somebody asks an estimate for. `full`: groups of it in which it would get no slot now."""
 
     pool: str
     tier: str
     score: int
     position: int
     groups: tuple[str, ...]
-    slots: int = 0
     workflow: str | None = None
+    full: tuple[str, ...] = ()
 
 
-def wanted_of(job: Job, *, score: int, position: int, slots: int = 0) -> EstimateRequest:
+def wanted_of(job: Job, *, score: int, position: int) -> EstimateRequest:
     """A job of the log, where it stands now."""
     asked = job.submission
     return EstimateRequest(
@@ -51,7 +51,6 @@ def wanted_of(job: Job, *, score: int, position: int, slots: int = 0) -> Estimat
         score=score,
         position=position,
         groups=groups_of(job),
-        slots=slots,
         workflow=asked.workflow,
     )
 
@@ -62,7 +61,8 @@ class Forecast:
     worker."""
 
     policy: Policy = field(repr=False)
-    made_ms: int | None = None  # null: nothing was run, the plain formula is all there is
+    made_ms: int | None = None  # null: nothing was run
+    learned: bool = False  # some job has ended, so how long jobs take is more than a guess
     averages: Mapping[str, float] = field(default_factory=dict[str, float])  # tier → seconds
     queued: Mapping[str, int] = field(default_factory=dict[str, int])  # tier → jobs
     starts: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])  # ms since it was made
@@ -75,39 +75,50 @@ class Forecast:
         averages = {**first_averages(self.policy), **self.averages}
         return average_over(averages, self.queued if queued is None else queued, tier=tier)
 
-    def plain(self, wanted: EstimateRequest) -> Estimate:
-        """What the plain formula says."""
-        average_s = self.average_s(tier=wanted.tier)
-        return plain_estimate(average_s=average_s, position=wanted.position, workers=wanted.slots, policy=self.policy)
-
     def estimate_of(self, job_id: str, wanted: EstimateRequest, *, now_ms: int) -> Estimate | None:
-        """When this queued job starts; null where nothing will start it."""
-        if self.made_ms is None or job_id not in self.starts:
+        """When this queued job starts; null where nothing will start it, or nobody knows."""
+        if job_id not in self.starts:
             return self.estimate_new(wanted, now_ms=now_ms)
-        start_ms = self.starts[job_id]
-        return None if start_ms is None else self._estimate(self.made_ms + start_ms, wanted, now_ms=now_ms)
+        return self._estimate(self.starts[job_id], wanted, now_ms=now_ms)
 
     def estimate_new(self, wanted: EstimateRequest, *, now_ms: int) -> Estimate | None:
-        """When a job would start that the runs did not know; null where nothing will start it."""
-        if self.made_ms is None:
-            return self.plain(wanted)
-        names = (name for name in (f"pool:{wanted.pool}", *wanted.groups) if name in self.lines)
+        """When a job would start that the runs did not know; null where nothing will start it, or nobody knows."""
+        return self._estimate(self._offer(wanted), wanted, now_ms=now_ms, crowd_ms=self._strangers_ms(wanted))
+
+    def sooner(self, job_id: str, wanted: EstimateRequest) -> int:
+        """How many of the jobs ahead start before this one. Whom no run knew is taken for one of them."""
+        ahead, line = wanted.position - 1, self._line(wanted)
+        start_ms = self.starts[job_id] if job_id in self.starts else self._offer(wanted)
+        return ahead if start_ms is None else min(ahead, line.sooner(wanted.score, wanted.position, start_ms=start_ms))
+
+    def _offer(self, wanted: EstimateRequest) -> int | None:
+        """When the pool and every group of it has a slot for a new one. A group that is full now and was not in any
+        run offers nothing that is known."""
+        names = {f"pool:{wanted.pool}", *wanted.full, *(group for group in wanted.groups if group in self.lines)}
+        if not names <= set(self.lines) or any(scope in self.paused for scope in _scopes(wanted)):
+            return None
         offers = [self.lines[name].offer(wanted.score) for name in names]
         known = [start_ms for start_ms in offers if start_ms is not None]
-        if not known or len(known) < len(offers) or any(scope in self.paused for scope in _scopes(wanted)):
-            return None
-        return self._estimate(self.made_ms + max(known) + self._strangers_ms(wanted), wanted, now_ms=now_ms)
+        return max(known) if len(known) == len(offers) else None
+
+    def _line(self, wanted: EstimateRequest) -> WaitingLine:
+        return self.lines.get(f"pool:{wanted.pool}", WaitingLine())
 
     def _strangers_ms(self, wanted: EstimateRequest) -> int:
         """A crowd that came since the runs is not in them: each of those ahead takes an average job's share."""
-        line = self.lines.get(f"pool:{wanted.pool}", WaitingLine())
-        share = line.strangers(wanted.score, wanted.position)
+        share = self._line(wanted).strangers(wanted.score, wanted.position)
         return round(share * self.average_s(tier=wanted.tier) * 1000)
 
-    def _estimate(self, start_ms: int, wanted: EstimateRequest, *, now_ms: int) -> Estimate:
-        wait_s = max(0, start_ms - now_ms) / 1000
-        confidence = confidence_at(wanted.position, self.policy)
-        return estimate_between(wait_s, self.spread.around(wait_s), confidence=confidence)
+    def _estimate(
+        self, start_ms: int | None, wanted: EstimateRequest, *, now_ms: int, crowd_ms: int = 0
+    ) -> Estimate | None:
+        """The crowd may be held by limits of its own, so it moves the lower end not at all."""
+        if self.made_ms is None or start_ms is None or not self.learned:
+            return None
+        soonest_s = max(0, self.made_ms + start_ms - now_ms) / 1000
+        wait_s = max(0, self.made_ms + start_ms + crowd_ms - now_ms) / 1000
+        bounds_s = (self.spread.around(soonest_s)[0], self.spread.around(wait_s)[1])
+        return estimate_between(wait_s, bounds_s, confidence=confidence_at(wanted.position, self.policy))
 
     # ── as it is published ────────────────────────────────────────────────────
 
@@ -115,6 +126,7 @@ class Forecast:
         said: dict[str, Any] = {
             "shape": SHAPE,
             "made_ms": self.made_ms,
+            "learned": self.learned,
             "averages": {tier: round(average_s, 3) for tier, average_s in self.averages.items()},
             "queued": dict(self.queued),
             "starts": dict(self.starts),
@@ -126,7 +138,7 @@ class Forecast:
 
     @classmethod
     def load(cls, text: str | None, policy: Policy) -> Forecast:
-        """What was published. Of nothing, or of another version's shape, the plain formula is left."""
+        """What was published. Of nothing, or of another version's shape, nothing is known."""
         said: dict[str, Any] = json.loads(text) if text else {}
         if said.get("shape") != SHAPE:
             return cls(policy=policy)
@@ -134,6 +146,7 @@ class Forecast:
         return cls(
             policy=policy,
             made_ms=said["made_ms"],
+            learned=said["learned"],
             averages=said["averages"],
             queued=said["queued"],
             starts=said["starts"],

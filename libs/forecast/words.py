@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headgate_contracts.events import Estimate
+from libs.runtime.wording import counted
 
 MINUTE_S: Final = 60
 HOUR_S: Final = 3600
 NEAR_S: Final = 2 * MINUTE_S
+UNKNOWN: Final = "no estimate yet"
 
 
 def estimate_message(estimate: Estimate) -> str:
@@ -26,16 +28,14 @@ def estimate_message(estimate: Estimate) -> str:
 def duration_text(seconds: int) -> str:
     """A duration in its own unit: `45 seconds`, `17 minutes`, `1h 5m`."""
     if seconds < MINUTE_S:
-        return _counted(seconds, "second")
+        return counted(seconds, "second")
     if seconds < HOUR_S:
-        return _counted(seconds // MINUTE_S, "minute")
+        return counted(seconds // MINUTE_S, "minute")
     return f"{seconds // HOUR_S}h {seconds % HOUR_S // MINUTE_S}m"
 
 
-def estimate_fields(estimate: Estimate | None) -> dict[str, Any]:
-    """The part of `QueuePart` that tells the estimate; empty where there is none."""
-    return {} if estimate is None else {**estimate.model_dump(), "message": estimate_message(estimate)}
-
-
-def _counted(count: int, unit: str) -> str:
-    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+def estimate_fields(estimate: Estimate | None, *, starts: bool = True) -> dict[str, Any]:
+    """The part of `QueuePart` that tells the estimate. `starts`: something will start the job as things stand."""
+    if estimate is None:
+        return {"message": UNKNOWN} if starts else {}
+    return {**estimate.model_dump(), "message": estimate_message(estimate)}

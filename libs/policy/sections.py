@@ -317,9 +317,14 @@ class Concurrency(Section):
     alone (`db`), which then is the limit of every project's group of that name. What stands there has a label in the
     metrics; all other groups are `other`."""
 
-    default_lease_duration_secs: Seconds = default(300, "lease asked for outside a job")
+    default_lease_duration_secs: Seconds = default(300, "lease asked for outside a job, and the longest there is")
     default_limit: Slots = default(1, "slots of a named group for which nobody has set or asked a limit")
     limits: Annotated[Mapping[GroupKey, Slots], Unit("slots")] = default({"workflows": 5}, "slots by group")
+
+    @property
+    def longest_lease_ms(self) -> int:
+        """Of a lease outside a job. Where the view was lost, nobody knows for so long who holds one."""
+        return round(self.default_lease_duration_secs * 1000)
 
 
 class Projects(Section):
