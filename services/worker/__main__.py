@@ -29,6 +29,7 @@ from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
+from libs.runtime.tls import trusting
 from services.worker.attempt.checkpoints import Shelf
 from services.worker.attempt.lines import LinePump
 from services.worker.attempt.process import Limits
@@ -70,8 +71,10 @@ async def compose(
     """Everything that runs in this process, in the order in which it starts."""
     ground = await bootstrap(service, settings, needs=(NATS, LOG))
     _say_what_contains(ground, premises, level, by_a_model=bool(providers))
-    spawner = await service.start(Spawner(settings.pipelines, environ=os.environ))
-    broker = live_broker(settings.nats_url.get_secret_value(), name="worker commands")
+    spawner = await service.start(Spawner(settings.modules, environ=os.environ))
+    _say_what_is_refused(ground, spawner)
+    url, tls = settings.nats_url.get_secret_value(), trusting(settings.ca_file)
+    broker = live_broker(url, name="worker commands", tls=tls)
     pump = LinePump(NatsLines(broker), ground.clock)
     longest_s = min(LONGEST_ANSWER_S, ground.policy.leases.heartbeat_s)
     scheduler = NatsScheduler(broker, shard=settings.shard, within_s=longest_s)
@@ -100,6 +103,13 @@ def _say_what_contains(ground: Ground[WorkerSettings], premises: Premises, level
     ground.health.notes = (said,)
     if premises.is_borrowed:
         logger.info("workspaces: in %s, as commands do not get to %s", premises.folder, ground.settings.workspaces)
+
+
+def _say_what_is_refused(ground: Ground[WorkerSettings], spawner: Spawner) -> None:
+    """Modules of pipelines, each with its reason, while the others run."""
+    for reason in spawner.refused:
+        logger.error("%s", reason)
+    ground.health.notes += spawner.refused
 
 
 async def _dispatches(service: Service, ground: Ground[WorkerSettings]) -> PoolDispatches:

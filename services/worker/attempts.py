@@ -23,7 +23,6 @@ from typing import Final
 
 from headgate_contracts import Holder
 from libs.runtime.clock import Clock
-from libs.runtime.telemetry import job_context
 from services.worker.attempt.run import Attempt
 from services.worker.attempt.tools import Claimed, Tools
 from services.worker.claiming import take
@@ -106,8 +105,7 @@ class Attempts:
             claimed = await take(dispatch, self._tools, wanted=lambda: not self.draining)
             if claimed is not None:
                 try:
-                    with job_context(claimed.job):
-                        await self._run(claimed)
+                    await self._run(claimed)
                 finally:
                     claimed.content.cancel()
         except Exception:
@@ -121,9 +119,9 @@ class Attempts:
             attempt.interrupt(Interruption.DRAINED)
         self._beat_soon()
         try:
-            with self._tools.signals.attempt():
+            with self._tools.signals.attempt(claimed.job, cause=claimed.cause) as running:
                 ended = await attempt.run()
-            self._tools.signals.ended(ended or "lost")
+                running.outcome = ended or running.outcome
             if ended is None and attempt.was_forced:
                 self.stopped[attempt.holder] = None
         finally:

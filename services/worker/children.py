@@ -25,7 +25,6 @@ from pydantic import ValidationError
 from services.worker.child.messages import MAX_MESSAGE_BYTES, FromChild, Leave, Left, ToChild, read_by_parent
 from services.worker.child.spawner import (
     READ_BYTES,
-    Broken,
     FromSpawner,
     Gone,
     Prolong,
@@ -36,6 +35,7 @@ from services.worker.child.spawner import (
     read_from_spawner,
 )
 from services.worker.errors import ChildSpokeNonsense, PipelinesNotLoaded, SpawnerDied
+from services.worker.rules import KnownPipeline
 
 PASSED_ON: Final = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
@@ -141,7 +141,8 @@ class Spawner:
     """The process that attempts are forked from, as the worker sees it."""
 
     def __init__(self, modules: Iterable[str], *, environ: Mapping[str, str]) -> None:
-        self.pipelines: frozenset[str] = frozenset()
+        self.pipelines: Mapping[str, KnownPipeline] = {}
+        self.refused: tuple[str, ...] = ()  # modules that cannot be loaded, each with its reason
         self._modules = tuple(modules)
         self._environment = clean_environment(environ)
         self._children: dict[str, Child] = {}
@@ -149,7 +150,7 @@ class Spawner:
         self._process: subprocess.Popen[bytes] | None = None
         self._commands: socket.socket | None = None
         self._heard = b""  # of a word whose end is still to come
-        self._first_word: asyncio.Future[Ready | Broken] | None = None
+        self._first_word: asyncio.Future[Ready | None] | None = None
         self._hung_up = asyncio.Event()
         self._stopping = False
 
@@ -265,19 +266,20 @@ class Spawner:
             child.is_gone(None)
         self._children.clear()
         if self._first_word is not None and not self._first_word.done():
-            self._first_word.set_result(Broken(why="its process ended"))
+            self._first_word.set_result(None)
         self._hung_up.set()
 
-    async def _loaded(self, first_word: asyncio.Future[Ready | Broken]) -> None:
+    async def _loaded(self, first_word: asyncio.Future[Ready | None]) -> None:
+        why = "its process ended"
         try:
             async with asyncio.timeout(LOADED_WITHIN_S):
                 word = await first_word
         except TimeoutError:
-            word = Broken(why=f"they were not loaded within {LOADED_WITHIN_S:g} s")
-        if isinstance(word, Broken):
+            word, why = None, f"they were not loaded within {LOADED_WITHIN_S:g} s"
+        if word is None or not word.pipelines:
             await self.stop()
-            raise PipelinesNotLoaded(why=word.why)
-        self.pipelines = frozenset(word.pipelines)
+            raise PipelinesNotLoaded(why=" ".join(word.refused) if word else why)
+        self.pipelines, self.refused = word.pipelines, word.refused
 
 
 def _now_ms() -> int:

@@ -17,15 +17,19 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import cast
+from typing import Final, cast
+
+from opentelemetry.trace import SpanContext
 
 from headgate_contracts import ContractError, Event, Job, advance
 from headgate_contracts.assignment import assigned
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobData, JobDispatched
+from headgate_contracts.stages import Stages
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Appended, LogUnavailable
 from libs.eventlog.decoding import job_in
+from libs.runtime.spans import step
 from services.worker.attempt.chain import append_surely
 from services.worker.attempt.patience import insist, insist_while
 from services.worker.attempt.tools import Claimed, Tools
@@ -43,6 +47,8 @@ from services.worker.ports import Dispatch
 
 logger = logging.getLogger(__name__)
 
+NO_STAGES: Final = Stages()  # of a pipeline that this worker does not have
+
 
 async def take(dispatch: Dispatch, tools: Tools, *, wanted: Callable[[], bool]) -> Claimed | None:
     """Claim what was dispatched, if it is still to be had. Null: the message is done with, or was handed back."""
@@ -55,9 +61,10 @@ async def take(dispatch: Dispatch, tools: Tools, *, wanted: Callable[[], bool]) 
     name, claimed = input_name(dispatched.data.job_id, dispatched.data.input_digest), None
     content = asyncio.create_task(insist(lambda: tools.inputs.get(name), tools.clock, about=f"input {name}"))
     try:
-        with tools.signals.processing(dispatch.record, dispatched.data.job_id):
+        with tools.signals.processing(dispatch.record, dispatched.data) as span:
             job = await _claim(dispatch, dispatched, tools, wanted=wanted)
-            claimed = None if job is None else _claimed(job, dispatched, dispatch.record.at, content, tools)
+            if job is not None:
+                claimed = _claimed(job, dispatched, dispatch.record.at, content, tools, cause=span.get_span_context())
             return claimed
     finally:
         if claimed is None:
@@ -70,12 +77,13 @@ async def _claim(
     """The job once it is ours."""
     job = assigned(dispatched, seq=dispatch.record.seq, at=dispatch.record.at)
     while wanted():
-        data = _claim_of(job, dispatched.data, tools.worker)
+        data = _claim_of(job, dispatched.data, tools)
         if job is None or data is None:
             await _done(dispatch)
             return None
         event = event_about(job, data, event_id=tools.new_id(), now=utc(tools.clock.now_ms()))
-        answer = await append_surely(tools.log, event, after=job, clock=tools.clock, ours=wanted)
+        with step("claim"):
+            answer = await append_surely(tools.log, event, after=job, clock=tools.clock, ours=wanted)
         if isinstance(answer, Appended):
             await _done(dispatch)
             return None if isinstance(data, JobCancelled) else advance(job, event, seq=answer.records[0].seq)
@@ -85,10 +93,10 @@ async def _claim(
     return None
 
 
-def _claim_of(job: Job | None, dispatched: JobDispatched, worker: str) -> JobData | None:
+def _claim_of(job: Job | None, dispatched: JobDispatched, tools: Tools) -> JobData | None:
     match worth_of(job, dispatched):
         case Claimable() if job is not None:
-            return claim(job, worker)
+            return claim(job, tools.worker, tools.spawner.pipelines.get(job.submission.pipeline, NO_STAGES))
         case ToCancel() if job is not None:
             return cancel(job)
         case Stale(why):
@@ -97,7 +105,13 @@ def _claim_of(job: Job | None, dispatched: JobDispatched, worker: str) -> JobDat
 
 
 def _claimed(
-    job: Job, dispatched: Event[JobDispatched], at: datetime, content: asyncio.Task[bytes | None], tools: Tools
+    job: Job,
+    dispatched: Event[JobDispatched],
+    at: datetime,
+    content: asyncio.Task[bytes | None],
+    tools: Tools,
+    *,
+    cause: SpanContext,
 ) -> Claimed:
     return Claimed(
         job=job,
@@ -105,6 +119,7 @@ def _claimed(
         at=at,
         budget_s=run_budget_s(job, dispatched_at=dispatched.time, policy=tools.policy),
         content=content,
+        cause=cause,
     )
 
 

@@ -3,11 +3,11 @@ checks, an interruption, a conflict; what a message from the pool is worth; when
 
 Owns the way through a cycle and out of it. Refuses to know how a stage is run, or how a word of it gets into the log.
 
-    claimed ─► scaffold ─► code ─► deps ─► checks ─┬─ passed ────────────────► ready
-                  ▲                                ├─ failed, cycles left ──► scaffold of the next cycle
-                  └────────────────────────────────┤
-                                                   ├─ failed, batch used up ► awaiting_confirmation
-                                                   └─ failed, hard cap ─────► failed (limit)
+    claimed ─► first stage ─► … ─► last stage ─┬─ passed ────────────────► ready
+                  ▲                            ├─ failed, cycles left ──► the next cycle, at the stage its author names
+                  └────────────────────────────┤
+                                               ├─ failed, batch used up ► awaiting_confirmation
+                                               └─ failed, hard cap ─────► failed (limit)
 
 A job that goes on from earlier work walks this way from the beginning: stages that an earlier attempt finished, or the
 job that it tries again, are written with `restored` and not run.
@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any
 
-from headgate_contracts import Event, Job, JobEvent, Stage, Status, Writer
+from headgate_contracts import Event, Job, JobEvent, Status, Writer
 from headgate_contracts.events import (
     JobAwaitingConfirmation,
     JobCancelled,
@@ -31,14 +31,17 @@ from headgate_contracts.events import (
     JobReady,
     JobStage,
     JobStarted,
+    JobTryFailed,
+    Tried,
 )
+from headgate_contracts.stages import Stages, next_stage_of
 from headgate_contracts.vocabulary import Fault, GivenBackReason
 from libs.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The stage did its work; of `checks`: they passed."""
+    """The stage did its work; of the last one: its checks passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,13 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Passing(Failed):
+    """The same, and it may go well another time, which is not to come before so long."""
+
+    after_s: float = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GaveOut:
     """The machine did, under a job that did nothing wrong: no memory, no room on the disk. The attempt is left to its
     lease, and so given back as one whose worker was lost: as often as policy says, and then failed with a refund."""
@@ -65,7 +75,7 @@ class GaveOut:
     why: str
 
 
-StageOutcome = Finished | ChecksFailed | Failed | GaveOut
+StageOutcome = Finished | ChecksFailed | Failed | Passing | GaveOut
 
 
 class Interruption(IntEnum):
@@ -74,9 +84,10 @@ class Interruption(IntEnum):
     DRAINED = 1
     PROVIDER = 2
     FORCED = 3
-    TIMED_OUT = 4
-    CANCELLED = 5
-    LOST = 6
+    STAGE_TIMED_OUT = 4
+    TIMED_OUT = 5
+    CANCELLED = 6
+    LOST = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +131,6 @@ class Lease:
         return now_ms >= self.ends_ms
 
 
-_NEXT: Final = {
-    Status.STARTING: Stage.SCAFFOLD,
-    Status.SCAFFOLD: Stage.CODE,
-    Status.CODE: Stage.DEPS,
-    Status.DEPS: Stage.CHECKS,
-    Status.CHECKS: Stage.SCAFFOLD,
-}
-
-
 def worth_of(job: Job | None, dispatched: JobDispatched) -> Claimable | ToCancel | Stale:
     """What a message from the pool is worth, by the job as the log has it now."""
     if job is None:
@@ -145,17 +147,22 @@ def still_ours(job: Job | None, *, attempt: int, worker: str) -> bool:
     return job is not None and job.status.is_running and (job.attempt, job.worker) == (attempt, worker)
 
 
-def claim(job: Job, worker: str) -> JobStarted:
-    return JobStarted(**_about(job, job.status), worker=worker)
+def claim(job: Job, worker: str, stages: Stages) -> JobStarted:
+    """With no stages where the worker has no such pipeline: what follows is the job's failure."""
+    return JobStarted(**_about(job, job.status), worker=worker, stages=stages.titles, again_at=stages.again_at)
 
 
 def next_stage(job: Job) -> JobStage:
-    """The stage that follows where the job stands. After `checks` that is the first one of the next cycle."""
-    stage = _NEXT[job.status]
-    opens = job.cycle_over or job.status is Status.CHECKS
-    finished = () if opens and job.iteration else job.finished_stages
+    """The stage that follows where the job stands. After the last that is the one with which another cycle begins."""
+    following = next_stage_of(job)
+    if following is None:
+        raise AssertionError("a stage of an attempt that is not claimed, or of no pipeline")
     return JobStage(
-        **_about(job, stage.status), stage=stage, iteration=job.iteration + opens, restored=stage in finished
+        **_about(job, following.status),
+        stage=following.stage,
+        stages=None if job.stage else job.stages,
+        iteration=following.iteration,
+        restored=following.restored,
     )
 
 
@@ -197,6 +204,40 @@ def after_failed_checks(
     )
 
 
+def tries_of(job: Job) -> int:
+    """How often its stage has failed by something passing, over all attempts: the log has it."""
+    return 0 if job.tried is None else job.tried.tries
+
+
+def try_again(job: Job, failed: Passing, *, most: int, pause_s: float, now: datetime) -> JobTryFailed | None:
+    """Null where it has been tried often enough."""
+    tries = tries_of(job) + 1
+    if job.stage is None or tries > most:
+        return None
+    pause_s = max(failed.after_s, pause_s)
+    tried = Tried(
+        stage=job.stage,
+        iteration=job.iteration,
+        tries=tries,
+        most=most,
+        summary=failed.summary[:500] or "It failed.",
+        detail=failed.detail[:4096],
+        again_at=now + timedelta(seconds=pause_s),
+    )
+    return JobTryFailed(**_about(job, job.status), tried=tried)
+
+
+def put_off(job: Job, until: datetime) -> JobGivenBack:
+    """Hand the job over until its stage is tried again: so long a pause is none to hold slots in."""
+    return JobGivenBack(
+        **_about(job, Status.SCHEDULED),
+        reason=GivenBackReason.RETRY,
+        until=until,
+        finished_stages=job.finished_stages,
+        checkpoint=job.checkpoint,
+    )
+
+
 def finish(job: Job, *, result: str | None, duration_s: float) -> JobReady:
     return JobReady(**_about(job, Status.READY), result=result, duration_s=duration_s, iterations=job.iteration)
 
@@ -233,9 +274,12 @@ def broken_off(job: Job, why: Interruption, *, debug_id: str, provider: str | No
         case Interruption.CANCELLED:
             return cancel(job)
         case Interruption.TIMED_OUT:
-            stage = "The job" if job.status is Status.STARTING else f"The stage {job.status.value}"
+            stage = "The job" if job.stage is None else f"The stage {job.stage}"
             timed_out = Failed(f"{stage} was ended at the deadline of its run.", fault=Fault.TIMEOUT)
             return fail(job, timed_out, debug_id=debug_id)
+        case Interruption.STAGE_TIMED_OUT:
+            summary = f"The stage {job.stage} took longer than it may."
+            return fail(job, Failed(summary, fault=Fault.TIMEOUT), debug_id=debug_id)
         case Interruption.DRAINED:
             return give_back(job)
         case Interruption.PROVIDER:

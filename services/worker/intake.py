@@ -1,6 +1,9 @@
-"""How a worker comes by work: one open request to the pool for each free slot, and an attempt for what comes.
+"""How a worker comes by work: one open request to the pool while a slot is free, and an attempt for what comes.
 
-    slot free ─► room ─► dispatch ─► serve: it is claimed and run, or dropped ─► slot free
+    slot free ─► its turn ─► room ─► dispatch ─► serve: it is claimed and run, or dropped ─► slot free
+
+The server answers requests in the order in which they came. With one from each worker that is round by round; with one
+from each slot a worker would be filled before the next got anything, and to take it away would move all that there is.
 
 Owns the slots. What an attempt is does not concern them: they are given what serves a dispatch.
 """
@@ -14,7 +17,7 @@ from services.worker.ports import Dispatch, Dispatches
 
 
 class Intake:
-    """The slots of a worker. Each waits for room, for a dispatch, and then for the attempt that it became."""
+    """The slots of a worker. Each waits for its turn, for room and a dispatch, and for the attempt that it became."""
 
     name = "intake"
 
@@ -30,6 +33,7 @@ class Intake:
         self._serve = serve
         self._room = room
         self._slots = slots
+        self._turn = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -55,6 +59,7 @@ class Intake:
 
     async def _slot(self) -> None:
         while True:
-            await self._room()
-            dispatch = await self._dispatches.next()
+            async with self._turn:
+                await self._room()
+                dispatch = await self._dispatches.next()
             await asyncio.shield(self._serve(dispatch))

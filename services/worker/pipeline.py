@@ -1,4 +1,4 @@
-"""What a pipeline is made of: four stages, each a Python function that is given a context.
+"""What a pipeline is made of: 1 to 20 stages, each a Python function that is given a context.
 
     from services.worker.pipeline import Context, Pipeline, stage
 
@@ -7,7 +7,7 @@
         async with ctx.provider("ollama"):
             ctx.log("writing")
 
-    pipeline = Pipeline("mine", (scaffold, code, deps, checks))
+    pipeline = Pipeline("mine", (plan, code, checks), again_at="code")
 
 docs/pipelines.md makes a whole one. Owns what an author sees. Runs inside the process of an attempt and nowhere else,
 so it knows no server and no clock of the worker; what it needs from outside it asks its link for. A stage may be run
@@ -27,11 +27,13 @@ from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from headgate_contracts import Stage
-from headgate_contracts.vocabulary import STAGES, Fault
+from headgate_contracts.events import StageTitle
+from headgate_contracts.vocabulary import MOST_STAGES, Fault
+from services.worker.rules import PLAIN, KnownPipeline, StageRules
 from services.worker.sandbox.command import HTTPS, CommandBounds, Ran, SandboxCommand
 
-LONGEST_NAME: Final = 48  # with a stage's name behind it, it is one token
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,48}")  # of a pipeline or a stage: it stands in groups, subjects and labels
+CallOutcome = Literal["answered", "refused", "busy", "away", "rejected", "too_much"]
 Input = TypeVar("Input", bound=BaseModel)
 
 
@@ -40,7 +42,7 @@ class PipelineError(Exception):
 
 
 class ChecksFailed(PipelineError):
-    """The checks found the work wanting: the job goes on with the next cycle, or asks. Only `checks` may say so.
+    """The checks found the work wanting: the job goes on with the next cycle, or asks. Only the last stage may say so.
 
     The summary is shown to the job's user. The next cycle finds the detail, or else the summary, as `ctx.failure`.
     """
@@ -62,6 +64,22 @@ class StageFailed(PipelineError):
         self.fault: Literal[Fault.JOB, Fault.SYSTEM] = fault
 
 
+class TryAgain(StageFailed):
+    """The stage failed by something that passes: a server that is away, an answer that cannot be read. It is run again
+    as often as its `retries` say, after a pause of at least `after_s`; then the job fails by this."""
+
+    def __init__(
+        self,
+        summary: str,
+        detail: str = "",
+        *,
+        after_s: float = 0,
+        fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB,
+    ) -> None:
+        super().__init__(summary, detail, fault=fault)
+        self.after_s = after_s
+
+
 class NoSlot(PipelineError):
     """There was no slot within the time that the stage was ready to wait. Try again later in the same stage."""
 
@@ -75,6 +93,7 @@ class PipelineBroken(Exception):
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__((type(self).__doc__ or "").format(name=name, why=why))
+        self.why = why
 
 
 class Link(Protocol):
@@ -87,8 +106,21 @@ class Link(Protocol):
     def extend(self) -> None: ...
     def give_up(self, slots: Slots) -> None: ...
     def shut(self, slots: Slots, provider: str, *, for_s: float | None) -> None: ...
+    def called(self, call: ModelCall) -> None: ...
     async def keep(self) -> None: ...
     async def run(self, command: SandboxCommand, *, bounds: CommandBounds | None) -> Ran: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """A call to a provider that is over, for the job's trace: no word of it, only how many tokens they were."""
+
+    provider: str
+    model: str
+    took_s: float
+    outcome: CallOutcome
+    input_tokens: int | None = None
+    output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +136,14 @@ class Endpoint:
 class Context:
     """All that a stage is given.
 
+    `tries`: how often this stage has failed already and was run again.
     `failure` is what the last failed checks of this job said, in whichever attempt; empty in its first cycle.
     `providers` are those that the worker may call, in the order in which they are preferred.
     """
 
     job_id: str
     project_id: str
-    stage: Stage
+    stage: str
     iteration: int
     workspace: Path
     input: Any
@@ -118,6 +151,7 @@ class Context:
     failure: str = ""
     providers: Mapping[str, Endpoint] = field(default_factory=dict[str, Endpoint])
     _command_s: float = 900.0
+    tries: int = 0
 
     @property
     def result(self) -> Path:
@@ -182,6 +216,10 @@ class Context:
             reads=tuple(reads),
         )
         return await self._link.run(command, bounds=bounds)
+
+    def called(self, call: ModelCall) -> None:
+        """Show a call to a provider in the job's trace."""
+        self._link.called(call)
 
     async def checkpoint(self) -> None:
         """Keep the workspace as it is now. Where the job is handed over before this stage has ended, the stage begins
@@ -251,24 +289,51 @@ StageFunction = Callable[[Context], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stage, the function that does its work, and how many jobs of the pipeline may be in it at once."""
+    """A stage, what people are told while it runs, the function that does its work, and how many jobs of the pipeline
+    may be in it at once; how long it may take, how often it is run again, and after which errors beside `TryAgain`."""
 
-    stage: Stage
+    stage: str
+    title: str
     run: StageFunction
     max_concurrent: int | None = None
+    rules: StageRules = PLAIN
+    retry_on: tuple[type[Exception], ...] = ()
 
 
-def stage(name: str, *, max_concurrent: int | None = None) -> Callable[[StageFunction], Step]:
-    """Mark the function that does the work of this stage."""
+def stage(
+    name: str,
+    *,
+    title: str | None = None,
+    max_concurrent: int | None = None,
+    timeout_s: float | None = None,
+    retries: int = 0,
+    backoff_s: tuple[float, float] = (1, 60),
+    retry_on: Sequence[type[Exception]] = (),
+) -> Callable[[StageFunction], Step]:
+    """Mark the function that does the work of this stage. Without a title its name is one.
+
+    A try may take `timeout_s`, waiting for slots included. After `TryAgain`, or an error of `retry_on`, the stage is
+    run again up to `retries` times, after pauses that double from the first of `backoff_s` up to the second.
+    """
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a stage: use 1 to 48 of A-Z a-z 0-9 _ -")
+    title = title or name.replace("_", " ").replace("-", " ").strip().capitalize() or name
     if max_concurrent is not None and max_concurrent < 1:
         raise ValueError(f"max_concurrent of {name} is {max_concurrent}: use 1 or more, or leave it out")
-    return lambda function: Step(Stage(name), function, max_concurrent)
+    try:
+        rules = StageRules(timeout_s=timeout_s, retries=retries, backoff_s=backoff_s)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"{first['loc'][0]} of {name}: {first['msg']}") from error
+    return lambda function: Step(name, title, function, max_concurrent, rules, tuple(retry_on))
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Four steps under a name.
+    """1 to 20 steps under a name, in the order in which they run.
 
+    A cycle whose last stage has raised `ChecksFailed` is followed by one that begins with the stage `again_at`, or with
+    the first one.
     `read_input` turns the job's input into what `ctx.input` is; a ValueError of it is told to the job's user.
     `not_kept` are paths below the workspace that are made again where they are missing, so no checkpoint has them.
     """
@@ -277,16 +342,31 @@ class Pipeline:
     steps: tuple[Step, ...]
     read_input: Callable[[str], Any] = json.loads
     not_kept: tuple[str, ...] = ()
+    again_at: str | None = None
 
     def __post_init__(self) -> None:
-        given = sorted(STAGES.index(step.stage) for step in self.steps)
-        if given != list(range(len(STAGES))):
-            raise PipelineBroken(self.name, f"it needs each of {', '.join(STAGES)} exactly once")
-        if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}", self.name):
-            raise PipelineBroken(self.name, f"a name is 1 to {LONGEST_NAME} of A-Z a-z 0-9 _ -")
+        names = [step.stage for step in self.steps]
+        if not 1 <= len(names) <= MOST_STAGES:
+            raise PipelineBroken(self.name, f"it has {len(names)} stages, and may have 1 to {MOST_STAGES}")
+        if len(set(names)) < len(names):
+            raise PipelineBroken(self.name, f"two of its stages have one name: {', '.join(names)}")
+        if self.again_at is not None and self.again_at not in names:
+            raise PipelineBroken(self.name, f"a cycle begins again at {self.again_at}, which is none of its stages")
+        if not NAME.fullmatch(self.name):
+            raise PipelineBroken(self.name, "a name is 1 to 48 of A-Z a-z 0-9 _ -")
 
-    def step(self, wanted: Stage) -> Step:
-        return next(step for step in self.steps if step.stage is wanted)
+    @property
+    def stages(self) -> KnownPipeline:
+        """What others are told of them."""
+        titles = tuple(StageTitle(name=step.stage, title=step.title) for step in self.steps)
+        rules = {step.stage: step.rules for step in self.steps}
+        return KnownPipeline(titles=titles, again_at=self.again_at, rules=rules)
+
+    def step(self, wanted: str) -> Step:
+        return next(step for step in self.steps if step.stage == wanted)
+
+    def is_last(self, stage: str) -> bool:
+        return stage == self.steps[-1].stage
 
 
 def input_as(model: type[Input]) -> Callable[[str], Input]:
@@ -303,17 +383,41 @@ def input_as(model: type[Input]) -> Callable[[str], Input]:
     return read
 
 
-def load_pipelines(modules: Iterable[str]) -> dict[str, Pipeline]:
-    """The pipelines of these modules, by name. Each module has its own as `pipeline`."""
+MOST_SAID: Final = 500  # of what a module raises
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPipelines:
+    """Those that can run, by name, and why each other module of the list is refused, in words that name it."""
+
+    found: Mapping[str, Pipeline]
+    refused: tuple[str, ...]
+
+
+def load_pipelines(modules: Iterable[str]) -> LoadedPipelines:
+    """The pipelines of these modules. Each module has its own as `pipeline`; one that is broken costs no other."""
     found: dict[str, Pipeline] = {}
+    refused: list[str] = []
     for name in modules:
         try:
-            pipeline = getattr(importlib.import_module(name), "pipeline", None)
-        except ImportError as error:
-            raise PipelineBroken(name, str(error)) from error
-        if not isinstance(pipeline, Pipeline):
-            raise PipelineBroken(name, "it has no `pipeline = Pipeline(...)`")
-        if pipeline.name in found:
-            raise PipelineBroken(name, f"another module has a pipeline named {pipeline.name} too")
-        found[pipeline.name] = pipeline
-    return found
+            pipeline = _pipeline_of(name, known=found)
+        except PipelineBroken as broken:
+            refused.append(str(broken))
+        else:
+            found[pipeline.name] = pipeline
+    return LoadedPipelines(found, tuple(refused))
+
+
+def _pipeline_of(module: str, *, known: Mapping[str, Pipeline]) -> Pipeline:
+    """Raises PipelineBroken, whatever the module raises: it is an author's."""
+    try:
+        pipeline = getattr(importlib.import_module(module), "pipeline", None)
+    except PipelineBroken as broken:
+        raise PipelineBroken(module, broken.why) from broken
+    except (Exception, SystemExit) as error:
+        raise PipelineBroken(module, f"{type(error).__name__}: {error}"[:MOST_SAID]) from error
+    if not isinstance(pipeline, Pipeline):
+        raise PipelineBroken(module, "it has no `pipeline = Pipeline(...)`")
+    if pipeline.name in known:
+        raise PipelineBroken(module, f"another module has a pipeline named {pipeline.name} too")
+    return pipeline

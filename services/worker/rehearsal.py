@@ -15,16 +15,16 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import AsyncExitStack
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from headgate_contracts import Stage
 from headgate_contracts.tokens import Token
-from services.worker.pipeline import ChecksFailed, Context, Pipeline, StageFailed, input_as, stage
+from services.worker.pipeline import ChecksFailed, Context, Pipeline, StageFailed, TryAgain, input_as, stage
 
 UNSAID_S = 0.1  # a stage of which the input says nothing: short, and still to be seen on a page
 
+StageName = Literal["scaffold", "code", "deps", "checks"]
 Duration = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
@@ -33,33 +33,36 @@ class RehearsalInput(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    stages: dict[Stage, Duration] = {}
+    stages: dict[StageName, Duration] = {}
     failing_cycles: Annotated[int, Field(ge=0)] = 0
-    fail_at: Stage | None = None
+    fail_at: StageName | None = None
+    failing_tries: Annotated[int, Field(ge=0)] = 0
     provider: Token | None = None
     log_lines: Annotated[int, Field(ge=0, le=100_000)] = 0
 
 
-@stage("scaffold")
+@stage("scaffold", title="Setting up the project")
 async def scaffold(ctx: Context) -> None:
     await _play(ctx)
 
 
-@stage("code")
+@stage("code", title="Writing code", retries=3, backoff_s=(0.2, 60))
 async def code(ctx: Context) -> None:
     asked: RehearsalInput = ctx.input
     async with AsyncExitStack() as held:
         if asked.provider:
             await held.enter_async_context(ctx.provider(asked.provider))
         await _play(ctx, lines=asked.log_lines)
+    if ctx.tries < asked.failing_tries:
+        raise TryAgain("The rehearsal stumbled, as its input asked for.", f"Try {ctx.tries + 1}.")
 
 
-@stage("deps")
+@stage("deps", title="Installing dependencies")
 async def deps(ctx: Context) -> None:
     await _play(ctx)
 
 
-@stage("checks")
+@stage("checks", title="Checking")
 async def checks(ctx: Context) -> None:
     await _play(ctx)
     if ctx.iteration <= ctx.input.failing_cycles:
@@ -71,14 +74,14 @@ async def checks(ctx: Context) -> None:
 
 async def _play(ctx: Context, *, lines: int = 0) -> None:
     asked: RehearsalInput = ctx.input
-    duration_s = asked.stages.get(ctx.stage, UNSAID_S)
+    duration_s = next((asked_s for name, asked_s in asked.stages.items() if name == ctx.stage), UNSAID_S)
     for number in range(1, lines + 1):
         ctx.log(f"line {number} of {lines} of iteration {ctx.iteration}")
         await asyncio.sleep(duration_s / lines)
     if not lines:
         await asyncio.sleep(duration_s)
-    if asked.fail_at is ctx.stage:
-        raise StageFailed(f"The rehearsal broke in {ctx.stage.value}, as its input asked for.")
+    if asked.fail_at == ctx.stage:
+        raise StageFailed(f"The rehearsal broke in {ctx.stage}, as its input asked for.")
 
 
 pipeline = Pipeline("rehearsal", (scaffold, code, deps, checks), input_as(RehearsalInput))

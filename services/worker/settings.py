@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_settings import NoDecode
@@ -28,7 +28,8 @@ def _absolute(path: Path) -> Path:
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}$")]
 ProviderNames = Annotated[tuple[ProviderName, ...], NoDecode, BeforeValidator(_listed)]
-Modules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)]  # with commas, not JSON
+Modules = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]  # with commas, not JSON
+BUILT_IN: Final = ("services.worker.build", "services.worker.rehearsal")
 
 
 class WorkerSettings(ServiceSettings):
@@ -36,10 +37,7 @@ class WorkerSettings(ServiceSettings):
 
     pool: Annotated[Token, Field(description="the pool whose jobs it runs: 1 to 64 of A-Z a-z 0-9 _ -")] = "default"
     slots: Annotated[int, Field(ge=1, le=256, description="1 to 256 jobs at once")] = 4
-    pipelines: Annotated[Modules, Field(description="the modules that pipelines are in, with commas between them")] = (
-        "services.worker.build",
-        "services.worker.rehearsal",
-    )
+    pipelines: Annotated[Modules, Field(description="modules of more pipelines, with commas between them")] = ()
     providers: Annotated[
         ProviderNames, Field(description="providers it may call, in order, with commas between them")
     ] = ()
@@ -63,3 +61,8 @@ class WorkerSettings(ServiceSettings):
     # Ten seconds are what a process commonly gets before it is killed: the grace, the end, and some for the rest.
     drain_grace_s: Annotated[float, Field(ge=0, le=86_400, description="seconds to finish when told to stop")] = 6.0
     end_grace_s: Annotated[float, Field(ge=0, le=60, description="seconds from SIGTERM to SIGKILL for a stage")] = 1.0
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Of all pipelines: what is built in comes first, so that nobody else's takes its names."""
+        return tuple(dict.fromkeys((*BUILT_IN, *self.pipelines)))

@@ -11,15 +11,24 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from opentelemetry.trace import Span, StatusCode
+from opentelemetry.trace import Span, SpanContext
 
 from headgate_contracts import Job
-from headgate_contracts.events import JobStage
+from headgate_contracts.events import JobDispatched, JobStage
 from libs.eventlog import Record
+from libs.runtime.spans import mark
 from libs.runtime.telemetry import Telemetry
 
 STAGE_S: Final = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600]
+LOST: Final = "lost"  # to its lease, or to an operator
 DISPATCHED: Final = "headgate.jobs.v1.{job}.{user}.{project}.dispatched.{pool}"
+
+
+@dataclass(slots=True)
+class AttemptSpan:
+    """An attempt that runs. `outcome` is the event that it ended with."""
+
+    outcome: str = LOST
 
 
 @dataclass(slots=True)
@@ -27,7 +36,7 @@ class StageSpan:
     """A stage that runs. `outcome` is set by whoever learns it."""
 
     span: Span
-    outcome: str = "lost"
+    outcome: str = LOST
     wrong: str | None = None  # what its user is told, where it went wrong
 
 
@@ -41,7 +50,7 @@ class Signals:
         self._running = meter.create_up_down_counter("headgate_worker_jobs_running", description="attempts, by pool")
         self._stages = meter.create_histogram(
             "headgate_worker_stage_seconds",
-            description="how long a stage ran, by stage and outcome; restored ones do not run",
+            description="how long a stage ran, by pipeline, stage and outcome; restored ones do not run",
             explicit_bucket_boundaries_advisory=STAGE_S,
         )
         self._attempts = meter.create_counter(
@@ -49,38 +58,44 @@ class Signals:
         )
         self._running.add(0, self._pool)
 
-    def processing(self, record: Record, job_id: str) -> AbstractContextManager[Span]:
+    def processing(self, record: Record, data: JobDispatched) -> AbstractContextManager[Span]:
         """From a message of the pool to its claim."""
-        return self._telemetry.message_span("process", DISPATCHED, job_id=job_id, parent=record.traceparent)
+        parent, state = record.traceparent, data.tracestate
+        return self._telemetry.message_span("process", DISPATCHED, job_id=data.job_id, parent=parent, state=state)
 
     @contextmanager
-    def attempt(self) -> Iterator[None]:
+    def attempt(self, job: Job, *, cause: SpanContext) -> Iterator[AttemptSpan]:
         """While an attempt is ours."""
+        attributes = {"headgate.job.attempt": job.attempt}
         self._running.add(1, self._pool)
         try:
-            yield
+            with self._telemetry.job_span("attempt", job, cause=cause, attributes=attributes) as span:
+                running = AttemptSpan()
+                yield running
+                span.set_attribute("headgate.outcome", running.outcome)
+                if running.outcome == LOST:
+                    mark("the attempt is not this worker's any more", span)
         finally:
             self._running.add(-1, self._pool)
-
-    def ended(self, event: str) -> None:
-        self._attempts.add(1, {**self._pool, "event": event})
+        self._attempts.add(1, {**self._pool, "event": running.outcome})
 
     @contextmanager
     def stage(self, job: Job, begun: JobStage) -> Iterator[StageSpan]:
         """While a stage runs."""
         attributes = {
-            "headgate.stage": begun.stage.value,
+            "headgate.stage": begun.stage,
             "headgate.job.attempt": job.attempt,
             "headgate.job.iteration": begun.iteration,
         }
         began_s = time.perf_counter()
-        with self._telemetry.job_span(f"stage {begun.stage.value}", job, attributes=attributes) as span:
+        with self._telemetry.job_span(f"stage {begun.stage}", job, attributes=attributes) as span:
             running = StageSpan(span)
             try:
                 yield running
             finally:
                 span.set_attribute("headgate.outcome", running.outcome)
                 if running.wrong is not None:
-                    span.set_status(StatusCode.ERROR, running.wrong)
-                labels = {"stage": begun.stage.value, "outcome": running.outcome}
+                    mark(running.wrong, span)
+                pipeline = job.submission.pipeline  # this worker has it, so there are only so many, and so many stages
+                labels = {"pipeline": pipeline, "stage": begun.stage, "outcome": running.outcome}
                 self._stages.record(time.perf_counter() - began_s, labels)

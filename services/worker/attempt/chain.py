@@ -23,6 +23,7 @@ from headgate_contracts.events import JobCancelled, JobData
 from libs.eventlog import Appended, Conflicted, Record
 from libs.eventlog.decoding import job_in
 from libs.runtime.clock import Clock
+from libs.runtime.spans import step
 from libs.runtime.telemetry import job_trace, traceparent
 from libs.runtime.troubles import say_trouble
 from services.worker.attempt.patience import insist_while
@@ -59,7 +60,8 @@ class Chain:
             if self.job.cancel_requested_by is not None and not isinstance(data, JobCancelled):
                 data = cancel(self.job)
             event = event_about(self.job, data, event_id=self._new_id(), now=utc(self._clock.now_ms()))
-            answer = await append_surely(self._log, event, after=self.job, clock=self._clock, ours=self._ours)
+            with step(f"append {data.EVENT.value}"):
+                answer = await append_surely(self._log, event, after=self.job, clock=self._clock, ours=self._ours)
             match answer:
                 case Appended(records):
                     self.job = advance(self.job, event, seq=records[0].seq)

@@ -1,6 +1,7 @@
 """What an attempt does next: it prepares, runs the stage that was written, and says what is to be written then.
 
     earlier work ─► stage runs ─► its work is stored ─► the next event
+                        ├─ it failed, and passes ───────► try_failed: again after a pause, or given_back until then
                         ├─ the machine gave out ────────► nothing: the attempt is left to its lease
                         │ told to stop
                         ├─ cancelled ─► process ends ─► cancelled
@@ -15,14 +16,19 @@ Owns that order. What follows what is `domain`, what runs is `process`; refuses 
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Final
 
-from headgate_contracts import Job, Stage
+from headgate_contracts import Job
 from headgate_contracts.commands import CHECKS_FAILED
-from headgate_contracts.events import JobData, JobStage
+from headgate_contracts.events import JobData, JobStage, JobTryFailed
+from headgate_contracts.stages import is_in_last
 from headgate_contracts.vocabulary import Fault
+from libs.runtime.spans import step
 from libs.runtime.telemetry import job_trace
 from services.worker.attempt.chain import Chain
 from services.worker.attempt.patience import insist
@@ -36,6 +42,7 @@ from services.worker.domain import (
     Finished,
     GaveOut,
     Interruption,
+    Passing,
     StageOutcome,
     after_failed_checks,
     broken_off,
@@ -43,9 +50,15 @@ from services.worker.domain import (
     finish,
     give_back,
     next_stage,
+    put_off,
+    tries_of,
+    try_again,
 )
+from services.worker.rules import StageRules
 
 logger = logging.getLogger(__name__)
+
+PREPARING: Final = "preparing"  # in the place of a stage, where the worker has no pipeline of that name
 
 
 class Course:
@@ -69,30 +82,34 @@ class Course:
         self._process = process
         self._slots = slots
         self._hands_over = hands_over
+        self._begun: JobStage | None = None  # the stage that runs
 
     async def first(self) -> JobData | None:
         """What is to be written first, once all is there that the first stage needs."""
         match await self._tenure.or_interrupted(self._prepare()):
             case Interruption() as why:
-                return await self._broken_off(why, Stage.SCAFFOLD)
+                return await self._broken_off(why, self._first_stage)
             case Failed() as wrong:
                 return self._failed(wrong)
             case GaveOut(why):
-                return self._left(Stage.SCAFFOLD, why)
+                return self._left(self._first_stage, why)
             case None:
                 return next_stage(self._job)
 
     async def through(self, begun: JobStage) -> JobData | None:
         """Run the stage; what is to be written then, null where it is not ours to write."""
+        self._begun, tries = begun, tries_of(self._job)
         if self._hands_over():
             return give_back(self._job)
-        with self._tools.signals.stage(self._job, begun) as running:
-            outcome = await self._tenure.or_interrupted(self._process.stage(begun))
+        with self._tools.signals.stage(self._job, begun) as running, self._in_time(begun.stage):
+            outcome = await self._tenure.or_interrupted(self._process.stage(begun, tries=tries))
             running.outcome = _name_of(outcome)
             running.wrong = outcome.summary if isinstance(outcome, Failed | ChecksFailed) else None
         match outcome:
             case Interruption():
                 return await self._broken_off(outcome, begun.stage)
+            case Passing():
+                return self._next_try(outcome, begun.stage) or self._failed(outcome)
             case Failed():
                 return self._failed(outcome)
             case GaveOut(why):
@@ -102,7 +119,48 @@ class Course:
                 policy, now = self._tools.policy, self._log_time()
                 return after_failed_checks(self._job, outcome, policy=policy, now=now, debug_id=self._debug_id)
             case Finished():
-                return next_stage(self._job) if begun.stage is not Stage.CHECKS else await self._passed()
+                return await self._passed(begun.stage) if is_in_last(self._job) else next_stage(self._job)
+
+    async def again(self, failed: JobTryFailed) -> JobData | None:
+        """The same stage, after the pause; one that is long is spent without slots."""
+        begun, tried = self._begun, failed.tried
+        if begun is None:
+            raise AssertionError("another try of a stage that was not begun")
+        said = f"Try {tried.tries} of {tried.most + 1} failed: {tried.summary}"
+        pause_s = (tried.again_at - self._log_time()).total_seconds()
+        self._process.say(begun.stage, f"{said} It is run again in {max(0, pause_s):.3g} s.")
+        if pause_s > self._tools.policy.providers.give_back_after_s:
+            return put_off(self._job, tried.again_at)
+        match await self._tenure.or_interrupted(self._tools.clock.sleep_ms(max(0, round(pause_s * 1000)))):
+            case Interruption() as why:
+                return await self._broken_off(why, begun.stage)
+            case None:
+                return await self.through(begun)
+
+    def _next_try(self, failed: Passing, stage: str) -> JobTryFailed | None:
+        rules, job = self._rules(stage), self._job
+        pause_s = rules.pause_s(tries_of(job) + 1)
+        return try_again(job, failed, most=rules.retries, pause_s=pause_s, now=self._log_time())
+
+    @contextmanager
+    def _in_time(self, stage: str) -> Iterator[None]:
+        """What takes longer than the stage may is broken off."""
+        timeout_s = self._rules(stage).timeout_s
+        if timeout_s is None:
+            yield
+            return
+        ending = asyncio.create_task(self._end_after(timeout_s), name=f"time of {stage}")
+        try:
+            yield
+        finally:
+            ending.cancel()
+
+    async def _end_after(self, timeout_s: float) -> None:
+        await self._tools.clock.sleep_ms(round(timeout_s * 1000))
+        self._tenure.interrupt(Interruption.STAGE_TIMED_OUT)
+
+    def _rules(self, stage: str) -> StageRules:
+        return self._tools.spawner.pipelines[self._job.submission.pipeline].rules_of(stage)
 
     async def _prepare(self) -> Failed | GaveOut | None:
         """Everything that the first stage needs, or what is wrong with it."""
@@ -115,36 +173,37 @@ class Course:
             return Failed("The job's input is not there any more.", fault=Fault.SYSTEM)
         until_ms = self._tenure.lease.ends_ms
         await self._process.begin(self._job, content=content, until_ms=until_ms, slots=self._slots)
-        return None if self._job.checkpoint is None else await self._process.restore()
+        return None if self._job.checkpoint is None else await self._process.restore(self._first_stage)
 
-    async def _passed(self) -> JobData | None:
-        """The checks have passed: keep the result, then say so."""
-        match await self._tenure.or_interrupted(self._keep_result()):
+    async def _passed(self, stage: str) -> JobData | None:
+        """The last stage has passed: keep the result, then say so."""
+        match await self._tenure.or_interrupted(self._keep_result(stage)):
             case Interruption() as why:
-                return await self._broken_off(why, Stage.CHECKS)
+                return await self._broken_off(why, stage)
             case Failed() as failed:
                 return self._failed(failed)
             case GaveOut(why):
-                return self._left(Stage.CHECKS, why)
+                return self._left(stage, why)
             case result:
                 worked_s = (self._tools.clock.monotonic_ms() - self._claimed.at_ms) / 1000
                 return finish(self._job, result=result, duration_s=round(self._claimed.job.worked_s + worked_s, 3))
 
-    async def _keep_result(self) -> str | Failed | GaveOut | None:
+    async def _keep_result(self, stage: str) -> str | Failed | GaveOut | None:
         """The result's name once it is stored; null where the job made nothing to keep."""
-        content = await self._process.result()
+        content = await self._process.result(stage)
         if not isinstance(content, bytes):
             return content
         name = f"{self._job.id}-{self._job.attempt}"
-        await insist(lambda: self._tools.results.put(name, content), self._tools.clock, about=f"result {name}")
+        with step("keep result", {"headgate.result.bytes": len(content)}):
+            await insist(lambda: self._tools.results.put(name, content), self._tools.clock, about=f"result {name}")
         return name
 
-    async def _broken_off(self, why: Interruption, stage: Stage) -> JobData | None:
+    async def _broken_off(self, why: Interruption, stage: str) -> JobData | None:
         await self._process.break_off(stage)
         why, provider = self._tenure.why or why, self._tenure.provider
         return broken_off(self._job, why, debug_id=self._debug_id, provider=provider)
 
-    def _left(self, stage: Stage, why: str) -> None:
+    def _left(self, stage: str, why: str) -> None:
         """To its lease: nothing is written, and the schedulers give the job back as one whose worker was lost."""
         logger.error("this machine gave out under %s-%s: %s", self._job.id, self._job.attempt, why)
         self._process.say(stage, f"… [the worker's machine gave out: {why}. This attempt ends here]")
@@ -155,6 +214,11 @@ class Course:
     def _log_time(self) -> datetime:
         """Now, by the log's clock as far as we can tell: a wrong clock of this machine has no effect."""
         return self._claimed.at + timedelta(milliseconds=self._tools.clock.monotonic_ms() - self._claimed.at_ms)
+
+    @property
+    def _first_stage(self) -> str:
+        """Where the log has what is said before any stage has begun."""
+        return next(iter(self._job.stage_names), PREPARING)
 
     @property
     def _job(self) -> Job:
@@ -171,6 +235,8 @@ def _name_of(outcome: StageOutcome | Interruption) -> str:
             return "finished"
         case ChecksFailed():
             return "checks_failed"
+        case Passing():
+            return "passing"
         case Failed():
             return "failed"
         case GaveOut():

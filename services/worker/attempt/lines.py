@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from headgate_contracts import Job, Stage
+from headgate_contracts import Job
 from headgate_contracts.commands import LogLine
 from headgate_contracts.envelope import utc
 from libs.policy import Runs
@@ -100,9 +100,9 @@ class JobLog:
         self._count, self._bytes = 0, 0
         self._missing = 0
         self._full = False
-        self._stage = Stage.SCAFFOLD
+        self._stage = ""  # none before the first line
 
-    def add(self, stage: Stage, text: str) -> None:
+    def add(self, stage: str, text: str) -> None:
         if self._full:
             return
         self._stage = stage
@@ -136,7 +136,7 @@ class JobLog:
         line = LogLine(
             job_id=self._job.id,
             attempt=self._job.attempt,
-            stage=self._stage.value,
+            stage=self._stage,
             line=text,
             ts=utc(self._clock.now_ms()),
         )

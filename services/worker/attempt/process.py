@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headgate_contracts import Holder, Job, Stage
+from headgate_contracts import Holder, Job
 from headgate_contracts.events import JobStage
 from headgate_contracts.vocabulary import Fault
 from libs.policy import Runs
@@ -28,14 +28,17 @@ from services.worker.attempt.checkpoints import Checkpoints
 from services.worker.attempt.lines import JobLog
 from services.worker.attempt.secrets import for_users
 from services.worker.attempt.slots import StageSlots
+from services.worker.attempt.told import show_call, show_command
 from services.worker.child.messages import (
     Acquire,
     Begin,
     ChildAnswer,
+    CommandEnded,
     Extend,
     FromChild,
     GiveUp,
     LeaseTold,
+    ModelCalled,
     OutputLine,
     Pack,
     Packed,
@@ -49,7 +52,7 @@ from services.worker.child.messages import (
     StoreTaken,
 )
 from services.worker.children import Child, Spawner
-from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, StageOutcome
+from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, Passing, StageOutcome
 from services.worker.errors import ChildSpokeNonsense
 from services.worker.sandbox.command import CommandBounds, Level
 from services.worker.sandbox.errors import USED_UP
@@ -137,17 +140,17 @@ class AttemptProcess:
         )
         await self._child.tell(begin)
 
-    async def restore(self) -> Failed | GaveOut | None:
+    async def restore(self, stage: str) -> Failed | GaveOut | None:
         """Begin with the work that earlier attempts have left."""
         content = await self._checkpoints.fetch()
         if content is None:
             return GONE
         await asyncio.to_thread(_write_private, self._store, content)
-        match await self._answer_to(Restore(), Stage.SCAFFOLD):
+        match await self._answer_to(Restore(), stage):
             case Restored():
                 return None
             case other:
-                return self._not_done(other, Stage.SCAFFOLD)
+                return self._not_done(other, stage)
 
     def prolong(self, until_ms: int) -> None:
         if self._child is not None:
@@ -157,29 +160,32 @@ class AttemptProcess:
         if self._child is not None:
             await self._child.tell(told)
 
-    async def stage(self, begun: JobStage) -> StageOutcome:
-        """Run the stage to its end. Unless it failed, its work is stored then."""
-        match await self._answer_to(RunStage(stage=begun.stage, iteration=begun.iteration), begun.stage):
+    async def stage(self, begun: JobStage, *, tries: int) -> StageOutcome:
+        """Run the stage to its end, after so many tries. Unless it failed for good, its work is stored then."""
+        order = RunStage(stage=begun.stage, iteration=begun.iteration, tries=tries)
+        match await self._answer_to(order, begun.stage):
             case StageEnded(outcome="finished"):
                 return Finished()
             case StageEnded(outcome="checks_failed", summary=summary):
                 return ChecksFailed(self._told(summary))
+            case StageEnded(outcome="passing", after_s=after_s) as ended:
+                return Passing(self._told(ended.summary), self._told(ended.detail), ended.fault, after_s)
             case other:
                 return self._not_done(other, begun.stage)
 
-    async def result(self) -> bytes | Failed | GaveOut | None:
+    async def result(self, stage: str) -> bytes | Failed | GaveOut | None:
         """What the job made, packed; null where it made nothing to keep."""
         target, max_bytes = self._home / "result.tar.gz", self._limits.runs.result_bytes
-        match await self._answer_to(Pack(target=str(target), max_bytes=max_bytes), Stage.CHECKS):
+        match await self._answer_to(Pack(target=str(target), max_bytes=max_bytes), stage):
             case Packed(size=None):
                 return None
             case Packed():
                 content = await asyncio.to_thread(_plain_file, target, max_bytes=max_bytes)
                 return Failed("The result cannot be read.") if content is None else content
             case other:
-                return self._not_done(other, Stage.CHECKS)
+                return self._not_done(other, stage)
 
-    async def break_off(self, stage: Stage) -> None:
+    async def break_off(self, stage: str) -> None:
         """End what runs, after a moment in which it may clear up and say what it did."""
         child = self._child
         if child is not None:
@@ -188,7 +194,7 @@ class AttemptProcess:
             await asyncio.wait([listening], timeout=LAST_WORDS_S)
             listening.cancel()
 
-    def say(self, stage: Stage, line: str) -> None:
+    def say(self, stage: str, line: str) -> None:
         """In the job's log, beside what the process says there."""
         self._log.add(stage, line)
 
@@ -205,7 +211,7 @@ class AttemptProcess:
         if not await asyncio.to_thread(clear, self._home):
             logger.warning("something of %s could not be removed from its workspace", self._holder)
 
-    async def _answer_to(self, order: Restore | RunStage | Pack, stage: Stage) -> ChildAnswer | Failed | GaveOut:
+    async def _answer_to(self, order: Restore | RunStage | Pack, stage: str) -> ChildAnswer | Failed | GaveOut:
         """What the process says to an order, after all that it says on its way there."""
         child = self._child
         if child is None:
@@ -232,7 +238,7 @@ class AttemptProcess:
             raise ChildSpokeNonsense(name=self._holder)
         await self._checkpoints.keep(content)
 
-    def _heed(self, said: FromChild, stage: Stage) -> None:
+    def _heed(self, said: FromChild, stage: str) -> None:
         slots = self._slots
         match said:
             case OutputLine(line=line):
@@ -245,10 +251,14 @@ class AttemptProcess:
                 slots.give_up(number)
             case Shut() if slots is not None:
                 slots.shut(said)
+            case ModelCalled():
+                show_call(said, endpoints=self._limits.providers)
+            case CommandEnded():
+                show_command(said)
             case _:
                 pass
 
-    def _not_done(self, answer: ChildAnswer | Failed | GaveOut, stage: Stage) -> Failed | GaveOut:
+    def _not_done(self, answer: ChildAnswer | Failed | GaveOut, stage: str) -> Failed | GaveOut:
         match answer:
             case StageEnded(outcome="failed", summary=summary, detail=detail, fault=fault):
                 return Failed(self._told(summary), self._told(detail), fault)
@@ -263,13 +273,13 @@ class AttemptProcess:
         """As the job's user may read it."""
         return for_users(text, known=self._limits.secrets)
 
-    async def _last_words(self, child: Child, stage: Stage) -> None:
+    async def _last_words(self, child: Child, stage: str) -> None:
         with suppress(ChildSpokeNonsense):
             while (said := await child.hear()) is not None:
                 if isinstance(said, OutputLine):
                     self._log.add(stage, said.line)
 
-    async def _died(self, child: Child, stage: Stage) -> Failed | GaveOut:
+    async def _died(self, child: Child, stage: str) -> Failed | GaveOut:
         """It says no more: its code has ended it, or nobody knows how, or it was killed. That is what the kernel does
         where memory runs out; we do it only to an attempt that is over."""
         code = await child.ended()
@@ -278,11 +288,11 @@ class AttemptProcess:
         if code == -signal.SIGKILL:
             return GaveOut("its process was killed, as where memory runs out")
         how = f"by signal {-code}" if code is not None and code < 0 else f"with code {code}"
-        return Failed(f"The stage {stage.value} ended its own process.", f"It ended {how}.")
+        return Failed(f"The stage {stage} ended its own process.", f"It ended {how}.")
 
 
-def _nonsense(stage: Stage) -> Failed:
-    return Failed(f"The stage {stage.value} gave an answer that makes no sense.")
+def _nonsense(stage: str) -> Failed:
+    return Failed(f"The stage {stage} gave an answer that makes no sense.")
 
 
 def _write_private(path: Path, content: bytes) -> None:

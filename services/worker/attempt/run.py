@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headgate_contracts import EventName, Holder, Job
-from headgate_contracts.events import JobData, JobStage
+from headgate_contracts.events import JobData, JobStage, JobTryFailed
 from services.worker.attempt.chain import Chain
 from services.worker.attempt.checkpoints import Checkpoints
 from services.worker.attempt.course import Course
@@ -114,7 +114,7 @@ class Attempt:
     async def _live(self) -> str | None:
         data = await self._course.first()
         while data is not None:
-            if not isinstance(data, JobStage):
+            if not isinstance(data, JobStage | JobTryFailed):
                 self._process.close_log()
             await self._tools.pump.sent(within_s=LAST_LINES_S)  # what was said stands before what comes of it
             written = await self._write(data)
@@ -125,6 +125,8 @@ class Attempt:
                     data = next_stage(self._job)
                 case JobStage():
                     data = await self._course.through(written)
+                case JobTryFailed():
+                    data = await self._course.again(written)
                 case _:
                     return written.EVENT.value
         return None

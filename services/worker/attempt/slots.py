@@ -21,10 +21,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate_contracts import Holder, Job, Stage
+from headgate_contracts import Holder, Job
 from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, ShutProvider
 from libs.policy import Policy
 from libs.runtime.clock import Clock
+from libs.runtime.spans import Attributes, step
 from services.worker.child.messages import MAX_WAIT_MS, Acquire, LeaseTold, Shut
 from services.worker.ports import Scheduler, Unheard
 
@@ -32,6 +33,8 @@ AGAIN_AFTER_MS: Final = 500  # where nobody answered
 SHORTEST_PAUSE_MS: Final = 500  # a provider that says "again at once" to each call is not to be asked without end
 JITTER: Final = 0.1  # of a pause, so that not all come back in one moment
 MAX_ASKS: Final = 64  # of one attempt at once; what comes beyond is no pipeline's need, and is not answered
+
+OTHER: Final = "other"
 
 TellLease = Callable[[LeaseTold], Awaitable[None]]
 
@@ -79,7 +82,7 @@ class StageSlots:
         held = ((lease, ask) for lease, ask in self._asks.items() if ask.held)
         return tuple(NamedLease(lease=lease, holder=str(self._holder), groups=ask.groups) for lease, ask in held)
 
-    def ask(self, wanted: Acquire, stage: Stage) -> None:
+    def ask(self, wanted: Acquire, stage: str) -> None:
         """Ask for slots. The process is told when it is decided."""
         lease = self._lease(wanted.lease)
         if lease not in self._asks and len(self._asks) < MAX_ASKS:
@@ -139,6 +142,17 @@ class StageSlots:
 
     async def _settle(self, lease: str, ask: _Ask) -> None:
         """Ask until there is an answer that counts, or until the time to wait is over."""
+        with step("wait for slots", self._shown(ask.wanted)) as span:
+            await self._ask_on(lease, ask)
+            span.set_attribute("headgate.outcome", "granted" if ask.held else "full")
+
+    def _shown(self, wanted: Acquire) -> Attributes:
+        """What it asks for, by names of policy alone: those of groups are a tenant's."""
+        known = self._providers.limits
+        providers = sorted({name if name in known else OTHER for name in wanted.providers})
+        return {"headgate.providers": providers, "headgate.groups": len(wanted.groups)}
+
+    async def _ask_on(self, lease: str, ask: _Ask) -> None:
         if self._shutting:
             await asyncio.wait(tuple(self._shutting))
         wait_ms = MAX_WAIT_MS if ask.wanted.wait_ms is None else ask.wanted.wait_ms
@@ -200,11 +214,11 @@ class StageSlots:
     def _lease(self, number: int) -> str:
         return self._holder.stage_lease(number)
 
-    def _groups(self, wanted: Acquire, stage: Stage) -> tuple[str, ...]:
-        """`stage:<pipeline>-<stage>:<n>` has n slots by its name: there is no number to keep, none to forget, and one
+    def _groups(self, wanted: Acquire, stage: str) -> tuple[str, ...]:
+        """`stage:<pipeline>:<stage>:<n>` has n slots by its name: there is no number to keep, none to forget, and one
         that its author has changed counts at once."""
         limit, pipeline = wanted.stage_limit, self._job.submission.pipeline
-        room = () if limit is None else (f"stage:{pipeline}-{stage.value}:{limit}",)
+        room = () if limit is None else (f"stage:{pipeline}:{stage}:{limit}",)
         providers = tuple(f"llm:{name}" for name in wanted.providers)
         total = ("llm:global",) if providers else ()
         named = tuple(f"group:{self._job.project_scope}:{name}" for name in wanted.groups)

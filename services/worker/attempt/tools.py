@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from opentelemetry.trace import SpanContext
+
 from headgate_contracts import Job
 from libs.policy import Policy
 from libs.runtime.clock import Clock
@@ -45,4 +47,5 @@ class Claimed:
     at_ms: int  # by our own clock that only grows
     at: datetime  # by the log's
     budget_s: float
+    cause: SpanContext  # the span of its claim
     content: asyncio.Task[bytes | None]  # what it is made from, on its way since it was to be had

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,16 +18,35 @@ from headgate_contracts.vocabulary import Fault
 from services.worker.build.answer import ModelAnswer, read_answer
 from services.worker.build.asked import BuildInput
 from services.worker.build.briefing import ChatMessage, complain, go_on, opening, repeat
-from services.worker.build.chat import Answered, Away, CallBounds, CallRefused, Chat, ProviderBusy, Rejected, TooMuch
+from services.worker.build.chat import (
+    Answered,
+    Away,
+    CallBounds,
+    CallRefused,
+    Chat,
+    ProviderBusy,
+    Rejected,
+    Reply,
+    TooMuch,
+)
 from services.worker.build.naming import Names
 from services.worker.build.tree import TreeRefused, checked_tree
-from services.worker.pipeline import Context, Endpoint, StageFailed
+from services.worker.pipeline import CallOutcome, Context, Endpoint, ModelCall, StageFailed
 
 PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)  # about two minutes, then the job is told
 MAX_ANSWERS: Final = 8
 MAX_COMPLAINTS: Final = 3
 MAX_PROBLEMS: Final = 10
 MAX_REPEATED_CHARS: Final = 100_000
+
+OUTCOMES: Final[Mapping[type[Reply], CallOutcome]] = {
+    Answered: "answered",
+    CallRefused: "refused",
+    ProviderBusy: "busy",
+    Away: "away",
+    Rejected: "rejected",
+    TooMuch: "too_much",
+}
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -124,10 +144,26 @@ class ModelAuthor:
     ) -> Answered | TooMuch | CallRefused | Rejected | Away:
         """One call that the provider has taken, with its slot held for the length of it."""
         async with self.ctx.provider(self.provider) as slot:
-            while isinstance(reply := await chat.ask(said), ProviderBusy):
+            while isinstance(reply := await self._answer(chat, said), ProviderBusy):
                 self.ctx.log(f"{self.provider} has too many calls")
                 await slot.shut(self.provider, for_s=reply.for_s)
             return reply
+
+    async def _answer(self, chat: Chat, said: Sequence[ChatMessage]) -> Reply:
+        began_s = time.monotonic()
+        reply = await chat.ask(said)
+        usage = reply.usage if isinstance(reply, Answered) else None
+        self.ctx.called(
+            ModelCall(
+                provider=self.provider,
+                model=chat.model,
+                took_s=time.monotonic() - began_s,
+                outcome=OUTCOMES[type(reply)],
+                input_tokens=usage and usage.prompt_tokens,
+                output_tokens=usage and usage.completion_tokens,
+            )
+        )
+        return reply
 
     def _rejected(self, rejected: Rejected) -> StageFailed:
         """A model that the user has named is the user's mistake, like what the user has asked for."""

@@ -19,7 +19,7 @@ from typing import Final, Literal, Self, cast
 import httpx2
 import openai
 from openai.types.chat import ChatCompletionMessageParam
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from services.worker.build.briefing import ChatMessage
 from services.worker.pipeline import Endpoint
@@ -28,12 +28,22 @@ NO_KEY: Final = "none"  # the client wants one; a local provider does not look a
 LONGEST_PAUSE_S: Final = 86_400.0
 
 
+class Usage(BaseModel):
+    """How many tokens went out and came back, as the provider counts them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """The model's words. They are not all where it was `cut` off by a limit of its own."""
 
     text: str
     cut: bool = False
+    usage: Usage | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,7 @@ class Chat:
             model=self.model,
             messages=cast("list[ChatCompletionMessageParam]", list(messages)),
             stream=True,
+            stream_options={"include_usage": True},
         )
         async with stream:
             async for chunk in stream:
@@ -218,6 +229,7 @@ class _Chunk(BaseModel):
     """What is read of a chunk. The client itself checks nothing."""
 
     choices: list[_Choice] = []
+    usage: Usage | None = None
 
 
 @dataclass(slots=True)
@@ -227,8 +239,10 @@ class _Heard:
     words: list[str] = field(default_factory=list[str])
     refusal: list[str] = field(default_factory=list[str])
     end: str | None = None
+    usage: Usage | None = None
 
     def take(self, chunk: _Chunk) -> None:
+        self.usage = chunk.usage or self.usage
         for choice in chunk.choices[:1]:
             if choice.delta is not None:
                 self.words.append(choice.delta.content or "")
@@ -240,7 +254,7 @@ class _Heard:
             return CallRefused("".join(self.refusal)[:500] or "a content filter stepped in")
         if self.end is None:
             return Away("its answer broke off")
-        return Answered("".join(self.words), cut=self.end == "length")
+        return Answered("".join(self.words), cut=self.end == "length", usage=self.usage)
 
 
 class _Bounded(httpx2.AsyncBaseTransport):

@@ -32,7 +32,7 @@ from services.worker.sandbox.remains import clear
 UNMET: Final = "unmet.txt"  # what uv said against the author's needs, from `deps` to `checks`
 
 
-@stage("scaffold")
+@stage("scaffold", title="Setting up the project")
 async def scaffold(ctx: Context) -> None:
     names = _names(ctx)
     tree = read_tree(ctx.workspace / PROJECT) if ctx.iteration > 1 else {}
@@ -41,7 +41,7 @@ async def scaffold(ctx: Context) -> None:
     ctx.log(f"package {names.package}: {len(frame)} files of the frame")
 
 
-@stage("code")
+@stage("code", title="Writing code")
 async def code(ctx: Context) -> None:
     names = _names(ctx)
     tree = read_tree(ctx.workspace / PROJECT)
@@ -61,7 +61,7 @@ async def code(ctx: Context) -> None:
     write_tree(ctx.workspace / PROJECT, authored | frame)
 
 
-@stage("deps")
+@stage("deps", title="Installing dependencies")
 async def deps(ctx: Context) -> None:
     clear(ctx.workspace / UNMET)
     try:
@@ -74,7 +74,7 @@ async def deps(ctx: Context) -> None:
         (ctx.workspace / UNMET).write_text(str(unmet), encoding="utf-8")
 
 
-@stage("checks")
+@stage("checks", title="Checking")
 async def checks(ctx: Context) -> None:
     if not (ctx.workspace / ENVIRONMENT).is_dir() and not (ctx.workspace / UNMET).exists():
         await deps.run(ctx)  # the attempt goes on from a checkpoint, which has no environment

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 
 from pydantic import SecretStr
 
-from headgate_contracts.vocabulary import Fault, Stage
+from headgate_contracts.vocabulary import Fault
 from libs.runtime.errors import ArchiveRefused
 from services.worker.child.blame import told
 from services.worker.child.folder import Folder
@@ -42,7 +42,18 @@ from services.worker.child.messages import (
     sayable,
 )
 from services.worker.child.packing import ResultTooLarge, pack
-from services.worker.pipeline import ChecksFailed, Context, Endpoint, Pipeline, SlotLost, Slots, StageFailed, Step
+from services.worker.pipeline import (
+    ChecksFailed,
+    Context,
+    Endpoint,
+    Pipeline,
+    SlotLost,
+    Slots,
+    StageFailed,
+    Step,
+    TryAgain,
+)
+from services.worker.rules import MAX_PAUSE_S
 from services.worker.sandbox.errors import USED_UP, CommandNotRun, MachineGaveOut
 from services.worker.sandbox.running import Sandbox
 
@@ -72,6 +83,7 @@ class Work:
             self.folder.failure,
             {name: _endpoint(told) for name, told in self.begin.providers.items()},
             self.begin.command_s,
+            order.tries,
         )
 
 
@@ -156,12 +168,14 @@ def _restored(folder: Folder) -> ChildAnswer:
 
 
 def _run(work: Work, order: RunStage) -> StageEnded:
-    """Run the stage and keep its work. What checks that have passed leave behind is the result, and that is packed."""
+    """Run the stage and keep its work. What the last one leaves behind is the result, and that is packed."""
     if work.wrong is not None:
         return _failed("The job's input is not what the pipeline needs.", work.wrong)
     try:
         ended = work.link.loop.run(_outcome(work.pipeline.step(order.stage), work.context(order), work))
-        if ended.outcome == "checks_failed" or (ended.outcome == "finished" and order.stage is not Stage.CHECKS):
+        if ended.outcome in ("checks_failed", "passing") or (
+            ended.outcome == "finished" and not work.pipeline.is_last(order.stage)
+        ):
             work.link.keep_now()
     except StageFailed as failed:
         return _failed(failed.summary, failed.detail, failed.fault)
@@ -175,24 +189,31 @@ async def _outcome(step: Step, ctx: Context, work: Work) -> StageEnded:
     try:
         await _inside(step, ctx, work.link)
     except ChecksFailed as failed:
-        if ctx.stage is not Stage.CHECKS:
-            return _failed(f"The stage {ctx.stage.value} said that checks failed, and is none.", failed.summary)
+        if not work.pipeline.is_last(ctx.stage):
+            return _failed(f"The stage {ctx.stage} said that checks failed, and is not the last.", failed.summary)
         work.folder.failed(failed.detail or failed.summary)
         return StageEnded(outcome="checks_failed", summary=sayable(failed.summary[:500]))
     except asyncio.CancelledError:
         if work.link.cancelling:
             raise
         if work.link.lost_slots:
-            return _failed(f"The stage {ctx.stage.value} lost a slot that it needed.", fault=Fault.SYSTEM)
-        return _failed(f"The stage {ctx.stage.value} cancelled itself.")
+            return _failed(f"The stage {ctx.stage} lost a slot that it needed.", fault=Fault.SYSTEM)
+        return _failed(f"The stage {ctx.stage} cancelled itself.")
     except Exception as error:  # noqa: BLE001 - an author's own: whatever it is, it ends the job and not the worker
-        return _broken(error, ctx)
+        return _passing(error, ctx) if isinstance(error, (TryAgain, *step.retry_on)) else _broken(error, ctx)
     return StageEnded(outcome="finished")
+
+
+def _passing(error: Exception, ctx: Context) -> StageEnded:
+    """Worth another try, as it says of itself or its author does."""
+    ended = _broken(error, ctx)
+    after_s = error.after_s if isinstance(error, TryAgain) else 0
+    return ended.model_copy(update={"outcome": "passing", "after_s": min(MAX_PAUSE_S, max(0, after_s))})
 
 
 def _broken(error: Exception, ctx: Context) -> StageEnded:
     """In words that the job's user may read."""
-    name = ctx.stage.value
+    name = ctx.stage
     match error:
         case StageFailed():
             return _failed(error.summary, error.detail, error.fault)

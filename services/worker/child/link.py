@@ -9,33 +9,41 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import PurePath
+from typing import Final, Literal
 
 from services.worker.child.folder import Folder
 from services.worker.child.loop import StageLoop
 from services.worker.child.messages import (
     MAX_SHUT_MS,
+    MAX_WAIT_MS,
+    MOST_TOKENS,
     Acquire,
     ChildOrder,
+    CommandEnded,
     Extend,
     GiveUp,
     LeaseTold,
+    ModelCalled,
     OutputLine,
     Shut,
     StoreReady,
     StoreTaken,
     ToChild,
+    ToolName,
     cut,
     sayable,
 )
 from services.worker.child.packing import ResultTooLarge
-from services.worker.pipeline import Slots, StageFailed
+from services.worker.pipeline import ModelCall, Slots, StageFailed
 from services.worker.sandbox.command import CommandBounds, Ran, SandboxCommand
 from services.worker.sandbox.running import Sandbox
 
+PROGRAMS: Final[dict[str, ToolName]] = {"python": "python", "pytest": "pytest", "ruff": "ruff", "uv": "uv"}
 LeaseState = Literal["granted", "full", "lost"]
 
 
@@ -137,7 +145,30 @@ class ParentLink:
 
     async def run(self, command: SandboxCommand, *, bounds: CommandBounds | None) -> Ran:
         assert self.sandbox is not None
-        return await self.sandbox.run(command, on_line=self.say, bounds=bounds, drained=self.loop.drained)
+        began_s = time.monotonic()
+        ran = await self.sandbox.run(command, on_line=self.say, bounds=bounds, drained=self.loop.drained)
+        self.loop.tell(
+            CommandEnded(
+                program=_program(command.argv[0]),
+                took_ms=_ms_since(began_s),
+                network=command.network,
+                ended_by=ran.ended_by,
+                exit_code=ran.exit_code,
+            )
+        )
+        return ran
+
+    def called(self, call: ModelCall) -> None:
+        self.loop.tell(
+            ModelCalled(
+                provider=call.provider,
+                model=call.model[:200],
+                took_ms=min(MAX_WAIT_MS, round(call.took_s * 1000)),
+                outcome=call.outcome,
+                input_tokens=_tokens(call.input_tokens),
+                output_tokens=_tokens(call.output_tokens),
+            )
+        )
 
     def _has_packed(self) -> bool:
         """Whether there is anything new to keep."""
@@ -167,6 +198,20 @@ class ParentLink:
             elif told.state == "lost":
                 self.lost_slots = True
                 slots.lose()
+
+
+def _program(path: str) -> ToolName:
+    """Pipelines of others run what they like, and its name may be anything."""
+    return PROGRAMS.get(PurePath(path).name.rstrip("0123456789."), "other")
+
+
+def _tokens(said: int | None) -> int | None:
+    """What a provider counts is its own word."""
+    return said if said is not None and 0 <= said <= MOST_TOKENS else None
+
+
+def _ms_since(began_s: float) -> int:
+    return min(MAX_WAIT_MS, round((time.monotonic() - began_s) * 1000))
 
 
 def _ms(seconds: float | None) -> int | None:

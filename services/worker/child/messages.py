@@ -11,18 +11,22 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
-from headgate_contracts import Stage
 from headgate_contracts.tokens import Token
 from headgate_contracts.vocabulary import Fault
-from services.worker.sandbox.command import CommandBounds, Level
+from services.worker.pipeline import CallOutcome
+from services.worker.rules import PauseSeconds
+from services.worker.sandbox.command import CommandBounds, EndedBy, Level
 
 MAX_LINE_CHARS: Final = 8192  # of one line of a job's log, as the contract has it
 MAX_MESSAGE_BYTES: Final = 128 * 1024  # a log line at its bound, each character escaped, fits
 MAX_FAILURE_CHARS: Final = 16_000  # what failed checks say to the next cycle; the same bound with escapes
 MAX_WAIT_MS: Final = 7 * 86_400_000
+MOST_TOKENS: Final = 10**9
 MAX_SHUT_MS: Final = 86_400_000
 
 LeaseNumber = Annotated[int, Field(ge=1, le=10**9)]
+TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+ToolName = Literal["python", "pytest", "ruff", "uv", "other"]
 WaitMs = Annotated[int, Field(ge=0, le=MAX_WAIT_MS)]
 
 
@@ -73,11 +77,12 @@ class Restore(ChildMessage):
 
 
 class RunStage(ChildMessage):
-    """To the process: run this stage, then say how it ended."""
+    """To the process: run this stage, which has failed so often before, then say how it ended."""
 
     kind: Literal["run"] = "run"
-    stage: Stage
+    stage: str
     iteration: int
+    tries: int = 0
 
 
 class Pack(ChildMessage):
@@ -165,14 +170,39 @@ class Restored(ChildMessage):
     kind: Literal["restored"] = "restored"
 
 
+class ModelCalled(ChildMessage):
+    """From the process: a call to a provider is over. Of its words nothing is told, only how many tokens they were."""
+
+    kind: Literal["called"] = "called"
+    provider: Token
+    model: Annotated[str, StringConstraints(max_length=200)]
+    took_ms: WaitMs
+    outcome: CallOutcome
+    input_tokens: TokenCount | None = None
+    output_tokens: TokenCount | None = None
+
+
+class CommandEnded(ChildMessage):
+    """From the process: a command in its sandbox is over. `program` is a name of few, not what it was called with."""
+
+    kind: Literal["ran"] = "ran"
+    program: ToolName
+    took_ms: WaitMs
+    network: bool
+    ended_by: EndedBy
+    exit_code: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+
+
 class StageEnded(ChildMessage):
-    """From the process: how the stage ended. `gave_out`: the machine did, under a job that did nothing wrong."""
+    """From the process: how the stage ended. `gave_out`: the machine did, under a job that did nothing wrong.
+    `passing`: it failed, and is worth another try, which is not to come before `after_s`."""
 
     kind: Literal["ended"] = "ended"
-    outcome: Literal["finished", "checks_failed", "failed", "gave_out"]
+    outcome: Literal["finished", "checks_failed", "failed", "passing", "gave_out"]
     summary: Annotated[str, StringConstraints(max_length=500)] = ""
     detail: Annotated[str, StringConstraints(max_length=4096)] = ""
     fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB
+    after_s: PauseSeconds = 0
 
 
 class Packed(ChildMessage):
@@ -191,7 +221,7 @@ class Left(ChildMessage):
 ChildOrder = Begin | Restore | RunStage | Pack | Leave
 ChildAnswer = StageEnded | Packed | Restored | Left
 ToChild = ChildOrder | LeaseTold | StoreTaken
-FromChild = OutputLine | Acquire | GiveUp | Shut | Extend | StoreReady | ChildAnswer
+FromChild = OutputLine | Acquire | GiveUp | Shut | Extend | StoreReady | ModelCalled | CommandEnded | ChildAnswer
 
 _TO_CHILD: Final = TypeAdapter[ToChild](Annotated[ToChild, Field(discriminator="kind")])
 _FROM_CHILD: Final = TypeAdapter[FromChild](Annotated[FromChild, Field(discriminator="kind")])

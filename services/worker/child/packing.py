@@ -2,7 +2,7 @@
 
 Owns what may be in a result or a checkpoint: plain files and folders, their names below the folder, and whether a file
 may be run. Packing leaves out links, devices, sockets and what cannot be read, and follows nothing: whoever unpacks a
-result should not have to trust it. `libs.runtime.unpacking` takes out what is packed here, and refuses all else.
+result should not have to trust it. `unpacking`, beside it, takes out what is packed here, and refuses all else.
 """
 
 from __future__ import annotations

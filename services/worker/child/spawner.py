@@ -29,6 +29,7 @@ import socket
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, NoReturn
 
@@ -36,7 +37,8 @@ from pydantic import Field, TypeAdapter
 
 from services.worker.child import life
 from services.worker.child.messages import ChildMessage
-from services.worker.pipeline import Pipeline, PipelineBroken, load_pipelines
+from services.worker.pipeline import Pipeline, load_pipelines
+from services.worker.rules import KnownPipeline
 from services.worker.sandbox.kinship import (
     adopt_orphans,
     adopts_orphans,
@@ -80,17 +82,11 @@ class Prolong(ChildMessage):
 
 
 class Ready(ChildMessage):
-    """From the spawner, once: these pipelines are loaded."""
+    """From the spawner, once: these pipelines are loaded, with these stages; each refused module has its reason."""
 
     kind: Literal["ready"] = "ready"
-    pipelines: tuple[str, ...]
-
-
-class Broken(ChildMessage):
-    """From the spawner, once and last: a pipeline cannot be loaded."""
-
-    kind: Literal["broken"] = "broken"
-    why: str
+    pipelines: dict[str, KnownPipeline]
+    refused: tuple[str, ...] = ()
 
 
 class Gone(ChildMessage):
@@ -102,7 +98,7 @@ class Gone(ChildMessage):
 
 
 ToSpawner = Spawn | Signal | Prolong
-FromSpawner = Ready | Broken | Gone
+FromSpawner = Ready | Gone
 _TO_SPAWNER: Final = TypeAdapter[ToSpawner](Annotated[ToSpawner, Field(discriminator="kind")])
 _FROM_SPAWNER: Final = TypeAdapter[FromSpawner](Annotated[FromSpawner, Field(discriminator="kind")])
 
@@ -132,7 +128,7 @@ class _Spawner:
     """The loop. Attempts are known by their process number, which is their group's too."""
 
     commands: socket.socket
-    pipelines: dict[str, Pipeline]
+    pipelines: Mapping[str, Pipeline]
     attempts: dict[int, _Attempt] = field(default_factory=dict[int, _Attempt])
     heard: bytes = b""  # of a command whose end is still to come
     passed: deque[int] = field(default_factory=deque[int])  # sockets of attempts that are still to be made
@@ -269,7 +265,7 @@ def _group_of(pid: int) -> int | None:
     return None
 
 
-def _become_attempt(channel: socket.socket, pipelines: dict[str, Pipeline], *, spawner: int, tie: int) -> NoReturn:
+def _become_attempt(channel: socket.socket, pipelines: Mapping[str, Pipeline], *, spawner: int, tie: int) -> NoReturn:
     """In the forked process: leave everything of the spawner's behind, then live the attempt."""
     code = 1
     try:
@@ -307,15 +303,12 @@ def main() -> None:
     end_before_others(EXPENDABLE)  # as long as this file is our own: what is private may not change it
     keep_private()
     adopt_orphans()
-    try:
-        pipelines = load_pipelines(sys.argv[2:])
-    except PipelineBroken as broken:
-        commands.sendall(Broken(why=str(broken)).encoded())
-        return
+    loaded = load_pipelines(sys.argv[2:])
     gc.collect()
     gc.freeze()  # what is loaded stays shared with the attempts: no collection ever writes into it
-    commands.sendall(Ready(pipelines=tuple(pipelines)).encoded())
-    _Spawner(commands, pipelines).serve()
+    stages = {name: pipeline.stages for name, pipeline in loaded.found.items()}
+    commands.sendall(Ready(pipelines=stages, refused=loaded.refused).encoded())
+    _Spawner(commands, loaded.found).serve()
 
 
 if __name__ == "__main__":
