@@ -28,6 +28,7 @@ from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
+from libs.runtime.tls import trusting
 from services.scheduler.cycle import FOLD
 from services.scheduler.forecasting import Forecaster
 from services.scheduler.janitor import Janitor, kept_inputs, kept_workspaces
@@ -47,9 +48,10 @@ async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await bootstrap(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
     require_patience(ground.settings, ground.policy)
-    report(ground.policy)
+    report(ground.policy, ground.health)
     view = await open_view(ground, service, answer_s=ground.policy.leases.leader_s / 2)  # then it goes on without
-    broker = live_broker(ground.settings.nats_url.get_secret_value(), name="scheduler commands")
+    url, tls = ground.settings.nats_url.get_secret_value(), trusting(ground.settings.ca_file)
+    broker = live_broker(url, name="scheduler commands", tls=tls)
     commands = NatsCommands(broker, shard=ground.settings.shard)
     replica = await _replica(ground, _adapters(service, ground, view=view, commands=commands))
     announcer = Announcer(replica.ledger, view, ground.policy, ground.clock, replica.leader, commands.show)
@@ -110,7 +112,9 @@ def _adapters(service: Service, ground: Ground[SchedulerSettings], *, view: View
 def _lead(service: Service, ground: Ground[SchedulerSettings]) -> RedisLead:
     """On a connection of its own, so that nobody who asks much can keep it from being held."""
     answer_s = max(QUICK_S, ground.policy.leases.leader_heartbeat_s)
-    client = open_client(ground.settings.redis_url.get_secret_value(), connections=2, answer_s=answer_s)
+    settings = ground.settings
+    url = settings.redis_url.get_secret_value()
+    client = open_client(url, connections=2, answer_s=answer_s, authorities=settings.ca_file)
     service.closing("the lead's connection", client.aclose)
     return RedisLead(ScriptRunner(client, view=lead_key(ground.settings.shard)))
 

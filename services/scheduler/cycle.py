@@ -155,6 +155,8 @@ class Cycle:
                 logger.error("record %s of the log: %s", change.seq, change.complaint)
         for record in records:
             self._chain.note(record)
+        if self._leader.leads and self.folded.is_set():
+            self._signals.read(records)
 
     async def _stand_by(self) -> None:
         self._configured = False
@@ -186,6 +188,7 @@ class Cycle:
         await self._tell(await self._folder.bring())
         if self._folder.rebuilt != rebuilt:
             logger.warning("the view was folded anew, up to record %s of the log", self._planner.ledger.applied)
+            self._signals.rebuilt()
             self._outages.interrupted()
         if not self._configured:
             await self._view.configure(defaults_of(self._planner.policy))

@@ -32,7 +32,7 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.vocabulary import ChangeReason, Fault, GivenBackReason, QueuedWhy
 from libs.policy import Policy
-from libs.policy.windows import EPOCH_DAY, release_at
+from libs.policy.windows import EPOCH_DAY, DayPlace, release_at
 
 BY: Final = "scheduler"
 SHUT_MAX_MS: Final = 86_400_000  # daily quotas of providers begin anew by then
@@ -74,7 +74,7 @@ class Circumstances:
     debug_id: str  # the job's trace
     outage: bool = False  # nobody could hear its worker: the silence is not the worker's
     placement: Placement | None = None  # null: there is no room in the queue
-    day: int | None = None  # another one that has a place left, since 1970; null: none has
+    day: DayPlace | None = None  # another one that has a place left; null: none has
     cause: str = ""  # why, in words
     tier: Tier | None = None  # of the job's user now: that of their newest submission
     waited_ms: int = 0  # in the queue, as far as it counts
@@ -190,9 +190,9 @@ def _put_right(job: Job, given: Circumstances) -> JobData | None:
     spread_s = given.policy.queue.release_spread_s
     return JobScheduled(
         **_of(job, Status.SCHEDULED),
-        scheduled_for=release_at(job.id, given.day, spread_s=spread_s, run_at=job.submission.run_at),
-        quota_day=EPOCH_DAY + timedelta(days=given.day),
-        quota_cap=given.policy.tier_limits(job.submission.tier).jobs_per_day,
+        scheduled_for=release_at(job.user_id, given.day, spread_s=spread_s, run_at=job.submission.run_at),
+        quota_day=EPOCH_DAY + timedelta(days=given.day.day),
+        quota_cap=given.day.per_day,
     )
 
 

@@ -23,7 +23,7 @@ from libs.capacity import answers
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import Entrance
 from libs.policy import Policy
-from libs.policy.windows import EPOCH_DAY
+from libs.policy.windows import EPOCH_DAY, DayPlace
 from services.scheduler.domain import Due, Placement, urgency
 
 ENTERING: Final = frozenset({Status.SCHEDULED, Status.WAITING})
@@ -108,21 +108,22 @@ class Duties:
                 self.refused[job.id] = next(self._numbers)
                 return None
 
-    async def day(self, job: Job, *, now: datetime) -> int | None:
+    async def day(self, job: Job, *, now: datetime) -> DayPlace | None:
         """A place of the first later day that has one, held likewise; null where none has."""
         tomorrow = (now.date() - EPOCH_DAY).days + 1  # what was put right never starts today
+        per_day = self.policy.tier_limits(job.submission.tier).jobs_per_day
         deferral = answers.Deferral(
             job=job.id,
             user=job.user_id,
             first_day=tomorrow,
-            per_day=self.policy.tier_limits(job.submission.tier).jobs_per_day,
+            per_day=per_day,
             horizon_days=self.policy.queue.horizon_days,
             lapse_ms=self._lapse_ms,
         )
         match await self.view.defer(deferral):
             case answers.Deferred(day):
                 self.refused.pop(job.id, None)
-                return day
+                return DayPlace(day, await self.view.day_used(job.user_id, day) - 1, per_day)
             case _:
                 self.refused[job.id] = next(self._numbers)
                 return None

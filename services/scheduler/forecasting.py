@@ -164,7 +164,9 @@ class Worth:
         self.skip(waits)
         for wait in fresh:
             if wait.estimate is not None:
-                self._hits.add(1, {"tier": wait.tier, "hit": str(is_hit(wait.estimate, wait.wait_s)).lower()})
+                hit = is_hit(wait.estimate, wait.wait_s)
+                for outcome in (True, False):  # both from the first on: a series that begins with 1 shows no increase
+                    self._hits.add(outcome is hit, {"tier": wait.tier, "hit": str(outcome).lower()})
                 self._errors.record(abs(wait.wait_s - wait.estimate.estimate_seconds), {"tier": wait.tier})
 
 

@@ -9,20 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
+from headgate_contracts import Job, Priority
 from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import Readings
 from libs.capacity.rooms import Room
+from libs.forecast.making import durations_of
 from libs.runtime.clock import Clock
 from services.scheduler.crowding import Crowding
+from services.scheduler.fullness import Fullness
 from services.scheduler.labels import ALL_PROVIDERS, OTHER, STAGE, WORKFLOWS, GroupLabels
 from services.scheduler.leader import Leader
 from services.scheduler.peaks import Peaks
+from services.scheduler.ports import Log
 
 LOOK_EVERY_MS: Final = 5000
 GROUPS_MAX: Final = 1000  # a look is a question each, of a fraction of a millisecond
@@ -32,7 +37,7 @@ class Gauges:
     """One replica's. Groups are shown by the leader alone, so that they are not counted twice."""
 
     def __init__(
-        self, meter: Meter, *, ledger: Ledger, view: Readings, leader: Leader, clock: Clock, peaks: Peaks
+        self, meter: Meter, *, ledger: Ledger, log: Log, view: Readings, leader: Leader, clock: Clock, peaks: Peaks
     ) -> None:
         self._ledger = ledger
         self._view = view
@@ -42,9 +47,12 @@ class Gauges:
         self._peaks = peaks
         self._groups: tuple[GroupStatus, ...] = ()
         self._used: dict[str, int] = {}  # label → limit; 0: of several groups, so it has none
+        self._fullness = Fullness(meter, log=log, leader=leader)
         self._crowding = Crowding(meter, room=Room.of(ledger.policy), view=view, leader=leader)
         for name, observe, description in (
             ("headgate_queue_length", self._queued, "jobs in the queue, by pool"),
+            ("headgate_backlog_seconds", self._backlog, "work that is queued or under way, of one slot, by pool"),
+            ("headgate_queue_oldest_seconds", self._oldest, "how long who waits longest has waited, by class"),
             ("headgate_scheduler_leads", self._leads, "1 while this replica leads"),
             ("headgate_concurrency_slots_active", self._active, "slots taken, by group"),
             ("headgate_concurrency_slots_limit", self._limit, "slots there are, by group"),
@@ -53,7 +61,8 @@ class Gauges:
             meter.create_observable_gauge(name, [observe], description=description)
 
     async def look(self) -> None:
-        """Ask the view about inputs, and about each group that many share."""
+        """Ask the log how full it is, the view about inputs, and about each group that many share."""
+        await self._fullness.look()
         await self._crowding.look()
         try:
             names = self._names(await self._view.groups()) if self._leader.leads else ()
@@ -85,6 +94,22 @@ class Gauges:
         pools.update(job.submission.pool for job in queued)
         return [Observation(count, {"pool": pool}) for pool, count in pools.items()]
 
+    def _backlog(self, _: CallbackOptions) -> Iterable[Observation]:
+        """As long as half the jobs of each one's tier took lately; what runs counts with what is left of it."""
+        ledger, now = self._ledger, self._leader.now
+        tiers, work = durations_of(dict(ledger.paces), ledger.policy), dict.fromkeys(ledger.policy.pools.served, 0.0)
+        for job in (*tuple(ledger.roster.queued.values()), *tuple(ledger.roster.running.values())):
+            age_s = (now - job.dispatched_at).total_seconds() if job.status.is_running and job.dispatched_at else 0.0
+            left_s = tiers[job.submission.tier.value].draw(0.5, age_s=max(0.0, age_s))
+            work[job.submission.pool] = work.get(job.submission.pool, 0.0) + left_s
+        return [Observation(seconds, {"pool": pool}) for pool, seconds in work.items()]
+
+    def _oldest(self, _: CallbackOptions) -> Iterable[Observation]:
+        ages, now = dict.fromkeys(Priority, 0.0), self._leader.now
+        for job in tuple(self._ledger.roster.queued.values()):
+            ages[job.priority] = max(ages[job.priority], (now - _waits_since(job, now)).total_seconds())
+        return [Observation(age_s, {"class": name.value}) for name, age_s in ages.items()]
+
     def _leads(self, _: CallbackOptions) -> Iterable[Observation]:
         return [Observation(int(self._leader.leads))]
 
@@ -107,6 +132,12 @@ class Gauges:
             provider = "total" if each.group == ALL_PROVIDERS else self._labels.of_provider(each.group)
             if provider:
                 yield Observation(each.active, {"provider": provider})
+
+
+def _waits_since(job: Job, now: datetime) -> datetime:
+    """What came back waits since then, whenever it came first."""
+    entered_at = job.standing.entered_at if job.standing else now
+    return job.aged_at or entered_at if job.attempt else entered_at
 
 
 def is_group(name: str) -> bool:

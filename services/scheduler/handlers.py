@@ -132,7 +132,7 @@ class Handlers:
         """The lease, or the wait for it, is over: whoever waits behind it goes on."""
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
-                grants = await self.view.give_up(command.lease)
+                grants = await self.view.give_up(command.lease, user=command.user, wait_only=command.wait_only)
         except AWAY:
             return LeaseReply(lease=command.lease, state="view_lost")
         self.engine.unlearn()  # a job may wait for that slot
@@ -179,6 +179,8 @@ class Handlers:
             ttl_ms=command.ttl_ms or _ttl_ms(command, self.ledger.policy),
             wait_ms=command.wait_ms,
             reply=self.granting.address(command, now=self.now()),
+            user=command.user,
+            held_until_ms=command.held_until_ms,
         )
 
     async def _told(self, answer: answers.LeaseAnswer, lease: str) -> LeaseReply:
@@ -191,6 +193,8 @@ class Handlers:
             case Full(group):
                 return LeaseReply(lease=lease, state="full", group=group, shut_ms=_still_shut_ms(answer, self.now()))
             case NotYours(owner):
+                if owner is None:
+                    return LeaseReply(lease=lease, state="not_yours")
                 opinions = await opinions_of(self.ledger, (owner,), log=self.log)
                 over = opinions[owner] is Opinion.OVER
                 return LeaseReply(lease=lease, state="not_yours" if over else "view_lost")

@@ -4,7 +4,7 @@
     group:shop:db                       by its name where `concurrency.limits` has that, by its last part where it has
                                         `db`; else `other`, which all such groups are summed under, also a tenant's
                                         own `workflows`: that name is the group over all jobs
-    stage:build-code:3                  by the stage, whatever its limit is now
+    stage:build:code:3                  by the stage, whatever its limit is now
     user:ann, project:shop              not at all
 
 So there are never more labels than lines in the policy, pools, and stages of installed pipelines.

@@ -22,7 +22,7 @@ from libs.capacity.ports import View
 from libs.capacity.projection import epoch_ms, groups_of
 from libs.capacity.turns import Starts, next_starts
 from libs.policy import Policy
-from libs.runtime.telemetry import job_context
+from libs.runtime.telemetry import job_context, job_trace
 from services.scheduler.absences import Absences
 from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
 from services.scheduler.border import Border
@@ -60,7 +60,6 @@ class Planner:
     ledger: Ledger
     policy: Policy
     shard: str
-    debug_id_of: Callable[[Job], str]
     absences: Absences
     engine: Engine
     shadow: Shadow
@@ -246,7 +245,7 @@ class Planner:
         return Circumstances(
             now=now,
             policy=self.policy,
-            debug_id=self.debug_id_of(job),
+            debug_id=job_trace(job).debug_id,
             outage=outage,
             tier=None if tier is None else Tier(tier),
         )

@@ -9,7 +9,7 @@ from typing import Protocol
 from headgate_contracts.commands import LeaseReply
 from libs.capacity.lead import Lead
 from libs.capacity.ports import View
-from libs.eventlog.values import Appended, Conflicted, Entry, Mark, Page, Record
+from libs.eventlog.values import Appended, Conflicted, Entry, Fill, Mark, Page, Record
 from libs.runtime.clock import Clock
 from libs.runtime.lifecycle import Health
 from libs.runtime.telemetry import Telemetry
@@ -22,6 +22,7 @@ class Log(Protocol):
     async def last(self, subject_filter: str) -> Record | None: ...
     def follow(self, *, after: int) -> AsyncGenerator[Page, None]: ...
     async def mark(self) -> Mark: ...
+    async def fill(self) -> Fill: ...
 
 
 class Ends(Protocol):

@@ -27,7 +27,7 @@ from libs.capacity.answers import Outlook
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
-from libs.forecast.standing import estimate_of, queue_part, waiting_on
+from libs.forecast.place import shown_standing
 from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY
@@ -137,12 +137,8 @@ class Announcer:
 
 
 def _position(job: Job, outlook: Outlook | None, *, forecast: Forecast, now_ms: int) -> PositionChanged:
-    estimate = estimate_of(job, outlook, forecast=forecast, now_ms=now_ms)
-    return PositionChanged(
-        job_id=job.id,
-        queue=queue_part(job, outlook, estimate),
-        waiting_on=waiting_on(job, outlook),
-    )
+    standing = shown_standing(job, outlook, forecast=forecast, now_ms=now_ms)
+    return PositionChanged(job_id=job.id, queue=standing.queue, waiting_on=standing.waiting_on)
 
 
 def _shown(moved: PositionChanged) -> ShownPosition:

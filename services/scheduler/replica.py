@@ -12,7 +12,7 @@ from libs.capacity.engine import Engine
 from libs.capacity.folder import Folder
 from libs.capacity.ledger import Ledger
 from libs.capacity.projection import epoch_ms
-from libs.runtime.telemetry import job_trace
+from libs.runtime.clock import Clock
 from services.scheduler.absences import Absences
 from services.scheduler.border import Border
 from services.scheduler.chain import Chain
@@ -53,32 +53,20 @@ def assemble(
     """A replica that goes on from this fold of the log."""
     policy, clock = ledger.policy, adapters.clock
     lease_ms, patience_ms = round(policy.leases.job_s * 1000), round(outage_patience_s * 1000)
-    labels = GroupLabels.of(policy)
+    labels, woken = GroupLabels.of(policy), asyncio.Event()
     peaks = Peaks(adapters.telemetry.meter, ledger=ledger, labels=labels, clock=clock)
-    signals, woken = Signals(adapters.telemetry, labels, peaks), asyncio.Event()
+    signals = Signals(adapters.telemetry, labels, peaks)
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
-    outages = Outages(
-        "log",
-        "store",
-        "commands",
-        clock=clock,
-        patience_ms=patience_ms,
-        lease_ms=lease_ms,
-        log_ends_at=lambda: inbox.ends_at or inbox.reached,
-    )
+    outages = _outages(inbox, clock, patience_ms=patience_ms, lease_ms=lease_ms)
     leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up)
     planner = _planner(ledger, leader, shard=shard, patience_ms=patience_ms, adapters=adapters)
     handlers = _handlers(planner, leader, Granting(adapters.commands, signals, shard), adapters=adapters)
+    folder = Folder(
+        adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=adapters.new_id, engine=planner.engine
+    )
     cycle = Cycle(
         adapters,
-        folder=Folder(
-            adapters.view,
-            ledger,
-            epoch=epoch,
-            lease_ms=lease_ms,
-            new_generation=adapters.new_id,
-            engine=planner.engine,
-        ),
+        folder=folder,
         inbox=inbox,
         leader=leader,
         planner=planner,
@@ -99,8 +87,26 @@ def assemble(
         woken=woken,
         keeper=SnapshotKeeper(adapters.snapshots, ledger, epoch=epoch, leader=leader, clock=clock),
         gauges=Gauges(
-            adapters.telemetry.meter, ledger=ledger, view=adapters.view, leader=leader, clock=clock, peaks=peaks
+            adapters.telemetry.meter,
+            ledger=ledger,
+            log=adapters.log,
+            view=adapters.view,
+            leader=leader,
+            clock=clock,
+            peaks=peaks,
         ),
+    )
+
+
+def _outages(inbox: Inbox, clock: Clock, *, patience_ms: int, lease_ms: int) -> Outages:
+    return Outages(
+        "log",
+        "store",
+        "commands",
+        clock=clock,
+        patience_ms=patience_ms,
+        lease_ms=lease_ms,
+        log_ends_at=lambda: inbox.ends_at or inbox.reached,
     )
 
 
@@ -112,7 +118,6 @@ def _planner(ledger: Ledger, leader: Leader, *, shard: str, patience_ms: int, ad
         ledger,
         policy,
         shard,
-        debug_id_of=lambda job: job_trace(job).debug_id,
         engine=engine,
         shadow=Shadow(view, engine, adapters.telemetry.meter),
         border=Border(view, engine, lapse_ms=round(policy.submissions.reservation_s * 1000)),

@@ -6,6 +6,7 @@ import logging
 
 from libs.policy import Policy
 from libs.runtime.errors import SettingsWrong
+from libs.runtime.lifecycle import Health
 from libs.runtime.settings import ServiceSettings
 
 logger = logging.getLogger(__name__)
@@ -24,9 +25,10 @@ def require_patience(settings: SchedulerSettings, policy: Policy) -> None:
         raise SettingsWrong([f"{wrong}: write more than that, or lower it in the policy"])
 
 
-def report(policy: Policy) -> None:
+def report(policy: Policy, health: Health) -> None:
     """Which numbers hold that are not the default, and which look like a mistake: by the one service that decides by
-    all of them."""
+    all of them. The latter also to whoever asks whether it is ready, as `headgate up` does."""
+    health.notes = tuple(f"policy: {doubt}" for doubt in policy.doubts())
     for change in policy.changes():
         logger.info("policy: %s", change)
     for doubt in policy.doubts():

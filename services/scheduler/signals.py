@@ -14,12 +14,14 @@ from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import NonRecordingSpan, Span, StatusCode
+from opentelemetry.trace import NonRecordingSpan, Span
 
-from headgate_contracts import Job
+from headgate_contracts import Event, Job
 from headgate_contracts.commands import AcquireLease
-from headgate_contracts.events import JobDispatched, JobFailed
+from headgate_contracts.events import JobCancelled, JobDispatched, JobFailed, JobGivenBack, JobReady
+from headgate_contracts.vocabulary import GivenBackReason
 from libs.capacity.answers import Full, Granted, LeaseAnswer, WaitsInLine
+from libs.eventlog.values import Record
 from libs.runtime.telemetry import Telemetry, job_context, job_trace
 from libs.runtime.troubles import say_trouble
 from services.scheduler.batches import Batch
@@ -45,6 +47,11 @@ class Signals:
         self._events = meter.create_counter("headgate_scheduler_events", description="events written, by kind")
         self._dispatched = meter.create_counter("headgate_scheduler_dispatched", description="jobs started, by pool")
         self._conflicts = meter.create_counter("headgate_scheduler_conflicts", description="commits that were refused")
+        self._lost = meter.create_counter("headgate_scheduler_lost", description="attempts whose worker fell silent")
+        self._rebuilt = meter.create_counter("headgate_view_rebuilt", description="times that the view was folded anew")
+        self._ended = meter.create_counter("headgate_jobs_ended", description="jobs that ended, by status and fault")
+        for counter in (self._lost, self._rebuilt):
+            counter.add(0)  # the first one is an increase, too
         self._acquired = meter.create_counter(
             "headgate_concurrency_acquisition", description="requests for a slot, by group and result"
         )
@@ -85,14 +92,31 @@ class Signals:
         """All of the batch is in the log."""
         self._peaks.dispatched(decision.data for decision in batch.decisions)
         for decision, span in zip(batch.decisions, spans, strict=True):
-            if isinstance(decision.data, JobFailed):
-                span.set_status(StatusCode.ERROR, decision.data.summary)
-            span.end()
             with job_context(decision.job):
-                say_trouble(decision.data)
+                say_trouble(decision.data, span)
+            span.end()
             self._events.add(1, {"event": decision.data.EVENT.value})
+            if isinstance(decision.data, JobGivenBack) and decision.data.reason is GivenBackReason.LOST:
+                self._lost.add(1)
             if isinstance(decision.data, JobDispatched):
                 self._started(decision.job, decision.data, now=now)
+
+    def read(self, records: Iterable[Record]) -> None:
+        """This replica leads, and reads what happens. What happened before it led another has counted."""
+        for event in (record.event for record in records):
+            match event.data if isinstance(event, Event) else None:
+                case JobFailed(fault=fault):
+                    self._ended.add(1, {"end": "failed", "fault": fault.value})
+                case JobReady():
+                    self._ended.add(1, {"end": "ready", "fault": ""})
+                case JobCancelled():
+                    self._ended.add(1, {"end": "cancelled", "fault": ""})
+                case _:
+                    pass
+
+    def rebuilt(self) -> None:
+        """The view was lost, or is another's: it was folded anew."""
+        self._rebuilt.add(1)
 
     def refused(self, spans: Iterable[Span]) -> None:
         """Nothing of the batch is in the log, as far as is known."""
