@@ -16,20 +16,24 @@ from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.history import History, JetStreamScans
 from libs.eventlog.lines import JetStreamLines
 from libs.eventlog.streams import RESULTS, WORKSPACES
+from libs.eventlog.titles import JetStreamTitles
 from libs.foundation import Ground
 from libs.foundation.ground import LOG, NATS, VIEW
+from libs.foundation.live import live_broker
 from libs.foundation.public import Front, bootstrap_public
 from libs.foundation.viewing import open_view
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
-from libs.runtime.lifecycle import Service
+from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from services.admission.acts import Acts
 from services.admission.api import Edge
 from services.admission.changing import Changing
 from services.admission.erasing import ContentStores, Erasing
 from services.admission.forecasts import Forecasts
+from services.admission.indexing import Indexing, index_file
 from services.admission.keeping_up import has_folded
+from services.admission.leasing import Leasing, NamedGroups, WaitingHere
 from services.admission.listing import Listing
 from services.admission.operating import Operating
 from services.admission.overseeing import Overseeing
@@ -38,6 +42,7 @@ from services.admission.refusals import Refusals
 from services.admission.retrying import Retrying
 from services.admission.revoking import Revoking
 from services.admission.routes import ROUTES
+from services.admission.schedulers import NatsSchedulers, hear_turns
 from services.admission.settings import AdmissionSettings
 from services.admission.submitting import Submitting
 
@@ -66,7 +71,17 @@ async def compose(service: Service) -> None:
     needs = (NATS, LOG, VIEW, OPENED)
     ground, front = await bootstrap_public(service, read_settings(AdmissionSettings), needs=needs)
     view = await open_view(ground, service)
-    edge = _edge(ground, front, view)
+    path, release = index_file(ground.settings.index_folder)
+    index = Indexing(path, ground.log, JetStreamTitles(ground.nc), epoch=ground.log.epoch, clock=ground.clock)
+    service.closing("the index's file", release)
+    service.closing("the index", index.close)
+    await service.start(Loop("index", index.run))
+    await service.start(Loop("the index's age", lambda _: index.age(JetStreamScans(ground.nc))))
+    turns, broker = WaitingHere(), live_broker(ground.settings.nats_url.get_secret_value(), name="admission live")
+    hear_turns(broker, turns, shard=ground.settings.shard)
+    await ground.live(service, broker)
+    schedulers = NatsSchedulers(broker, shard=ground.settings.shard)
+    edge = _edge(ground, front, view, index, _leasing(ground, view, schedulers, turns))
     for routes in ROUTES:
         front.app.include_router(routes(edge))
     front.app.speaks_for = openapi_document()  # the whole API, the notifier's part too
@@ -76,24 +91,34 @@ async def compose(service: Service) -> None:
     await service.start(ground.gate)
 
 
-def _edge(ground: Ground[AdmissionSettings], front: Front, view: RedisView) -> Edge:
+def _leasing(
+    ground: Ground[AdmissionSettings], view: RedisView, schedulers: NatsSchedulers, turns: WaitingHere
+) -> Leasing:
+    groups = NamedGroups(view, Acts(ground.log, ground.clock, RandomIds(ground)), ground.clock)
+    return Leasing(view, schedulers, groups, turns, ground.clock, ground.gate.draining)
+
+
+def _edge(ground: Ground[AdmissionSettings], front: Front, view: RedisView, index: Indexing, leasing: Leasing) -> Edge:
     nc, log, policy, clock, ids = ground.nc, ground.log, ground.policy, ground.clock, RandomIds(ground)
     inputs, results, workspaces = JetStreamInputs(nc), JetStreamObjects(nc, RESULTS), JetStreamObjects(nc, WORKSPACES)
+    titles = JetStreamTitles(nc)
     past, lines, forecasts = History(JetStreamScans(nc)), JetStreamLines(nc), Forecasts(view, policy, clock)
-    submitting = Submitting(view, log, inputs, forecasts, policy, clock, ids)
+    submitting = Submitting(view, log, inputs, titles, forecasts, policy, clock, ids)
     changing = Changing(view, log, policy, clock, ids)
-    reading = Reading(view, log, forecasts, policy, clock)
-    kept = ContentStores(inputs, (results, workspaces), lines)
+    reading = Reading(view, log, titles, forecasts, policy, clock)
+    kept = ContentStores(inputs, titles, (results, workspaces), lines)
     return Edge(
         submitting=submitting,
-        retrying=Retrying(submitting, log, inputs, workspaces),
+        retrying=Retrying(submitting, log, inputs, titles, workspaces),
         changing=changing,
         reading=reading,
-        listing=Listing(view, past),
+        listing=Listing(index, log),
         overseeing=Overseeing(view, past, reading, policy),
         operating=Operating(view, log, clock, ids),
         erasing=Erasing(past, log, changing, kept, policy, clock, ids),
+        leasing=leasing,
         revoking=Revoking(Acts(log, clock, ids), front.tokens.revocations, policy, clock),
+        inputs=inputs,
         results=results,
         lines=lines,
         tickets=view,

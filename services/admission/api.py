@@ -25,11 +25,12 @@ from services.admission.bodies import AdmissionRoute
 from services.admission.changing import Changing
 from services.admission.domain import etag_of
 from services.admission.erasing import Erasing
+from services.admission.leasing import Leasing
 from services.admission.listing import Listing
 from services.admission.operating import Operating
 from services.admission.outcomes import Accepted, NotChanged
 from services.admission.overseeing import Overseeing
-from services.admission.ports import Ids, Lines, Objects, Tickets
+from services.admission.ports import Ids, Inputs, Lines, Objects, Tickets
 from services.admission.reading import Reading
 from services.admission.refusals import Refusals
 from services.admission.retrying import Retrying
@@ -56,7 +57,9 @@ class Edge:
     overseeing: Overseeing
     operating: Operating
     erasing: Erasing
+    leasing: Leasing
     revoking: Revoking
+    inputs: Inputs
     results: Objects
     lines: Lines
     tickets: Tickets

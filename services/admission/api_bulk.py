@@ -33,7 +33,7 @@ def bulk_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.post("/jobs/batch", status_code=207, response_model=Outcomes)
-    async def submit_all(body: SubmitBatch, who: Submitter, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    async def submit_jobs(body: SubmitBatch, who: Submitter, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         """In order, each by the code of a single one, by the user's rate too: of more than may be submitted in a minute
         the later ones are 429, each with `retry_after_s`; send those again then, under the same Idempotency-Key and in
         their old places. With a server away the rest is not tried. There is no dry run of many."""
@@ -41,7 +41,7 @@ def bulk_routes(edge: Edge) -> APIRouter:
         return _outcomes(await _submit_each(edge, body.jobs, who, idempotency_key))
 
     @router.post("/jobs/cancel", status_code=207, response_model=Outcomes)
-    async def cancel_all(body: CancelJobs, who: Submitter) -> JSONResponse:
+    async def cancel_jobs(body: CancelJobs, who: Submitter) -> JSONResponse:
         """Each of one's own jobs that is meant and has not ended. Of more than a user may change in a minute the others
         are 429, each with `retry_after_s`: ask again then."""
         jobs = await edge.changing.unfinished(who.user, wanted=_meant(body))

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import JSONResponse
 
 from headgate_contracts.asked import SetGroupLimit
 from headgate_contracts.shown import LeaseRelease, ShownGroup
+from libs.runtime.auth import LEASES, OPS, Identity, Principal
 from libs.runtime.faults import Refused
-from services.admission import problems
+from services.admission import problems, problems_leases
 from services.admission.api import Edge, Operator, ReasonQuery, route_group
-from services.admission.naming import group_named
+from services.admission.naming import group_named, leased_group
 from services.admission.operating import ForcedFree, NoSuchLease
 
 GroupPath = Annotated[str, Path(min_length=1, max_length=400, description="as in `user:u1`, `group:shop:db`")]
 LeasePath = Annotated[str, Path(min_length=1, max_length=160)]
 
+Releaser = Annotated[Principal, Depends(Identity(OPS, LEASES))]
+
 GIVEN_BACK: Final[dict[int | str, dict[str, Any]]] = {
-    202: {"model": LeaseRelease, "description": "A running job's own slot: free once its attempt was given back"}
+    202: {"model": LeaseRelease, "description": "A running job's own slot: free once its attempt was given back"},
+    204: {"description": "A lease of one's own is given back: also where it was not held any more"},
 }
 
 
@@ -31,23 +35,28 @@ def group_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.get("/concurrency")
-    async def groups(who: Operator) -> list[ShownGroup]:
+    async def list_groups(who: Operator) -> list[ShownGroup]:
         return await edge.overseeing.groups()
 
     @router.get("/concurrency/{group:path}")
-    async def group(group: GroupPath, who: Operator) -> ShownGroup:
+    async def get_group(group: GroupPath, who: Operator) -> ShownGroup:
         return await edge.overseeing.group(_named(group))
 
     return router
 
 
 def slot_routes(edge: Edge) -> APIRouter:
-    """One that is taken from its holder."""
+    """One that is taken from its holder, or that its holder gives back."""
     router = route_group()
 
     @router.delete("/concurrency/{group:path}/leases/{lease}", response_model=LeaseRelease, responses=GIVEN_BACK)
-    async def release(group: GroupPath, lease: LeasePath, who: Operator, reason: ReasonQuery = "") -> Response:
-        """Forces a slot free. A running job's, its own or its stage's, is free once its attempt was given back: 202."""
+    async def release_slot(group: GroupPath, lease: LeasePath, who: Releaser, reason: ReasonQuery = "") -> Response:
+        """A lease of one's own is given back, and whoever waits has it at once: 204. An operator forces any slot free;
+        a running job's, its own or its stage's, is free once its attempt was given back: 202."""
+        if who.may(LEASES) and not (who.may(OPS) and await _is_anothers(edge, group, lease, who)):
+            own_group(edge, group, who)
+            await edge.leasing.give_back(lease, user=who.user)
+            return _given_back(group, lease) if who.may(OPS) else Response(status_code=204)
         name = _named(group)
         match await edge.operating.release(name, lease, by=who.user, reason=reason):
             case NoSuchLease(status):
@@ -83,6 +92,23 @@ def limit_routes(edge: Edge) -> APIRouter:
     return router
 
 
+async def _is_anothers(edge: Edge, group: str, lease: str, who: Principal) -> bool:
+    """Somebody else holds it, or a job; or the group cannot be the asker's own."""
+    own = leased_group(group, user=who.user, projects=who.projects, all_shared=edge.policy.projects.shared)
+    if own is None:
+        return True
+    holders = (await edge.overseeing.group(_named(group))).holders
+    return any(each.lease == lease and each.user_id != who.user for each in holders)
+
+
+def own_group(edge: Edge, group: str, who: Principal) -> str:
+    """The group of one of the asker's own projects, as the log has it."""
+    name = leased_group(group, user=who.user, projects=who.projects, all_shared=edge.policy.projects.shared)
+    if name is None:
+        raise Refused(problems_leases.not_leasable(group))
+    return name
+
+
 async def _require(edge: Edge, name: str) -> None:
     """Somebody has it: a limit of what nobody has would only be a name that was mistyped."""
     if (near := await edge.overseeing.groups_near(name)) is not None:
@@ -94,6 +120,12 @@ def _named(text: str) -> str:
     if name is None:
         raise Refused(problems.no_group_name(text))
     return name
+
+
+def _given_back(group: str, lease: str) -> JSONResponse:
+    """As operators are told what became of a slot."""
+    shown = LeaseRelease(group=group, lease=lease, job_id=None, attempt=None, message="the lease is given back")
+    return JSONResponse(shown.model_dump(mode="json"))
 
 
 def _freed(group: str, freed: ForcedFree) -> JSONResponse:

@@ -1,23 +1,27 @@
-"""HTTP: what jobs made and said, and its erasure."""
+"""HTTP: what jobs were made from, what they made and said, and its erasure."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from headgate_contracts import Job
+from headgate_contracts.envelope import utc
 from headgate_contracts.shown import Erasure
-from headgate_contracts.tokens import foreign_token
+from headgate_contracts.tokens import foreign_token, input_name
+from headgate_contracts.vocabulary import ActName
 from libs.eventlog.buckets import Found
 from libs.eventlog.lines import LinePage
 from libs.runtime.auth import Principal
 from libs.runtime.etags import has_it
 from libs.runtime.faults import Refused
+from libs.runtime.wording import counted
 from services.admission import problems
 from services.admission.api import Edge, JobIdPath, Operator, Reader, ReasonQuery, route_group
 from services.admission.erasing import Erased, NobodysJobs
@@ -28,10 +32,12 @@ from services.admission.transcript import Format, JsonLines, Plain
 GZIP = "application/gzip"
 TEXT = "text/plain; charset=utf-8"
 NDJSON = "application/x-ndjson"
+MOST_ACTS: Final = 10_000  # looked through for an erasure: an operator does not do more in a day
 Responses = dict[int | str, dict[str, Any]]
+BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 RESULT: Final[Responses] = {
-    200: {"description": "The whole archive", "content": {GZIP: {}}},
-    206: {"description": "The part of it that `Range` asks for", "content": {GZIP: {}}},
+    200: {"description": "The whole archive", "content": {GZIP: BINARY}},
+    206: {"description": "The part of it that `Range` asks for", "content": {GZIP: BINARY}},
     304: {"description": "The one that `If-None-Match` names"},
 }
 LOG: Final[Responses] = {
@@ -42,6 +48,9 @@ LOG: Final[Responses] = {
             NDJSON: {"schema": {"type": "string", "description": "one object a line: attempt, stage, line, ts"}},
         },
     }
+}
+INPUT: Final[Responses] = {
+    200: {"description": "The input", "content": {"application/json": {"schema": {"type": "object"}}}}
 }
 ERASURE: Final[Responses] = {202: {"model": Erasure, "description": "Some jobs still run: repeat it"}}
 ForeignPath = Annotated[str, Path(min_length=1, max_length=256)]
@@ -92,7 +101,7 @@ def result_routes(edge: Edge) -> APIRouter:
         return StoredResult(job, found)
 
     @router.get("/jobs/{job_id}/result", response_class=Response, responses=RESULT)
-    async def result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
+    async def get_result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
         """A .tar.gz. Its ETag is its digest, so a download that broke off goes on with `Range` and `If-Range`."""
         it = await kept(job_id, who)
         if has_it(asked.if_none_match, etag=it.etag):
@@ -100,7 +109,7 @@ def result_routes(edge: Edge) -> APIRouter:
         return _content(edge.results, it, asked)
 
     @router.head("/jobs/{job_id}/result", response_class=Response)
-    async def result_head(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
+    async def head_result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
         """Its size and ETag."""
         it = await kept(job_id, who)
         if has_it(asked.if_none_match, etag=it.etag):
@@ -125,17 +134,33 @@ def _content(results: Objects, it: StoredResult, asked: Conditions) -> Response:
             raise Refused(problems.out_of_range(size))
 
 
+def input_routes(edge: Edge) -> APIRouter:
+    router = route_group()
+
+    @router.get("/jobs/{job_id}/input", response_class=Response, responses=INPUT)
+    async def get_input(job_id: JobIdPath, who: Reader) -> Response:
+        """What the job was made from, as long as that is kept."""
+        job = await edge.own(job_id, who)
+        content = await edge.inputs.get(input_name(job.id, job.submission.input_digest))
+        if content is None:
+            raise Refused(problems.no_input(days=edge.policy.retention.inputs_days))
+        return Response(content, media_type="application/json", headers={"Cache-Control": "private, no-store"})
+
+    return router
+
+
 def log_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.get("/jobs/{job_id}/log", response_class=Response, responses=LOG)
-    async def log(job_id: JobIdPath, who: Reader, accept: Accept = "*/*") -> Response:
+    async def get_log(job_id: JobIdPath, who: Reader, accept: Accept = "*/*") -> Response:
         """What the job has said so far: as text, or where `application/x-ndjson` is accepted one object a line."""
         job = await edge.own(job_id, who)
         pages = edge.lines.of(job.id)
         first = await anext(pages, None)
         if first is None and (job.attempt == 0 or job.status.is_end):
-            raise Refused(problems.no_log(job, days=edge.policy.retention.logs_days))
+            days = edge.policy.retention.logs_days
+            raise Refused(problems.no_log(job, gone=await _lines_went(edge, job, days=days), days=days))
         json = NDJSON in accept.lower()
         body = _written(JsonLines() if json else Plain(), first, pages)
         headers = {"Vary": "Accept"}
@@ -144,11 +169,21 @@ def log_routes(edge: Edge) -> APIRouter:
     return router
 
 
+async def _lines_went(edge: Edge, job: Job, *, days: int) -> bool:
+    """Whether lines of this job would be gone by now, as far as the log tells."""
+    if not job.status.is_end or job.attempt == 0:
+        return False
+    if utc(edge.clock.now_ms()) - job.updated_at >= timedelta(days=days):
+        return True
+    acts = await edge.overseeing.acts(since=job.created_at, after=0, count=MOST_ACTS)
+    return any(each.act == ActName.CONTENT_ERASED and each.about == job.user_id for each in acts)
+
+
 def erasure_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.delete("/users/{user_id:path}/content", response_model=Erasure, responses=ERASURE)
-    async def erase(user_id: ForeignPath, who: Operator, reason: ReasonQuery = "") -> JSONResponse:
+    async def erase_content(user_id: ForeignPath, who: Operator, reason: ReasonQuery = "") -> JSONResponse:
         """Ends the user's jobs and deletes their inputs, workspaces, results and logs. Repeat it where it is 202."""
         user = foreign_token(user_id)
         match await edge.erasing.erase(user, by=who.user, reason=reason):
@@ -171,9 +206,10 @@ async def _written(form: Format, first: LinePage | None, rest: AsyncGenerator[Li
 def _erasure(user: str, outcome: Erased) -> JSONResponse:
     running = len(outcome.unfinished)
     message = (
-        f"{_jobs(running)} still under way: what was there is erased, repeat this to erase what is written meanwhile"
+        f"{counted(running, 'job')} still under way: what was there is erased, "
+        "repeat this to erase what is written meanwhile"
         if running
-        else f"the content of {_jobs(outcome.jobs)} is erased"
+        else f"the content of {counted(outcome.jobs, 'job')} is erased"
     )
     shown = Erasure(
         user_id=user,
@@ -183,7 +219,3 @@ def _erasure(user: str, outcome: Erased) -> JSONResponse:
         message=message,
     )
     return JSONResponse(shown.model_dump(mode="json"), 202 if running else 200)
-
-
-def _jobs(count: int) -> str:
-    return "1 job" if count == 1 else f"{count} jobs"

@@ -43,7 +43,7 @@ def submit_routes(edge: Edge) -> APIRouter:
     intake = Intake(edge)
 
     @router.post("/jobs", status_code=202, response_model=ShownJob, responses={200: {"model": ShownJob}})
-    async def submit(
+    async def submit_job(
         body: SubmitJob, who: Submitter, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
     ) -> JSONResponse:
         key = key_of(idempotency_key)
@@ -53,7 +53,7 @@ def submit_routes(edge: Edge) -> APIRouter:
         return await edge.located(await intake.job(body, who, key), who)
 
     @router.post("/jobs/{job_id}/retry", status_code=202, response_model=ShownJob)
-    async def retry(job_id: JobIdPath, who: Submitter, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    async def retry_job(job_id: JobIdPath, who: Submitter, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         job = await edge.own(job_id, who)
         return await edge.located(await intake.retry(job, who, key_of(idempotency_key, "retry")), who)
 
@@ -65,13 +65,13 @@ def life_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.post("/jobs/{job_id}/cancel", status_code=202, response_model=ShownJob)
-    async def cancel(job_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
+    async def cancel_job(job_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
         job = await edge.own(job_id, who)
         outcome = await edge.changing.cancel(job, act=act_of(who, body.reason if body else ""))
         return await edge.answer_change(outcome, who, status=202)
 
     @router.post("/jobs/{job_id}/confirm", status_code=202, response_model=ShownJob)
-    async def confirm(job_id: JobIdPath, who: Submitter) -> JSONResponse:
+    async def confirm_job(job_id: JobIdPath, who: Submitter) -> JSONResponse:
         job = await edge.own(job_id, who)
         outcome = await edge.changing.confirm(job, by=who.user)
         return await edge.answer_change(outcome, who, status=202)
@@ -84,7 +84,7 @@ def place_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.patch("/jobs/{job_id}", response_model=ShownJob)
-    async def prioritize(job_id: JobIdPath, who: Changer, body: ChangePriority, expected: SeenTags) -> JSONResponse:
+    async def prioritize_job(job_id: JobIdPath, who: Changer, body: ChangePriority, expected: SeenTags) -> JSONResponse:
         job = await edge.own(job_id, who)
         refusal = None if who.may(OPS) else priority_refusal(body.priority, who.tier, edge.policy)
         if refusal is not None:
@@ -94,7 +94,7 @@ def place_routes(edge: Edge) -> APIRouter:
         return await edge.answer_change(outcome, who)
 
     @router.post("/queue/move", response_model=ShownJob)
-    async def move(who: Operator, body: MoveJob) -> JSONResponse:
+    async def move_job(who: Operator, body: MoveJob) -> JSONResponse:
         if body.job_id in (body.before, body.after):
             field = "before" if body.before else "after"
             raise Refused(problems.invalid(NotAllowed(field, "a job cannot stand next to itself: name another one")))

@@ -15,7 +15,7 @@ from libs.runtime.auth import OPS
 from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Edge, Operator, Reader, next_link, route_group
-from services.admission.listing import cursor_of, read_cursor
+from services.admission.finding import cursor_of, read_cursor
 from services.admission.naming import scope_named
 from services.admission.operating import AlreadyPaused, Done, NotPaused
 
@@ -27,16 +27,16 @@ def queue_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.get("/queue")
-    async def queue(who: Reader) -> ShownQueue:
+    async def get_queue(who: Reader) -> ShownQueue:
         """For operators every job in order, for users how long it is and where their own jobs stand."""
         return await (edge.overseeing.whole_queue() if who.may(OPS) else edge.overseeing.queue_of(who.user))
 
     @router.get("/queue/analytics")
-    async def analytics(who: Operator) -> Analytics:
+    async def get_analytics(who: Operator) -> Analytics:
         return await edge.overseeing.analytics()
 
     @router.get("/workers")
-    async def workers(who: Operator) -> list[ShownWorker]:
+    async def list_workers(who: Operator) -> list[ShownWorker]:
         return await edge.overseeing.workers()
 
     return router
@@ -67,7 +67,7 @@ def audit_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.get("/audit", response_model=list[AuditEntry])
-    async def audit(
+    async def list_audit(
         request: Request,
         who: Operator,
         since: Moment | None = None,

@@ -2,59 +2,107 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
 
 from headgate_contracts import Status
-from headgate_contracts.asked import ForeignId
+from headgate_contracts.asked import LABEL, ONE_LINE, ForeignId, Moment
 from headgate_contracts.shown import Explanation, HistoryEntry, ShownJob, Usage
 from headgate_contracts.tokens import Token, foreign_token
+from libs.runtime.auth import OPS
 from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Edge, JobIdPath, Reader, next_link, route_group
-from services.admission.listing import JobFilter, cursor_of, read_cursor
+from services.admission.finding import JobFilter, Sort, cursor_of, read_cursor
+
+CATCHING_UP: Final = "Headgate-Catching-Up"
+LISTED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "headers": {
+            CATCHING_UP: {
+                "description": "while the index is made anew: records of the log that it has, and how many there are",
+                "schema": {"type": "string"},
+            }
+        }
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class What:
+    """What jobs are looked for by, beside whose they are."""
+
+    q: Annotated[str, Query(max_length=200, pattern=ONE_LINE, description="words of title, id or labels, or parts")] = (
+        ""
+    )
+    status: Annotated[tuple[Status, ...], Query(description="one or more")] = ()
+    project: Annotated[ForeignId | None, Query()] = None
+    pipeline: Annotated[Token | None, Query()] = None
+    pool: Annotated[Token | None, Query()] = None
+    label: Annotated[str | None, Query(pattern=LABEL)] = None
+    workflow: Annotated[Token | None, Query()] = None
+    since: Annotated[Moment | None, Query(description="submitted then or later")] = None
+    until: Annotated[Moment | None, Query(description="submitted before")] = None
 
 
 def wanted_jobs(
     who: Reader,
-    status: Annotated[list[Status] | None, Query(description="one or more")] = None,
-    project: Annotated[ForeignId | None, Query()] = None,
-    workflow: Annotated[Token | None, Query()] = None,
+    what: Annotated[What, Depends()],
+    user: Annotated[ForeignId | None, Query(description="operators: whose; without it everybody's")] = None,
 ) -> JobFilter:
-    """The filters, and that they are about one's own jobs."""
+    """The filters. Only operators look at others' jobs."""
+    named = None if user is None else foreign_token(user)
+    if not who.may(OPS):
+        if named not in (None, who.user):
+            raise Refused(problems.others_jobs())
+        named = who.user
     return JobFilter(
-        user=who.user,
-        statuses=frozenset(status or ()),
-        project=None if project is None else foreign_token(project),
-        workflow=workflow,
+        user=named,
+        text=what.q,
+        statuses=frozenset(what.status),
+        project=None if what.project is None else foreign_token(what.project),
+        pipeline=what.pipeline,
+        pool=what.pool,
+        label=what.label,
+        workflow=what.workflow,
+        since=what.since,
+        until=what.until,
     )
 
 
 def list_routes(edge: Edge) -> APIRouter:
-    """All of one's jobs, and what they use."""
+    """Jobs, and what they use."""
     router = route_group()
 
-    @router.get("/jobs", response_model=list[ShownJob])
-    async def jobs(
+    @router.get("/jobs", response_model=list[ShownJob], responses=LISTED)
+    async def list_jobs(
         request: Request,
+        who: Reader,
         wanted: Annotated[JobFilter, Depends(wanted_jobs)],
+        *,
+        sort: Sort = Sort.NEWEST,
         limit: Annotated[int, Query(ge=1, le=100)] = 50,
         cursor: Annotated[str | None, Query(max_length=256)] = None,
     ) -> JSONResponse:
-        """One's own jobs, newest first. `Link` names the next page where there is one."""
-        name = wanted.name(edge.reading.log.epoch)
+        """One's own jobs, an operator: everybody's. `Link` names the next page where there is one."""
+        name = wanted.name(edge.reading.log.epoch, sort)
         before = read_cursor(cursor, name=name) if cursor else None
         if cursor and before is None:
             raise Refused(problems.foreign_cursor())
-        page = await edge.listing.page(wanted, before=before, count=limit)
-        more = next_link(request, cursor_of(page.before, name=name)) if page.before is not None else {}
-        shown = await edge.reading.shown(page.jobs)
-        return JSONResponse([each.model_dump(mode="json") for each in shown], headers=more)
+        page = await edge.listing.page(wanted, sort, before=before, count=limit)
+        if page is None:
+            raise Refused(problems.no_index())
+        headers = next_link(request, cursor_of(page.before, name=name)) if page.before is not None else {}
+        if not page.progress.is_whole:
+            headers[CATCHING_UP] = f"{page.progress.applied}/{page.progress.last}"
+        shown = await edge.reading.shown(page.jobs, owner=wanted.user == who.user)
+        return JSONResponse([each.model_dump(mode="json") for each in shown], headers=headers)
 
     @router.get("/usage")
-    async def usage(who: Reader) -> Usage:
+    async def get_usage(who: Reader) -> Usage:
         """What is used of today; of iterations, what a job has that is submitted now."""
         return await edge.reading.usage(who.user, who.tier)
 
@@ -66,17 +114,17 @@ def job_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.get("/jobs/{job_id}", response_model=ShownJob)
-    async def job(job_id: JobIdPath, who: Reader) -> JSONResponse:
+    async def get_job(job_id: JobIdPath, who: Reader) -> JSONResponse:
         return await edge.answer(await edge.own(job_id, who), who)
 
     @router.get("/jobs/{job_id}/events")
-    async def events(job_id: JobIdPath, who: Reader) -> list[HistoryEntry]:
+    async def list_events(job_id: JobIdPath, who: Reader) -> list[HistoryEntry]:
         """Its history, from the log."""
         found = await edge.own(job_id, who)
         return await edge.reading.history(found.id)
 
     @router.get("/jobs/{job_id}/explain")
-    async def explain(job_id: JobIdPath, who: Reader) -> Explanation:
+    async def explain_job(job_id: JobIdPath, who: Reader) -> Explanation:
         """Why the job waits, in order, and what would let it run."""
         found = await edge.own(job_id, who)
         return await edge.reading.explained(found, owner=who.owns(found))

@@ -30,7 +30,7 @@ def ticket_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.post("/stream-tickets", status_code=201)
-    async def give(who: Reader) -> StreamTicket:
+    async def create_stream_ticket(who: Reader) -> StreamTicket:
         now_ms = edge.clock.now_ms()
         ticket = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         text, most = told_of(who).model_dump_json(), edge.policy.stream.tickets_per_user

@@ -13,7 +13,7 @@ def token_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.post("/tokens/revoke")
-    async def revoke(body: RevokeToken, who: Operator) -> TokenRevocation:
+    async def revoke_token(body: RevokeToken, who: Operator) -> TokenRevocation:
         """The token with this `jti` lets nobody in any more: here at once, at every replica within seconds, and what it
         has opened ends. Taken back again nothing changes. A token without a `jti` cannot be taken back."""
         outcome = await edge.revoking.revoke(body.jti, by=who.user, reason=body.reason)

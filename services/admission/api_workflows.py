@@ -27,7 +27,7 @@ def workflow_submit_routes(edge: Edge) -> APIRouter:
     intake = Intake(edge)
 
     @router.post("/workflows", status_code=202, response_model=ShownWorkflow, responses={200: {"model": ShownWorkflow}})
-    async def submit(
+    async def submit_workflow(
         body: SubmitWorkflow, who: Submitter, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
     ) -> JSONResponse:
         key = key_of(idempotency_key)
@@ -45,11 +45,11 @@ def workflow_routes(edge: Edge) -> APIRouter:
     router = route_group()
 
     @router.get("/workflows/{workflow_id}", response_model=ShownWorkflow)
-    async def workflow(workflow_id: JobIdPath, who: Reader) -> JSONResponse:
+    async def get_workflow(workflow_id: JobIdPath, who: Reader) -> JSONResponse:
         return await _shown(edge, await _own(edge, workflow_id, who), who)
 
     @router.post("/workflows/{workflow_id}/cancel", status_code=202, response_model=ShownWorkflow)
-    async def cancel(workflow_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
+    async def cancel_workflow(workflow_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
         phases = await _own(edge, workflow_id, who)
         outcome = await edge.changing.cancel(*phases, act=act_of(who, body.reason if body else ""))
         return await _shown(edge, (await edge.changed(outcome)).jobs, who, status=202)

@@ -26,6 +26,8 @@ BODIES: Final[Mapping[str, BodyLimit]] = {
     "POST /v1/queue/pause": WORDS,
     "POST /v1/queue/resume": WORDS,
     "PUT /v1/concurrency/{group:path}": WORDS,
+    "POST /v1/concurrency/{group:path}/leases": WORDS,
+    "PATCH /v1/concurrency/{group:path}/leases/{lease}": WORDS,
     "POST /v1/tokens/revoke": WORDS,
 }
 

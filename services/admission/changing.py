@@ -10,7 +10,7 @@ Whoever was first is looked at, and it is decided again: what the client asked f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeVar
@@ -20,11 +20,11 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.vocabulary import CLASS_NUMBERS
 from libs.capacity.answers import Between, NoGap, NotQueued
 from libs.capacity.errors import ViewLost
-from libs.eventlog import Appended, Entry
+from libs.eventlog import Appended, Conflicted, Entry
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.etags import names_strongly
-from libs.runtime.telemetry import job_trace
+from libs.runtime.telemetry import job_parts
 from services.admission.change_rate import ChangeRate
 from services.admission.domain import etag_of, may_be_placed
 from services.admission.events import (
@@ -152,8 +152,7 @@ class Changing:
                 if spender is not None and (early := self._pay(spender, len(steps) - paid)) is not None:
                     return early
                 paid = max(paid, len(steps))
-                changes = [Entry(steps[job.id], job, job_trace(job).header) for job in jobs if job.id in steps]
-                answer = await self.log.append_batch(changes)
+                answer = await self._append([(steps[job.id], job) for job in jobs if job.id in steps])
                 if isinstance(answer, Appended):
                     seqs = {stored.event.id: stored.seq for stored in answer.records}
                     return Accepted(tuple(_after(job, steps.get(job.id), seqs) for job in jobs))
@@ -161,6 +160,11 @@ class Changing:
                 return Accepted(jobs, again=True) if isinstance(steps, dict) else steps
             jobs = tuple(await asyncio.gather(*map(self._again, jobs)))
         raise TimeoutError(f"job {jobs[0].id} changed {TRIES} times while it was to be changed: try again")
+
+    async def _append(self, changes: Sequence[tuple[JobEvent, Job]]) -> Appended | Conflicted:
+        with job_parts((f"append {event.data.EVENT.value}", job) for event, job in changes) as carried:
+            entries = [Entry(event, job, trace) for (event, job), trace in zip(changes, carried, strict=True)]
+            return await self.log.append_batch(entries)
 
     def _pay(self, user: str, events: int) -> TooManyChanges | None:
         rules = self.policy.submissions

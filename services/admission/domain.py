@@ -16,11 +16,12 @@ from typing import Any, Final
 from headgate_contracts import Job, Priority, Status, Tier
 from headgate_contracts.asked import JobOrder, SubmitJob, SubmitWorkflow
 from headgate_contracts.events import Group, Submission
+from headgate_contracts.titles import title_of
 from headgate_contracts.tokens import foreign_token, project_scope
 from headgate_contracts.vocabulary import UNSTARTED
 from libs.policy import Policy, windows
+from libs.policy.windows import EPOCH_DAY, DayPlace
 
-EPOCH_DAY: Final = date(1970, 1, 1)
 RETRIABLE: Final = frozenset({Status.FAILED, Status.CANCELLED})
 
 
@@ -38,6 +39,7 @@ class NewJob:
     project_id: str
     submission: Submission
     input: bytes
+    title: str = ""
 
     @property
     def project_scope(self) -> str:
@@ -100,7 +102,7 @@ def job_of(frame: SubmitJob | SubmitWorkflow, order: JobOrder, *, job_id: str, a
         tracestate=asker.tracestate,
         **more,
     )
-    return NewJob(job_id, asker.user_id, project_id, submission, content)
+    return NewJob(job_id, asker.user_id, project_id, submission, content, title_of(order.title, order.input))
 
 
 def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_work: bool, **more: Any) -> NewJob:
@@ -194,9 +196,9 @@ def may_be_placed(job: Job) -> bool:
     return job.status in UNSTARTED
 
 
-def release_at(new: NewJob, day: int, *, spread_s: int) -> datetime:
+def release_at(new: NewJob, place: DayPlace, *, spread_s: int) -> datetime:
     """When a scheduled job enters the queue."""
-    return windows.release_at(new.id, day, spread_s=spread_s, run_at=new.submission.run_at)
+    return windows.release_at(new.user_id, place, spread_s=spread_s, run_at=new.submission.run_at)
 
 
 def busy_minutes(*, queued: int, cap: int, average_s: float, workers: int, step_minutes: int) -> int:

@@ -1,4 +1,4 @@
-"""The end of a user's content: what their jobs were made from, what they made, and what they said.
+"""The end of a user's content: what their jobs were made from and called, what they made and said.
 
     cancel what is unfinished ─► wait a while for its workers ─► delete ─► `content_erased`, once nothing can come after
 
@@ -25,7 +25,7 @@ from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 from services.admission.changing import Changing
 from services.admission.events import Actor
-from services.admission.ports import Ids, Inputs, Lines, Log, Objects
+from services.admission.ports import Ids, Inputs, Lines, Log, Objects, Titles
 
 BATCH: Final = 100
 AT_ONCE: Final = 16  # deletions under way
@@ -57,6 +57,7 @@ class ContentStores:
     """Where content is kept: everywhere that a job's events name, and its lines."""
 
     inputs: Inputs
+    titles: Titles
     buckets: tuple[Objects, ...]  # results and workspaces
     lines: Lines
 
@@ -127,6 +128,7 @@ class Erasing:
         for bucket in self.kept.buckets:
             await _each(bucket.delete, _of(jobs, await bucket.names()))
         await _each(self.kept.inputs.delete, [input_name(job.id, job.submission.input_digest) for job in jobs])
+        await _each(self.kept.titles.delete, [job.id for job in jobs])
         await _each(self.kept.lines.erase, [job.id for job in jobs if self._may_have_lines(job)])
 
     def _may_have_lines(self, job: Job) -> bool:

@@ -25,6 +25,7 @@ from headgate_contracts.events import (
 from headgate_contracts.vocabulary import ChangeReason, QueuedWhy
 from libs.capacity.answers import Reserved
 from libs.policy import Policy
+from libs.policy.windows import DayPlace
 from services.admission.domain import NewJob, day_of, may_be_placed, release_at
 
 
@@ -67,13 +68,13 @@ def queued_event(
     return _event(data, stamp, sequence=1)
 
 
-def scheduled_event(new: NewJob, day: int, stamp: Stamp, *, per_day: int, spread_s: int) -> JobEvent:
+def scheduled_event(new: NewJob, place: DayPlace, stamp: Stamp, *, spread_s: int) -> JobEvent:
     """The job enters the queue on a later day."""
     data = JobScheduled(
         **_born(new, Status.SCHEDULED),
-        scheduled_for=release_at(new, day, spread_s=spread_s),
-        quota_day=day_of(day),
-        quota_cap=per_day,
+        scheduled_for=release_at(new, place, spread_s=spread_s),
+        quota_day=day_of(place.day),
+        quota_cap=place.per_day,
     )
     return _event(data, stamp, sequence=1)
 

@@ -19,7 +19,7 @@ class Published(Protocol):
 
 
 class Forecasts:
-    """The newest forecast; without one, the plain formula."""
+    """The newest forecast; without one, nothing is known."""
 
     def __init__(self, view: Published, policy: Policy, clock: Clock) -> None:
         self._view = view

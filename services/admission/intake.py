@@ -6,19 +6,21 @@ Owns the ids that follow from an Idempotency-Key: of a job, of each in a batch, 
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass, replace
 from typing import Final
+
+from opentelemetry.trace import Link
 
 from headgate_contracts import Job, Tier
 from headgate_contracts.asked import SubmitJob, SubmitWorkflow
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownJob
 from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
+from libs.forecast.place import shown_standing
 from libs.forecast.shown import shown_job
-from libs.forecast.standing import queue_part, waiting_on
 from libs.runtime.auth import Principal
 from libs.runtime.faults import Refused
+from libs.runtime.spans import step
 from libs.runtime.telemetry import job_trace, request_trace
 from services.admission import problems
 from services.admission.api import Edge
@@ -67,13 +69,15 @@ class Intake:
 
     async def retry(self, job: Job, who: Principal, key: str | None) -> Job:
         """The new job, or the first phase of the new workflow. It is its owner's, whoever asked for it."""
-        started_ns = time.time_ns()
         new_id = self._workflow_id(who, key) if job.submission.workflow else self._job_id(who, key)
         asker = self._asker(who) if who.owns(job) else self._owner(job)
-        outcome = await self.edge.retrying.retry(job, new_id=new_id, asker=asker)
+        with step("accept", links=[Link(job_trace(job).root)]) as span:
+            outcome = await self.edge.retrying.retry(job, new_id=new_id, asker=asker)
+            span.set_attribute("headgate.outcome", type(outcome).__name__)
+            span.set_attribute("headgate.job.id", outcome.job.id if isinstance(outcome, Accepted) else job.id)
         match outcome:
             case Accepted():
-                return self._accepted(outcome, started_ns, retried=job).job
+                return outcome.job
             case NotAllowed():
                 raise Refused(problems.invalid(outcome))
             case NotOver() | InputGone():
@@ -89,41 +93,41 @@ class Intake:
         return new_workflow(body, workflow_id=self._workflow_id(who, key), asker=self._asker(who))
 
     async def _submit(self, phases: NewPhases | NotAllowed) -> Accepted:
-        started_ns = time.time_ns()
-        outcome = await self.edge.submitting.submit(*_allowed(phases))
+        allowed = _allowed(phases)
+        with step("accept", {"headgate.job.id": allowed[0].id}) as span:
+            outcome = await self.edge.submitting.submit(*allowed)
+            span.set_attribute("headgate.outcome", type(outcome).__name__)
         if not isinstance(outcome, Accepted):
             raise Refused(problems.not_taken(outcome))
-        return self._accepted(outcome, started_ns)
+        return outcome
 
     async def _preview(self, phases: NewPhases | NotAllowed) -> tuple[ShownJob, ...]:
-        outcome = await self.edge.submitting.preview(*_allowed(phases))
+        new = _allowed(phases)
+        outcome = await self.edge.submitting.preview(*new)
         match outcome:
             case Previewed(jobs):
-                return tuple(self._previewed(job, outcome) for job in jobs)
+                titled = zip(jobs, (each.title for each in new), strict=True)
+                return tuple([await self._previewed(job, outcome, title) for job, title in titled])
             case Accepted(jobs):
                 return tuple(await self.edge.reading.shown(jobs))
             case refusal:
                 raise Refused(problems.not_taken(refusal))
 
-    def _previewed(self, job: Job, preview: Previewed) -> ShownJob:
+    async def _previewed(self, job: Job, preview: Previewed, title: str) -> ShownJob:
         outlook = preview.outlook if job is preview.jobs[0] else None
-        paused = outlook is not None and outlook.pauses
-        estimate = job.standing.estimate if job.standing and not paused else None
+        now_ms = self.edge.clock.now_ms()
+        forecast = await self.edge.reading.forecasts.current()
+        standing = shown_standing(job, outlook, forecast=forecast, now_ms=now_ms)
         return shown_job(
             job,
             policy=self.edge.policy,
             used_today=preview.used_today,
-            now=utc(self.edge.clock.now_ms()),
+            now=utc(now_ms),
             debug_id=job_trace(job).debug_id,
-            queue=queue_part(job, outlook, estimate),
-            waiting_on=waiting_on(job, outlook),
+            title=title,
+            queue=standing.queue,
+            waiting_on=standing.waiting_on,
         )
-
-    def _accepted(self, outcome: Accepted, started_ns: int, *, retried: Job | None = None) -> Accepted:
-        links = () if retried is None else (job_trace(retried).root,)
-        for job in () if outcome.again else outcome.jobs:
-            self.edge.telemetry.accepted(job, started_ns=started_ns, links=links)
-        return outcome
 
     def _asker(self, who: Principal) -> Asker:
         return self._asks(who.user, who.tier, who.projects)

@@ -10,9 +10,10 @@ whose id has a colon is named by its token, as lists show it.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
-from headgate_contracts.tokens import foreign_token
+from headgate_contracts.tokens import foreign_token, project_scope
 
 GROUP: Final = re.compile(r"[a-z]+(:[A-Za-z0-9_-]{1,64}){0,3}")
 
@@ -37,6 +38,18 @@ def group_named(text: str) -> str | None:
         project, _, last = name.rpartition(":")
         text = f"group:{_project(project)}:{last}" if project else text
     return text if GROUP.fullmatch(text) else None
+
+
+def leased_group(text: str, *, user: str, projects: Collection[str], all_shared: bool) -> str | None:
+    """A group of one of the user's own projects, as events carry it; null where it is no such group."""
+    kind, _, rest = text.partition(":")
+    project, _, name = rest.rpartition(":")
+    if kind != "group" or not project:
+        return None
+    known = foreign_token(project)
+    scope = project_scope(user, known, shared=all_shared or known in projects)
+    group = f"group:{scope}:{name}"
+    return group if GROUP.fullmatch(group) else None
 
 
 def _project(name: str) -> str:

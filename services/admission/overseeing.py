@@ -67,7 +67,10 @@ class Overseeing:
         entries, pauses = await asyncio.gather(self._entries(), self.view.pauses())
         jobs = await self._jobs([entry.job for entry in entries if not entry.reserved])
         passed = {entry.job: entry.passed for entry in entries}
-        lines = (_line(seen, passed[seen.job.id]) for seen in await self.reading.seen(jobs, owner=False))
+        seen, titles = await asyncio.gather(
+            self.reading.seen(jobs, owner=False), self.reading.titles.of([job.id for job in jobs])
+        )
+        lines = (_line(each, passed[each.job.id], titles.get(each.job.id)) for each in seen)
         return ShownQueue(
             length=len(entries),
             cap=self.policy.queue.cap,
@@ -180,6 +183,7 @@ def shown_group(status: GroupStatus) -> ShownGroup:
 def _holder(holder: SlotHolder) -> ShownHolder:
     return ShownHolder(
         lease=holder.name,
+        user_id=holder.user if holder.job is None else None,
         job_id=holder.job,
         attempt=holder.attempt,
         worker=holder.worker,
@@ -199,7 +203,7 @@ def _worker(status: WorkerStatus) -> ShownWorker:
     )
 
 
-def _line(seen: Seen, passed: int) -> QueueLine | None:
+def _line(seen: Seen, passed: int, title: str | None) -> QueueLine | None:
     """Null for one that has left the queue since it was listed."""
     job, asked = seen.job, seen.job.submission
     if seen.queue is None or job.standing is None:
@@ -207,6 +211,7 @@ def _line(seen: Seen, passed: int) -> QueueLine | None:
     return QueueLine(
         position=seen.queue.position,
         job_id=job.id,
+        title=title,
         user_id=job.user_id,
         project_id=asked.project_name or job.project_id,
         tier=asked.tier,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
+from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
 from libs.capacity.answers import (
     BetweenAnswer,
     GroupStatus,
@@ -51,9 +52,22 @@ class View(Protocol):
     async def day_used(self, user: str, day: int) -> int: ...
 
 
+class Schedulers(Protocol):
+    """Null: nobody has answered."""
+
+    async def acquire(self, wanted: AcquireLease, /) -> LeaseReply | None: ...
+    async def give_up(self, lease: GiveUpLease, /) -> LeaseReply | None: ...
+
+
 class Inputs(Protocol):
     async def put(self, job_id: str, content: bytes, /) -> None: ...
     async def get(self, job_id: str, /) -> bytes | None: ...
+    async def delete(self, name: str, /) -> None: ...
+
+
+class Titles(Protocol):
+    async def write(self, job_id: str, title: str, /) -> None: ...
+    async def of(self, ids: Sequence[str], /) -> dict[str, str]: ...
     async def delete(self, name: str, /) -> None: ...
 
 

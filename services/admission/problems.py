@@ -8,6 +8,7 @@ from typing import Final
 
 from headgate_contracts import Job
 from libs.runtime.problems import Problem
+from libs.runtime.wording import counted
 from services.admission.domain import NotAllowed, day_of, etag_of
 from services.admission.outcomes import (
     Changed,
@@ -145,8 +146,13 @@ def no_result(job: Job, *, days: int) -> Problem:
     if job.result is None:
         detail = f"the job is {job.status.value}: a result is there once it is ready"
         return Problem(status=409, slug="no-result", title="No result yet", detail=detail)
-    detail = f"the result is no longer kept: it goes after {days} days, or when an operator erases it"
+    detail = f"the result is no longer kept: it goes after {counted(days, 'day')}, or when an operator erases it"
     return Problem(status=410, slug="result-gone", title="Result gone", detail=detail)
+
+
+def no_input(*, days: int) -> Problem:
+    detail = f"the input is no longer kept: it goes {days} days after the job's end, or when an operator erases it"
+    return Problem(status=410, slug="input-gone", title="Input gone", detail=detail)
 
 
 def out_of_range(size: int) -> Problem:
@@ -155,17 +161,29 @@ def out_of_range(size: int) -> Problem:
     return Problem(status=416, slug="out-of-range", title="Out of range", detail=detail, headers=headers)
 
 
-def no_log(job: Job, *, days: int) -> Problem:
-    if not job.status.is_end or job.attempt == 0:
-        detail = f"the job is {job.status.value} and has not said anything: its log begins when a worker has it"
-        return Problem(status=404, slug="no-log", title="No log yet", detail=detail)
-    detail = f"no line is kept of its log: lines go after {days} days, or when an operator erases them"
-    return Problem(status=410, slug="log-gone", title="Log gone", detail=detail)
+def no_log(job: Job, *, gone: bool, days: int) -> Problem:
+    """`gone`: its lines are too old, or were erased."""
+    if gone:
+        kept = counted(days, "day")
+        detail = f"no line is kept of its log: lines go after {kept}, or when an operator erases them"
+        return Problem(status=410, slug="log-gone", title="Log gone", detail=detail)
+    begins = "" if job.status.is_end else ": its log begins when a worker has it"
+    detail = f"the job is {job.status.value} and has not said anything{begins}"
+    return Problem(status=404, slug="no-log", title="No log" if job.status.is_end else "No log yet", detail=detail)
 
 
 def nobodys_jobs(user_id: str) -> Problem:
     detail = f"the log knows no job of user {user_id!r}, nothing was erased: compare the id with one of their jobs"
     return Problem(status=404, slug="not-found", title="No such user", detail=detail)
+
+
+def others_jobs() -> Problem:
+    return Problem(status=403, slug="forbidden", title="Not allowed", detail="user: only operators list others' jobs")
+
+
+def no_index() -> Problem:
+    detail = "the index that lists are read from is being made: ask again in a moment"
+    return Problem(status=503, slug="unavailable", title="Not now", detail=detail, retry_after_s=1)
 
 
 def foreign_cursor() -> Problem:

@@ -14,8 +14,9 @@ from headgate_contracts.shown import Explanation, HistoryEntry, QueuePart, Shown
 from headgate_contracts.vocabulary import UNSTARTED
 from libs.capacity.answers import Outlook
 from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.forecast.place import shown_standing
 from libs.forecast.shown import shown_job, usage
-from libs.forecast.standing import estimate_of, queue_part, waiting_on, would_run
+from libs.forecast.standing import would_run
 from libs.forecast.table import Forecast
 from libs.policy import Policy
 from libs.runtime.clock import Clock
@@ -23,7 +24,7 @@ from libs.runtime.telemetry import job_trace
 from services.admission.domain import day_number
 from services.admission.forecasts import Forecasts
 from services.admission.phases import job_in_log
-from services.admission.ports import Log, View
+from services.admission.ports import Log, Titles, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Reading:
 
     view: View
     log: Log
+    titles: Titles
     forecasts: Forecasts
     policy: Policy
     clock: Clock
@@ -63,8 +65,10 @@ class Reading:
     async def shown(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
         """The jobs as their owners see them, or an operator in their place."""
         users = {job.user_id for job in jobs}
-        seen, used = await asyncio.gather(self.seen(jobs, owner=owner), self._used_today(users))
-        return [self._in_words(each, used_today=used[each.job.user_id]) for each in seen]
+        seen, used, titles = await asyncio.gather(
+            self.seen(jobs, owner=owner), self._used_today(users), self.titles.of([job.id for job in jobs])
+        )
+        return [self._in_words(each, used_today=used[each.job.user_id], titles=titles) for each in seen]
 
     async def taken(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
         """What was just taken in or changed. It is in the log: that the view is away by now must not look like a
@@ -74,7 +78,8 @@ class Reading:
             return await self.shown(jobs, owner=owner)
         except (ViewLost, ViewUnavailable):
             used = sum(job.quota_day == self._now().date() for job in jobs)
-            return [self._in_words(Seen(job, None, ()), used_today=used) for job in jobs]
+            titles = await self.titles.of([job.id for job in jobs])
+            return [self._in_words(Seen(job, None, ()), used_today=used, titles=titles) for job in jobs]
 
     async def seen(self, jobs: Sequence[Job], *, owner: bool = True) -> list[Seen]:
         """Where each of the jobs stands, in words for its owner or for an operator."""
@@ -110,13 +115,14 @@ class Reading:
         counts = await asyncio.gather(*(self.view.day_used(user, today) for user in names))
         return dict(zip(names, counts, strict=True))
 
-    def _in_words(self, seen: Seen, *, used_today: int) -> ShownJob:
+    def _in_words(self, seen: Seen, *, used_today: int, titles: Mapping[str, str]) -> ShownJob:
         return shown_job(
             seen.job,
             policy=self.policy,
             used_today=used_today,
             now=self._now(),
             debug_id=job_trace(seen.job).debug_id,
+            title=titles.get(seen.job.id),
             queue=seen.queue,
             waiting_on=seen.waiting_on,
         )
@@ -126,5 +132,5 @@ class Reading:
 
 
 def _seen(job: Job, outlook: Outlook | None, forecast: Forecast, *, now_ms: int, owner: bool) -> Seen:
-    estimate = estimate_of(job, outlook, forecast=forecast, now_ms=now_ms)
-    return Seen(job, queue_part(job, outlook, estimate), waiting_on(job, outlook, owner=owner))
+    standing = shown_standing(job, outlook, forecast=forecast, now_ms=now_ms, owner=owner)
+    return Seen(job, standing.queue, standing.waiting_on)

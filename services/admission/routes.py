@@ -10,8 +10,9 @@ from fastapi import APIRouter
 from services.admission.api import Edge
 from services.admission.api_bulk import bulk_routes
 from services.admission.api_concurrency import group_routes, limit_routes, slot_routes
-from services.admission.api_content import erasure_routes, log_routes, result_routes
+from services.admission.api_content import erasure_routes, input_routes, log_routes, result_routes
 from services.admission.api_jobs import life_routes, place_routes, submit_routes
+from services.admission.api_leases import lease_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
 from services.admission.api_reading import job_routes, list_routes
 from services.admission.api_tickets import ticket_routes
@@ -31,8 +32,10 @@ ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
     pause_routes,
     audit_routes,
     group_routes,
+    lease_routes,
     slot_routes,
     limit_routes,
+    input_routes,
     result_routes,
     log_routes,
     ticket_routes,

@@ -1,6 +1,6 @@
 """How work comes in: a job, or the phases of a workflow, whole or not at all.
 
-    is its key known? ─► reserve ─► inputs ─► first events, one append ─► 202
+    is its key known? ─► reserve ─► content ─► first events, one append ─► 202
                             │ (at once, where   │     ├ another event stands there: the same key was here just now
                             │  one is welcome)  │     └ nobody knows: 503, and the same key finds what became of it
                             └ a refusal: nothing is kept, and the janitor takes an input that was put already
@@ -37,9 +37,12 @@ from libs.capacity.projection import epoch_ms
 from libs.capacity.rooms import Room, held_bytes
 from libs.capacity.rows import score_of
 from libs.eventlog import Conflicted, Entry
+from libs.forecast.place import estimate_of
 from libs.forecast.table import wanted_of
 from libs.policy import Policy
+from libs.policy.windows import DayPlace
 from libs.runtime.clock import Clock
+from libs.runtime.spans import step
 from services.admission.domain import NewJob, busy_minutes, day_number, digest_of_all, same_request
 from services.admission.events import Stamp, queued_event, scheduled_event, waiting_event
 from services.admission.forecasts import Forecasts
@@ -57,11 +60,12 @@ from services.admission.outcomes import (
     TooOften,
 )
 from services.admission.phases import job_in_log
-from services.admission.ports import Ids, Inputs, Log, View
+from services.admission.ports import Ids, Inputs, Log, Titles, View
 from services.admission.prospects import prospect_of
 from services.admission.welcome import Welcome
 
 DAY_S: Final = 86_400
+AT_ONCE_S: Final = 2  # an estimate of no more says that nothing holds the job: that is looked at once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class Submitting:
     view: View
     log: Log
     inputs: Inputs
+    titles: Titles
     forecasts: Forecasts
     policy: Policy
     clock: Clock
@@ -84,12 +89,12 @@ class Submitting:
             return before
         phases, asked_ms = (first, *later), self.clock.monotonic_ms()
         ahead = () if later or not self.welcome.takes(first.user_id) else phases
-        answer, _ = await asyncio.gather(self.view.reserve(self._request(*phases)), self._keep_inputs(ahead))
+        answer, _ = await asyncio.gather(self._reserved(phases), self._keep_content(ahead))
         if not isinstance(answer, Reserved | Deferred):
             return await self._known(phases) or await self._refusal(answer, first)
         async with asyncio.timeout(self._left_s(asked_ms)):
             if not ahead:
-                await self._keep_inputs(phases)
+                await self._keep_content(phases)
             events = await self._first_events(answer, first, *later)
             outcome = await self._begin(events, phases, asked_ms=asked_ms)
         if isinstance(outcome, Accepted):
@@ -104,18 +109,29 @@ class Submitting:
         answer = await self.view.reserve(replace(self._request(first, *later), dry=True))
         if not isinstance(answer, Reserved | Deferred):
             return await self._known((first, *later)) or await self._refusal(answer, first)
-        events = await self._first_events(answer, first, *later)
+        events = await self._first_events(answer, first, *later, dry=True)
         jobs = tuple(advance(None, event) for event in events)
         place = answer if isinstance(answer, Reserved) else None
         used_today = await self.view.day_used(first.user_id, day_number(self._now()))
         outlook = await prospect_of(jobs[0], place, view=self.view)
         return Previewed(jobs, outlook, used_today)
 
-    async def _keep_inputs(self, phases: Sequence[NewJob]) -> None:
-        names = (input_name(new.id, new.submission.input_digest) for new in phases)
-        await asyncio.gather(*(self.inputs.put(name, new.input) for name, new in zip(names, phases, strict=True)))
+    async def _reserved(self, phases: Sequence[NewJob]) -> ReserveAnswer:
+        with step("reserve") as span:
+            answer = await self.view.reserve(self._request(*phases))
+            span.set_attribute("headgate.outcome", type(answer).__name__)
+            return answer
 
-    async def _first_events(self, answer: Reserved | Deferred, first: NewJob, *later: NewJob) -> list[JobEvent]:
+    async def _keep_content(self, phases: Sequence[NewJob]) -> None:
+        """Before the first event, so that no job is without: inputs and titles."""
+        await asyncio.gather(
+            *(self.inputs.put(input_name(new.id, new.submission.input_digest), new.input) for new in phases),
+            *(self.titles.write(new.id, new.title) for new in phases if new.title),
+        )
+
+    async def _first_events(
+        self, answer: Reserved | Deferred, first: NewJob, *later: NewJob, dry: bool = False
+    ) -> list[JobEvent]:
         per_day = self.policy.tier_limits(first.submission.tier).jobs_per_day
         match answer:
             case Reserved():
@@ -123,14 +139,17 @@ class Submitting:
                 begin = queued_event(first, answer, self._stamp(), per_day=per_day, estimate=estimate)
             case Deferred(day):
                 spread_s = self.policy.queue.release_spread_s
-                begin = scheduled_event(first, day, self._stamp(), per_day=per_day, spread_s=spread_s)
+                taken = await self.view.day_used(first.user_id, day)
+                place = DayPlace(day, taken - (not dry), per_day)
+                begin = scheduled_event(first, place, self._stamp(), spread_s=spread_s)
         return [begin, *(waiting_event(new, self._stamp()) for new in later)]
 
     async def _begin(self, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int) -> SubmitOutcome:
         if self._left_s(asked_ms) <= 0:  # the process stood still: its reservation may have lapsed
             raise TimeoutError(f"the place for job {phases[0].id} was held too long ago: try again")
         entries = [Entry(event, None, new.submission.traceparent) for event, new in zip(events, phases, strict=True)]
-        answer = await self.log.append_batch(entries)
+        with step(f"append {events[0].data.EVENT.value}"):
+            answer = await self.log.append_batch(entries)
         if isinstance(answer, Conflicted):
             return await self._known(phases) or KeyReused(phases[0].id)
         stored = zip(events, answer.records, strict=True)
@@ -146,7 +165,12 @@ class Submitting:
         found = await asyncio.gather(*(job_in_log(self.log, new.id) for new in phases))
         if found[0] is None:
             return None
-        jobs = [job for new, job in zip(phases, found, strict=True) if job is not None and same_request(new, job)]
+        titles = await self.titles.of([new.id for new in phases])
+        jobs = [
+            job
+            for new, job in zip(phases, found, strict=True)
+            if job is not None and same_request(new, job) and titles.get(new.id, new.title) == new.title
+        ]
         return Accepted(tuple(jobs), again=True) if len(jobs) == len(phases) else KeyReused(phases[0].id)
 
     async def _refusal(self, answer: ReserveAnswer, new: NewJob) -> NotTaken:
@@ -168,14 +192,18 @@ class Submitting:
                 raise TimeoutError(f"job {new.id} is known and cannot be read: try again")
 
     async def _estimate(self, new: NewJob, place: Reserved) -> Estimate | None:
-        """What is shown when the job enters the queue, and later compared with what came."""
+        """What is shown when the job enters the queue, and later compared with what came. None is told to whom a group
+        holds that no run knew to be full: a burst of its own user's jobs, say."""
         per_day = self.policy.tier_limits(new.submission.tier).jobs_per_day
         job = advance(None, queued_event(new, place, self._stamp(), per_day=per_day))
         forecast = await self.forecasts.current()
-        slots = 0 if forecast.made_ms is not None else (await self.view.group(f"pool:{new.submission.pool}")).limit
         score = score_of(job.priority.class_number, place.place)
-        wanted = wanted_of(job, score=score, position=place.position, slots=slots)
-        return forecast.estimate_new(wanted, now_ms=self.clock.now_ms())
+        wanted = wanted_of(job, score=score, position=place.position)
+        estimate = forecast.estimate_new(wanted, now_ms=self.clock.now_ms())
+        if estimate is None or estimate.estimate_seconds > AT_ONCE_S:
+            return estimate
+        outlook = await prospect_of(job, place, view=self.view)
+        return estimate_of(job, outlook, forecast=forecast, now_ms=self.clock.now_ms())
 
     async def _minutes(self, busy: Busy, new: NewJob) -> int:
         forecast = await self.forecasts.current()

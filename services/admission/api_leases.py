@@ -1,0 +1,106 @@
+"""HTTP: a slot for anybody, in a group of one's own projects.
+
+A request that waits ends when whoever sent it has gone: their place in line goes with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, Path, Request
+
+from headgate_contracts.asked import ExtendLease, TakeLease
+from headgate_contracts.envelope import utc
+from headgate_contracts.shown import ShownLease
+from libs.capacity.projection import epoch_ms
+from libs.runtime.auth import LEASES, Identity, Principal
+from libs.runtime.faults import Refused
+from services.admission import problems_leases
+from services.admission.api import Edge, route_group
+from services.admission.api_concurrency import GroupPath, own_group
+from services.admission.leasing import Held, LeaseWanted, NoneFree, NotTheirs, TooManyGroups
+
+T = TypeVar("T")
+Lessee = Annotated[Principal, Depends(Identity(LEASES))]
+UlidPath = Annotated[str, Path(pattern=r"^[0-7][0-9A-HJKMNP-TV-Z]{25}$", description="as it was asked for")]
+
+
+def lease_routes(edge: Edge) -> APIRouter:
+    """Taken and extended. It is given back where operators force one free."""
+    router = route_group()
+
+    @router.post("/concurrency/{group:path}/leases", status_code=201)
+    async def take_slot(group: GroupPath, body: TakeLease, who: Lessee, request: Request) -> ShownLease:
+        """Holds a slot of `group:<project>:<name>` until `expires_at`. The same lease asked for again is the same
+        lease, held for as long from now. Where all slots are taken it waits in line for `wait_s`, then it is 429."""
+        wanted = LeaseWanted(
+            lease=body.lease,
+            group=own_group(edge, group, who),
+            user=who.user,
+            limit=body.limit,
+            ttl_ms=_ttl_ms(edge, body.ttl_s),
+            wait_ms=body.wait_s * 1000,
+        )
+        return _shown(group, wanted, await while_there(request, edge.leasing.take(wanted)), edge)
+
+    @router.patch("/concurrency/{group:path}/leases/{lease}")
+    async def extend_slot(group: GroupPath, lease: UlidPath, body: ExtendLease, who: Lessee) -> ShownLease:
+        """Holds it for as long from now. 404: it is not held any more. `held_until` is the `expires_at` that its holder
+        was told last: by it the lease goes on where nobody else knows of it any more."""
+        told_ms = 0 if body.held_until is None else epoch_ms(body.held_until)
+        wanted = LeaseWanted(
+            lease=lease,
+            group=own_group(edge, group, who),
+            user=who.user,
+            limit=body.limit,
+            ttl_ms=_ttl_ms(edge, body.ttl_s),
+            held_until_ms=told_ms,
+        )
+        return _shown(group, wanted, await edge.leasing.extend(wanted), edge)
+
+    return router
+
+
+async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What comes of it; it is cancelled once whoever asked has gone."""
+    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Refused(problems_leases.gone_away())
+        return working.result()
+    finally:
+        for each in (working, gone):
+            each.cancel()
+        await asyncio.wait((working, gone))
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _ttl_ms(edge: Edge, ttl_s: int | None) -> int:
+    longest_ms = edge.policy.concurrency.longest_lease_ms
+    if ttl_s is not None and ttl_s * 1000 > longest_ms:
+        raise Refused(problems_leases.too_long_a_lease(longest_ms))
+    return longest_ms if ttl_s is None else ttl_s * 1000
+
+
+def _shown(
+    group: str, wanted: LeaseWanted, outcome: Held | NoneFree | NotTheirs | TooManyGroups, edge: Edge
+) -> ShownLease:
+    match outcome:
+        case Held(expires_ms):
+            return ShownLease(group=group, lease=wanted.lease, ttl_s=wanted.ttl_ms / 1000, expires_at=utc(expires_ms))
+        case NoneFree(status):
+            raise Refused(problems_leases.none_free(group, status, user=wanted.user, now_ms=edge.clock.now_ms()))
+        case NotTheirs():
+            is_new = wanted.held_until_ms is None
+            raise Refused(
+                problems_leases.lease_taken(wanted.lease) if is_new else problems_leases.not_held(group, wanted.lease)
+            )
+        case TooManyGroups(retry_ms):
+            raise Refused(problems_leases.too_many_groups(retry_ms))

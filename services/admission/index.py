@@ -1,0 +1,292 @@
+"""The index: every job that the log has, in one SQLite file of this replica, to be found by anything.
+
+    jobs      what lists are filtered and sorted by, one narrow row a job    a walk over 100,000 takes some 10 ms
+    states    the folded job, packed
+    labels    label → jobs
+    words     title, id and labels: FTS5
+    meta      which log, how far it is folded, and which file this was when it was made
+
+A view that can be thrown away: a file that is missing, of another log or shape, copied, or not sound is made anew.
+Owns the file and its SQL. Refuses to know where records come from. What a tenant types is quoted: it never becomes
+syntax. Erased text leaves no byte: freed pages are zeroed, the words are made again, the write-ahead log is cut.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from headgate_contracts import ContractError, Event, Job, UnknownEvent
+from headgate_contracts.events import ContentErased, JobData
+from libs.capacity.projection import epoch_ms
+from libs.eventlog import Record
+from libs.eventlog.decoding import job_in
+from services.admission.finding import JobFilter, Sort, page_query
+
+SHAPE: Final = "1"  # of the tables; another one is made anew
+KNOWN: Final = 20_000  # unfinished jobs that are kept folded
+BUSY_MS: Final = 2000
+FILES: Final = ("", "-wal", "-shm")
+TABLES: Final = """
+CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE jobs(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user TEXT, project TEXT, status TEXT, pipeline TEXT,
+                  pool TEXT, workflow TEXT, created INTEGER, updated INTEGER, class INTEGER, last INTEGER);
+CREATE INDEX of_user ON jobs(user, seq);
+CREATE TABLE states(seq INTEGER PRIMARY KEY, state BLOB NOT NULL);
+CREATE TABLE labels(label TEXT, seq INTEGER, PRIMARY KEY(label, seq)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5(title, id, labels, prefix='1 2 3', tokenize='unicode61 remove_diacritics 2');
+"""
+JOB_ROW: Final = "INSERT OR REPLACE INTO jobs VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
+
+
+class IndexStrange(Exception):
+    """The index's file is not the one that was made here, or not sound."""
+
+
+class Index:
+    """The file's one writer. Its methods block: they are called from one thread."""
+
+    def __init__(self, path: Path, *, epoch: str) -> None:
+        self.path = path
+        self._epoch = epoch
+        self._db: sqlite3.Connection | None = None
+        self._jobs: dict[str, Job] = {}
+
+    def open(self) -> int:
+        """How far it is folded. What is no sound index of this log is thrown away."""
+        self.close()
+        try:
+            return self._opened()
+        except (sqlite3.Error, OSError, IndexStrange, ValueError):
+            self.discard()
+            self._create()
+            return self._opened()
+
+    def close(self) -> None:
+        """Safe twice."""
+        self._jobs.clear()
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def discard(self) -> None:
+        """It is made anew when it is opened next."""
+        self.close()
+        for end in FILES:
+            Path(f"{self.path}{end}").unlink(missing_ok=True)
+
+    def unknown(self, records: Sequence[Record]) -> list[str]:
+        """The jobs that begin in these records: those whose titles are wanted."""
+        return [job_id for record in records for job_id in _begun(record)]
+
+    def fold(self, records: Sequence[Record], titles: Mapping[str, str]) -> None:
+        """All of them, or none."""
+        db = self._checked()
+        changed, erased = dict[str, Job](), list[tuple[str, int]]()
+        for record in records:
+            match record.event:
+                case Event(data=ContentErased(user_id=user)):
+                    erased.append((user, record.seq))
+                case Event(data=JobData(job_id=job_id)) | UnknownEvent(job_id=str(job_id)):
+                    job = self._after(changed.get(job_id) or self._known(db, job_id), record)
+                    changed |= {} if job is None else {job_id: job}
+                case _:
+                    pass
+        try:
+            with _transaction(db):
+                self._write(db, changed.values(), titles)
+                for user, seq in erased:
+                    _erase(db, user, before=seq)
+                db.execute("INSERT OR REPLACE INTO meta VALUES('applied', ?)", (str(records[-1].seq),))
+        except BaseException:
+            self._jobs.clear()
+            raise
+        self._remember(changed)
+        if erased:
+            _leave_no_byte(db)
+
+    def forget_before(self, first_seq: int) -> None:
+        """Jobs of which the log has nothing any more."""
+        db = self._checked()
+        with _transaction(db):
+            old = [(seq,) for (seq,) in db.execute("SELECT seq FROM jobs WHERE last < ?", (first_seq,))]
+            for statement in (
+                "DELETE FROM words WHERE rowid=?",
+                "DELETE FROM states WHERE seq=?",
+                "DELETE FROM labels WHERE seq=?",
+                "DELETE FROM jobs WHERE seq=?",
+            ):
+                db.executemany(statement, old)
+
+    def _opened(self) -> int:
+        file_id = _file_id(self.path)
+        db = self._db = sqlite3.connect(
+            f"file:{self.path}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
+        )
+        for pragma in ("secure_delete=ON", "temp_store=MEMORY", "synchronous=NORMAL", f"busy_timeout={BUSY_MS}"):
+            db.execute(f"PRAGMA {pragma}").fetchall()
+        [(sound,)] = db.execute("PRAGMA quick_check(1)").fetchall()
+        meta = dict(db.execute("SELECT name, value FROM meta").fetchall())
+        wanted = {"shape": SHAPE, "epoch": self._epoch, "file": file_id}
+        if sound != "ok" or any(meta.get(name) != value for name, value in wanted.items()):
+            raise IndexStrange(f"{self.path} is no index of this log")
+        if "untidy" in meta:
+            _leave_no_byte(db)
+        return int(meta["applied"])
+
+    def _create(self) -> None:
+        self.path.touch(mode=0o600)
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(TABLES)
+            meta = {"shape": SHAPE, "epoch": self._epoch, "file": _file_id(self.path), "applied": "0"}
+            db.executemany("INSERT INTO meta VALUES(?, ?)", meta.items())
+
+    def _checked(self) -> sqlite3.Connection:
+        if self._db is None or not self.path.exists():
+            raise IndexStrange(f"{self.path} is gone")
+        [(made_as,)] = self._db.execute("SELECT value FROM meta WHERE name='file'").fetchall()
+        if made_as != _file_id(self.path):
+            raise IndexStrange(f"another file has taken the place of {self.path}")
+        return self._db
+
+    def _known(self, db: sqlite3.Connection, job_id: str) -> Job | None:
+        if job_id in self._jobs:
+            return self._jobs[job_id]
+        row = db.execute("SELECT state FROM states JOIN jobs USING (seq) WHERE id=?", (job_id,)).fetchone()
+        return None if row is None else unpacked(row[0])
+
+    def _after(self, job: Job | None, record: Record) -> Job | None:
+        """Null for what cannot be folded: its first events have gone by age, or it is strange."""
+        if job is not None and record.seq <= job.seq:
+            return job
+        try:
+            return job_in([record], onto=job)
+        except ContractError:
+            return job
+
+    def _write(self, db: sqlite3.Connection, jobs: Iterable[Job], titles: Mapping[str, str]) -> None:
+        for job in jobs:
+            asked = job.submission
+            times = (epoch_ms(job.created_at), epoch_ms(job.updated_at))
+            what = (job.status.value, asked.pipeline, asked.pool, asked.workflow)
+            row = (
+                job.first_seq,
+                job.id,
+                job.user_id,
+                job.project_id,
+                *what,
+                *times,
+                job.priority.class_number,
+                job.seq,
+            )
+            db.execute(JOB_ROW, row)
+            db.execute("INSERT OR REPLACE INTO states VALUES(?, ?)", (job.first_seq, _packed(job)))
+            if job.id not in self._jobs and not _is_there(db, job.first_seq):
+                labels = [f"{name}={value}" for name, value in asked.labels.items()]
+                db.executemany("INSERT OR IGNORE INTO labels VALUES(?, ?)", [(each, job.first_seq) for each in labels])
+                words = (job.first_seq, titles.get(job.id, ""), job.id, " ".join(labels))
+                db.execute("INSERT INTO words(rowid, title, id, labels) VALUES(?, ?, ?, ?)", words)
+
+    def _remember(self, changed: Mapping[str, Job]) -> None:
+        for job_id, job in changed.items():
+            self._jobs.pop(job_id, None)
+            if not job.status.is_end:
+                self._jobs[job_id] = job
+        while len(self._jobs) > KNOWN:
+            del self._jobs[next(iter(self._jobs))]
+
+
+class IndexReader:
+    """Finds jobs in the file, whoever writes it. Its methods block: they are called from one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: sqlite3.Connection | None = None
+        self._opened = ""
+
+    def find(self, wanted: JobFilter, sort: Sort, *, before: int | None, count: int) -> list[tuple[int, Job]]:
+        """At most `count` jobs that come after `before` in this order, each with its own place in it. Raises
+        IndexStrange where there is no file, or one that cannot be read."""
+        statement, values = page_query(wanted, sort, before=before, count=count)
+        try:
+            rows: list[Any] = self._connected().execute(statement, values).fetchall()
+            return [(sort.key(row[0], row[1]), unpacked(row[2])) for row in rows]
+        except (sqlite3.Error, OSError, zlib.error) as fault:
+            self.close()
+            raise IndexStrange(str(fault)) from fault
+
+    def close(self) -> None:
+        """Safe twice."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _connected(self) -> sqlite3.Connection:
+        there = _file_id(self._path)
+        if self._db is None or there != self._opened:
+            self.close()
+            self._db = sqlite3.connect(f"file:{self._path}?mode=rw", uri=True, check_same_thread=False)
+            self._db.execute(f"PRAGMA busy_timeout={BUSY_MS}").fetchall()
+            self._db.execute("PRAGMA query_only=ON").fetchall()
+            self._opened = there
+        return self._db
+
+
+def unpacked(state: bytes) -> Job:
+    return Job.model_validate_json(zlib.decompress(state))
+
+
+def _packed(job: Job) -> bytes:
+    return zlib.compress(job.model_dump_json(exclude_defaults=True).encode(), 1)
+
+
+def _file_id(path: Path) -> str:
+    """A copy that has taken its place is another file."""
+    found = path.stat()
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def _begun(record: Record) -> Iterator[str]:
+    match record.event:
+        case Event(data=JobData(job_id=job_id), sequence=1):
+            yield job_id
+        case _:
+            pass
+
+
+def _is_there(db: sqlite3.Connection, seq: int) -> bool:
+    return db.execute("SELECT 1 FROM words WHERE rowid=?", (seq,)).fetchone() is not None
+
+
+def _erase(db: sqlite3.Connection, user: str, *, before: int) -> None:
+    """The titles of all that this user had submitted by then. `untidy` stays until their bytes are gone too."""
+    db.execute("UPDATE words SET title='' WHERE rowid IN (SELECT seq FROM jobs WHERE user=? AND seq<?)", (user, before))
+    db.execute("INSERT OR REPLACE INTO meta VALUES('untidy', '1')")
+
+
+def _leave_no_byte(db: sqlite3.Connection) -> None:
+    """Made again from what is there, the words keep nothing of what is gone (merging them does, by newer SQLite); then
+    what was written on the way is cut off."""
+    with _transaction(db):
+        db.execute("INSERT INTO words(words) VALUES('rebuild')")
+    [(busy, _, _)] = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if busy:
+        raise IndexStrange("a reader holds on to what is to be erased")
+    db.execute("DELETE FROM meta WHERE name='untidy'")
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Generator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
