@@ -11,6 +11,7 @@ from libs.eventlog import LogUnavailable
 from libs.eventlog.dispatches import EventDispatches
 from libs.eventlog.history import JetStreamScans
 from libs.eventlog.lines import JetStreamLines
+from libs.eventlog.titles import JetStreamTitles
 from libs.foundation import Ground
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
@@ -19,7 +20,8 @@ from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
-from libs.runtime.telemetry import job_trace
+from libs.runtime.spans import lent
+from libs.runtime.tls import trusting
 from services.notifier.api import Edge, streams
 from services.notifier.calling import Caller, client
 from services.notifier.fanout import Fanout, OfToken
@@ -38,7 +40,8 @@ async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground, front = await bootstrap_public(service, read_settings(NotifierSettings), needs=(NATS, LOG))
     fanout = Fanout(beat_s=ground.policy.stream.comment_s)
-    broker = live_broker(ground.settings.nats_url.get_secret_value(), name="notifier live")
+    url, tls = ground.settings.nats_url.get_secret_value(), trusting(ground.settings.ca_file)
+    broker = live_broker(url, name="notifier live", tls=tls)
     subscribe(broker, fanout, shard=ground.settings.shard)
     await ground.live(service, broker)
     lines = JetStreamLines(broker.connection, ground.clock)
@@ -66,9 +69,9 @@ def _edge(
         lines,
         fanout,
         AskedPositions(broker, shard=shard),
+        JetStreamTitles(ground.nc),
         ground.policy,
         ground.clock,
-        lambda job: job_trace(job).debug_id,
         Signals(ground.telemetry, streams=lambda: fanout.connections),
         front.tokens.revocations,
     )
@@ -100,7 +103,8 @@ async def _start_webhooks(service: Service, ground: Ground[NotifierSettings], si
     webhooks = Webhooks(
         dispatches, ground.log, Caller(http, rules), ground.policy, ground.clock, receivers, signals.webhook
     )
-    await service.start(Loop("webhooks", webhooks.run))
+    with lent(ground.telemetry.tracer):
+        await service.start(Loop("webhooks", webhooks.run))
 
 
 async def _close_when_draining(draining: asyncio.Event, edge: Edge) -> None:

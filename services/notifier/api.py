@@ -118,13 +118,13 @@ def streams(edge: Edge) -> APIRouter:
     router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=GuardedRoute)
 
     @router.get("/jobs/{job_id}/stream", response_class=Response, responses=STREAM)
-    async def of_one_job(job_id: JobIdPath, who: Viewer, known: Annotated[Known, Depends(_known)]) -> Response:
+    async def stream_job(job_id: JobIdPath, who: Viewer, known: Annotated[Known, Depends(_known)]) -> Response:
         """After the snapshot come the lines that are kept. Whoever comes back with an id and no `log_after` is told
         what is said from then on."""
         return edge.answer(who, edge.notifier.of_job(job_id, known, who))
 
     @router.get("/stream", response_class=Response, responses=STREAM)
-    async def of_all_jobs(who: Viewer, header: LastEventId = None, asked: AskedEventId = None) -> Response:
+    async def stream_jobs(who: Viewer, header: LastEventId = None, asked: AskedEventId = None) -> Response:
         return edge.answer(who, edge.notifier.of_user(header or asked, who))
 
     return router

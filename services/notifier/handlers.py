@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Container, Iterable, Sequence
+from collections.abc import AsyncGenerator, Container, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -17,11 +17,12 @@ from libs.forecast.shown import shown_job
 from libs.policy import Policy
 from libs.runtime.auth import Principal
 from libs.runtime.clock import Clock
+from libs.runtime.telemetry import job_trace
 from services.notifier.domain import Begin, Complete, EventId, Known, NoJob, Resume, last_seen, opening, question
 from services.notifier.fanout import Fanout, OfJob, OfToken, OfUser, Tap
 from services.notifier.frames import frame
 from services.notifier.histories import Histories, History
-from services.notifier.ports import Lines, Positions
+from services.notifier.ports import Lines, Positions, Titles
 from services.notifier.rendering import told_of
 from services.notifier.said import Said
 from services.notifier.signals import Signals
@@ -41,9 +42,9 @@ class Notifier:
     lines: Lines
     fanout: Fanout
     positions: Positions
+    titles: Titles
     policy: Policy
     clock: Clock
-    debug_id_of: Callable[[Job], str]
     signals: Signals
     revocations: Container[str | None]
 
@@ -68,18 +69,21 @@ class Notifier:
     async def show(self, jobs: Sequence[Job]) -> list[ShownJob]:
         """Jobs of one user. What stands nowhere is not asked about; but one answer is needed, as it says the day."""
         asked = [job for number, job in enumerate(jobs) if number == 0 or not job.status.is_end]
-        answers = await asyncio.gather(*(self.positions.ask(job.id) for job in asked))
+        titles, answers = await asyncio.gather(
+            self.titles.of([job.id for job in jobs]), asyncio.gather(*(self.positions.ask(job.id) for job in asked))
+        )
         told = {answer.job_id: answer for answer in answers if answer is not None}
         used = max((answer.used_today or 0 for answer in told.values()), default=0)
-        return [self._shown(job, told.get(job.id), used_today=used) for job in jobs]
+        return [self._shown(job, told.get(job.id), used_today=used, title=titles.get(job.id)) for job in jobs]
 
-    def _shown(self, job: Job, standing: PositionChanged | None, *, used_today: int) -> ShownJob:
+    def _shown(self, job: Job, standing: PositionChanged | None, *, used_today: int, title: str | None) -> ShownJob:
         return shown_job(
             job,
             policy=self.policy,
             used_today=used_today,
             now=utc(self.clock.now_ms()),
-            debug_id=self.debug_id_of(job),
+            debug_id=job_trace(job).debug_id,
+            title=title,
             queue=standing and standing.queue,
             waiting_on=standing.waiting_on if standing else (),
         )

@@ -25,6 +25,7 @@ Render = Callable[[Sequence[Any]], bytes]  # the same bytes for all that are sen
 
 class Silent(Protocol):
     def beat(self) -> None: ...
+    def cut(self) -> None: ...
 
 
 class Flushed(Protocol):
@@ -93,4 +94,8 @@ class KeepAlive:
         self._wait()
         self._now = (self._now + 1) % SLOTS
         for each in tuple(self._slots[self._now]):
-            each.beat()
+            try:
+                each.beat()
+            except Exception:
+                logger.exception("a stream could not be told that it lives, and is cut off")
+                each.cut()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from headgate_contracts.commands import PositionChanged, TicketRedeemed
@@ -34,6 +34,10 @@ class Tickets(Protocol):
     async def redeem(self, ticket: str) -> TicketRedeemed | None:
         """What the ticket stood for, once; null where nobody can say at the moment."""
         ...
+
+
+class Titles(Protocol):
+    async def of(self, ids: Sequence[str], /) -> dict[str, str]: ...
 
 
 class Positions(Protocol):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.trace import SpanContext
 
 from headgate_contracts import Job
 from libs.eventlog import Record
@@ -44,9 +45,9 @@ class Signals:
 
     @contextmanager
     def first_delivery(self, job: Job, record: Record) -> Iterator[None]:
-        """Until the first bytes of a stream are ready to be sent. They go up to this record: its writer is linked."""
+        """Until a stream's first bytes are ready to be sent. They go up to this record: its writing is the cause."""
         attributes = {"headgate.delivered.seq": record.seq}
-        with self._telemetry.job_span("deliver", job, links=linked(record.traceparent), attributes=attributes):
+        with self._telemetry.job_span("deliver", job, cause=_writer(record), attributes=attributes):
             yield
 
     def delivered(self, told: Sequence[Told]) -> None:
@@ -68,3 +69,7 @@ class Signals:
 
     def _observe(self, _: CallbackOptions) -> list[Observation]:
         return [Observation(self._streams())]
+
+
+def _writer(record: Record) -> SpanContext | None:
+    return next(iter(linked(record.traceparent)), None)

@@ -16,13 +16,14 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import httpx2
+from opentelemetry.trace import SpanKind
 from pydantic_core import to_json
 
-from headgate_contracts import Event
+from headgate_contracts import Event, Job
 from headgate_contracts.events import JobData
 from headgate_contracts.shown import shown_event
 from headgate_contracts.vocabulary import EventName
@@ -31,7 +32,8 @@ from libs.eventlog.decoding import job_in
 from libs.eventlog.dispatches import Dispatch
 from libs.policy import Policy
 from libs.runtime.clock import Clock
-from libs.runtime.telemetry import carried_context
+from libs.runtime.spans import mark, step
+from libs.runtime.telemetry import carried_context, trace_headers
 from services.notifier.calling import Call, Caller
 from services.notifier.errors import AddressRefused
 from services.notifier.ports import Log
@@ -49,6 +51,7 @@ EVENTS: Final = (
 )
 SENDERS: Final = 8  # calls at once; a host that hangs holds up one of them
 LONGEST_PAUSE_S: Final = 3600.0
+TAKEN: Final = "taken"
 
 
 class Dispatches(Protocol):
@@ -108,8 +111,10 @@ class Webhooks:
         """One event: nothing to do, done, or again later."""
         match dispatch.record.event:
             case Event(data=JobData() as data) as event:
-                with carried_context(data.job_id, dispatch.record.traceparent):
-                    url = await self._url_of(data.job_id)
+                job = job_in(await self.log.read(data.job_id))
+                state = job.submission.tracestate if job else None
+                with carried_context(data.job_id, dispatch.record.traceparent, state=state):
+                    url = self._url_of(job)
                     if url is None or await self._is_taken(event, url):
                         await dispatch.ack()
                     else:
@@ -117,8 +122,7 @@ class Webhooks:
             case _:
                 await dispatch.ack()
 
-    async def _url_of(self, job_id: str) -> str | None:
-        job = job_in(await self.log.read(job_id))
+    def _url_of(self, job: Job | None) -> str | None:
         url = job.submission.notify_url if job else None
         if url is not None and not self.policy.webhooks.allows(url):
             logger.warning("a webhook is not called: policy does not list its host (any more)")
@@ -129,22 +133,30 @@ class Webhooks:
         return url
 
     async def _is_taken(self, event: Event[Any], url: str) -> bool:
+        about = {"headgate.job.id": event.data.job_id, "headgate.event": event.data.EVENT.value}
+        with step("call webhook", about, kind=SpanKind.CLIENT) as span:
+            outcome = await self._called(event, url)
+            span.set_attribute("headgate.outcome", outcome)
+            if outcome != TAKEN:
+                mark(f"the webhook's call: {outcome}", span)
+        self.count(outcome)
+        return outcome == TAKEN
+
+    async def _called(self, event: Event[Any], url: str) -> str:
+        """What became of one call. The receiver is told the trace, and can go on with it."""
         call = call_for(event, url=url, keys=self.receivers.keys_for(url), now_s=self.clock.now_ms() // 1000)
         try:
             async with asyncio.timeout(self.policy.webhooks.timeout_s):  # the client's own is for each read
-                status = await self.caller.status_of(call)
+                status = await self.caller.status_of(replace(call, headers={**call.headers, **trace_headers()}))
         except AddressRefused as refused:
             logger.warning("a webhook is not called: %s", refused)
-            self.count("address refused")
-            return False
+            return "address refused"
         except (httpx2.HTTPError, OSError) as error:  # nobody answered in time, or knew the name
             logger.info("a webhook was not answered: %s", type(error).__name__)
-            self.count("not answered")
-            return False
+            return "not answered"
         if status >= 300:
             logger.info("a webhook was answered with %s", status)
-        self.count("taken" if status < 300 else "refused")
-        return status < 300
+        return TAKEN if status < 300 else "refused"
 
     async def _again(self, dispatch: Dispatch) -> None:
         rules = self.policy.webhooks

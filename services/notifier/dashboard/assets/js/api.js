@@ -14,16 +14,17 @@ export class Refusal extends Error {
 export async function ask(path, { method = "GET", body, headers = {}, signal } = {}) {
   const told = { Authorization: `Bearer ${token.value}`, ...headers };
   if (body !== undefined) told["Content-Type"] = "application/json";
-  const response = await fetch(`/v1${path}`, {
-    method,
-    headers: told,
-    signal,
-    body: body === undefined ? undefined : JSON.stringify(body),
-  });
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const response = await fetch(`/v1${path}`, { method, headers: told, signal, body: text }).catch(saidPlainly);
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
   if (response.status === 401) signOut(problem.detail ?? "Your token is not valid any more.");
   throw new Refusal(response.status, problem);
+}
+
+/** A browser has words of its own for a server that it cannot reach, each another one. */
+function saidPlainly(fault) {
+  throw fault.name === "AbortError" ? fault : new Error("the server cannot be reached", { cause: fault });
 }
 
 export const get = async (path, options) => (await ask(path, options)).json();

@@ -1,21 +1,23 @@
 // The cycles of a job from its events: how far each stage came, from when to when. Pure.
 
-import { isRunning, STAGES } from "./state.js";
+import { isRunning, stageNames } from "./state.js";
 
 /** [{number, stages: {code: {state, from, until}}, asked, granted}]; state: done, now, broken (checks that did not
  *  pass), failed, left or ready. */
 export function cyclesOf(events, job) {
   const cycles = [];
+  let names = stageNames(job);
   for (const event of events) {
     const last = cycles.at(-1);
-    if (event.event === "stage") enter(cycles, event);
+    if (event.event === "started") names = (event.stages ?? []).map(({ name }) => name);
+    else if (event.event === "stage") enter(cycles, event, names);
     else if (last && event.event === "awaiting_confirmation")
       ((last.asked = event.at), leave(last, event.at, "broken"));
     else if (last && event.event === "confirmed") last.granted = event.batch;
     else if (last && event.event === "given_back") leave(last, event.at, "left");
     else if (last && event.event === "ready") leave(last, event.at, "ready");
     else if (last && event.event === "failed")
-      leave(last, event.at, last.stages.checks?.state === "now" ? "broken" : "failed");
+      leave(last, event.at, last.stages[names.at(-1)]?.state === "now" ? "broken" : "failed");
     else if (last && event.event === "cancelled") leave(last, event.at, "left");
   }
   if (cycles.length && !isRunning(job)) leave(cycles.at(-1), null, "left");
@@ -23,13 +25,13 @@ export function cyclesOf(events, job) {
 }
 
 /** A stage begins, so what was under way is over: well, or with checks that did not pass. */
-function enter(cycles, { stage, iteration, at, restored }) {
+function enter(cycles, { stage, iteration, at, restored }, names) {
   const before = cycles.at(-1);
   if (before) leave(before, at, before.number < iteration ? "broken" : "done");
   while (cycles.length < iteration) cycles.push({ number: cycles.length + 1, stages: {}, asked: null, granted: null });
   const { stages } = cycles[iteration - 1];
-  for (const name of STAGES.slice(STAGES.indexOf(stage))) delete stages[name]; // an attempt that begins again
-  for (const name of STAGES.slice(0, STAGES.indexOf(stage)))
+  for (const name of names.slice(names.indexOf(stage))) delete stages[name]; // an attempt that begins again
+  for (const name of names.slice(0, names.indexOf(stage)))
     stages[name] ??= { state: "done", from: null, until: null };
   stages[stage] = { state: "now", from: at, until: null, restored: Boolean(restored) };
 }
@@ -40,10 +42,11 @@ function leave(cycle, at, state) {
   }
 }
 
-/** How far the stages of the current cycle have come, from the status alone. */
+/** How far the stages of the current cycle have come, from the one that the job is in. */
 export function stagesOf(job) {
-  const at = STAGES.indexOf(job.status);
+  const names = stageNames(job),
+    at = names.indexOf(job.stage);
   return Object.fromEntries(
-    STAGES.map((stage, n) => [stage, job.status === "ready" || n < at ? "done" : n === at ? "now" : ""]),
+    names.map((stage, n) => [stage, job.status === "ready" || n < at ? "done" : n === at ? "now" : ""]),
   );
 }

@@ -3,6 +3,7 @@
 import { computed, signal, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { announce } from "./announce.js";
 import { get, page } from "./api.js";
+import { claims } from "./session.js";
 import { afterAll, hasEnded, heard, jobs, newer, usage, withJob } from "./state.js";
 import { follow } from "./stream.js";
 import { titleOf } from "./titles.js";
@@ -80,7 +81,7 @@ async function look() {
   try {
     const found =
       ids.length > ONE_BY_ONE
-        ? (await page("/jobs?limit=100")).items
+        ? (await page(`/jobs?limit=100&user=${encodeURIComponent(claims.value?.sub ?? "")}`)).items
         : await Promise.all(ids.map((id) => get(`/jobs/${id}`)));
     for (const job of found) jobs.value = withJob(jobs.value, newer(jobs.value.get(job.id), job));
     if (found.length) usage.value = found[0].usage;

@@ -8,6 +8,8 @@ import { Bar, WORDS } from "./frame.js";
 import { Toast } from "./parts.js";
 import { route } from "./route.js";
 import { isOperator, token } from "./session.js";
+import { jobs } from "./state.js";
+import { titleOf } from "./titles.js";
 import { Groups } from "./views/groups.js";
 import { Insight } from "./views/insight.js";
 import { Job } from "./views/job.js";
@@ -37,7 +39,9 @@ effect(() => {
   stop = token.value ? followAll() : () => {};
 });
 effect(() => {
-  document.title = `${token.value ? (WORDS[route.value.name] ?? WORDS.jobs) : "Sign in"} · Headgate`;
+  const job = route.value.id && jobs.value.get(route.value.id);
+  const view = job ? titleOf(job) : (WORDS[route.value.name] ?? WORDS.jobs);
+  document.title = `${token.value ? view : "Sign in"} · Headgate`;
 });
 
 render(html`<${App} />`, document.getElementById("app"));

@@ -2,13 +2,14 @@
 
 import { html, signal } from "/assets/vendor/preact.js";
 import { horizon, now } from "./feed.js";
-import { isRunning, STAGES } from "./state.js";
+import { isRunning, stageTitle } from "./state.js";
 import { ago, clock, date, short, span, statusWord, until } from "./words.js";
 
 export const Badge = ({ kind = "", children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
 export const Priority = ({ of }) => html`<span class=${`badge priority ${of}`}>${of}</span>`;
+const wordOf = (job) => (job.status === "running" && stageTitle(job)) || statusWord(job.status);
 export const lookOf = (job) => (isRunning(job) ? "running" : job.status);
-export const StatusBadge = ({ job }) => html`<span class=${`badge dot ${lookOf(job)}`}>${statusWord(job.status)}
+export const StatusBadge = ({ job }) => html`<span class=${`badge dot ${lookOf(job)}`}>${wordOf(job)}
   </span>`;
 export const Empty = ({ picture, title, children }) =>
   html`<div class="empty">${picture}${
@@ -45,7 +46,7 @@ const STAGE_WORDS = { done: ": done", now: ": under way" };
 const STAGE_SIGNS = { done: "✓ ", now: "▸ " };
 
 export function Stages({ of, label = "Stages" }) {
-  return html`<ol class="stages" aria-label=${label}>${STAGES.map(
+  return html`<ol class="stages" aria-label=${label}>${Object.keys(of).map(
     (stage) => html`<li class=${of[stage]} aria-current=${of[stage] === "now" ? "step" : undefined}>
       <span aria-hidden="true">${STAGE_SIGNS[of[stage]] ?? ""}</span>${stage}<span class="visually-hidden">
       ${STAGE_WORDS[of[stage]] ?? ": to come"}</span></li>`,

@@ -2,12 +2,13 @@
 
 import { signal } from "/assets/vendor/preact.js";
 
-export const STAGES = ["scaffold", "code", "deps", "checks"];
 export const PRIORITIES = ["urgent", "high", "normal", "low", "background"];
 export const ENDS = ["ready", "failed", "cancelled"];
-export const RUNNING = ["starting", ...STAGES];
+export const RUNNING = ["starting", "scaffold", "code", "deps", "checks", "running"]; // the middle four: of `build`
 export const hasEnded = (job) => ENDS.includes(job.status);
 export const isRunning = (job) => RUNNING.includes(job.status);
+export const stageNames = (job) => (job.stages ?? []).map(({ name }) => name);
+export const stageTitle = (job) => job.stages?.find(({ name }) => name === job.stage)?.title ?? job.stage;
 const MOVES_KEPT = 5;
 const LINES_KEPT = 100_000; // as many as one attempt may say
 
@@ -86,10 +87,15 @@ function afterStatus(job, data) {
     attempt: data.attempt ?? job.attempt,
     updated_at: data.at ?? job.updated_at,
   };
+  moved.stage = data.stage ?? (hasEnded(data) || data.event === "try_failed" ? job.stage : null);
+  moved.stages = data.stages ?? job.stages; // the first stage of an attempt tells them all
   if (data.status !== "queued") Object.assign(moved, { queue: null, waiting_on: [], moves: [] });
   if (data.status !== "awaiting_confirmation") moved.question = null;
   if (data.event === "stage")
     moved.iterations = { ...job.iterations, used: Math.max(job.iterations.used, data.iteration) };
+  if (data.event === "try_failed") moved.tried = data.tried;
+  else if (data.event === "stage" && !data.restored && data.stage !== job.tried?.stage) moved.tried = null;
+  if (data.until) moved.scheduled_for = data.until;
   if (data.event === "confirmed")
     moved.iterations = { ...job.iterations, confirmations: job.iterations.confirmations + 1 };
   if (data.event === "failed")
@@ -101,18 +107,17 @@ function afterStatus(job, data) {
 
 const MESSAGES = {
   starting: "Starting",
-  scaffold: "Setting up the project",
-  code: "Writing code",
-  deps: "Installing dependencies",
-  checks: "Checking",
   ready: "Ready",
   cancelled: "Cancelled",
   queued: "In the queue",
 };
 
 function messageOf(job) {
-  const cycle = STAGES.includes(job.status) && job.iterations.used > 1 ? `, iteration ${job.iterations.used}` : "";
-  return (MESSAGES[job.status] ?? job.message) + cycle;
+  const under_way = isRunning(job) && stageTitle(job);
+  if (!under_way) return MESSAGES[job.status] ?? job.message;
+  const cycle = job.iterations.used > 1 ? `, iteration ${job.iterations.used}` : "";
+  const { tried } = job;
+  return under_way + cycle + (tried?.stage === job.stage ? `, try ${tried.tries + 1} of ${tried.most + 1}` : "");
 }
 
 /** The lines of a log after these events. After a `resync` it is told anew. */

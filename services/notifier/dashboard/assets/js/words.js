@@ -56,6 +56,7 @@ const STATUS = {
   code: "Writing code",
   deps: "Installing",
   checks: "Checking",
+  running: "Running",
   awaiting_confirmation: "Asks you",
   ready: "Ready",
   failed: "Failed",
@@ -71,6 +72,12 @@ export function moveWords({ from, to, boosted }) {
   return `${plural(by, "job")} of a higher priority, or moved by an operator, ahead of it`;
 }
 
+/** When a queued job starts, or that nobody knows yet. */
+export function startWords(queue) {
+  if (!queue?.message) return "";
+  return queue.estimate_seconds == null ? queue.message : `starts in ${queue.message}`;
+}
+
 const CHANGED = {
   operator: "by an operator",
   user: "by its user",
@@ -83,6 +90,7 @@ const GIVEN_BACK = {
   provider: "its provider paused",
   outage: "of an outage",
   forced: "an operator freed its slot",
+  retry: "its stage is tried again later",
 };
 const HISTORY = {
   queued: (event) =>
@@ -99,7 +107,11 @@ const HISTORY = {
   awaiting_confirmation: (event) => `Asked whether to go on after ${plural(event.iterations_used, "iteration")}`,
   confirmation_reminder: (event) => `Asked again, ${plural(event.hours_left, "hour")} left`,
   confirmed: (event) => `${event.by} granted ${plural(event.batch, "more iteration", "more iterations")}`,
-  given_back: (event) => `Back to its old place, as ${GIVEN_BACK[event.reason] ?? event.reason}`,
+  try_failed: ({ tried }) => `${tried.stage} failed (try ${tried.tries} of ${tried.most + 1}): ${tried.summary}`,
+  given_back: (event) =>
+    event.until
+      ? `Slots given back: the stage is tried again from ${date(event.until)} on`
+      : `Back to its old place, as ${GIVEN_BACK[event.reason] ?? event.reason}`,
   cancel_requested: (event) => `${event.by} asked for its end${noted(event.reason)}`,
   cancelled: (event) => `Cancelled by ${event.by}${noted(event.reason)}`,
   reprioritized: (event) => `From ${event.from} to ${event.to} ${CHANGED[event.reason] ?? ""}${noted(event.note)}`,

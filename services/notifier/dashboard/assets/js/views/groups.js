@@ -74,9 +74,10 @@ function Holder({ group, holder }) {
   const name = holder.job_id
     ? html`<a class="cut" href=${jobLink(holder.job_id)} title=${holder.job_id}><code>
     ${holder.job_id}</code></a>`
-    : html`<code class="cut" title=${holder.lease}>${holder.lease}</code>`;
+    : html`<span class="cut" title=${holder.lease}>${holder.user_id ?? holder.lease}</span>`;
   return html`<tr><td data-name="Holder">${name}</td><td data-name="Worker">${holder.worker ?? ""}</td>
-    <td data-name="Since">${holder.since && html`<${Ago} of=${holder.since} />`}</td><td class="number">
+    <td data-name="Since">${holder.since && html`<${Ago} of=${holder.since} />`}
+    ${!holder.job_id && html`, until <${Until} of=${holder.expires_at} />`}</td><td class="number">
     <button class="bare danger" aria-label=${`Free the slot of ${holder.job_id ?? holder.lease}`} onClick=${release(group, holder)}>
       Free…</button></td></tr>`;
 }

@@ -6,7 +6,7 @@ import { Ago, At, Badge, Empty, Looking, Mark, Priority, say, sayFault, StatusBa
 import { jobLink } from "../route.js";
 import { hasEnded, heard, linesAfter, newer } from "../state.js";
 import { follow } from "../stream.js";
-import { isOwnTitle, remember, titleOf } from "../titles.js";
+import { titleOf } from "../titles.js";
 import { date, eventWords, plural, span, statusWord } from "../words.js";
 import { Log } from "./log.js";
 import { Place } from "./place.js";
@@ -31,7 +31,7 @@ export function Job({ id }) {
     <div class="columns aside">
       <div class="stack"><${Failure} job=${job.value} /><${Place} job=${job.value} />
         <${Progress} job=${job.value} events=${events.value} /><${Log} job=${job.value} lines=${lines.value} /></div>
-      <div class="stack"><${Facts} job=${job.value} /><${History} events=${events.value} /><${Usage} /></div>
+      <div class="stack"><${Facts} job=${job.value} /><${Input} job=${job.value} /><${History} events=${events.value} /><${Usage} /></div>
     </div>
   </article>`;
 }
@@ -82,7 +82,6 @@ const result = (job) => download(`/jobs/${job.id}/result`, `${job.id}.tar.gz`).c
 function Head({ job }) {
   const act = (path, done) => () => send("POST", `/jobs/${job.id}/${path}`, {}).then(done, sayFault);
   const again = act("retry", (fresh) => {
-    if (isOwnTitle(job)) remember(fresh.id, titleOf(job));
     keep(fresh);
     location.hash = jobLink(fresh.id);
     say("Submitted again, with the work its finished stages left.");
@@ -161,6 +160,18 @@ function Facts({ job }) {
       <dt>Trace</dt><dd><code>${job.debug_id}</code></dd>
     </dl>
   </section>`;
+}
+
+/** What it was made from, asked for when somebody wants to see it. */
+function Input({ job }) {
+  const text = useSignal("");
+  const look = async ({ target }) => {
+    if (!target.open || text.value) return;
+    const told = (input) => (typeof input.prompt === "string" ? input.prompt : JSON.stringify(input, null, 2));
+    text.value = await get(`/jobs/${job.id}/input`).then(told, (problem) => problem.message);
+  };
+  return html`<details class="card" onToggle=${look}><summary>Input</summary><pre tabindex="0">${text.value}</pre>
+  </details>`;
 }
 
 function History({ events }) {

@@ -3,6 +3,7 @@ import { page } from "../api.js";
 import { Drawing } from "../drawing.js";
 import { Empty, Late } from "../parts.js";
 import { link, route } from "../route.js";
+import { claims } from "../session.js";
 import { hasEnded, jobs, newer, usage, withJob } from "../state.js";
 import { connection } from "../stream.js";
 import { cardOf } from "./card.js";
@@ -18,6 +19,7 @@ const ACTIVE = [
   "code",
   "deps",
   "checks",
+  "running",
   "awaiting_confirmation",
 ];
 const SHOWS = {
@@ -84,6 +86,7 @@ export function Jobs() {
 function listPath(show, project) {
   const query = new URLSearchParams(STATUSES[show].map((status) => ["status", status]));
   query.set("limit", "30");
+  query.set("user", claims.value?.sub ?? ""); // an operator too has jobs
   if (project) query.set("project", project);
   return `/jobs?${query}`;
 }

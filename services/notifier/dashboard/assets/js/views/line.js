@@ -24,9 +24,9 @@ export function Line({ line, n, lines, held, drop, told }) {
   ];
   return html`<tr ref=${own} data-job=${line.job_id} class=${marks.filter(Boolean).join(" ")}>
     <td class="c-grip">
-      <button class="grip" aria-label=${`Move job ${line.job_id}, at ${line.n + 1}`} aria-pressed=${holds}
+      <button class="grip" aria-label=${`Move job ${line.job_id}, on line ${line.n + 1}`} aria-pressed=${holds}
         onKeyDown=${keysOf(hand)} onPointerDown=${grabbed(hand, own)}>⠿</button></td>
-    <td class="c-where where">${line.n + 1}</td>
+    <td class="c-where where">${placeOf(line)}</td>
     <td class="c-class"><${Class} line=${line} /></td>
     <td class="c-job"><a class="cut" href=${jobLink(line.job_id)} title=${line.job_id}><code>${line.job_id}</code></a>
       </td>
@@ -46,6 +46,8 @@ export function Line({ line, n, lines, held, drop, told }) {
   </tr>`;
 }
 
+/** As its owner is told: in its pool, and of what is paused no place counts. */
+const placeOf = (line) => (isPaused(line) ? "–" : `${line.position}`);
 const isPaused = (line) => line.waiting_on.some(({ reason }) => reason === "paused");
 
 function Why({ line }) {
@@ -85,11 +87,12 @@ const cancel = (line) => () =>
 
 const toPlace = (line, lines) => () => {
   const others = lines.filter(({ job_id }) => job_id !== line.job_id);
-  const nameOf = ({ n, user_id, project_id, priority }) => `#${n + 1}: ${user_id}, ${project_id}, ${priority}`;
+  const nameOf = (other) =>
+    `#${placeOf(other)}: ${other.user_id}, ${other.project_id}, ${other.priority}, ${other.job_id}`;
   const Fields = () => html`<div><label for="to-place">Before the job at</label>
     <select id="to-place" name="before" required>
       ${others.map((other) => html`<option value=${other.job_id}>${nameOf(other)}</option>`)}</select></div>`;
-  const text = `Job ${line.job_id} of ${line.user_id}, now at ${line.n + 1}.`;
+  const text = `Job ${line.job_id} of ${line.user_id}, now at #${placeOf(line)}.`;
   return askThenDo(
     { title: "Move this job", text, act: "Move it", Fields },
     ({ before, reason }) => send("POST", "/queue/move", { job_id: line.job_id, before, reason }),

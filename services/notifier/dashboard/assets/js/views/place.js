@@ -35,15 +35,15 @@ function Standing({ queue }) {
   return html`<div class="place">
     <span class="figure number">#${queue.position}</span>
     <div class="stack tight">
-      <p>${queue.position_message}${
-        queue.message
-          ? html`<br />Starts in <strong>${queue.message}
-        </strong> <span class="soft">(confidence ${queue.confidence})</span>`
-          : ""
-      }</p>
+      <p>${queue.position_message}${queue.message && html`<br /><${Start} queue=${queue} />`}</p>
       ${queue.upper_bound != null && html`<${Range} queue=${queue} />`}
     </div>
   </div>`;
+}
+
+function Start({ queue }) {
+  if (queue.estimate_seconds == null) return html`<span class="soft">No estimate yet</span>`;
+  return html`Starts in <strong>${queue.message}</strong> <span class="soft">(confidence ${queue.confidence})</span>`;
 }
 
 function Reasons({ reasons }) {

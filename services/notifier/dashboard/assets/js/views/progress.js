@@ -1,7 +1,7 @@
 import { html } from "/assets/vendor/preact.js";
 import { cyclesOf } from "../cycles.js";
 import { now } from "../feed.js";
-import { STAGES } from "../state.js";
+import { stageNames } from "../state.js";
 import { clock, lasted } from "../words.js";
 
 const SIGNS = { done: "✓", now: "▸", broken: "✕", failed: "✕", left: "–", ready: "✓" };
@@ -16,7 +16,8 @@ const WORDS = {
 
 /** Every iteration a row, every stage a column: what passed, what did not, and how long it took. */
 export function Progress({ job, events }) {
-  const cycles = cyclesOf(events, job);
+  const cycles = cyclesOf(events, job),
+    names = stageNames(job);
   if (cycles.length === 0) return "";
   return html`<section class="card" aria-labelledby="progress-title">
     <div class="head"><h2 id="progress-title">Progress</h2><span class="soft">
@@ -24,19 +25,19 @@ export function Progress({ job, events }) {
       </div>
     <table class="cycles" aria-labelledby="progress-title">
       <thead><tr><th scope="col"><span class="visually-hidden">Iteration</span></th>
-        ${STAGES.map((stage) => html`<th scope="col">${stage}</th>`)}</tr></thead>
-      <tbody>${cycles.map((cycle) => html`<${Cycle} key=${cycle.number} cycle=${cycle} />`)}</tbody>
+        ${names.map((stage) => html`<th scope="col">${stage}</th>`)}</tr></thead>
+      <tbody>${cycles.map((cycle) => html`<${Cycle} key=${cycle.number} cycle=${cycle} names=${names} />`)}</tbody>
     </table>
   </section>`;
 }
 
-function Cycle({ cycle }) {
+function Cycle({ cycle, names }) {
   return html`<tr><th scope="row"><span class="word">Iteration </span>${cycle.number}</th>
-    ${STAGES.map((stage) => html`<${Stage} of=${cycle.stages[stage]} />`)}</tr>
+    ${names.map((stage) => html`<${Stage} of=${cycle.stages[stage]} />`)}</tr>
     ${
       cycle.asked &&
       html`<tr class="asked">
-      <td colspan="5">Asked you at ${clock(cycle.asked)}${cycle.granted ? `; you granted ${cycle.granted} more` : ""}
+      <td colspan=${names.length + 1}>Asked you at ${clock(cycle.asked)}${cycle.granted ? `; you granted ${cycle.granted} more` : ""}
       </td></tr>`
     }`;
 }

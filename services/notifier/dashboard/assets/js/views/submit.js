@@ -3,8 +3,7 @@ import { send } from "../api.js";
 import { keep } from "../feed.js";
 import { Range, say, Wrong } from "../parts.js";
 import { claims, token } from "../session.js";
-import { PRIORITIES, STAGES } from "../state.js";
-import { remember } from "../titles.js";
+import { PRIORITIES } from "../state.js";
 import { plural, tierWord } from "../words.js";
 
 const SAMPLES = [
@@ -13,6 +12,7 @@ const SAMPLES = [
   "Statistics over a CSV file",
   "A rate limiter",
 ];
+const REHEARSED = ["scaffold", "code", "deps", "checks"]; // the stages of `rehearsal`
 const HIGHEST = { bootstrapper: "normal", partner: "high", cto_scale: "urgent" };
 const WIDE = matchMedia("(min-width: 62rem)");
 const EMPTY = {
@@ -32,7 +32,7 @@ effect(() => void (token.value, (draft.value = EMPTY))); // and is nobody else's
 let key = crypto.randomUUID(); // a submission that nobody answered is sent again under its own key
 
 const INPUTS = {
-  build: (told) => ({ input: { prompt: told.prompt }, title: told.prompt }),
+  build: (told) => ({ input: { prompt: told.prompt } }), // its first line is the title
   rehearsal: (told) => ({
     input: {
       stages: { scaffold: 0.5, code: Number(told.seconds), deps: 0.5, checks: 1 },
@@ -57,10 +57,8 @@ export function bodyOf(told) {
       .map((pair) => [pair.split("=")[0], pair.split("=").slice(1).join("=")]),
   );
   const runAt = told.run_at ? { run_at: new Date(told.run_at).toISOString() } : {};
-  return {
-    title,
-    body: { project_id: told.project, pipeline: told.pipeline, priority: told.priority, input, labels, ...runAt },
-  };
+  const named = title ? { title } : {};
+  return { project_id: told.project, pipeline: told.pipeline, priority: told.priority, input, labels, ...named, ...runAt };
 }
 
 export function Submit({ first }) {
@@ -74,8 +72,7 @@ export function Submit({ first }) {
     fault.value = foreseen.value = null;
     busy.value = true;
     try {
-      const { title, body } = bodyOf(draft.value);
-      after(await send("POST", path, body, headers), title);
+      after(await send("POST", path, bodyOf(draft.value), headers));
     } catch (problem) {
       fault.value = problem;
     } finally {
@@ -84,9 +81,8 @@ export function Submit({ first }) {
   };
   const submit = (event) => {
     event.preventDefault();
-    attempt("/jobs", { "Idempotency-Key": key }, (job, title) => {
+    attempt("/jobs", { "Idempotency-Key": key }, (job) => {
       key = crypto.randomUUID();
-      remember(job.id, title);
       keep(job);
       say(`Submitted: ${job.message}.`);
     });
@@ -130,7 +126,7 @@ function Rehearsal() {
         <input id="lines" name="lines" type="number" min="0" max="5000" required value=${lines} /></div>
       <div><label for="fail-at">Breaks in</label>
         <select id="fail-at" name="fail_at" value=${fail_at}><option value="">no stage</option>
-          ${STAGES.map((stage) => html`<option value=${stage}>${stage}</option>`)}</select></div>
+          ${REHEARSED.map((stage) => html`<option value=${stage}>${stage}</option>`)}</select></div>
     </div>`;
 }
 
@@ -165,7 +161,7 @@ function Foreseen({ job }) {
   const { queue } = job;
   const place = queue ? `It would be #${queue.position} in the queue` : job.message;
   return html`<div class="nudge foreseen" role="status">
-    <strong>${place}${queue?.message ? `, and start in ${queue.message}` : ""}.</strong>
+    <strong>${place}${queue?.estimate_seconds == null ? "" : `, and start in ${queue.message}`}.</strong>
     ${queue?.upper_bound != null && html`<${Range} queue=${queue} thin />`}
     <ul>${job.waiting_on.map((reason) => html`<li>${reason.message}</li>`)}</ul>
     <span>Nothing was submitted.</span>
