@@ -10,6 +10,7 @@ Owns requests, their repetition, streams and what an answer means. Refuses to de
 that: what cannot be had is an error of one tree, `HeadgateError`.
 """
 
+from headgate.async_slot import Slot
 from headgate.asynchronous import Headgate, Job, Operators, Result
 from headgate.errors import (
     Busy,
@@ -17,6 +18,7 @@ from headgate.errors import (
     Gone,
     HeadgateError,
     Invalid,
+    NoSlot,
     NotAllowed,
     NotAsPromised,
     NotConfigured,
@@ -29,6 +31,7 @@ from headgate.errors import (
     Problem,
     Rejected,
     ServerFault,
+    SlotLost,
     TooFast,
     TryLater,
     Unavailable,
@@ -48,8 +51,9 @@ from headgate.happenings import (
     StatusChanged,
 )
 from headgate.orders import Order, order, phase
+from headgate.sync_slot import SyncSlot
 from headgate.synchronous import SyncHeadgate, SyncJob, SyncOperators, SyncResult
-from headgate.values import JobState, WorkflowState
+from headgate.values import JobState, StageTitle, WorkflowState
 
 __all__ = [
     "Asked",
@@ -64,6 +68,7 @@ __all__ = [
     "Job",
     "JobState",
     "LogLine",
+    "NoSlot",
     "NotAllowed",
     "NotAsPromised",
     "NotConfigured",
@@ -83,12 +88,16 @@ __all__ = [
     "Result",
     "Resync",
     "ServerFault",
+    "Slot",
+    "SlotLost",
     "Snapshot",
+    "StageTitle",
     "StatusChanged",
     "SyncHeadgate",
     "SyncJob",
     "SyncOperators",
     "SyncResult",
+    "SyncSlot",
     "TooFast",
     "TryLater",
     "Unavailable",

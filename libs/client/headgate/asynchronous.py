@@ -8,8 +8,9 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from headgate import fetching, following, operating, verbs, waiting
+from headgate import fetching, following, leasing, operating, verbs, waiting
 from headgate.async_driver import AsyncDriver, AsyncSpeaker, awaited, streamed
+from headgate.async_slot import Slot
 from headgate.edge import target_of
 from headgate.errors import Problem
 from headgate.exchange import Patience, Script
@@ -89,6 +90,19 @@ class Headgate(AsyncSpeaker):
         """Safe twice."""
         await self.driver.close()
 
+    def slot(
+        self,
+        name: str,
+        *,
+        project: str,
+        limit: int | None = None,
+        ttl_s: int | None = None,
+        wait_s: float | None = None,
+        cancel: bool = True,
+    ) -> Slot:
+        """A slot of the project's group while a block runs; see `Slot`. It is waited for, `wait_s` at most."""
+        return Slot(self.driver, name, project=project, limit=limit, ttl_s=ttl_s, wait_s=wait_s, cancel=cancel)
+
     submit = _shaped(verbs.submit, _job)
     batch = _shaped(verbs.batch, _jobs)
     dry_run = awaited(verbs.dry_run)
@@ -99,6 +113,7 @@ class Headgate(AsyncSpeaker):
     lines = streamed(following.lines)
     log = awaited(verbs.log)
     history = awaited(verbs.history)
+    input = awaited(verbs.job_input)
     explain = awaited(verbs.explain)
     wait = _shaped(waiting.wait, _job)
     cancel = _shaped(verbs.cancel, _job)
@@ -113,6 +128,9 @@ class Headgate(AsyncSpeaker):
     submit_workflow = awaited(verbs.submit_workflow)
     workflow = awaited(verbs.workflow_state)
     cancel_workflow = awaited(verbs.cancel_workflow)
+    take_slot = awaited(leasing.take_slot)
+    extend_slot = awaited(leasing.extend_slot)
+    give_slot_back = awaited(leasing.give_slot_back)
     usage = awaited(verbs.usage)
     queue = awaited(verbs.queue)
 
@@ -125,6 +143,7 @@ class Job(JobHandle[Headgate]):
     lines = of_one(Headgate.lines)
     log = of_one(Headgate.log)
     history = of_one(Headgate.history)
+    input = of_one(Headgate.input)
     explain = of_one(Headgate.explain)
     wait = of_one(Headgate.wait)
     cancel = of_one(Headgate.cancel)

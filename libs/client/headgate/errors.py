@@ -9,6 +9,7 @@ HeadgateError
 ├── TryLater          `retry_after` says when, in seconds; it is longer away than the client was to wait
 │   ├── Busy          the queue is full
 │   ├── TooFast       more requests than one user may send
+│   ├── NoSlot        every slot of the group is taken
 │   ├── OverShare     the user holds as much as one user may: some of it has to end first
 │   └── Unavailable   a server is away for a moment
 ├── Rejected          the same again is refused again
@@ -18,6 +19,7 @@ HeadgateError
 │   ├── NotFound      there is none, or it is somebody else's
 │   ├── Gone          it was there, and is no longer kept
 │   └── Conflict      not as things stand: the job has ended, has changed, asks nothing
+├── SlotLost          a slot is not held any more, in the middle of what it was held for
 ├── NotAsPromised     what was fetched has another checksum than Headgate says
 ├── NotStored         the disk here does not take what was fetched: it is full, the folder is not ours
 └── UnsafeArchive     a result that would be unpacked elsewhere than below the folder, or without bounds
@@ -55,6 +57,13 @@ class NotInTime(HeadgateError, TimeoutError):
 
 class NotAsPromised(HeadgateError):
     """Another checksum."""
+
+
+class SlotLost(HeadgateError):
+    """It ended, or was freed by an operator, before the block that it was held for."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the slot of {name} was lost")
 
 
 class NotStored(HeadgateError):
@@ -111,6 +120,10 @@ class OverShare(TryLater):
     """The user's share is full."""
 
 
+class NoSlot(TryLater):
+    """Every slot is taken."""
+
+
 class Unavailable(TryLater):
     """A server is away."""
 
@@ -153,6 +166,7 @@ class Conflict(Rejected):
 
 BY_SLUG: Final[Mapping[str, type[Problem]]] = {
     "busy": Busy,
+    "no-slot": NoSlot,
     "share": OverShare,
     "input-share": OverShare,
     "horizon": OverShare,

@@ -31,11 +31,12 @@ class Request:
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     within_s: float = ANSWER_WITHIN_S
+    is_idempotent: bool = False  # sent twice it is done once, whatever its method
 
     @property
     def may_be_repeated(self) -> bool:
         """Without an answer nobody knows whether it was carried out: only what can do no harm twice is sent twice."""
-        return self.method in {"GET", "HEAD"} or KEY in self.headers
+        return self.is_idempotent or self.method in {"GET", "HEAD"} or KEY in self.headers
 
     @property
     def target(self) -> str:

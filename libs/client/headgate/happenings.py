@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from headgate.sse import Frame
-from headgate.values import Hindrance, JobState, QueuePlace
+from headgate.values import Hindrance, JobState, QueuePlace, StageTitle
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,18 @@ class Snapshot(Event):
 
 @dataclass(frozen=True, slots=True)
 class StatusChanged(Event):
-    """A job has another status. `event` is what brought it there; what that says besides is in `data`."""
+    """A job has another status, or is in another stage. `event` is what brought it there; what that says besides is in
+    `data`. The first stage of an attempt says what all `stages` are; else that is empty."""
 
     status: str = ""
     event: str = ""
+    stage: str | None = None
+    stages: tuple[StageTitle, ...] = ()
 
     def __str__(self) -> str:
         why = self.data.get("summary") or self.data.get("reason") or ""
-        return f"{self.status}: {why}" if why else self.status
+        where = self.stage or self.status
+        return f"{where}: {why}" if why else where
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,9 @@ def _snapshot(frame: Frame) -> Event:
 
 
 def _status(frame: Frame) -> Event:
-    return StatusChanged(frame.name, frame.data, frame.id, frame.data["status"], frame.data["event"])
+    status, event, stage = frame.data["status"], frame.data["event"], frame.data.get("stage")
+    stages = tuple(map(StageTitle.model_validate, frame.data.get("stages") or ()))
+    return StatusChanged(frame.name, frame.data, frame.id, status, event, stage, stages)
 
 
 def _position(frame: Frame) -> Event:

@@ -16,6 +16,7 @@ class PhaseOptions(TypedDict, total=False):
     """What a job, and each phase of a workflow, may ask for."""
 
     pipeline: str
+    title: str
     pool: str
     concurrency_group: str
     concurrency_limit: int
@@ -39,6 +40,23 @@ class WorkflowOptions(TypedDict, total=False):
     run_at: datetime | str
     notify_url: str
     labels: Mapping[str, str]
+
+
+class Wanted(TypedDict, total=False):
+    """Which jobs are listed. `text` is looked for in titles, ids and labels; `user` is for operators; `sort` is newest,
+    oldest, updated or priority."""
+
+    text: str | None
+    status: str | None
+    project: str | None
+    pipeline: str | None
+    pool: str | None
+    label: str | None
+    workflow: str | None
+    user: str | None
+    since: datetime | str | None
+    until: datetime | str | None
+    sort: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +89,9 @@ def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON has it. Null is what was not asked for."""
     run_at = options.get("run_at")
     return asked(**options) | ({"run_at": run_at.isoformat()} if isinstance(run_at, datetime) else {})
+
+
+def named(wanted: Wanted) -> dict[str, Any]:
+    """As the query has it."""
+    told = {"q" if name == "text" else name: value for name, value in wanted.items()}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in told.items()}

@@ -14,11 +14,21 @@ class SlotHolder(Value):
     """Who has a slot. Without a job it was asked for outside any."""
 
     lease: str
+    user_id: str | None = None
     since: AwareDatetime | None = None
     expires_at: AwareDatetime
     job_id: str | None = None
     attempt: int | None = None
     worker: str | None = None
+
+
+class LeaseState(Value):
+    """A slot that is held outside any job, until then."""
+
+    group: str
+    lease: str
+    ttl_s: float
+    expires_at: AwareDatetime
 
 
 class GroupState(Value):

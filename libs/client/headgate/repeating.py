@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from headgate.errors import HeadgateError, NotHeadgate, ServerFault, TryLater, Unreachable, fault_of
+from headgate.errors import HeadgateError, NoSlot, NotHeadgate, ServerFault, TryLater, Unreachable, fault_of
 from headgate.exchange import Answer, NoAnswer, Patience, Pause, Request, Script, sent, terms
 
 T = TypeVar("T")
@@ -31,11 +31,15 @@ def answered(request: Request) -> Script[Answer]:
 
 def pause_after(fault: HeadgateError, request: Request, number: int, *, patience: Patience) -> float | None:
     """How long before the next try; null where there is none. What a limit refused was not carried out; a gateway that
-    got no answer knows no more than we would without it."""
+    got no answer knows no more than we would without it. Who waits for a slot waits in line."""
     if isinstance(fault, Unreachable) or (isinstance(fault, ServerFault) and fault.is_silence):
         growing = patience.pause_s * 2**number
         return min(growing, patience.longest_pause_s) if request.may_be_repeated else None
-    if isinstance(fault, TryLater) and (request.may_be_repeated or fault.status == 429):
+    if (
+        isinstance(fault, TryLater)
+        and not isinstance(fault, NoSlot)
+        and (request.may_be_repeated or fault.status == 429)
+    ):
         return fault.retry_after
     return None
 

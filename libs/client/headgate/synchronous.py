@@ -8,13 +8,14 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from headgate import fetching, following, operating, verbs, waiting
+from headgate import fetching, following, leasing, operating, verbs, waiting
 from headgate.edge import target_of
 from headgate.errors import Problem
 from headgate.exchange import Patience, Script
 from headgate.fetching import ResultFacts
 from headgate.handles import JobHandle, ResultHandle, of_one
 from headgate.sync_driver import SyncDriver, SyncSpeaker, at_once, one_by_one
+from headgate.sync_slot import SyncSlot
 from headgate.values import JobState
 
 P = ParamSpec("P")
@@ -89,6 +90,18 @@ class SyncHeadgate(SyncSpeaker):
         """Safe twice."""
         self.driver.close()
 
+    def slot(
+        self,
+        name: str,
+        *,
+        project: str,
+        limit: int | None = None,
+        ttl_s: int | None = None,
+        wait_s: float | None = None,
+    ) -> SyncSlot:
+        """A slot of the project's group while a block runs; see `SyncSlot`. It is waited for, `wait_s` at most."""
+        return SyncSlot(self.driver, name, project=project, limit=limit, ttl_s=ttl_s, wait_s=wait_s)
+
     submit = _shaped(verbs.submit, _job)
     batch = _shaped(verbs.batch, _jobs)
     dry_run = at_once(verbs.dry_run)
@@ -99,6 +112,7 @@ class SyncHeadgate(SyncSpeaker):
     lines = one_by_one(following.lines)
     log = at_once(verbs.log)
     history = at_once(verbs.history)
+    input = at_once(verbs.job_input)
     explain = at_once(verbs.explain)
     wait = _shaped(waiting.wait, _job)
     cancel = _shaped(verbs.cancel, _job)
@@ -113,6 +127,9 @@ class SyncHeadgate(SyncSpeaker):
     submit_workflow = at_once(verbs.submit_workflow)
     workflow = at_once(verbs.workflow_state)
     cancel_workflow = at_once(verbs.cancel_workflow)
+    take_slot = at_once(leasing.take_slot)
+    extend_slot = at_once(leasing.extend_slot)
+    give_slot_back = at_once(leasing.give_slot_back)
     usage = at_once(verbs.usage)
     queue = at_once(verbs.queue)
 
@@ -125,6 +142,7 @@ class SyncJob(JobHandle[SyncHeadgate]):
     lines = of_one(SyncHeadgate.lines)
     log = of_one(SyncHeadgate.log)
     history = of_one(SyncHeadgate.history)
+    input = of_one(SyncHeadgate.input)
     explain = of_one(SyncHeadgate.explain)
     wait = of_one(SyncHeadgate.wait)
     cancel = of_one(SyncHeadgate.cancel)

@@ -75,6 +75,13 @@ class JobFault(Value):
     debug_id: str
 
 
+class StageTitle(Value):
+    """A stage of the job's pipeline, as its author names it, and what people are told while it runs."""
+
+    name: str
+    title: str
+
+
 class JobState(Value):
     """A job as it stood when it was asked for."""
 
@@ -91,9 +98,12 @@ class JobState(Value):
     updated_at: AwareDatetime
     message: str
     iterations: IterationsUsed
+    stage: str | None = None  # the one that it is in, or has ended in
+    stages: tuple[StageTitle, ...] = ()  # all, in order, once a worker has told them
     queue: QueuePlace | None = None
     waiting_on: tuple[Hindrance, ...] = ()
     scheduled_for: AwareDatetime | None = None
+    title: str | None = None
     usage: UsageOfDay | None = None
     upgrade: Mapping[str, str] | None = None
     error: JobFault | None = None
@@ -185,6 +195,7 @@ class QueueLine(Value):
     pool: str
     pipeline: str
     queued_at: AwareDatetime
+    title: str | None = None
     estimate_seconds: int | None = None
     passed_by: int = 0
     workflow: str | None = None

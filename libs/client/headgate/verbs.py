@@ -10,7 +10,7 @@ from headgate.errors import Problem, TryLater, problem_of
 from headgate.exchange import KEY, Give, Pause, Request, Script, Stream, asked, path_of, terms
 from headgate.following import follow, of_all, of_job
 from headgate.happenings import Event
-from headgate.orders import Options, Order, What, WorkflowOptions, order, workflow
+from headgate.orders import Options, Order, Wanted, What, WorkflowOptions, named, order, workflow
 from headgate.repeating import answered, shaped, told
 from headgate.values import (
     Explanation,
@@ -83,18 +83,22 @@ def job(job_id: str) -> Script[JobState]:
     return (yield from told(Request(path=path_of("jobs", job_id)), JobState))
 
 
-def jobs(
-    *, status: str | None = None, project: str | None = None, workflow: str | None = None, limit: int | None = None
-) -> Stream[JobState]:
-    """One's own, newest first, page by page as they are read."""
+def jobs(*, limit: int | None = None, **wanted: Unpack[Wanted]) -> Stream[JobState]:
+    """One's own, an operator's: everybody's; newest first where no other order is named, page by page as they are
+    read."""
     page = str(min(limit or PAGE, PAGE))
-    request = Request(path=path_of("jobs"), query=asked(status=status, project=project, workflow=workflow, limit=page))
+    request = Request(path=path_of("jobs"), query=asked(**named(wanted), limit=page))
     yield from pages(request, JobState, limit=limit)
 
 
 def history(job_id: str) -> Script[tuple[HistoryEvent, ...]]:
     """All that happened to it, from the log."""
     return (yield from told(Request(path=path_of("jobs", job_id, "events")), tuple[HistoryEvent, ...]))
+
+
+def job_input(job_id: str) -> Script[dict[str, Any]]:
+    """What it was made from, as long as that is kept."""
+    return (yield from told(Request(path=path_of("jobs", job_id, "input")), dict[str, Any]))
 
 
 def explain(job_id: str) -> Script[Explanation]:
