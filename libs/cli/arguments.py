@@ -12,10 +12,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate_contracts.vocabulary import Priority, Status, Tier
-from libs.cli import jobs, operators, submitting
 from libs.cli.arguments_operators import REASON, add_operators, add_workflow
 from libs.cli.calling import called
-from libs.cli.words import Parsers, Verbs, add, command_parser, duration, later, moment, positive, verbs
+from libs.cli.words import (
+    COMMAND,
+    CommandParser,
+    Parsers,
+    Verbs,
+    VersionFlag,
+    add,
+    command_parser,
+    duration,
+    later,
+    moment,
+    positive,
+    verbs,
+)
 
 ABOUT: Final = """Headgate: a capacity queue for long, expensive jobs.
 
@@ -53,6 +65,7 @@ SUBMIT_EXAMPLES: Final = """examples:
 
 JOBS_EXAMPLES: Final = """examples:
   headgate jobs list --limit 10
+  headgate jobs list --text "url short" --since 7d
   headgate jobs show JOB --json
   headgate jobs show JOB --timeline
   headgate jobs follow JOB
@@ -111,8 +124,9 @@ LOG_EXAMPLES: Final = """examples:
 
 def parser() -> ArgumentParser:
     """All commands."""
-    root = command_parser(ArgumentParser, prog=called(), description=ABOUT, epilog=EXAMPLES)
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root = command_parser(CommandParser, prog=called(), description=ABOUT, epilog=EXAMPLES)
+    root.add_argument("--version", action=VersionFlag, help="which version this is")
+    commands = root.add_subparsers(title="commands", metavar=COMMAND, required=True)
     _add_up(commands)
     add(commands, "demo", later("demo"), "the whole system in a folder of its own, and a word about each thing")
     _add_submit(commands)
@@ -137,9 +151,10 @@ def _add_up(commands: Parsers) -> None:
 
 
 def _add_submit(commands: Parsers) -> None:
-    submit = add(commands, "submit", submitting.submit, "submit a job", SUBMIT_EXAMPLES)
+    submit = add(commands, "submit", later("submitting", "submit"), "submit a job", SUBMIT_EXAMPLES)
     submit.add_argument("prompt", nargs="?", help="what to build, in words")
     submit.add_argument("--project", required=True, help="whose it is")
+    submit.add_argument("--title", help="what lists call it (the first line of the prompt)")
     submit.add_argument("--priority", choices=[priority.value for priority in Priority], help="(normal)")
     submit.add_argument("--pipeline", help="which pipeline runs it (build)")
     submit.add_argument("--pool", help="whose workers run it (default)")
@@ -160,47 +175,68 @@ def _add_submit(commands: Parsers) -> None:
 
 def _add_jobs(commands: Parsers) -> None:
     below = verbs(commands, "jobs", "look at jobs, change or end them, fetch results", JOBS_EXAMPLES)
-    listing = below.add("list", jobs.list_jobs, "one's own, newest first")
-    listing.add_argument("--limit", type=positive, default=50, help="at most so many (50)")
-    statuses = [status.value for status in Status]
-    listing.add_argument("--status", choices=statuses, metavar="STATUS", help=f"only those: {', '.join(statuses)}")
-    listing.add_argument("--project", help="only those")
-    listing.add_argument("--workflow", help="only those")
-    showing = below.add("show", jobs.show, "one job: where it stands and why")
+    _add_list(below)
+    showing = below.add("show", later("jobs", "show"), "one job: where it stands and why")
     showing.add_argument("job")
     showing.add_argument(
         "--timeline", action="store_true", help="each hop of its life: when it began, how long it took"
     )
-    below.add("events", jobs.events, "its history, from the log").add_argument("job")
-    below.add("log", jobs.log, "what it said").add_argument("job")
-    result = below.add("result", jobs.result, "fetch what it made, and list what is in it")
+    below.add("events", later("jobs", "events"), "its history, from the log").add_argument("job")
+    below.add("log", later("jobs", "log"), "what it said").add_argument("job")
+    result = below.add("result", later("jobs", "result"), "fetch what it made, and list what is in it")
     result.add_argument("job")
     result.add_argument(
         "-o", "--output", metavar="FILE", help="where to: a file, a folder, or - for stdout (JOB.tar.gz, here)"
     )
     result.add_argument("--force", action="store_true", help="replace the file where it is there already")
-    below.add("follow", jobs.follow, "watch it until it ends; 0 if it becomes ready, else 1").add_argument("job")
+    below.add("follow", later("jobs", "follow"), "watch it until it ends; 0 if it becomes ready, else 1").add_argument(
+        "job"
+    )
     _add_changes(below)
+
+
+def _add_list(below: Verbs) -> None:
+    listing = below.add("list", later("jobs", "list_jobs"), "one's own, newest first; an operator's: everybody's")
+    listing.add_argument("--limit", type=positive, default=50, help="at most so many (50)")
+    listing.add_argument("--all", action="store_true", help="all of them, however many")
+    listing.add_argument("--text", help="only those with these words, or their beginnings, in title, id or labels")
+    statuses = [status.value for status in Status]
+    listing.add_argument("--status", choices=statuses, metavar="STATUS", help=f"only those: {', '.join(statuses)}")
+    for name in ("project", "pipeline", "pool", "workflow"):
+        listing.add_argument(f"--{name}", help="only those")
+    listing.add_argument("--label", metavar="NAME=VALUE", help="only those")
+    listing.add_argument("--user", help="only theirs; for operators")
+    listing.add_argument(
+        "--since", type=moment, metavar="WHEN", help="submitted then or later: a moment, or 90m, 24h, 7d"
+    )
+    listing.add_argument("--until", type=moment, metavar="WHEN", help="submitted before")
+    listing.add_argument("--sort", choices=("newest", "oldest", "updated", "priority"), help="(newest)")
 
 
 def _add_changes(below: Verbs) -> None:
     """What a job's owner may do about it."""
-    confirm = below.add("confirm", jobs.confirm, "let a job that asks go on for another batch of iterations")
+    confirm = below.add(
+        "confirm", later("jobs", "confirm"), "let a job that asks go on for another batch of iterations"
+    )
     confirm.add_argument("job")
-    cancel = below.add("cancel", jobs.cancel, "end it, running or not")
+    cancel = below.add("cancel", later("jobs", "cancel"), "end it, running or not")
     cancel.add_argument("job")
     cancel.add_argument("--reason", default="", help="kept in its history")
-    many = below.add("cancel-all", jobs.cancel_many, "end all unfinished ones of a project, a workflow or a label")
+    many = below.add(
+        "cancel-all", later("jobs", "cancel_many"), "end all unfinished ones of a project, a workflow or a label"
+    )
     which = many.add_mutually_exclusive_group(required=True)
     which.add_argument("--project")
     which.add_argument("--workflow")
     which.add_argument("--label", metavar="NAME=VALUE")
     many.add_argument("--reason", default="", help="kept in their histories")
-    priority = below.add("priority", jobs.priority, "another class for a job that has not started")
+    priority = below.add("priority", later("jobs", "priority"), "another class for a job that has not started")
     priority.add_argument("job")
     priority.add_argument("priority", choices=[priority.value for priority in Priority])
     priority.add_argument("--reason", default="", help="kept in its history")
-    retry = below.add("retry", submitting.retry, "submit a failed or cancelled one again, with the work that it left")
+    retry = below.add(
+        "retry", later("submitting", "retry"), "submit a failed or cancelled one again, with the work that it left"
+    )
     retry.add_argument("job")
     retry.add_argument("--idempotency-key", metavar="KEY", help="the same key again is the same job (a new one)")
     retry.add_argument("--follow", action="store_true", help="watch it until it ends; 0 if it becomes ready, else 1")
@@ -211,7 +247,7 @@ def _add_token(commands: Parsers) -> None:
     token = add(commands, "token", later("operations", "token"), about, TOKEN_EXAMPLES)
     token.add_argument("--user", help="whose it is")
     token.add_argument("--tier", choices=[tier.value for tier in Tier], default=Tier.BOOTSTRAPPER.value)
-    token.add_argument("--scope", help="(jobs:read jobs:write); add ops for an operator")
+    token.add_argument("--scope", help="(jobs:read jobs:write leases); add ops for an operator")
     token.add_argument(
         "--project",
         action="append",
@@ -221,7 +257,7 @@ def _add_token(commands: Parsers) -> None:
     good_for = "how long it is good: 90m, 12h, 7d (1d)"
     token.add_argument("--expires", type=duration, default=timedelta(days=1), metavar="IN", help=good_for)
     below = token.add_subparsers(title="commands", metavar="COMMAND")
-    revoke = add(below, "revoke", operators.revoke, "let a token open nothing any more", REVOKE_EXAMPLES)
+    revoke = add(below, "revoke", later("operators", "revoke"), "let a token open nothing any more", REVOKE_EXAMPLES)
     revoke.add_argument("token", metavar="JTI", help="its id, or the token itself")
     revoke.add_argument("--reason", default="", help=REASON)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from headgate_contracts.vocabulary import Priority
-from libs.cli import concurrency, jobs, operators, queue, workflows
 from libs.cli.words import Parsers, add, later, moment, positive, verbs
 
 EXPLAIN_EXAMPLES: Final = """examples:
@@ -71,30 +70,36 @@ REASON: Final = "kept in the log, with who it was"
 
 def add_workflow(commands: Parsers) -> None:
     below = verbs(commands, "workflow", "phases in order, whole or not at all", WORKFLOW_EXAMPLES)
-    submit = below.add("submit", workflows.submit, "submit all phases, or none")
+    submit = below.add("submit", later("workflows", "submit"), "submit all phases, or none")
     submit.add_argument("prompts", nargs="*", metavar="PROMPT", help="what each phase builds, in words")
     submit.add_argument("--file", metavar="FILE", help="a JSON list of phases, each with input, pipeline, pool")
     submit.add_argument("--project", required=True, help="whose it is")
     submit.add_argument("--priority", choices=[priority.value for priority in Priority], help="of all phases (normal)")
     submit.add_argument("--idempotency-key", metavar="KEY", help="the same key again is the same workflow (a new one)")
-    below.add("show", workflows.show, "its phases, and where each stands").add_argument("workflow")
-    cancel = below.add("cancel", workflows.cancel, "end all phases that have not ended")
+    below.add("show", later("workflows", "show"), "its phases, and where each stands").add_argument("workflow")
+    cancel = below.add("cancel", later("workflows", "cancel"), "end all phases that have not ended")
     cancel.add_argument("workflow")
     cancel.add_argument("--reason", default="", help=REASON)
 
 
 def add_operators(commands: Parsers) -> None:
     why = "why a job waits, who holds what, what would let it run"
-    explain = add(commands, "explain", queue.explain, why, EXPLAIN_EXAMPLES)
+    explain = add(commands, "explain", later("queue", "explain"), why, EXPLAIN_EXAMPLES)
     explain.add_argument("job")
-    add(commands, "usage", jobs.usage, "how many jobs one has used today, and how many are left", USAGE_EXAMPLES)
+    add(
+        commands,
+        "usage",
+        later("jobs", "usage"),
+        "how many jobs one has used today, and how many are left",
+        USAGE_EXAMPLES,
+    )
     _add_queue(commands)
     _add_concurrency(commands)
-    add(commands, "workers", operators.workers, "who is there to run jobs", WORKERS_EXAMPLES)
-    audit = add(commands, "audit", operators.audit, "who did what to the queue, and why", AUDIT_EXAMPLES)
+    add(commands, "workers", later("operators", "workers"), "who is there to run jobs", WORKERS_EXAMPLES)
+    audit = add(commands, "audit", later("operators", "audit"), "who did what to the queue, and why", AUDIT_EXAMPLES)
     audit.add_argument("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
     about = "a user's inputs, workspaces, results and logs, for good"
-    erase = add(commands, "erase", operators.erase, about, ERASE_EXAMPLES)
+    erase = add(commands, "erase", later("operators", "erase"), about, ERASE_EXAMPLES)
     erase.add_argument("user")
     erase.add_argument("--reason", default="", help=REASON)
     erase.add_argument("--yes", action="store_true", help="erase without a question")
@@ -107,36 +112,36 @@ def add_operators(commands: Parsers) -> None:
 
 def _add_queue(commands: Parsers) -> None:
     below = verbs(commands, "queue", "who waits, and what operators do about it", QUEUE_EXAMPLES)
-    below.add("show", queue.show, "every job that waits, in order")
+    below.add("show", later("queue", "show"), "every job that waits, in order")
     for name, run, words in (
-        ("pause", queue.pause, "start nothing in a scope until it is resumed"),
-        ("resume", queue.resume, "let a scope start again"),
+        ("pause", later("queue", "pause"), "start nothing in a scope until it is resumed"),
+        ("resume", later("queue", "resume"), "let a scope start again"),
     ):
         verb = below.add(name, run, words)
         verb.add_argument("scope", nargs="?", default="all", help="(all)")
         verb.add_argument("--reason", default="", help=REASON)
-    move = below.add("move", queue.move, "put a queued job right before or after another")
+    move = below.add("move", later("queue", "move"), "put a queued job right before or after another")
     move.add_argument("job")
     place = move.add_mutually_exclusive_group(required=True)
     place.add_argument("--before", metavar="JOB")
     place.add_argument("--after", metavar="JOB")
     move.add_argument("--reason", default="", help=REASON)
-    below.add("analytics", queue.analytics, "waits by priority and tier, and how good the forecast was")
+    below.add("analytics", later("queue", "analytics"), "waits by priority and tier, and how good the forecast was")
 
 
 def _add_concurrency(commands: Parsers) -> None:
     below = verbs(commands, "concurrency", "how many at once, and who holds what", CONCURRENCY_EXAMPLES)
-    status = below.add("status", concurrency.status, "every group, or one with its holders")
+    status = below.add("status", later("concurrency", "status"), "every group, or one with its holders")
     status.add_argument("group", nargs="?")
-    release = below.add("release", concurrency.release, "free a lease by force")
+    release = below.add("release", later("concurrency", "release"), "free a lease by force")
     release.add_argument("group")
     release.add_argument("lease")
     release.add_argument("--force", action="store_true", required=True, help="its holder is told that it is gone")
     release.add_argument("--reason", default="", help=REASON)
-    limit = below.add("set", concurrency.set_limit, "another limit, at once and for good")
+    limit = below.add("set", later("concurrency", "set_limit"), "another limit, at once and for good")
     limit.add_argument("group")
     limit.add_argument("--limit", type=positive, required=True, metavar="N")
     limit.add_argument("--reason", default="", help=REASON)
-    unset = below.add("unset", concurrency.unset_limit, "what was set is taken back")
+    unset = below.add("unset", later("concurrency", "unset_limit"), "what was set is taken back")
     unset.add_argument("group")
     unset.add_argument("--reason", default="", help=REASON)

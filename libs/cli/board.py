@@ -14,15 +14,12 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from headgate import Event
-from headgate_contracts import Stage, Status
+from headgate_contracts import Status
 from headgate_contracts.commands import CHECKS_FAILED
 from libs.runtime.terminal import plain
 
-STAGES: Final = tuple(stage.value for stage in Stage)
-CHECKS: Final = Stage.CHECKS.value
 GAP: Final = 2  # between columns
 WORDS_WIDTH: Final = len("queued: You are #10 in queue")  # at least, where the stages are named beside them
-STAGES_WIDTH: Final = sum(len(f"✔ {stage}  ") for stage in STAGES) - GAP
 ENDS: Final = frozenset(status.value for status in Status if status.is_end)
 WAITING: Final = frozenset({"queued", "scheduled", "waiting", "awaiting_confirmation"})
 STYLES: Final = {"ready": "green", "failed": "red", "cancelled": "yellow", "awaiting_confirmation": "magenta"}
@@ -37,7 +34,9 @@ class JobLine:
     status: str = ""
     iteration: int = 0
     note: str = ""  # the position, the question, the failure
+    stages: tuple[str, ...] = ()  # of its pipeline, once a worker has told them
     stage: str = ""  # the last one that was begun
+    under_way: bool = False
     why: str = ""  # the checks of the iteration before failed
 
     @property
@@ -45,16 +44,22 @@ class JobLine:
         return self.status in ENDS
 
     @property
+    def last(self) -> str:
+        """The stage whose checks decide."""
+        return self.stages[-1] if self.stages else ""
+
+    @property
     def words(self) -> str:
         """The status, in a few words."""
-        iteration = f", iteration {self.iteration}" if self.iteration > 1 and self.status in STAGES else ""
+        iteration = f", iteration {self.iteration}" if self.iteration > 1 and self.under_way else ""
         note = f": {one_line(self.note)}" if self.note else ""
-        return f"{self.status.replace('_', ' ')}{iteration}{note}"
+        status = self.stage if self.under_way else self.status
+        return f"{status.replace('_', ' ')}{iteration}{note}"
 
     @property
     def words_in_full(self) -> str:
         """Beside its stages: what failed before in the place of the one that they show."""
-        if self.why and self.status in STAGES and self.iteration > 1:
+        if self.why and self.under_way and self.iteration > 1:
             return f"iteration {self.iteration}: {one_line(self.why)}"
         return self.words
 
@@ -78,7 +83,7 @@ def advanced(line: JobLine, event: Event) -> JobLine:
         case "position" if line.status == "queued":
             return replace(line, note=_part(event.data, "queue").get("position_message", line.note))
         case "log":
-            return replace(line, why=failed_checks(event.data) or line.why)
+            return replace(line, why=failed_checks(event.data, last=line.last) or line.why)
         case "confirmation" if "next_batch" in event.data:
             used, more = event.data["iterations_used"], event.data["next_batch"]
             return replace(line, note=f"{used} iterations used; it asks whether to continue for {more} more")
@@ -95,12 +100,15 @@ class Board:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         longest = max((cell_len(line.title) for line in self.lines), default=0)
         title = min(longest, options.max_width // 4)
-        used = title + GAP + STAGES_WIDTH + GAP
+        stages = max((cell_len(stages_of(line).plain) for line in self.lines), default=0)
+        named = options.max_width - (title + GAP + stages + GAP) >= WORDS_WIDTH
+        stages = stages if named else max((len(line.stages) for line in self.lines), default=0)
         for line in self.lines:
             row = Text(no_wrap=True, overflow="ellipsis")
             if title:
                 row.append(_cut(Text(one_line(line.title), "bold"), title, pad=True).append(" " * GAP))
-            row.append(stages_of(line, named=options.max_width - used >= WORDS_WIDTH)).append(" " * GAP)
+            if stages:
+                row.append(_cut(stages_of(line, named=named), stages, pad=True)).append(" " * GAP)
             row.append(line.words_in_full, STYLES.get(line.status, ""))
             yield _cut(row, options.max_width)
 
@@ -109,20 +117,20 @@ def stages_of(line: JobLine, *, named: bool = True) -> Text:
     """`✔ scaffold  ● code  · deps  ✘ checks`, or `✔●·✘`. Failed is the stage that a job has ended in, and what failed
     before is until it runs again."""
     text = Text()
-    for number, stage in enumerate(STAGES):
+    for number, stage in enumerate(line.stages):
         mark, style = _mark(line, number)
-        text.append(f"{mark} {stage}{'  ' if number + 1 < len(STAGES) else ''}" if named else mark, style)
+        text.append(f"{mark} {stage}{'  ' if number + 1 < len(line.stages) else ''}" if named else mark, style)
     return text
 
 
 def _mark(line: JobLine, number: int) -> tuple[str, str]:
-    under_way = line.status in STAGES
-    reached = STAGES.index(line.stage) if line.stage and (under_way or line.ended) else -1
+    under_way = line.under_way
+    reached = line.stages.index(line.stage) if line.stage in line.stages and (under_way or line.ended) else -1
     if line.status == "ready" or number < reached:
         return "✔", "green"
     if number == reached:
         return ("●", "bold cyan") if under_way else ("✘", "red")
-    return ("✘", "red") if line.why and under_way and number == STAGES.index(CHECKS) else ("·", "dim")
+    return ("✘", "red") if line.why and under_way and number + 1 == len(line.stages) else ("·", "dim")
 
 
 def _cut(text: Text, width: int, *, pad: bool = False) -> Text:
@@ -130,9 +138,9 @@ def _cut(text: Text, width: int, *, pad: bool = False) -> Text:
     return text
 
 
-def failed_checks(said: Mapping[str, Any]) -> str:
-    """What failed, where this line of a job's log says that its checks did; else empty."""
-    line: str = said["line"] if said["stage"] == CHECKS else ""
+def failed_checks(said: Mapping[str, Any], *, last: str) -> str:
+    """What failed, where this line of a job's log says that the checks of its last stage did; else empty."""
+    line: str = said["line"] if said["stage"] == last else ""
     return line.removeprefix(CHECKS_FAILED) if line.startswith(CHECKS_FAILED) else ""
 
 
@@ -141,24 +149,44 @@ def _from_snapshot(line: JobLine, job: Mapping[str, Any]) -> JobLine:
     note = job.get("message", "") if status in WAITING else _part(job, "error").get("summary", "")
     if not note and status == line.status:  # all that led here was told before
         note = line.note
-    return _at(replace(line, iteration=iterations.get("used", 0), note=note), status)
+    stage = job.get("stage") or ""
+    return replace(
+        line,
+        status=status,
+        iteration=iterations.get("used", 0),
+        note=note,
+        stages=_names(job),
+        stage=stage or line.stage,
+        under_way=bool(stage) and status not in ENDS,
+    )
 
 
 def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
     """A status of its own. What stood beside the one before it is gone."""
+    tried: Mapping[str, Any] = _part(data, "tried")
     note = {
         "failed": data.get("summary", ""),
         "cancelled": f"by {data.get('by', 'somebody')}",
+        "try_failed": f"failed {tried.get('tries')} of {tried.get('most', 0) + 1} times: {tried.get('summary')}",
         "given_back": f"given back ({data.get('reason', '')})",
         "ready": f"{data['duration_s']:.1f} s" if "duration_s" in data else "",
     }.get(data["event"], "")
     iteration = data.get("iteration") or data.get("iterations") or line.iteration
-    why = "" if data["status"] == CHECKS else line.why
-    return _at(replace(line, iteration=iteration, note=note, why=why), data["status"])
+    stage, stages = data.get("stage", "") or tried.get("stage", ""), _names(data) or line.stages
+    return replace(
+        line,
+        status=data["status"],
+        iteration=iteration,
+        note=note,
+        why="" if stages[-1:] == (stage,) else line.why,
+        stages=stages,
+        stage=stage or line.stage,
+        under_way=bool(stage),
+    )
 
 
-def _at(line: JobLine, status: str) -> JobLine:
-    return replace(line, status=status, stage=status if status in STAGES else line.stage)
+def _names(said: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(stage["name"] for stage in said.get("stages") or ())
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

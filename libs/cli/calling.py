@@ -10,12 +10,17 @@ import sys
 from typing import Final
 
 NAME: Final = "headgate"
+AGAIN_BY_UVX: Final = f"uvx --from headgate-server {NAME}"
+KEPT_BY_UV: Final = re.compile(r"/(?:archive|environments)-v\d+/")  # for one run; on the path of that run alone
 COMMAND: Final = re.compile(rf"(?<![\w/.-]){NAME}(?= [a-z-])")
 
 
 def called() -> str:
-    """`headgate` where the path finds this one by that name; else as it was written, `.venv/bin/headgate`."""
+    """`headgate` where the path finds this one by that name; by uvx, what uvx was told; else as it was written,
+    `.venv/bin/headgate`."""
     word = sys.argv[0]
+    if KEPT_BY_UV.search(word):
+        return AGAIN_BY_UVX
     if os.path.basename(word) != NAME:  # noqa: PTH119 - a path would lose the `./` that it may begin with
         return NAME
     found = shutil.which(NAME)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from libs.cli.client import as_operator
-from libs.cli.output import Output, clock_time, counted, local_time
+from libs.cli.output import Output, clock_time, local_time
+from libs.runtime.wording import counted
 
 
 def status(args: Namespace, out: Output) -> int:
@@ -23,7 +24,7 @@ def status(args: Namespace, out: Output) -> int:
             for each in groups
         ],
     )
-    holders = [_holder_line(each) for group in groups if args.group for each in group["holders"]]
+    holders = [_holder_line(each, brief=out.is_terminal) for group in groups if args.group for each in group["holders"]]
     if holders:
         out.say()
         out.table(("LEASE", "JOB", "ATTEMPT", "WORKER", "SINCE", "EXPIRES"), holders)
@@ -57,12 +58,12 @@ def unset_limit(args: Namespace, out: Output) -> int:
     return 0
 
 
-def _holder_line(holder: Mapping[str, Any]) -> Sequence[str]:
-    """A running job's own slot is called after it: that is not said twice."""
-    own_slot = holder["lease"] == f"{holder['job_id']}:{holder['attempt']}"
+def _holder_line(holder: Mapping[str, Any], *, brief: bool) -> Sequence[str]:
+    """A running job's own slot is called after it: in a terminal that is not said twice."""
+    own_slot = brief and holder["lease"] == f"{holder['job_id']}:{holder['attempt']}"
     return (
         holder["lease"],
-        "" if own_slot else holder["job_id"] or "",
+        "" if own_slot else holder["job_id"] or f"none, of {holder['user_id']}",
         "" if own_slot else str(holder["attempt"] or ""),
         holder["worker"] or "",
         clock_time(holder["since"]),

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from uv import find_uv_bin
+
 from headgate import Headgate, Job
+from headgate.unpacking import unpack
 from headgate.values import HistoryEvent
 from headgate_contracts.vocabulary import Tier
 from libs.cli.board import JobLine
@@ -32,11 +35,10 @@ from libs.local.provisions import USER_SCOPE, signed
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.local.up_file import UpFile
-from libs.runtime.unpacking import Most, unpack
+from libs.local.wheels import wheels_at_hand
 
 SLOTS: Final = 2  # fewer than there are jobs, so that some are seen to wait
 STAGES: Final = {"scaffold": 0.6, "code": 2.0, "deps": 0.8, "checks": 0.6}
-OF_A_RESULT: Final = Most(size_bytes=16 * 1024 * 1024, entries=1000, levels=32)  # it has a few KiB in a dozen files
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,10 @@ async def _tour(up: UpFile, settings: UpSettings, out: Output) -> None:
         _show_history(await jobs[-1].history(), out)
         await _show_result(await (await jobs[-1].result()).content(), settings.state, out)
     if not os.environ.get("HEADGATE_PROVIDERS"):
-        out.say("\nThe packages were written without a language model; docs/run.md tells how to have one write them.")
-    out.say(f"\nThat was it. `make up` starts a Headgate that stays; `{called()} --help` tells what to do with it.")
+        out.say("\nThe packages were written without a language model: HEADGATE_PROVIDERS names one that shall.")
+    out.say(
+        f"\nThat was it. `{called()} up` starts a Headgate that stays; `{called()} --help` tells what to do with it."
+    )
 
 
 async def _how_it_ended(job: Job, line: JobLine) -> str:
@@ -126,17 +130,19 @@ async def _show_result(archive: bytes, state: Path, out: Output) -> None:
     for name, size in contents(archive).items():
         out.say(f"  {size:>6}  {name}")
     folder = state / "result"
-    folder.mkdir()
-    unpack(io.BytesIO(archive), folder, most=OF_A_RESULT)
+    unpack(io.BytesIO(archive), folder)
     [project] = folder.rglob("pyproject.toml")
     out.say("\nIts own tests, run here:", style="bold")
-    out.say(f"  {await _tested(project.parent)}")
+    out.say(f"  {await _tested(project.parent, state)}")
 
 
-async def _tested(project: Path) -> str:
-    """The last line that pytest says."""
+async def _tested(project: Path, state: Path) -> str:
+    """The last line that pytest says, which is installed for this one run, from the wheels that its build had."""
+    wheels = wheels_at_hand(os.environ) or StateFolder(state).wheels
     ran = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        *(find_uv_bin(), "run", "--quiet", "--no-project", "--no-config", "--cache-dir", str(state / "cache")),
+        *("--no-python-downloads", "--python", sys.executable, "--offline", "--no-index", "--find-links", str(wheels)),
+        *("--with", "pytest", "--", "python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
         cwd=project,
         env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": "src", "PYTHONDONTWRITEBYTECODE": "1"},
         stdin=subprocess.DEVNULL,

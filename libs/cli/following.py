@@ -47,7 +47,7 @@ async def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
             before, lines[number] = lines[number], advanced(lines[number], event)
             out.line({"job_id": before.id, "event": event.kind, "id": event.id, "data": event.data})
             if event.kind == "log":
-                style = "red" if failed_checks(event.data) else None
+                style = "red" if failed_checks(event.data, last=before.last) else None
                 out.log(event.data["line"], before=before.titled(f"{event.data['stage']} │ "), style=style)
             if live and lines[number] != before:
                 live.update(Board(tuple(lines)), refresh=True)

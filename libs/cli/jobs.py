@@ -13,32 +13,69 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate import Problem, SyncJob
+from headgate.orders import Wanted
 from libs.cli.calling import called
 from libs.cli.client import as_user
 from libs.cli.errors import NoArchive, Usage
 from libs.cli.following import watch
-from libs.cli.output import Output, clock_time, counted, local_time
+from libs.cli.output import Output, clock_time, local_time
 from libs.cli.target import find_target
 from libs.cli.timeline import BAR_WIDTH, HEAD, attempts, bars, hops, in_ms
+from libs.runtime.wording import counted
 
-SHOWN: Final = ("id", "status", "message", "project_id", "priority", "pipeline", "pool", "tier", "attempt", "debug_id")
+SHOWN: Final = (
+    "id",
+    "title",
+    "status",
+    "message",
+    "project_id",
+    "priority",
+    "pipeline",
+    "pool",
+    "tier",
+    "attempt",
+    "debug_id",
+)
 OF_EVERY_EVENT: Final = frozenset({"seq", "at", "event", "job_id", "user_id", "project_id", "status", "submission"})
 
 
 def list_jobs(args: Namespace, out: Output) -> int:
-    """One's own, newest first."""
-    which = {"status": args.status, "project": args.project, "workflow": args.workflow}
+    """One's own, an operator's: everybody's."""
     with as_user() as hg:
-        jobs = [job.as_told() for job in hg.jobs(**which, limit=args.limit)]
+        jobs = [job.as_told() for job in hg.jobs(**_which(args), limit=None if args.all else args.limit)]
     out.data(jobs)
     rows = [
-        (job["id"], job["status"], job["project_id"], job["priority"], clock_time(job["created_at"]), job["message"])
+        (
+            job["id"],
+            job["status"],
+            job["project_id"],
+            clock_time(job["created_at"]),
+            job.get("title") or "",
+            job["message"],
+        )
         for job in jobs
     ]
-    out.table(("JOB", "STATUS", "PROJECT", "PRIORITY", "CREATED", "MESSAGE"), rows)
+    out.table(("JOB", "STATUS", "PROJECT", "CREATED", "TITLE", "MESSAGE"), rows)
     if not rows:
         out.say(f"No jobs: submit one with `{called()} submit`.")
     return 0
+
+
+def _which(args: Namespace) -> Wanted:
+    """The filters that were given."""
+    return {
+        "text": args.text,
+        "status": args.status,
+        "project": args.project,
+        "pipeline": args.pipeline,
+        "pool": args.pool,
+        "label": args.label,
+        "workflow": args.workflow,
+        "user": args.user,
+        "since": args.since,
+        "until": args.until,
+        "sort": args.sort,
+    }
 
 
 def show(args: Namespace, out: Output) -> int:

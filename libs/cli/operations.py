@@ -32,6 +32,7 @@ from libs.local.state import state_here
 from libs.local.teams import Team, consumers_of, read_teams
 from libs.policy import load_policy
 from libs.runtime.keys import PRIVATE_FILE
+from libs.runtime.tls import authorities_in, trusting
 
 NATS_URL: Final = "HEADGATE_NATS_URL"
 AGAIN_AFTER_S: Final = 1.0
@@ -120,7 +121,7 @@ async def _tail(out: Output, *, last: int, stay: bool) -> None:
 
 @asynccontextmanager
 async def _connected(url: str, *, name: str) -> AsyncGenerator[Client]:
-    client = await connect(url, name=name)
+    client = await connect(url, name=name, tls=trusting(authorities_in(os.environ)))
     try:
         yield client
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import compress
 from typing import Any, Final
@@ -129,8 +129,11 @@ def clock_time(moment: str | None) -> str:
     return text.removeprefix(today)
 
 
-def counted(count: int, unit: str) -> str:
-    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+def start_text(queue: Mapping[str, Any], before: str) -> str:
+    """When a queued job starts, after words for that; or that nobody knows yet."""
+    if queue.get("estimate_seconds") is None:
+        return f"There is {queue['message']} of its start."
+    return f"{before} {queue['message']} (confidence {queue['confidence']})."
 
 
 def _json(value: Any, **form: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from libs.cli.calling import called
 from libs.cli.client import as_operator
-from libs.cli.output import Output, local_time
+from libs.cli.output import Output, local_time, start_text
 
 QUEUE_HEAD: Final = ("#", "JOB", "PRIORITY", "TIER", "USER / PROJECT", "WAITED", "STARTS IN", "POOL")
 USUAL_POOL: Final = "default"
@@ -26,7 +26,7 @@ def explain(args: Namespace, out: Output) -> int:
     out.say(f"{told['id']}  {told['message']}", style="bold")
     queue: Mapping[str, Any] = told["queue"] or {}
     if queue.get("message"):
-        out.say(f"It starts in {queue['message']} (confidence {queue['confidence']}).")
+        out.say(start_text(queue, "It starts in"))
     if not told["waiting_on"]:
         out.say("It waits for nothing.")
     for number, (reason, way) in enumerate(zip(told["waiting_on"], told["would_run"], strict=True), 1):
@@ -120,7 +120,7 @@ def _in_force(told: Mapping[str, Any]) -> bool:
 
 def _queue_line(line: Mapping[str, Any]) -> Sequence[str]:
     return (
-        str(line["position"]),
+        "–" if any(reason["reason"] == "paused" for reason in line["waiting_on"]) else str(line["position"]),
         line["job_id"],
         line["priority"],
         line["tier"],

@@ -17,6 +17,7 @@ from libs.cli.errors import Failed
 from libs.cli.output import Output
 from libs.cli.reporting import reported
 from libs.cli.target import running_here
+from libs.runtime.tls import authorities_in
 
 REDIS_URL: Final = "HEADGATE_REDIS_URL"
 SHARD: Final = "HEADGATE_SHARD"
@@ -35,7 +36,7 @@ def rebuild(args: Namespace, out: Output) -> int:
 async def _rebuilt(out: Output, *, within_s: float) -> tuple[float, int]:
     url = os.environ.get(REDIS_URL) or running_here(instead=REDIS_URL).redis_url
     shard = os.environ.get(SHARD, "main")
-    client = open_client(url)
+    client = open_client(url, authorities=authorities_in(os.environ))
     began = time.monotonic()
     try:
         before = await drop_view(client, shard=shard)

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from libs.cli.bars import Group, bar, svg
 from libs.cli.errors import Failed
-from libs.cli.output import Output, counted
+from libs.cli.output import Output
 from libs.cli.reporting import reported
 from libs.cli.target import running_here
 from libs.eventlog import JetStreamLog, connect
@@ -27,6 +27,8 @@ from libs.eventlog.streams import JOBS
 from libs.forecast.recorded import Recorder
 from libs.forecast.simulate import OTHER, RECORDED, SOURCES, TODAY, ComparedKind, Comparison, compare
 from libs.policy import load_policy
+from libs.runtime.tls import authorities_in, trusting
+from libs.runtime.wording import counted
 
 NATS_URL: Final = "HEADGATE_NATS_URL"
 POLICY: Final = "HEADGATE_POLICY"
@@ -67,7 +69,7 @@ def simulate(args: Namespace, out: Output) -> int:
 async def _read(recorder: Recorder, tell: Tell) -> None:
     """To where the log ended when we came."""
     url = os.environ.get(NATS_URL) or running_here(instead=NATS_URL).nats_url
-    client = await connect(url, name="headgate simulate")
+    client = await connect(url, name="headgate simulate", tls=trusting(authorities_in(os.environ)))
     try:
         state = await state_of(client, JOBS)
         if state.epoch is None:

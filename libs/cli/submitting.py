@@ -12,13 +12,14 @@ from libs.cli.errors import Usage
 from libs.cli.following import watch
 from libs.cli.given import json_in, labels
 from libs.cli.jobs import told
-from libs.cli.output import Output
+from libs.cli.output import Output, start_text
 from libs.cli.target import find_target
 
 
 def submit(args: Namespace, out: Output) -> int:
     """Take the words, the options and the input together, and follow the job where asked to."""
     asked = {
+        "title": args.title,
         "priority": args.priority,
         "pipeline": args.pipeline,
         "pool": args.pool,
@@ -61,7 +62,7 @@ def _tried_out(job: Mapping[str, Any], out: Output) -> int:
     out.say(f"Nothing was submitted. {job['message']}")
     queue: Mapping[str, Any] = job["queue"] or {}
     if queue.get("message"):
-        out.say(f"It would start in {queue['message']} (confidence {queue['confidence']}).")
+        out.say(start_text(queue, "It would start in"))
     for reason in job["waiting_on"]:
         out.say(f"  {reason['message']}")
     return 0

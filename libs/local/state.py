@@ -9,6 +9,8 @@
       caddy/          the gateway's configuration, and what it was asked
       logs/           what the services say
       workspaces/     what jobs write while they run
+      index/          what lists of jobs are read from; may be deleted
+      wheels/         what builds are made of, where set-up has not brought it
       up.json         while it runs: where everything is
 
 Owns the layout, the lock and the passwords. All of it is for its owner's eyes alone. Refuses to be used by two
@@ -56,8 +58,16 @@ class StateFolder:
         return self.root / "logs"
 
     @property
+    def index(self) -> Path:
+        return self.root / "index"
+
+    @property
     def workspaces(self) -> Path:
         return self.root / "workspaces"
+
+    @property
+    def wheels(self) -> Path:
+        return self.root / "wheels"
 
     @property
     def teams(self) -> Path:

@@ -38,6 +38,7 @@ from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.local.teams import consumers_of, teams_in
 from libs.local.up_file import RunningServer, RunningService, UpFile
+from libs.local.wheels import equipment
 from libs.policy import load_policy
 from libs.policy.model import DAY_S
 
@@ -79,6 +80,9 @@ class Supervisor:
             self.state.up_file.unlink(missing_ok=True)
             self._door = self._open_door()
             self._provisions = Provisions.of(self._settings, self.state, policy)
+            self._shell = (
+                os.environ | {SANDBOX: self._sandbox} | await equipment(os.environ, self.state.wheels, say=self._say)
+            )
             await self._start_servers()
             await self._migrate(LogSettings(retention=policy.retention, pools=policy.pools.served))
             self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
@@ -178,7 +182,7 @@ class Supervisor:
 
     def _service(self, kind: str, name: str) -> KeptProcess[ServiceProcess]:
         environment = self._provisions.environment(
-            kind, name=name, nats=self._nats, valkey=self._valkey, inherited=os.environ | {SANDBOX: self._sandbox}
+            kind, name=name, nats=self._nats, valkey=self._valkey, inherited=self._shell
         )
         return self._kept(
             ServiceProcess(self._modules[kind], name=name, folder=self.state.logs, environment=environment)
