@@ -2,12 +2,13 @@
 #
 #   python ─► installer ─► dependencies of each ─┐
 #      │          └──────► code ─────────────────┤
-#      └─► process ──────────────────────────────┴─► admission · scheduler · worker · notifier · operator
+#      └─► process ──────────────────────────────┴─► admission · scheduler · worker · notifier · operator · nats
 #
 # An image holds Python, what its process imports (a dependency group of pyproject.toml, with the hashes of uv.lock) and
 # our code. It needs no builder but Docker's own, keeps no installer and no cache, and runs as nobody in particular on a
 # root that may be read-only: /tmp is all it writes to.
 ARG PYTHON=python:3.14-slim
+ARG NATS=nats:2.15
 
 # --- made of -----------------------------------------------------------------------------------------------------------
 
@@ -122,9 +123,27 @@ LABEL org.opencontainers.image.title="headgate-operator" \
     org.opencontainers.image.description="Headgate: the command headgate, for migrations and for people"
 COPY --from=operator-dependencies /opt/headgate /opt/headgate
 COPY --from=code /code /opt/headgate/code
-# A new volume takes its owner from the folder it is first mounted on: how the nats-server of compose gets its own.
+# A new volume takes its owner from the folder it is first mounted on.
 USER root
-RUN install --directory --owner=10001 --group=10001 /state /volumes/nats
+RUN install --directory --owner=10001 --group=10001 /state
 USER 10001:10001
 ENV HEADGATE_STATE=/state
 ENTRYPOINT ["python", "-m", "libs.cli"]
+
+# For compose alone: the image of nats-server holds the server and nothing that could ask whether it is well. Kubernetes
+# asks from outside.
+FROM ${NATS} AS nats-server
+
+FROM process AS nats
+LABEL org.opencontainers.image.title="headgate-nats" \
+    org.opencontainers.image.description="Headgate: nats-server, and what asks whether it is well"
+COPY --from=nats-server /nats-server /usr/local/bin/nats-server
+USER root
+RUN install --directory --owner=10001 --group=10001 /data
+USER 10001:10001
+HEALTHCHECK --interval=2s --timeout=5s --start-period=60s --retries=5 CMD ["python3", "-ISc", "\
+import http.client, sys; \
+asked = http.client.HTTPConnection('127.0.0.1', 8222, timeout=4); \
+asked.request('GET', '/healthz?js-server-only=true'); \
+sys.exit(asked.getresponse().status != 200)"]
+ENTRYPOINT ["nats-server"]
