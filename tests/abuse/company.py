@@ -82,7 +82,7 @@ class _Hers:
     async def job(
         self, status: str, stages: dict[str, Any], *, order: dict[str, Any] | None = None, **more: Any
     ) -> str:
-        work = {"stages": stages, "prompt": SECRETS["prompt"], "log_lines": 1, **more}
+        work = {"stages": stages, "prompt": f"A shop\n{SECRETS['prompt']}", "log_lines": 1, **more}
         body = {"project_id": "shop", "pipeline": "rehearsal", "input": work, **(order or {})}
         job = (await done(self._ann.post("/jobs", json=body)))["id"]
         await self.until(job, status)

@@ -30,6 +30,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "log": printed("bench_log.py"),
     "view": printed("bench_view.py"),
     "worker": printed("bench_worker.py"),
+    "tracing": printed("bench_tracing.py"),
     "recovery": printed("bench_recovery.py"),
     "forecast": printed("bench_forecast.py"),
 }

@@ -104,7 +104,7 @@ def _note(record: Record, numbers: dict[str, int], moments: Moments) -> None:
     if not isinstance(data, JobData) or data.job_id not in numbers:
         return
     at_ns = int(record.at.timestamp() * 1_000_000) * 1000
-    name = f"stage {data.stage.value}" if isinstance(data, JobStage) else data.EVENT.value
+    name = f"stage {data.stage}" if isinstance(data, JobStage) else data.EVENT.value
     moments.note(numbers[data.job_id], name, at_ns)
     if data.status.is_end:
         moments.note(numbers[data.job_id], ENDED, at_ns)

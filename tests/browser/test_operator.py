@@ -123,7 +123,7 @@ async def test_a_job_is_moved_by_keyboard_alone(
 
         await expect(olga.page.get_by_text("Moved.")).to_be_visible()
         assert await order(ops) == [second, third, fourth, first]
-        await expect(olga.page.get_by_role("button", name=f"Move job {first}, at 4")).to_be_focused()
+        await expect(olga.page.get_by_role("button", name=f"Move job {first}, on line 4")).to_be_focused()
 
 
 async def test_a_job_is_sent_to_a_place_with_a_reason(

@@ -523,6 +523,15 @@ async def test_a_full_log_refuses_and_keeps_what_it_has(cramped: EventLog) -> No
     assert len((await caught_up(cramped)).records) == end
 
 
+async def test_a_log_tells_how_full_it_is(cramped: EventLog) -> None:
+    empty = await cramped.fill()
+    await _fill(cramped)
+    full = await cramped.fill()
+
+    assert (empty.held, empty.limit) == (0, 20_000)
+    assert 18_000 < full.held <= 20_000
+
+
 async def test_a_full_log_still_knows_what_stands_in_it(cramped: EventLog) -> None:
     once = await cramped.append(queued("job-0"), after=None)
     await _fill(cramped)

@@ -18,6 +18,7 @@ from libs.eventlog.api import subjects_of
 from libs.eventlog.buckets import SMALL_BYTES, JetStreamInputs, JetStreamObjects, MemoryBucket
 from libs.eventlog.lines import JetStreamLines, Line, MemoryLines
 from libs.eventlog.streams import INPUTS, RESULTS
+from libs.eventlog.titles import JetStreamTitles, MemoryTitles
 from tests.fixtures.logs import connected, new_epoch, settings
 
 LARGE = bytes(range(256)) * 2_000  # four chunks
@@ -39,6 +40,11 @@ def objects(request: pytest.FixtureRequest) -> JetStreamObjects | MemoryBucket:
 @pytest.fixture(params=["memory", "one"])
 def inputs(request: pytest.FixtureRequest) -> JetStreamInputs | MemoryBucket:
     return MemoryBucket() if request.param == "memory" else JetStreamInputs(request.getfixturevalue("nc"))
+
+
+@pytest.fixture(params=["memory", "one"])
+def titles(request: pytest.FixtureRequest) -> JetStreamTitles | MemoryTitles:
+    return MemoryTitles() if request.param == "memory" else JetStreamTitles(request.getfixturevalue("nc"))
 
 
 async def streamed(objects: JetStreamObjects | MemoryBucket, name: str, start: int, end: int | None) -> bytes:
@@ -285,3 +291,16 @@ async def test_a_page_reaches_past_what_cannot_be_read(nc: Client) -> None:
     [page] = [page async for page in lines.of("job-1")]
 
     assert (page.lines, page.seq) == ((), await lines.last("job-1"))
+
+
+async def test_titles_are_told_one_by_one_and_many_at_once(titles: JetStreamTitles | MemoryTitles) -> None:
+    for number in range(3):
+        await titles.write(f"job-{number}", f"Titel № {number}")
+    await titles.write("job-1", "another")
+    await titles.delete("job-2")
+
+    assert await titles.of(["job-0"]) == {"job-0": "Titel № 0"}
+    assert await titles.of(["job-2"]) == await titles.of(["nobodys"]) == await titles.of([]) == {}
+    assert await titles.of(["nobodys", "job-2"]) == {}
+    many = await titles.of([f"job-{number}" for number in range(1200)])
+    assert many == {"job-0": "Titel № 0", "job-1": "another"}

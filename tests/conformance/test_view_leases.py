@@ -33,12 +33,13 @@ async def test_where_one_group_is_full_none_is_taken(world: World) -> None:
 
 
 async def test_the_same_question_twice_has_the_same_answer(world: World) -> None:
-    held_first = await world.acquire("held", DB)
-    waits_first = await world.acquire("waits", DB)
+    await world.run("a")
+    held_first = await world.acquire("held", DB, owner="a:1")
+    waits_first = await world.acquire("waits", DB, owner="a:1")
     world.later(1_000)
 
-    assert await world.acquire("held", DB) == held_first
-    assert await world.acquire("waits", DB) == waits_first
+    assert await world.acquire("held", DB, owner="a:1") == held_first
+    assert await world.acquire("waits", DB, owner="a:1") == waits_first
     assert await world.active(DB) == ["held"]
 
 

@@ -88,13 +88,16 @@ class World:
         seeds: Iterable[Seed] = (),
         generation: str = "generation-0",
         quarantine_ms: int = 0,
+        leased: tuple[str, ...] = (),
+        leased_ms: int = 0,
         **sums: dict[tuple[str, int], int],
     ) -> None:
         """A new generation from what the log says by now. `sums` are of jobs that are gone."""
         standing = replace(self.orders.standing(), **sums)
         await self.view.begin(EPOCH, generation=generation, applied=self.seq, standing=standing)
         await self.view.seed([*seeds], generation=generation, lease_ms=LEASE_MS, now_ms=self.now_ms)
-        await self.view.open(generation=generation, quarantine_ms=quarantine_ms, now_ms=self.now_ms)
+        shut: dict[str, Any] = {"leased": leased, "leased_ms": leased_ms}
+        await self.view.open(generation=generation, quarantine_ms=quarantine_ms, **shut, now_ms=self.now_ms)
 
     def seeds(self) -> list[Seed]:
         return [Seed(row, self.passed[job]) for job, row in self.rows.items()]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from headgate import fetching, following, happenings, operating, overseen, values, verbs, waiting
+from headgate import fetching, following, happenings, leasing, operating, overseen, values, verbs, waiting
 from headgate.exchange import AskTerms, Open, Patience, Request, Send, Terms
 from headgate_contracts.generate import HERE
 from tests.fixtures.scripted import JOB
@@ -28,6 +28,7 @@ ASKED: Final[dict[str, tuple[Any, ...]]] = {
 }
 READS: Final[dict[type[values.Value], str]] = {
     values.JobState: "ShownJob",
+    values.StageTitle: "StageTitle",
     values.QueuePlace: "QueuePart",
     values.Hindrance: "WaitingOn",
     values.IterationsUsed: "Iterations",
@@ -43,6 +44,7 @@ READS: Final[dict[type[values.Value], str]] = {
     values.QueueLine: "QueueLine",
     values.QueueState: "ShownQueue",
     overseen.SlotHolder: "ShownHolder",
+    overseen.LeaseState: "ShownLease",
     overseen.GroupState: "ShownGroup",
     overseen.WorkerState: "ShownWorker",
     overseen.WaitsOf: "Waits",
@@ -78,7 +80,9 @@ def test_every_operation_has_a_verb() -> None:
         for method in methods
         if path.startswith("/v1") and method in {"get", "post", "put", "patch", "delete"}
     }
-    scripts = [each for module in (verbs, waiting, operating, fetching) for each in _public(module)] + [following.lines]
+    scripts = [each for module in (verbs, waiting, operating, fetching, leasing) for each in _public(module)] + [
+        following.lines
+    ]
 
     assert {_first(script) for script in scripts} | FOR_PAGES == operations, "give the client a verb for it"
 
@@ -117,7 +121,7 @@ def _first(script: Callable[..., Any]) -> str:
 
 
 def _operation(request: Request) -> str:
-    variable = {"j1", "workflows", "j1:1", "j1%3A1"}
+    variable = {"j1", "workflows", "j1:1", "j1%3A1", "group%3Ashop%3Aj1"}
     first, *parts = request.path.removeprefix("/v1/").split("/")
     return "/".join([f"{request.method} /v1/{first}", *("*" if part in variable else part for part in parts)])
 

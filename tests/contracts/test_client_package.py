@@ -60,7 +60,7 @@ def test_it_brings_its_types(wheel: Path) -> None:
         assert "headgate/py.typed" in files.namelist()
 
 
-def test_the_server_has_none_of_it_and_asks_for_it(tmp_path: Path) -> None:
+def test_the_server_has_none_of_it_and_asks_for_the_one_that_it_is_released_with(tmp_path: Path) -> None:
     with zipfile.ZipFile(built(ROOT, tmp_path)) as files:
         names = files.namelist()
         [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
@@ -68,7 +68,8 @@ def test_the_server_has_none_of_it_and_asks_for_it(tmp_path: Path) -> None:
 
     assert not [name for name in names if name.startswith(("headgate/", "libs/client"))]
     assert "libs/cli/__main__.py" in names
-    assert re.search(r"^Requires-Dist: headgate$", told, flags=re.MULTILINE)
+    version = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nRequires-Dist: headgate=={version}\n" in told
 
 
 def test_the_quick_start_of_the_package_is_that_of_its_module() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,3 +68,13 @@ def test_a_document_that_is_out_of_date_is_named_and_brought_up_to_date(
 def _generated(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(said())))
     return main(["--api", *words])
+
+
+def test_each_operation_has_a_name_that_a_generated_client_can_use() -> None:
+    operations = [each for path in openapi_document()["paths"].values() for each in path.values()]
+    names = [operation["operationId"] for operation in operations]
+
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch("[a-z]+([A-Z][a-z]+)*", name) for name in names), names
+    assert {"submitJob", "listJobs", "getResult", "streamJob"} <= set(names)
+    assert {tag["name"] for tag in openapi_document()["tags"]} == {tag for each in operations for tag in each["tags"]}

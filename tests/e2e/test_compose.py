@@ -128,7 +128,7 @@ async def test_a_build_makes_its_environment_and_passes_where_the_worker_has_no_
 async def test_every_service_and_the_view_say_by_themselves_that_they_are_well(composition: Composition) -> None:
     async def all_well() -> bool:
         health = await asyncio.to_thread(composition.health)
-        return health == dict.fromkeys((*SERVICES, "valkey"), "healthy")
+        return health == dict.fromkeys((*SERVICES, "nats", "valkey"), "healthy")
 
     await eventually(all_well, within_s=HEALTHY_WITHIN_S, every_s=1)
 

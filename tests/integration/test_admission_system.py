@@ -143,6 +143,14 @@ async def test_a_batch_and_a_dry_run_go_through_the_gateway(there: Installation)
 
 async def test_what_is_shown_at_first_stands_in_the_log(there: Installation) -> None:
     async with there.client("shown", Tier.CTO_SCALE) as client:
+
+        async def estimated() -> bool:
+            told = (await client.post("/jobs?dry_run=true", json=job())).json()["queue"]
+            return told["estimate_seconds"] is not None
+
+        unknown = (await client.post("/jobs", json=job())).json()
+        await reaches(client, unknown["id"], "ready")
+        await eventually(estimated, every_s=0.2)  # some job has ended, and the leader has made a forecast of it
         answer = await client.post("/jobs", json=job())
         shown = answer.json()["queue"]
         [first, *_] = (await client.get(f"/jobs/{answer.json()['id']}/events")).json()

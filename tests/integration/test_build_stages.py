@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 from uv import find_uv_bin
 
-from headgate_contracts import Stage
-from headgate_contracts.vocabulary import STAGES, Fault
+from headgate_contracts.vocabulary import BUILD_STAGES, Fault
 from libs.runtime.eventually import eventually
 from services.worker.build import pipeline
 from services.worker.build.asked import BuildInput
@@ -63,7 +62,7 @@ class Bench:
         self.providers: dict[str, Endpoint] = {}
         self.asked = BuildInput(prompt=prompt, **asked)
 
-    def context(self, at: Stage, *, cycle: int = 1) -> Context:
+    def context(self, at: str, *, cycle: int = 1) -> Context:
         return a_context(
             self.workspace,
             self.asked,
@@ -75,8 +74,8 @@ class Bench:
         )
 
     async def run(self, *stages: str, cycle: int = 1) -> None:
-        for name in stages or tuple(STAGES):
-            await pipeline.step(Stage(name)).run(self.context(Stage(name), cycle=cycle))
+        for name in stages or BUILD_STAGES:
+            await pipeline.step(name).run(self.context(name, cycle=cycle))
 
     async def cycle(self, number: int) -> bool:
         """Whether its checks passed. What they said is kept, as a worker does."""
@@ -258,7 +257,7 @@ async def test_every_kind_passes_its_own_checks_in_a_real_environment_as_it_is_w
         (bench.workspace / names.package / "env").symlink_to(bench.workspace / "env")
         other = Bench(bench.workspace / names.package, prompt)
 
-        findings = await find_faults(other.context(Stage.CHECKS))
+        findings = await find_faults(other.context("checks"))
 
         assert findings == [], (prompt, findings)
 
@@ -271,7 +270,7 @@ async def test_an_environment_holds_what_the_lock_says_and_nothing_else(bench: B
 
     locked = {each["name"]: each["version"] for each in tomllib.loads(bench.project["uv.lock"])["package"]}
     listing = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
-    ran = await bench.context(Stage.CHECKS).run("env/bin/python", "-I", "-c", listing)
+    ran = await bench.context("checks").run("env/bin/python", "-I", "-c", listing)
     installed = {name.lower(): version for name, version in json.loads(ran.output_tail).items()}
     assert {"pytest", "ruff"} <= installed.keys()
     assert all(locked[name] == version for name, version in installed.items())

@@ -26,7 +26,8 @@ from libs.eventlog import (
 from libs.eventlog.api import ask, state_of
 from libs.eventlog.streams import FEW_CONSUMERS, MANY_CONSUMERS, streams
 from libs.local.cluster import NatsCluster
-from libs.local.servers import NatsServer, nats_server_binary
+from libs.local.programs import NATS_SERVER, path_of
+from libs.local.servers import NatsServer
 from libs.policy import Retention
 from libs.runtime.eventually import eventually
 from tests.fixtures.lives import queued
@@ -49,7 +50,7 @@ async def test_migrating_makes_all_streams_once(nc: Client) -> None:
     second = await migrate(nc, settings(), new_epoch=new_epoch())
 
     assert first.made == (
-        *("JOBS", "LOGS", "KV_INPUTS", "OBJ_SNAPSHOTS", "OBJ_WORKSPACES", "OBJ_RESULTS"),
+        *("JOBS", "LOGS", "KV_INPUTS", "KV_TITLES", "OBJ_SNAPSHOTS", "OBJ_WORKSPACES", "OBJ_RESULTS"),
         "worker-default",
     )
     assert first.changed == second.made == second.changed == ()
@@ -178,6 +179,7 @@ async def test_other_settings_are_refused_each_by_its_name(nc: Client) -> None:
         "JOBS: max_age is 7776000 s, must be 5184000 s; "
         "KV_INPUTS: max_bytes is 8388608, must be 1000000; "
         "KV_INPUTS: max_age is 7776000 s, must be 5184000 s; "
+        "KV_TITLES: max_age is 7776000 s, must be 5184000 s; "
         "OBJ_SNAPSHOTS: max_age is 7776000 s, must be 5184000 s; "
         "OBJ_WORKSPACES: max_age is 7776000 s, must be 5184000 s; "
         f"OBJ_RESULTS: max_age is 604800 s, must be 259200 s. {REMEDY}"
@@ -289,7 +291,7 @@ class SilentServer(NatsServer):
 
     def prepare(self) -> list[str]:
         where = ["--addr", "127.0.0.1", "--port", str(self.port), "--store_dir", str(self.folder)]
-        return [str(nats_server_binary()), "--jetstream", *where]
+        return [str(path_of(NATS_SERVER)), "--jetstream", *where]
 
 
 async def test_servers_that_do_not_say_how_they_are_set_up_are_refused(tmp_path: Path) -> None:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import kubernetes_validate
 import pytest
 
+from libs.deployment.panels import NAMES
 from tests.fixtures.kubectl import NEWEST, OLDEST
 from tests.fixtures.manifests import BASE, COMPONENT_NAMES, Rendered, render, render_with
 from tests.integration.test_manifests import VERSIONS
 
 ALONE = [(name,) for name in COMPONENT_NAMES]
-FOREIGN = {"HTTPRoute", "PodMonitor"}  # kinds that no schema of Kubernetes has; test_manifests_network.py looks at them
+MADE_OF = re.compile(r"-[a-z0-9]{10}$")  # what a ConfigMap holds, in its name
+INSTEAD = {"ingress": {("HTTPRoute", "headgate")}}  # what a component has something else for
+FOREIGN = {
+    "Certificate",
+    "Issuer",
+    "HTTPRoute",
+    "ScaledObject",
+    "PodMonitor",
+    "PrometheusRule",
+}  # kinds that no schema of Kubernetes has; other tests look at them
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -29,9 +42,19 @@ def test_the_oldest_kubectl_renders_a_component_as_the_newest_does(taken: tuple[
 @pytest.mark.parametrize("name", COMPONENT_NAMES)
 def test_a_component_takes_nothing_away_that_the_base_has(name: str) -> None:
     def known(rendered: Rendered) -> set[tuple[str, str]]:
-        return {(each["kind"], each["metadata"]["name"]) for each in rendered.manifests}
+        return {(each["kind"], MADE_OF.sub("", each["metadata"]["name"])) for each in rendered.manifests}
 
-    assert known(render(BASE)) <= known(render_with(name))
+    assert known(render(BASE)) - known(render_with(name)) == INSTEAD.get(name, set())
+
+
+def test_monitoring_brings_the_rules_and_every_dashboard_where_grafana_looks() -> None:
+    brought = render_with("monitoring")
+
+    assert brought.named("PrometheusRule", "headgate")["spec"]["groups"]
+    dashboards = brought.named("ConfigMap", "headgate-dashboards")
+    assert dashboards["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert dashboards["data"].keys() == {f"{name}.json" for name in NAMES}
+    assert all(json.loads(text)["panels"] for text in dashboards["data"].values())
 
 
 def test_who_is_scaled_by_load_has_no_number_of_its_own() -> None:
@@ -54,3 +77,22 @@ def test_hostile_work_has_machines_and_a_kernel_of_its_own_and_nobody_else_goes_
     assert toleration["effect"] == "NoSchedule"
     assert pods["worker"]["runtimeClassName"] == "gvisor"
     assert not [name for name, pod in pods.items() if name != "worker" and "nodeSelector" in pod]
+
+
+def test_workers_are_scaled_by_the_work_there_is_and_by_the_slots_that_they_have() -> None:
+    rendered = render_with("backlog")
+    scaled = rendered.named("ScaledObject", "worker")["spec"]
+    told = {
+        each["name"]: each["value"] for each in rendered.pods()["worker"]["containers"][0]["env"] if "value" in each
+    }
+
+    assert scaled["scaleTargetRef"] == {"name": "worker"}
+    assert "replicas" not in rendered.named("Deployment", "worker")["spec"]
+    assert scaled["minReplicaCount"] >= 2
+    work, busy = (each["metadata"] for each in scaled["triggers"])
+    assert (work["query"], busy["query"]) == (
+        f'max(headgate_backlog_seconds{{pool="{told["HEADGATE_POOL"]}"}})',
+        f'max(headgate_concurrency_slots_active{{group="pool:{told["HEADGATE_POOL"]}"}})',
+    )
+    assert int(busy["threshold"]) == int(told["HEADGATE_SLOTS"])
+    assert int(work["threshold"]) == int(told["HEADGATE_SLOTS"]) * 600

@@ -7,6 +7,7 @@ from itertools import product
 
 import jsonschema
 import pytest
+import yaml
 
 from tests.fixtures.manifests import BASE, LOCAL, NAME, Manifest, Rendered, containers, render, render_with, rule_of
 
@@ -77,11 +78,13 @@ def test_the_route_is_what_the_gateway_api_knows() -> None:
 def test_only_those_speak_who_must() -> None:
     assert set(_open(render(BASE))) == SPEAKING
     assert set(_open(render(LOCAL))) == SPEAKING | THROUGH_THE_GATEWAY
+    assert set(_open(render_with("ingress"))) == SPEAKING | THROUGH_THE_GATEWAY
 
 
 def test_from_outside_only_what_has_a_public_address_is_reached() -> None:
     assert _reached(render(BASE), "gateway") == {("admission", 8080), ("notifier", 8080)}
     assert _reached(render(LOCAL), "gateway") == {("gateway", 8080)}
+    assert _reached(render_with("ingress"), "gateway") == {("gateway", 8080)}
 
 
 def test_a_scraper_is_let_in_where_it_is_asked_for_and_to_metrics_alone() -> None:
@@ -138,6 +141,25 @@ def test_every_service_is_told_of_the_collector() -> None:
     for name in SERVICES:
         [container] = sent.pods()[name]["containers"]
         assert {"configMapRef": {"name": told["metadata"]["name"]}} in container["envFrom"], name
+
+
+def test_the_collector_keeps_what_fails_also_where_it_fails_after_its_trace_was_judged() -> None:
+    [kept] = [
+        each for each in render_with("otel").of_kind("ConfigMap") if each["metadata"]["name"][:10] == "collector-"
+    ]
+    told = yaml.safe_load(kept["data"]["collector.yaml"])
+    processors, ways = told["processors"], told["service"]["pipelines"]
+
+    policies = {each["name"]: each for each in processors["tail_sampling"]["policies"]}
+    assert policies["failed"]["status_code"]["status_codes"] == ["ERROR"]
+    assert policies["some"]["probabilistic"]["sampling_percentage"] < 100
+    assert processors["filter/failed"]["traces"]["span"] == ["status.code != STATUS_CODE_ERROR"]
+    assert ways["traces"]["processors"][0] == "tail_sampling"
+    assert ways["traces/failed"]["processors"][0] == "filter/failed"
+    for way in ways.values():
+        assert set(way["receivers"]) <= told["receivers"].keys()
+        assert set(way["processors"]) <= processors.keys()
+        assert set(way["exporters"]) <= told["exporters"].keys()
 
 
 def test_receivers_of_webhooks_are_called_by_notifiers_alone_and_at_no_private_address() -> None:

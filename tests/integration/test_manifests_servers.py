@@ -20,7 +20,8 @@ from libs.deployment.secrets import write_secrets
 from libs.eventlog import LogSettings, LogUnavailable, connect, migrate, open_log
 from libs.local.nats_config import TEAMS_FILE
 from libs.local.permissions import NATS_USERS, VALKEY_USERS
-from libs.local.servers import NatsServer, ValkeyServer, nats_server_binary, valkey_server_binary
+from libs.local.programs import NATS_SERVER, VALKEY_SERVER, path_of
+from libs.local.servers import NatsServer, ValkeyServer
 from libs.local.state import StateFolder
 from libs.local.teams import teams_in
 from libs.runtime.eventually import eventually
@@ -40,11 +41,11 @@ class DeployedNats(NatsServer):
 
     def prepare(self) -> list[str]:
         teams_in(self.folder.parent / "nats-teams" / TEAMS_FILE)
-        for file in (LOCAL / "nats.conf", CONFIG / "accounts.conf"):
+        for file in (LOCAL / "nats.conf", CONFIG / "accounts.conf", CONFIG / "tls.conf"):
             here = file.read_text().replace("/data", str(self.folder))
             (self.folder / file.name).write_text(here)
         options = ["-a", "127.0.0.1", "-p", str(self.port), "-m", "-1"]
-        return [str(nats_server_binary()), "-c", str(self.folder / "nats.conf"), *options]
+        return [str(path_of(NATS_SERVER)), "-c", str(self.folder / "nats.conf"), *options]
 
 
 class DeployedValkey(ValkeyServer):
@@ -52,11 +53,11 @@ class DeployedValkey(ValkeyServer):
 
     def __init__(self, folder: Path, *, told: Mapping[str, str]) -> None:
         super().__init__(folder)
-        binaries = str(valkey_server_binary().parent)
+        binaries = str(path_of(VALKEY_SERVER).parent)
         self.environment = {**os.environ, **told, "PATH": f"{binaries}:{os.environ['PATH']}"}
 
     def prepare(self) -> list[str]:
-        for name in ("valkey.sh", "valkey.conf", "valkey-users.conf"):
+        for name in ("valkey.sh", "valkey.conf", "valkey-users.conf", "tls.conf"):
             text = (CONFIG / name).read_text()
             here = re.sub(r"/etc/valkey|/tmp|/data", str(self.folder), text).replace("6379", str(self.port))
             (self.folder / name).write_text(here)
@@ -162,7 +163,7 @@ async def test_a_server_that_is_to_stop_tells_its_clients_and_ends_by_itself(
     async with sources.running(server):
         url = told["scheduler"]["HEADGATE_NATS_URL"].replace("nats:4222", f"127.0.0.1:{server.port}")
         client = await connect(url, name="scheduler")
-        command = [str(nats_server_binary()), "--signal", f"ldm={server.pid}"]
+        command = [str(path_of(NATS_SERVER)), "--signal", f"ldm={server.pid}"]
         signalled = await asyncio.create_subprocess_exec(*command)
         assert await signalled.wait() == 0
 
@@ -176,9 +177,9 @@ def tried(config: Path, folder: Path, *, environment: Mapping[str, str]) -> subp
     teams_in(folder / "nats-teams" / TEAMS_FILE)
     here = folder / "nats"
     here.mkdir()
-    for file in (config, CONFIG / "accounts.conf"):
+    for file in (config, *(CONFIG / name for name in ("accounts.conf", "tls.conf", "tls-servers.conf"))):
         (here / file.name).write_text(file.read_text())
-    command = [nats_server_binary(), "-t", "-c", here / "nats.conf"]
+    command = [path_of(NATS_SERVER), "-t", "-c", here / "nats.conf"]
     return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)  # noqa: S603 - ours
 
 

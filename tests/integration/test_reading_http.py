@@ -486,6 +486,13 @@ async def test_what_is_not_there_yet_is_told_from_what_is_gone(
     problem(await bob.get(f"/jobs/{waiting}"), 404)
 
 
+async def test_a_job_that_said_nothing_has_lost_no_line(ann: httpx.AsyncClient, ops: httpx.AsyncClient) -> None:
+    silent = await submitted(ann, QUICK | {"log_lines": 0})
+    await until(ann, silent, "ready")
+
+    assert "has not said anything" in problem(await ann.get(f"/jobs/{silent}/log"), 404)
+
+
 async def test_an_operator_erases_what_a_user_made_and_said(
     signed_in: SignedIn, bob: httpx.AsyncClient, ops: httpx.AsyncClient
 ) -> None:

@@ -19,7 +19,6 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from headgate_contracts import Stage
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from services.worker.child.messages import OutputLine, RunStage
@@ -165,7 +164,7 @@ async def spawner() -> AsyncIterator[Spawner]:
 async def begun(spawner: Spawner, folder: Path, *, do: str) -> Child:
     child = await spawner.spawn("job-1:1", until_ms=time.monotonic_ns() // 1_000_000 + 60_000)
     await child.tell(begin_of(folder, "job-1", "misbehaving", {"do": do}, level=Level("trusted")))
-    await child.tell(RunStage(stage=Stage.CODE, iteration=1))
+    await child.tell(RunStage(stage="code", iteration=1))
     return child
 
 

@@ -18,7 +18,8 @@ from libs.eventlog.streams import LogSettings, streams
 from libs.local.errors import ServerDidNotStart, ServerNotRunning, ServerPortTaken, UnsafeCredential
 from libs.local.nats_config import MOST_STORED_BYTES, NatsUser
 from libs.local.process import ServerProcess
-from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser, nats_server_binary
+from libs.local.programs import NATS_SERVER, path_of
+from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser
 from libs.runtime.eventually import eventually
 from tests.fixtures.clients import nats_client, servers_seen, settled
 from tests.fixtures.foreign import prelude
@@ -175,7 +176,7 @@ async def test_a_service_learns_the_sync_setting_with_the_right_to_one_subject_a
     async with NatsServer(tmp_path, users=(service,)) as server, nats_client(server.url) as client:
         [answer] = await servers_seen(client, expected=1)
 
-    assert answer["server"]["ver"] in await _version_of(nats_server_binary())
+    assert answer["server"]["ver"] in await _version_of(path_of(NATS_SERVER))
     assert answer["data"]["jetstream"]["config"]["sync_always"] is True
 
 

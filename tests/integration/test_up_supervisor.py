@@ -63,8 +63,8 @@ async def test_the_tokens_are_for_a_user_and_for_an_operator(tmp_path: Path) -> 
             for token in (running.user_token, running.operator_token)
         )
 
-    assert (user["tier"], user["scope"]) == ("partner", "jobs:read jobs:write")
-    assert operator["scope"].split() == ["jobs:read", "jobs:write", "ops"]
+    assert (user["tier"], user["scope"]) == ("partner", "jobs:read jobs:write leases")
+    assert operator["scope"].split() == ["jobs:read", "jobs:write", "leases", "ops"]
     assert user["sub"] == foreign_token(user["sub"])
 
 

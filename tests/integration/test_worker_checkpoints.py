@@ -353,4 +353,4 @@ async def test_a_stage_that_allows_two_jobs_takes_a_slot_of_its_own_group(shop: 
 
     groups = [asked.groups for asked in shop.scheduler.asked]
 
-    assert groups == [("llm:openai", "llm:global"), ("stage:building-deps:2",)]
+    assert groups == [("llm:openai", "llm:global"), ("stage:building:deps:2",)]

@@ -16,7 +16,14 @@ import pytest_asyncio
 
 from headgate_contracts import Job
 from headgate_contracts.commands import CHECKS_FAILED
-from headgate_contracts.events import JobAwaitingConfirmation, JobCancelled, JobFailed, JobGivenBack, JobReady
+from headgate_contracts.events import (
+    JobAwaitingConfirmation,
+    JobCancelled,
+    JobFailed,
+    JobGivenBack,
+    JobReady,
+    JobTryFailed,
+)
 from headgate_contracts.tokens import input_name
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
@@ -25,6 +32,7 @@ from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import PASSED_ON, Spawner
 from services.worker.domain import Interruption
 from services.worker.ports import Unheard
+from services.worker.rules import StageRules
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.levels import find_level
 from tests.fixtures.lives import STARTED_AT
@@ -122,6 +130,61 @@ async def test_an_attempt_leaves_no_file_behind(hasty: Shop) -> None:
 
     assert [path.name for path in there] == ["job-1-1"]
     assert list(hasty.workspaces.iterdir()) == []
+
+
+async def test_a_stage_that_fails_by_something_passing_is_run_again_and_told(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_tries": 2}))
+
+    await shop.until("job-1", "ready", "failed")
+
+    assert shop.story("job-1") == "queued dispatched started scaffold code try_failed try_failed deps checks ready"
+    tried = [data.tried for data in shop.datas("job-1") if isinstance(data, JobTryFailed)]
+    assert [(each.stage, each.tries, each.most, each.detail) for each in tried] == [
+        ("code", 1, 3, "Try 1."),
+        ("code", 2, 3, "Try 2."),
+    ]
+    assert "Try 1 of 4 failed: The rehearsal stumbled, as its input asked for. It is run again in" in said(shop)
+
+
+async def test_a_stage_that_keeps_failing_fails_the_job_by_its_own_words(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_tries": 9}))
+
+    job = await shop.until("job-1", "failed")
+
+    assert shop.story("job-1").count("try_failed") == 3
+    assert job.failure is not None
+    assert job.failure.summary == "The rehearsal stumbled, as its input asked for."
+
+
+async def test_a_pause_that_is_long_is_spent_without_slots(spawner: Spawner, tmp_path: Path) -> None:
+    async with a_shop(
+        spawner, tmp_path, policy=Policy.model_validate({"providers": {"give_back_after_s": 0.1}})
+    ) as shop:
+        shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_tries": 1}))
+
+        job = await shop.until("job-1", "scheduled")
+
+    assert shop.story("job-1") == "queued dispatched started scaffold code try_failed given_back"
+    assert (job.groups, job.finished_stages) == ((), ("scaffold",))
+    assert job.tried is not None
+    assert job.scheduled_for == job.tried.again_at
+
+
+async def test_a_stage_has_a_time_limit_beside_the_runs(
+    shop: Shop, spawner: Spawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = spawner.pipelines["rehearsal"].model_copy(update={"rules": {"code": StageRules(timeout_s=0.2)}})
+    monkeypatch.setattr(spawner, "pipelines", {"rehearsal": limited})
+    shop.hand(await shop.dispatched("job-1", LONG))
+
+    job = await shop.until("job-1", "failed")
+
+    assert job.failure is not None
+    assert (job.failure.summary, job.failure.fault) == ("The stage code took longer than it may.", "timeout")
+
+
+def said(shop: Shop) -> str:
+    return "\n".join(line.line for line in shop.lines.lines)
 
 
 async def test_failed_checks_go_to_the_next_cycle_and_then_it_passes(shop: Shop) -> None:
@@ -585,7 +648,7 @@ async def test_where_the_machine_gives_out_the_attempt_is_left_to_its_lease_and_
     (line,) = await eventually(lambda: [line.line for line in shop.lines.lines])
     assert line == f"… [the worker's machine gave out: {why}. This attempt ends here]"
     assert list(shop.workspaces.iterdir()) == []
-    assert 'stage_seconds_count{outcome="gave_out",stage="code"} 1.0' in shop.metrics()
+    assert 'stage_seconds_count{outcome="gave_out",pipeline="misbehaving",stage="code"} 1.0' in shop.metrics()
     await shop.write("job-1", "given_back:lost")  # as the schedulers do when the lease has ended
     assert (shop.job("job-1").status, shop.job("job-1").lost) == ("queued", 1)
 
@@ -678,15 +741,18 @@ async def test_each_stage_is_a_span_of_the_jobs_own_trace(shop: Shop) -> None:
 
     spans = shop.spans.get_finished_spans()
 
-    names = [span.name for span in spans]
-    assert names[0] == "process headgate.jobs.v1.{job}.{user}.{project}.dispatched.{pool}"
-    assert names[1:] == [f"stage {name}" for name in (*QUICK, *QUICK)]
+    [attempt] = [span for span in spans if span.name == "attempt"]
+    stages = [span for span in spans if span.name.startswith("stage ")]
+    assert "process headgate.jobs.v1.{job}.{user}.{project}.dispatched.{pool}" in {span.name for span in spans}
+    assert [span.name for span in stages] == [f"stage {name}" for name in (*QUICK, *QUICK)]
     root = job_trace(shop.job("job-1")).root
-    assert {span.context.trace_id for span in spans[1:] if span.context} == {root.trace_id}
-    assert {span.parent.span_id for span in spans[1:] if span.parent} == {root.span_id}
-    outcomes = [(span.attributes or {}).get("headgate.outcome") for span in spans[1:]]
+    assert {span.context.trace_id for span in (attempt, *stages) if span.context} == {root.trace_id}
+    parents = [span.parent.span_id for span in (attempt, *stages) if span.parent]
+    own = attempt.context.span_id if attempt.context else None
+    assert parents == [root.span_id, *[own] * len(stages)]
+    outcomes = [(span.attributes or {}).get("headgate.outcome") for span in stages]
     assert outcomes == ["finished"] * 3 + ["checks_failed"] + ["finished"] * 4
-    assert [span.status.description for span in spans[1:] if not span.status.is_unset] == [
+    assert [span.status.description for span in stages if not span.status.is_unset] == [
         "Told to fail by its input: failing_cycles is 1."
     ]
 
@@ -699,8 +765,8 @@ async def test_metrics_tell_stages_by_outcome_and_attempts_by_their_end(shop: Sh
 
     assert 'headgate_worker_jobs_running{pool="default"} 0.0' in text
     assert 'headgate_worker_attempts_total{event="failed",pool="default"} 1.0' in text
-    assert 'headgate_worker_stage_seconds_count{outcome="finished",stage="scaffold"} 1.0' in text
-    assert 'headgate_worker_stage_seconds_count{outcome="failed",stage="code"} 1.0' in text
+    assert 'headgate_worker_stage_seconds_count{outcome="finished",pipeline="rehearsal",stage="scaffold"} 1.0' in text
+    assert 'headgate_worker_stage_seconds_count{outcome="failed",pipeline="rehearsal",stage="code"} 1.0' in text
 
 
 def _pids() -> list[int]:

@@ -83,8 +83,8 @@ def gives_no_grace(sound: Any) -> Any:
 
 
 def opens_at_once(sound: Any) -> Any:
-    def open_(state: State, *, quarantine_ms: int, now_ms: int) -> None:
-        sound(state, quarantine_ms=0, now_ms=now_ms)
+    def open_(state: State, *, quarantine_ms: int, leased: Iterable[str], leased_ms: int, now_ms: int) -> None:
+        sound(state, quarantine_ms=0, leased=leased, leased_ms=leased_ms, now_ms=now_ms)
 
     return open_
 

@@ -45,9 +45,10 @@ class Desk:
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
     log, view, inputs = world.log(machine, process), world.view(process), world.bucket(process, world.inputs)
     clock, ids = machine.clock, _Ids(world.ids(machine))
-    submitting = Submitting(view, cast("Any", log), inputs, Forecasts(view, POLICY, clock), POLICY, clock, ids)
+    titles, forecasts = world.titles, Forecasts(view, POLICY, clock)
+    submitting = Submitting(view, cast("Any", log), inputs, titles, forecasts, POLICY, clock, ids)
     changing = Changing(view, cast("Any", log), POLICY, clock, ids)
-    retrying = Retrying(submitting, cast("Any", log), inputs, world.bucket(process, world.workspaces))
+    retrying = Retrying(submitting, cast("Any", log), inputs, titles, world.bucket(process, world.workspaces))
     machine.desk = Desk(submitting, changing, retrying, Operating(view, cast("Any", log), clock, ids))
 
 

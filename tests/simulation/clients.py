@@ -125,7 +125,8 @@ class Client:
         order = self.order
         now = utc(self._system.start_ms + round(submitted_s * 1000))
         asker = Asker(user_id=order.user, tier=USERS[order.user], policy=POLICY, now=now)
-        body: dict[str, Any] = {"input": order.stages, "run_timeout_s": order.run_timeout_s, **other}
+        told = {"pipeline": order.pipeline, "input": order.stages}
+        body: dict[str, Any] = {**told, "run_timeout_s": order.run_timeout_s, **other}
         frame: dict[str, Any] = {
             "project_id": order.project,
             "priority": order.priority,

@@ -128,6 +128,7 @@ def _order(dice: Dice, number: int) -> Order:
         project=dice.one_of("project", PROJECTS),
         priority=Priority.NORMAL if chance(0.6) else dice.one_of("class", classes),
         phases=dice.whole("phases", 2, 3) if chance(0.1) else 0,
+        pipeline="own" if dice.chance("own stages", 0.25) else "build",
         stages=_stages(dice, (group,) if group else GROUPS),
         group=group,
         limit=dice.one_of("limit", (None, 1, 2)) if chance(0.5) else None,

@@ -27,14 +27,14 @@ from pydantic import BaseModel
 from libs.eventlog.errors import LogFull, LogUnavailable
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import MemoryServer
-from libs.eventlog.values import Mark, Page, Record, Wanted
+from libs.eventlog.values import Fill, Mark, Page, Record, Wanted
 from libs.eventlog.wire import Unanswered, Unsent, WireAnswer
 from tests.simulation.network import Link, Network, Silent, Unconnected, at_once
 
 READ_WITHIN_S = 2.0
 SCRIPT_WITHIN_S = 5.0
 TRIES_AGAIN_AFTER_S = 0.25  # a reader that has lost its connection
-_STATE = Msg(cast("Client", None), data=b'{"config": {}, "state": {"first_seq": 1, "last_seq": 0}}')
+_STATE = Msg(cast("Client", None), data=b'{"config": {}, "state": {"first_seq": 1, "last_seq": 0, "bytes": 0}}')
 
 
 class LogWire:
@@ -65,6 +65,9 @@ class LogWire:
 
     async def mark(self) -> Mark:
         return await self._read(lambda: Mark(self._server.epoch, self._server.last_seq))
+
+    async def fill(self) -> Fill:
+        return await self._read(self._server.fill)
 
     async def follow(self, *, after: int, wanted: Wanted | None) -> AsyncGenerator[Page, None]:
         async with aclosing(self._server.pages(after=after, wanted=wanted)) as pages:

@@ -16,7 +16,7 @@ from headgate_contracts.events import JobData, JobDispatched, JobGivenBack, JobR
 from tests.simulation.evidence import STARTED_WITHIN_S, Evidence, Finding, Standing
 from tests.simulation.plan import WORKERS
 
-RUNNING: Final = frozenset({"starting", "scaffold", "code", "deps", "checks"})
+RUNNING: Final = frozenset({"starting", "scaffold", "code", "deps", "checks", "running"})
 WORKFLOWS: Final = "workflows"
 
 

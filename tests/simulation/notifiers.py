@@ -67,9 +67,9 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         lines,
         fanout,
         AskedPositions(cast("Any", broker), shard=SHARD),
+        world.titles,
         POLICY,
         clock,
-        lambda job: job.id,
         Signals(quiet_telemetry(), streams=lambda: fanout.connections),
         revocations,
     )

@@ -57,6 +57,7 @@ class Order:
     project: str
     priority: Priority
     phases: int = 0
+    pipeline: str = "build"
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     group: str | None = None
     limit: int | None = None

@@ -1,5 +1,7 @@
 """The process of an attempt, played: it says what a real one says, and what it really did is written down here.
 
+A pipeline of an author's own goes through the same four, each under another name.
+
     input   {"code": {"s": 1.5, "slots": ["db"], "limit": 2, "provider": "ollama", "shut_ms": 2000, "fails": 1}, ...}
 
 A stage lasts `s` seconds, inside the slots that it asks for. What stands in `Deeds` is what an observer on the machine
@@ -15,9 +17,9 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from headgate_contracts import Stage
+from headgate_contracts.events import StageTitle
 from headgate_contracts.vocabulary import Fault
 from services.worker.child.messages import (
     Acquire,
@@ -34,14 +36,28 @@ from services.worker.child.messages import (
     StoreReady,
     StoreTaken,
 )
+from services.worker.rules import KnownPipeline
 from tests.fixtures.audit import Execution
 from tests.simulation.deeds import Deeds, Holding, Wait
 from tests.simulation.dice import Dice
 from tests.simulation.virtual import Process, VirtualLoop
 
+PIPELINES: Final = {
+    "build": KnownPipeline(
+        titles=tuple(StageTitle(name=name, title=name) for name in ("scaffold", "code", "deps", "checks"))
+    ),
+    "own": KnownPipeline(
+        titles=tuple(StageTitle(name=name, title=name) for name in ("fetch", "train", "pack", "judge")),
+        again_at="train",
+    ),
+}
+PLAYED_AS: Final = {
+    own.name: stage.name for own, stage in zip(PIPELINES["own"].titles, PIPELINES["build"].titles, strict=True)
+}
 KILLED, TERMINATED = -9, -15
 HANGS_UP_S = 0.05
 LOST_SLOT = "lost a slot that it needed"
+LAST: Final = {"checks", "judge"}
 T = TypeVar("T")
 
 
@@ -121,7 +137,7 @@ class Play:
                     self._done = json.loads(_read(begin.store))
                     self._to_parent_say(Restored())
                 case RunStage() as order:
-                    await self._run(order, asked.get(order.stage.value, {}), begin.store)
+                    await self._run(order, asked.get(PLAYED_AS.get(order.stage, order.stage), {}), begin.store)
                 case Pack() as order:
                     content = json.dumps(self._done).encode()
                     _write(order.target, content)
@@ -132,8 +148,8 @@ class Play:
     async def _run(self, order: RunStage, asked: dict[str, Any], store: str) -> None:
         ended = await self._outcome(order, asked)
         if ended.outcome != "failed":
-            self._done.append(f"{order.iteration} {order.stage.value}")
-            if ended.outcome == "checks_failed" or order.stage is not Stage.CHECKS:
+            self._done.append(f"{order.iteration} {order.stage}")
+            if ended.outcome == "checks_failed" or order.stage not in LAST:
                 _write(store, json.dumps(self._done).encode())
                 self._to_parent_say(StoreReady())
                 while not isinstance(await self._to_child.hear(), StoreTaken):
@@ -230,7 +246,7 @@ def _write(path: str, content: bytes) -> None:
 class Stages:
     """The spawner of a worker."""
 
-    pipelines = frozenset({"build"})
+    pipelines = PIPELINES
 
     def __init__(self, process: Process, make: Callable[[str, Process], Play]) -> None:
         self._process = process

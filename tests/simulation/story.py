@@ -59,6 +59,6 @@ def _written(run: Run) -> Iterator[tuple[float, str]]:
 def _word(data: JobData) -> str:
     details = [str(getattr(data, name)) for name in ("why", "reason", "worker", "summary") if getattr(data, name, None)]
     stage = getattr(data, "stage", None)
-    word = stage.value if stage is not None else data.EVENT.value
+    word = stage if stage is not None else data.EVENT.value
     restored = "(restored)" if getattr(data, "restored", False) else ""
     return " ".join([word + restored, f"#{data.attempt}", *details])

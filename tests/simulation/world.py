@@ -23,6 +23,7 @@ from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.memory import MemorySnapshots
 from libs.eventlog.settling import SettlingLog
+from libs.eventlog.titles import MemoryTitles
 from libs.eventlog.values import Record
 from libs.runtime.lifecycle import Service
 from services.notifier.webhooks import EVENTS
@@ -85,6 +86,7 @@ class World:
         self.leads: dict[str, MemoryLead] | None = None  # where each replica believes in its own
         self.snapshots = MemorySnapshots()
         self.inputs, self.workspaces, self.results = MemoryBucket(), WatchedShelf(), MemoryBucket()
+        self.titles = MemoryTitles()
         self.pool = Pool(self.network)
         self.lines = KeptLines(self.clock)
         self.hooks = Hooks(self.network, dice)

@@ -1,5 +1,7 @@
 """Unit tests reach nothing: no socket can be opened but the pair that asyncio wakes itself with."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 from pytest_socket import disable_socket
 
@@ -12,11 +14,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture
-async def desk() -> Desk:
+async def desk() -> AsyncIterator[Desk]:
     """Admission over an open view and an empty log."""
     desk = Desk()
     await desk.fold()
-    return desk
+    yield desk
+    await desk.index.close()
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pytest
 
 from headgate_contracts import Status, Tier
 from headgate_contracts.asked import SubmitJob, SubmitWorkflow
-from headgate_contracts.vocabulary import Priority, Stage
+from headgate_contracts.vocabulary import Priority
 from libs.policy import Policy
+from libs.policy.windows import DayPlace
 from libs.runtime.faults import Refused
 from services.admission.domain import (
     Asker,
@@ -187,7 +188,7 @@ def test_a_retry_goes_on_from_the_work_that_is_still_there() -> None:
     anew = retried_job(failed, b"{}", job_id="j2", asker=asker(), with_work=False)
 
     assert new.submission.retry_of == failed.id
-    assert new.submission.finished_stages == (Stage.SCAFFOLD, Stage.CODE)
+    assert new.submission.finished_stages == ("scaffold", "code")
     assert new.submission.checkpoint == failed.checkpoint
     assert (anew.submission.finished_stages, anew.submission.checkpoint) == ((), None)
     assert new.submission.submitted_at == NOW
@@ -308,5 +309,5 @@ def test_a_job_with_a_time_of_its_own_is_released_then() -> None:
     new = new_job(asked, job_id="j1", asker=asker())
     assert isinstance(new, NewJob)
 
-    assert release_at(new, 20_833, spread_s=3600) == run_at
-    assert release_at(new, 20_834, spread_s=0) == datetime(2027, 1, 16, tzinfo=UTC)
+    assert release_at(new, DayPlace(20_833, 0, 5), spread_s=3600) == run_at
+    assert release_at(new, DayPlace(20_834, 0, 5), spread_s=0) == datetime(2027, 1, 16, tzinfo=UTC)

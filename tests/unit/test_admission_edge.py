@@ -67,7 +67,7 @@ async def test_no_byte_of_a_body_is_asked_for_before_its_sender_is_known(front: 
 
 
 async def test_one_byte_more_than_the_table_says_is_too_much(front: Front) -> None:
-    async with front.client("olga", scope="jobs:read jobs:write ops") as olga:
+    async with front.client("olga", scope="jobs:read jobs:write leases ops") as olga:
         for operation, limit in BODIES.items():
             method, path = operation.split(" ")
             more = await olga.request(method, url_of(path), content=b" " * (limit.limit_bytes + 1))

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from headgate_contracts import Status, Tier
 from headgate_contracts.events import JobData
 from libs.capacity.answers import Heartbeat
-from services.admission import listing
-from services.admission.listing import JobFilter
+from services.admission.finding import JobFilter
 from tests.fixtures.desk import Desk
 
 DAY_MS = 86_400_000
@@ -22,6 +19,7 @@ async def pages(desk: Desk, wanted: JobFilter, count: int) -> list[list[str]]:
     found, before = list[list[str]](), None
     while True:
         page = await desk.listing.page(wanted, before=before, count=count)
+        assert page is not None
         found.append([job.id for job in page.jobs])
         before = page.before
         if before is None:
@@ -89,9 +87,10 @@ async def test_a_job_that_left_the_view_is_listed_as_it_ended(desk: Desk) -> Non
     await desk.fold()
     await desk.forget_what_ended()
 
-    [job] = (await desk.listing.page(U1, before=None, count=5)).jobs
+    page = await desk.listing.page(U1, before=None, count=5)
 
-    assert (job.id, job.status, job.seq) == (gone.id, Status.CANCELLED, gone.seq)
+    assert page is not None
+    assert [(job.id, job.status, job.seq) for job in page.jobs] == [(gone.id, Status.CANCELLED, gone.seq)]
 
 
 async def test_a_job_whose_first_events_have_gone_by_age_is_no_longer_there(desk: Desk) -> None:
@@ -116,22 +115,6 @@ async def test_a_list_is_filtered_by_status_project_and_workflow(desk: Desk) -> 
     assert await listed(statuses=frozenset({Status.WAITING, Status.CANCELLED})) == ["flow-2", ended.id]
 
 
-async def test_a_filter_that_finds_little_ends_its_page_early_and_goes_on(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listing, "BATCH", 2)
-    monkeypatch.setattr(listing, "MOST_BATCHES", 2)
-    rare = await desk.go_on(await desk.submitted(), "cancelled")
-    for _ in range(9):
-        await desk.submitted()
-    await desk.fold()
-
-    found = await pages(desk, JobFilter(user="u1", statuses=frozenset({Status.CANCELLED})), 5)
-
-    assert [each for page in found for each in page] == [rare.id]
-    assert len(found) > 1
-
-
 # ── where a job stands ────────────────────────────────────────────────────────
 
 
@@ -151,7 +134,7 @@ async def test_several_jobs_are_shown_with_one_look(desk: Desk) -> None:
     assert [each.queue.position if each.queue else None for each in shown] == [1, 2, None]
     assert [each.usage.jobs_used for each in shown] == [1, 1, 1]  # the cancelled one gave its place back
     assert shown[0].queue is not None
-    assert (shown[0].queue.estimate_seconds, shown[0].queue.confidence) == (300, "medium")  # 600 s × 1 ÷ 2
+    assert shown[0].queue.message == "no estimate yet"
 
 
 async def test_an_explanation_says_what_would_let_it_run(desk: Desk) -> None:

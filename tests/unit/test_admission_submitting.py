@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
-from headgate_contracts import Event, Status, Tier, Writer
+from headgate_contracts import Event, Priority, Status, Tier, Writer
 from headgate_contracts.events import JobScheduled, LimitSet, QueuePaused
 from headgate_contracts.tokens import input_name, job_id_for_key
 from libs.capacity.answers import Request, ReserveAnswer
 from libs.capacity.memory import MemoryView
 from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.memory import Fate, MemoryLog
+from libs.forecast.lines import WaitingLine
+from libs.forecast.table import NAME, Forecast
+from libs.policy import Policy
 from libs.runtime.clock import ManualClock
 from services.admission.events import Actor
 from services.admission.outcomes import (
@@ -308,14 +311,16 @@ async def test_the_key_of_a_job_that_left_the_view_takes_no_second_place() -> No
 
 
 async def test_the_estimate_that_is_shown_stands_in_the_event(desk: Desk) -> None:
-    for _ in range(2):
-        await desk.submit(tier=Tier.BOOTSTRAPPER)
+    line = WaitingLine(ends={Priority.NORMAL.class_number: 600_000}, slots=1)
+    forecast = Forecast(policy=Policy(), made_ms=desk.clock.now_ms(), learned=True, lines={"pool:default": line})
+    await desk.view.publish(NAME, forecast.dump())
+
     outcome = await desk.submit(tier=Tier.BOOTSTRAPPER)
 
     assert isinstance(outcome, Accepted)
     [record] = await desk.log.read(outcome.job.id)
     estimate = record.event.data.estimate  # type: ignore[union-attr]
-    assert estimate.estimate_seconds == 3 * 480
+    assert estimate.estimate_seconds == 600
     assert outcome.job.standing is not None
     assert outcome.job.standing.estimate == estimate
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from headgate_contracts import Event, Job, Status, advance
 from headgate_contracts.events import JobScheduled, JobWaiting
 from headgate_contracts.tokens import input_name, workflow_id_for_key
-from headgate_contracts.vocabulary import Priority, Stage
+from headgate_contracts.vocabulary import Priority
 from services.admission.domain import NewJob
 from services.admission.events import Actor
 from services.admission.outcomes import (
@@ -179,7 +179,7 @@ async def test_a_retry_is_a_new_job_with_its_own_input_and_the_finished_work(des
     assert isinstance(outcome, Accepted)
     job = outcome.job
     assert (job.id, job.status, job.submission.retry_of) == ("j99", Status.QUEUED, failed.id)
-    assert (job.finished_stages, job.checkpoint) == ((Stage.SCAFFOLD,), "saved-1")
+    assert (job.finished_stages, job.checkpoint) == (("scaffold",), "saved-1")
     assert await desk.inputs.get(input_name("j99", job.submission.input_digest)) == b'{"prompt":"once more"}'
     assert await desk.view.day_used("u1", TODAY) == 2
 
@@ -199,7 +199,7 @@ async def test_stages_that_leave_nothing_are_finished_all_the_same(desk: Desk) -
     outcome = await desk.retrying.retry(failed, new_id="j99", asker=desk.asker())
 
     assert isinstance(outcome, Accepted)
-    assert (outcome.job.finished_stages, outcome.job.checkpoint) == ((Stage.SCAFFOLD,), None)
+    assert (outcome.job.finished_stages, outcome.job.checkpoint) == (("scaffold",), None)
 
 
 async def test_a_retry_does_not_wait_for_the_time_of_the_first_one(desk: Desk) -> None:

@@ -7,6 +7,7 @@ import json
 from argparse import Namespace
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage
 from libs.cli.following import watch_all
 from libs.cli.output import Output
 from libs.cli.target import Target, find_target
-from libs.cli.up import say_first_job
 from libs.local.up_file import UpFile
 
 UP = UpFile(
@@ -41,6 +41,9 @@ UP = UpFile(
 
 
 # ── the line of a job ─────────────────────────────────────────────────────────
+
+
+BUILD = ("scaffold", "code", "deps", "checks")
 
 
 def told(*events: tuple[str, dict[str, Any]]) -> list[str]:
@@ -60,6 +63,10 @@ def status(event: str, status: str, **data: Any) -> tuple[str, dict[str, Any]]:
     return "status", {"event": event, "status": status, **data}
 
 
+def named(*stages: str) -> list[dict[str, str]]:
+    return [{"name": name, "title": name.capitalize()} for name in stages]
+
+
 def test_a_waiting_job_says_where_it_stands() -> None:
     words = told(snapshot(), ("position", {"queue": {"position_message": "You are #2 in queue"}}))
 
@@ -75,6 +82,19 @@ def test_a_running_job_says_its_stage_and_its_iteration() -> None:
     )
 
     assert words[1:] == ["starting", "code", "scaffold, iteration 2"]
+
+
+def test_stages_of_an_authors_own_are_told_by_their_names() -> None:
+    line, rows = JobLine("j1"), list[str]()
+    for event in (
+        snapshot(),
+        status("stage", "running", stage="fetch", iteration=1, stages=named("fetch", "train")),
+        status("stage", "running", stage="train", iteration=1, stages=None),
+    ):
+        line = advanced(line, Event(*event))
+        rows += rows_of(line, width=80)
+
+    assert rows[1:] == ["● fetch  · train  fetch", "✔ fetch  ● train  train"]
 
 
 def test_a_position_that_comes_late_says_nothing_of_a_running_job() -> None:
@@ -112,7 +132,7 @@ def rows_of(*lines: JobLine, width: int) -> list[str]:
 
 
 def test_a_terminal_shows_what_is_done_and_what_is_under_way() -> None:
-    runs, is_ready = JobLine("j1", "mine"), JobLine("j2", "other", status="ready")
+    runs, is_ready = JobLine("j1", "mine", stages=BUILD), JobLine("j2", "other", status="ready", stages=BUILD)
     runs = advanced(runs, Event(*status("stage", "deps", stage="deps")))
     broke = advanced(runs, Event(*status("failed", "failed", summary="no")))
     waits = advanced(runs, Event(*status("given_back", "queued", reason="lost")))
@@ -128,7 +148,7 @@ def test_a_terminal_shows_what_is_done_and_what_is_under_way() -> None:
 def test_failed_checks_are_seen_to_fail_and_why_until_they_run_again() -> None:
     line, rows = JobLine("j1"), list[str]()
     for event in (
-        status("stage", "checks", stage="checks", iteration=1),
+        status("stage", "checks", stage="checks", iteration=1, stages=named(*BUILD)),
         ("log", {"stage": "code", "line": "✘ not of the checks"}),
         ("log", {"stage": "checks", "line": "✘ pytest failed: 1 failed, 3 passed"}),
         status("stage", "scaffold", stage="scaffold", iteration=2),
@@ -152,8 +172,8 @@ def test_a_job_is_one_row_however_long_its_words_are(width: int) -> None:
     """Wide letters, ends of lines and what moves a cursor included."""
     words = "The résumé 履歴書\nfailed\x1b[2J " * 9
     lines = [
-        JobLine("j1", "k" * 27, status="failed", note=words, stage="code"),
-        JobLine("j2", "the 店 of " * 9, status="code", iteration=2, why=words, stage="code"),
+        JobLine("j1", "k" * 27, status="failed", note=words, stages=BUILD, stage="code"),
+        JobLine("j2", "the 店 of " * 9, "code", iteration=2, why=words, stages=BUILD, stage="code", under_way=True),
         JobLine("j3", "\n", status="queued"),
     ]
 
@@ -166,7 +186,7 @@ def test_a_job_is_one_row_however_long_its_words_are(width: int) -> None:
 
 
 def test_at_80_columns_the_stages_are_named_and_at_40_they_are_marks() -> None:
-    line = JobLine("j1", "bootstrapper", status="code", stage="code", iteration=2)
+    line = JobLine("j1", "bootstrapper", status="code", iteration=2, stages=BUILD, stage="code", under_way=True)
 
     waits = JobLine("j2", status="queued", note="You are #10 in queue")
 
@@ -191,7 +211,7 @@ async def test_without_a_terminal_a_job_is_a_line_a_change_and_failed_checks_are
         Event(*status("failed", "failed", summary="It broke\nin two. " * 20)),
     ]
 
-    await watch_all([(JobLine("a", "a"), told_by(*events))], Output(as_json=False))
+    await watch_all([(JobLine("a", "a", stages=BUILD), told_by(*events))], Output(as_json=False))
 
     broke = " ".join(["It broke in two."] * 20)
     assert capsys.readouterr().out.splitlines() == [
@@ -447,18 +467,6 @@ def test_a_submission_that_cannot_be_meant_says_how_to_write_it(words: list[str]
     assert error.value.exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("pipelines", "builds"),
-    [("", True), ("greeting, services.worker.build", True), ("services.worker.rehearsal,greeting", False)],
-)
-def test_the_first_job_that_is_proposed_is_one_that_can_run(
-    pipelines: str, *, builds: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    say_first_job("headgate", {"HEADGATE_PIPELINES": pipelines}, Output(as_json=False))
-
-    assert ('submit "a URL shortener"' in capsys.readouterr().out) is builds
-
-
 HOSTILE = "\x1b]52;c;cm0=\x07shop\x1b[2J\u202e"
 
 
@@ -488,3 +496,43 @@ def test_in_a_pipe_and_as_json_it_is_none_either(capsys: pytest.CaptureFixture[s
     assert lines.splitlines()[:2] == ["shop\ufffd", "ok shop\ufffd"]
     assert "\\u202e\\u009b" in lines
     assert json.loads(lines.split("\n", 2)[2]) == {"name": HOSTILE + "\x9b"}
+
+
+# ── words that are no command ─────────────────────────────────────────────────
+
+
+def refused_words(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as end:
+        parse(words)
+    said = capsys.readouterr()
+    return end.value.code, said.out, said.err
+
+
+@pytest.mark.parametrize(("words", "command"), [((), "submit a job"), (("jobs",), "cancel-all")])
+def test_whoever_names_no_command_is_shown_them(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], command: str
+) -> None:
+    code, out, err = refused_words(capsys, *words)
+
+    assert (code, out) == (2, "")
+    assert command in err
+
+
+@pytest.mark.parametrize(("words", "meant"), [(("jbos",), "jobs"), (("jobs", "lst"), "list")])
+def test_a_command_that_was_meant_is_named(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], meant: str
+) -> None:
+    code, _, err = refused_words(capsys, *words)
+
+    assert code == 2
+    assert err.endswith(f"Did you mean {meant}?\n")
+
+
+def test_what_nothing_is_like_is_refused_without_a_guess(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean" not in refused_words(capsys, "xyzzy")[2]
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = refused_words(capsys, "--version")
+
+    assert (code, out) == (0, f"headgate {version('headgate-server')}\n")

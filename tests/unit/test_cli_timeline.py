@@ -64,7 +64,7 @@ def test_a_job_that_came_back_has_two_attempts() -> None:
         ]
     )
 
-    assert ("given back, in the queue: lost", 50, 10) in shown(told)
+    assert ("given back, waits again: lost", 50, 10) in shown(told)
     assert attempts(told) == {1: 40, 2: 20}
 
 

@@ -97,6 +97,26 @@ def test_a_job_folds_over_what_a_newer_writer_added() -> None:
     assert (job.status, job.attempt, job.sequence) == (Status.STARTING, 1, 3)
 
 
+def test_a_job_folds_over_a_status_that_a_newer_writer_added() -> None:
+    life = life_of(story="queued dispatched started")
+    newer = parse_event(_changed(life[-1], **{"data.status": "warming_up", "sequence": 4}))
+    assert isinstance(newer, UnknownEvent)
+
+    job = fold([*life, newer])
+    later = fold([*life, newer, step(job, "cancel_requested")])
+
+    assert (newer.type, newer.status, newer.attempt) == (life[-1].type, "warming_up", 1)
+    assert (later.status, later.worker, later.sequence) == (Status.STARTING, job.worker, 5)
+
+
+def test_nobody_writes_a_status_that_nobody_knows() -> None:
+    event = queued("job-1")
+    sleeping = event.data.model_copy(update={"status": "sleeping"})
+
+    with pytest.raises(InvalidEvent):
+        replace(event, data=sleeping).encode()
+
+
 def test_a_newer_event_of_no_job_says_nothing_about_one() -> None:
     paused = Event(event_id("pause"), Writer.ADMISSION, utc(0), QueuePaused(scope="all", by="operator-1"))
 
@@ -130,7 +150,7 @@ def test_a_newer_event_of_no_job_says_nothing_about_one() -> None:
         ("data.job_id", "a" * 41, "data.job_id"),
         ("data.user_id", "", "data.user_id"),
         ("data.project_id", "a b", "data.project_id"),
-        ("data.status", "sleeping", "data.status"),
+        ("data.status", "fast asleep", "data.status"),
         ("data.attempt", "0", "data.attempt"),
         ("data.attempt", True, "data.attempt"),
         ("data.attempt", -1, "data.attempt"),
@@ -169,7 +189,7 @@ def test_what_is_wrong_with_an_event_is_named(path: str, value: Any, field: str)
     [
         ("data", None, "data"),
         ("data.job_id", "*", "data.job_id"),
-        ("data.status", "sleeping", "data.status"),
+        ("data.status", "fast asleep", "data.status"),
         ("data.attempt", MISSING, "data.attempt"),
         ("sequence", MISSING, "sequence"),
         ("subject", "job-2", "subject"),
@@ -231,7 +251,7 @@ def test_data_that_were_changed_past_their_checks_are_not_written(changes: dict[
 
 
 def test_data_that_would_come_back_changed_are_not_written() -> None:
-    ready = step(job_after("queued dispatched scaffold code deps checks"), "ready")
+    ready = step(job_after("queued dispatched started scaffold code deps checks"), "ready")
 
     with pytest.raises(InvalidEvent):
         replace(ready, data=ready.data.model_copy(update={"duration_s": inf})).encode()

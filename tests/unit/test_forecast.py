@@ -11,8 +11,10 @@ from headgate_contracts.events import Estimate
 from headgate_contracts.shown import REASONS, WaitingOn
 from libs.capacity.answers import Obstacle, Outlook, SlotHolder
 from libs.capacity.rows import Pause
+from libs.forecast.lines import WaitingLine
+from libs.forecast.place import estimate_of, position_message, queue_part, shown_standing
 from libs.forecast.shown import scheduled_message, shown_job, usage
-from libs.forecast.standing import REMEDIES, estimate_of, position_message, queue_part, waiting_on, would_run
+from libs.forecast.standing import REMEDIES, waiting_on, would_run
 from libs.forecast.table import Forecast
 from libs.policy import Policy
 from tests.fixtures.lives import STARTED_AT, job_after
@@ -215,15 +217,53 @@ def test_who_is_next_needs_a_free_slot_and_no_more() -> None:
     assert would_run(job, waiting_on(job, seen)) == ("A worker has a free slot",)
 
 
-def test_the_estimate_is_the_plain_formulas_where_nothing_was_published() -> None:
-    job, plain = job_after("queued", position_original=6), Forecast.load(None, Policy())
+def known(*, start_ms: int) -> Forecast:
+    """Three jobs are ahead in the pool."""
+    line = WaitingLine(places=((-3, 50_000), (-2, 60_000), (-1, 70_000)), slots=2)
+    return Forecast(policy=Policy(), made_ms=0, learned=True, starts={"job-1": start_ms}, lines={"pool:default": line})
 
-    estimate = estimate_of(job, outlook(), forecast=plain, now_ms=0)
-    part = queue_part(job, outlook(), estimate)
 
-    assert part is not None  # 600 s × 4 ÷ 2, ± 30 %
-    assert (part.estimate_seconds, part.lower_bound, part.upper_bound) == (1200, 840, 1560)
-    assert (part.message, part.confidence) == ("14 minutes-26 minutes", "medium")
+def test_who_is_next_to_start_is_told_so_wherever_the_place_is() -> None:
+    job = job_after("queued", position_original=4)
+
+    told = shown_standing(job, outlook(), forecast=known(start_ms=26_000), now_ms=0)
+
+    assert told.queue is not None
+    assert (told.queue.position, told.queue.position_message) == (4, "You are #4 in queue, next to start")
+    assert told.queue.message == "26 seconds"
+    [why] = told.waiting_on
+    assert why.message == "Next in line: starts as soon as a worker has a free slot (3 ahead start later)"
+    assert would_run(job, told.waiting_on) == ("A worker has a free slot",)
+
+
+def test_only_those_who_start_before_it_are_said_to_be_before_it() -> None:
+    job = job_after("queued", position_original=4)
+
+    told = shown_standing(job, outlook(), forecast=known(start_ms=65_000), now_ms=0)
+
+    assert told.queue is not None
+    assert told.queue.position_message == "You are #4 in queue"
+    assert [each.message for each in told.waiting_on] == ["Behind 2 jobs (1 ahead starts later)"]
+
+
+def test_a_job_that_is_held_itself_is_not_next_to_start() -> None:
+    job, seen = job_after("queued", position_original=4), outlook(obstacles=(obstacle("user:user-1"),))
+
+    told = shown_standing(job, seen, forecast=known(start_ms=26_000), now_ms=0)
+
+    assert told.queue is not None
+    assert told.queue.position_message == "You are #4 in queue"
+    assert reasons(told.waiting_on) == ["user_limit"]
+
+
+def test_where_nothing_is_known_a_job_stands_behind_all_and_has_no_estimate_yet() -> None:
+    job = job_after("queued", position_original=6)
+
+    told = shown_standing(job, outlook(), forecast=Forecast.load(None, Policy()), now_ms=0)
+
+    assert told.queue is not None
+    assert (told.queue.estimate_seconds, told.queue.message) == (None, "no estimate yet")
+    assert [each.message for each in told.waiting_on] == ["Behind 3 jobs"]
 
 
 def test_a_paused_job_has_a_place_and_no_estimate() -> None:

@@ -63,26 +63,30 @@ async def told(world: World) -> Forecast:
 
 
 async def test_each_queued_job_has_a_start_and_a_new_one_the_end_of_the_line(
-    world: World, forecaster: Forecaster
+    world: World, leader: Replica, forecaster: Forecaster
 ) -> None:
+    await world.finish("job-0")
+    await world.submit("job-3", user="user-3", project="project-3")
+    await world.settle(leader)
+
     await forecaster.make()
 
     forecast = await told(world)
-    job = await world.job("job-2")
-    outlook = await world.view.outlook("job-2")
+    job = await world.job("job-3")
+    outlook = await world.view.outlook("job-3")
     assert outlook is not None
     assert outlook.score is not None
     last = wanted_of(job, score=outlook.score + 1, position=3)
     waits = [
         estimate.estimate_seconds
         for estimate in (
-            forecast.estimate_of("job-1", last, now_ms=world.clock.now_ms()),
             forecast.estimate_of("job-2", last, now_ms=world.clock.now_ms()),
+            forecast.estimate_of("job-3", last, now_ms=world.clock.now_ms()),
             forecast.estimate_new(last, now_ms=world.clock.now_ms()),
         )
         if estimate is not None
     ]
-    assert set(forecast.starts) == {"job-1", "job-2"}
+    assert set(forecast.starts) == {"job-2", "job-3"}
     assert waits == sorted(waits)
     assert len(set(waits)) == 3
     assert waits[0] > 60

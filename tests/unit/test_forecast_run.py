@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
+import pytest
+
 from headgate_contracts.events import Estimate
 from headgate_contracts.vocabulary import Priority
 from libs.capacity.paces import Pace, Wait
@@ -88,7 +90,6 @@ def wanted(number: int = 101, **changes: object) -> EstimateRequest:
         score=score_of(NORMAL, number * ARRIVAL_STEP),
         position=3,
         groups=("user:new", "project:new"),
-        slots=1,
     )
     return replace(plain, **changes)
 
@@ -257,12 +258,45 @@ def test_what_is_published_is_read_as_it_was() -> None:
     assert Forecast.load(forecast.dump(), POLICY) == forecast
 
 
-def test_where_nothing_is_published_the_plain_formula_is_told() -> None:
-    for text in (None, "", '{"shape": 0}'):
-        forecast = Forecast.load(text, POLICY)
+@pytest.mark.parametrize("text", [None, "", '{"shape": 0}'])
+def test_where_nothing_is_published_nothing_is_told(text: str | None) -> None:
+    assert told_s(Forecast.load(text, POLICY), wanted()) is None
 
-        assert forecast.estimate_new(wanted(slots=2), now_ms=NOW_MS) == forecast.plain(wanted(slots=2))
-        assert forecast.plain(wanted(slots=2)).estimate_seconds == 480 * 3 / 2
+
+def test_no_number_is_told_before_any_job_has_ended() -> None:
+    given = scene(running("a", 1), row("b", 2))
+    guess = make_forecast(given, Past(paces={"partner": Pace(600.0)}), POLICY, runs=2)
+
+    assert told_s(guess, wanted()) is None
+    assert guess.estimate_of("b", wanted(2), now_ms=NOW_MS) is None
+
+
+def test_a_group_that_is_full_now_and_was_in_no_run_leaves_the_start_open() -> None:
+    forecast = forecast_of(scene(slots=9))
+
+    assert told_s(forecast, wanted(position=1)) == 1
+    assert told_s(forecast, wanted(position=1, full=("user:new",))) is None
+
+
+def test_those_ahead_who_are_held_by_limits_of_their_own_start_later() -> None:
+    mine = [running("a", 1, user="u"), running("b", 2, user="u"), row("c", 3, user="u"), row("d", 4, user="u")]
+    forecast = forecast_of(scene(*mine, row("e", 5), slots=3))
+
+    assert forecast.sooner("e", wanted(5, position=3)) == 0
+    assert forecast.sooner("d", wanted(4, position=2)) == 1
+    assert forecast.sooner("new", wanted(9, position=7)) >= 3  # three came since: nobody knows what holds them
+
+
+def test_a_crowd_that_came_since_and_may_be_held_leaves_the_lower_end_where_it_was() -> None:
+    forecast = forecast_of(scene(running("a", 1, since_s=70), row("b", 2)))
+
+    alone = forecast.estimate_new(wanted(position=2), now_ms=NOW_MS)
+    behind = forecast.estimate_new(wanted(position=5), now_ms=NOW_MS)
+
+    assert alone is not None
+    assert behind is not None
+    assert behind.lower_bound == alone.lower_bound
+    assert behind.upper_bound > alone.upper_bound
 
 
 def test_the_interval_is_made_from_past_errors() -> None:

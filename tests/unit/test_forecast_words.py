@@ -1,4 +1,4 @@
-"""An estimate in words, and the plain formula's numbers."""
+"""An estimate in words, and its numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from headgate_contracts.events import Estimate
 from headgate_contracts.shown import QueuePart
-from libs.forecast.plain import average_over, confidence_at, first_averages, plain_estimate
+from libs.forecast.plain import average_over, confidence_at, first_averages
 from libs.forecast.words import duration_text, estimate_fields, estimate_message
 from libs.policy import Policy
 
@@ -52,33 +52,14 @@ def test_the_fields_are_those_of_a_place_in_the_queue() -> None:
     )
 
     assert (shown.estimate_seconds, shown.message, shown.confidence) == (1500, "17 minutes-32 minutes", "medium")
-    assert estimate_fields(None) == {}
+    assert estimate_fields(None) == {"message": "no estimate yet"}
+    assert estimate_fields(None, starts=False) == {}
 
 
-@pytest.mark.parametrize(
-    ("average_s", "position", "workers", "told"),
-    [
-        (500, 6, 2, (1500, 1050, 1950)),
-        (480, 1, 4, (120, 84, 156)),
-        (600, 2, 0, (1200, 840, 1560)),
-        (0.01, 1, 9, (1, 0, 1)),
-    ],
-)
-def test_the_plain_formula_is_average_times_position_by_workers(
-    average_s: float, position: int, workers: int, told: tuple[int, int, int]
-) -> None:
-    shown = plain_estimate(average_s=average_s, position=position, workers=workers, policy=Policy())
+def test_the_confidence_is_policy() -> None:
+    policy = Policy.model_validate({"forecast": {"medium_below": 3}})
 
-    assert (shown.estimate_seconds, shown.lower_bound, shown.upper_bound) == told
-
-
-def test_the_spread_and_the_confidence_are_policy() -> None:
-    policy = Policy.model_validate({"forecast": {"spread": 0.5, "medium_below": 3}})
-
-    shown = plain_estimate(average_s=100, position=3, workers=1, policy=policy)
-
-    assert (shown.lower_bound, shown.upper_bound, shown.confidence) == (150, 450, "low")
-    assert confidence_at(2, policy) == "medium"
+    assert [confidence_at(position, policy) for position in (2, 3)] == ["medium", "low"]
     assert [confidence_at(position, Policy()) for position in (9, 10)] == ["medium", "low"]
 
 

@@ -26,7 +26,7 @@ from headgate_contracts.events import (
 )
 from libs.capacity.ledger import Ledger
 from libs.capacity.rows import Change, FreeLease, Pause, Resume, SetLimit, UnsetLimit
-from libs.capacity.snapshot import SnapshotUnusable, dump, load, picture_of
+from libs.capacity.snapshot import SHAPE, SnapshotUnusable, dump, load, picture_of
 from libs.policy import Policy
 from tests.fixtures.lives import event_id, life_of, queued, step, submission, wander
 
@@ -324,7 +324,7 @@ def test_a_snapshot_of_another_log_is_refused() -> None:
 
 
 def reshaped(snapshot: bytes, **header: object) -> bytes:
-    """As another release would have written it; null: it did not know that."""
+    """As another release would have written it; null: it does not know that."""
     first, *lines = zlib.decompress(snapshot).decode().split("\n")
     kept = {name: value for name, value in {**json.loads(first), **header}.items() if value is not None}
     return zlib.compress("\n".join((json.dumps(kept), *lines)).encode())
@@ -339,18 +339,11 @@ def ordered() -> Ledger:
     return ledger
 
 
-def test_a_snapshot_of_an_older_shape_is_read_as_far_as_it_goes() -> None:
-    ledger = ordered()
-    old = dict.fromkeys(("forced", "over", "turns", "paces", "waits"))
-
-    resumed = load(reshaped(dump(ledger, epoch="E"), shape=1, **old), epoch="E", policy=POLICY)
-
-    assert (resumed.applied, resumed.jobs, resumed.orders) == (5, ledger.jobs, ledger.orders)
-
-
-def test_of_a_newer_shape_the_orders_are_kept_and_the_log_is_folded_over_them() -> None:
+@pytest.mark.parametrize("shape", [1, SHAPE - 1, SHAPE + 1])
+def test_of_another_shape_the_orders_are_kept_and_the_log_is_folded_over_them(shape: int) -> None:
     """They may be older than all that the log still holds; what it does hold comes after them."""
-    resumed = load(reshaped(dump(ordered(), epoch="E"), shape=99), epoch="E", policy=POLICY)
+    beyond_orders = dict.fromkeys(("forced", "over", "turns", "paces", "waits"))
+    resumed = load(reshaped(dump(ordered(), epoch="E"), shape=shape, **beyond_orders), epoch="E", policy=POLICY)
     before = (resumed.applied, resumed.jobs)
 
     resumed.apply(Logged(5, T0, act(QueueResumed(scope="user:u1", by="olga"))))

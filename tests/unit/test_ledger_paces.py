@@ -35,7 +35,7 @@ class Lives:
         self.at = T0
 
     def enter(self, name: str, *, tier: Tier = Tier.PARTNER, **first: Any) -> None:
-        asked = submission(tier=tier, priority=first.pop("priority", Priority.NORMAL))
+        asked = submission(tier=tier, priority=first.pop("priority", Priority.NORMAL), **first.pop("asked", {}))
         self._write(step(name, "queued", submission=asked, **first), after_s=0)
 
     def go(self, name: str, story: str, *, after_s: float = 0, **details: Any) -> None:
@@ -85,6 +85,32 @@ def test_an_attempt_that_was_given_back_tells_nothing() -> None:
     lives = Lives()
     lives.enter("a")
     lives.go("a", "dispatched started given_back:drained", after_s=50)
+
+    assert lives.ledger.paces == {}
+
+
+def test_a_run_that_goes_on_from_finished_work_counts_with_what_that_took() -> None:
+    lives = Lives()
+    lives.enter("a")
+    lives.go("a", "dispatched started scaffold")
+    lives.go("a", "code", after_s=146)
+    lives.go("a", "failed", after_s=4)
+    work = {"retry_of": "a", "finished_stages": lives.ledger.jobs["a"].finished_stages}
+    lives.enter("b", asked=work)
+    lives.go("b", "dispatched started scaffold code deps checks")
+    lives.go("b", "ready", after_s=0.1, duration_s=0.1)
+
+    pace = lives.ledger.paces["partner"]
+
+    assert pace.holds == (150.0, 150.1)
+    assert pace.average_s == pytest.approx(0.7 * 600 + 0.3 * 150.1)
+
+
+def test_a_run_that_goes_on_from_what_nobody_knows_any_more_tells_nothing() -> None:
+    lives = Lives()
+    lives.enter("b", asked={"retry_of": "gone", "finished_stages": ("scaffold",)})
+    lives.go("b", "dispatched started scaffold code deps checks")
+    lives.go("b", "ready", after_s=0.1, duration_s=0.1)
 
     assert lives.ledger.paces == {}
 

@@ -71,7 +71,8 @@ async def test_a_new_client_gets_a_snapshot_then_each_status_then_the_end(hall: 
     later = await client.heard()
 
     assert [(kind, id_) for kind, id_, _ in begun] == [("snapshot", id_of(2))]
-    assert [data.get("status") for _, _, data in later[:-1]] == ["scaffold", "code", "deps", "checks", "ready"]
+    assert [data["status"] for _, _, data in later[:-1]] == ["scaffold", "code", "deps", "checks", "ready"]
+    assert [bool(data.get("stages")) for _, _, data in later[:-1]] == [True, False, False, False, False]
     assert (later[-1][0], client.over) == ("end", True)
     assert len(hall.seen.delivered_seqs) == len(later[:-1])
 

@@ -260,9 +260,18 @@ async def test_one_that_may_not_listen_much_longer_is_left_to_its_task() -> None
 class Beaten:
     def __init__(self) -> None:
         self.beats = 0
+        self.is_cut = False
 
     def beat(self) -> None:
         self.beats += 1
+
+    def cut(self) -> None:
+        self.is_cut = True
+
+
+class Faulty(Beaten):
+    def beat(self) -> None:
+        raise RuntimeError("a fault of this one's")
 
 
 async def test_all_who_joined_have_a_beat_in_their_turn_and_who_left_has_none() -> None:
@@ -276,6 +285,18 @@ async def test_all_who_joined_have_a_beat_in_their_turn_and_who_left_has_none() 
 
     assert leaves.beats == 1
     assert beat._timer is None
+
+
+async def test_a_stream_that_fails_at_its_beat_is_cut_off_and_keeps_none_from_theirs() -> None:
+    beat, first, faulty, last = KeepAlive(0.05), Beaten(), Faulty(), Beaten()
+    for each in (first, faulty, last):
+        beat.join(each)
+
+    await eventually(lambda: min(first.beats, last.beats) >= 1)
+    for each in (first, faulty, last):
+        beat.leave(each)
+
+    assert [each.is_cut for each in (first, faulty, last)] == [False, True, False]
 
 
 @pytest.mark.parametrize("fits", [True, False])

@@ -13,11 +13,10 @@ from headgate_contracts import Status
 from headgate_contracts.commands import LogLine
 from headgate_contracts.tokens import foreign_token
 from libs.eventlog.lines import Line
-from services.admission.listing import JobFilter, cursor_of, read_cursor
+from services.admission.finding import JobFilter, Sort, cursor_of, match_of, read_cursor
 from services.admission.naming import group_named, scope_named
 from services.admission.ranges import ByteRange, OutOfRange, Whole, wanted_part
 from services.admission.transcript import JsonLines, Plain
-from tests.fixtures.lives import job_after
 
 TAG = '"abc"'
 
@@ -197,10 +196,11 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
     assert read_cursor(text, name="name") is None
 
 
-def test_a_list_takes_what_its_filters_say() -> None:
-    job = job_after("queued", user_id="u1", project_id="a")
+def test_a_cursor_of_another_order_is_refused() -> None:
+    cursor = cursor_of(7, name=MINE.name("E1", Sort.UPDATED))
 
-    assert MINE.takes(job)
-    assert not JobFilter(user="u1", statuses=frozenset({Status.READY})).takes(job)
-    assert not JobFilter(user="u1", project="b").takes(job)
-    assert not JobFilter(user="u1", workflow="w").takes(job)
+    assert read_cursor(cursor, name=MINE.name("E1")) is None
+
+
+def test_what_a_tenant_types_is_quoted() -> None:
+    assert match_of('a" OR title:x* NEAR(b) ""') == '"a"""* "OR"* "title:x*"* "NEAR(b)"* """"""*'

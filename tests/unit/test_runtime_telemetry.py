@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -12,15 +11,19 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState
+from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
 
+from libs.runtime.settings import ServiceSettings, read_settings
+from libs.runtime.spans import lent, passed, step
 from libs.runtime.telemetry import (
     Telemetry,
     current_debug_id,
     job_context,
+    job_parts,
     job_trace,
     linked,
     request_trace,
+    trace_headers,
     traceparent,
 )
 from tests.fixtures.lives import job_after, submission
@@ -104,20 +107,6 @@ async def test_whether_a_job_is_sampled_its_client_says(
     assert len(exporter.get_finished_spans()) == recorded
 
 
-async def test_a_jobs_first_span_is_a_part_of_its_request_and_links_to_the_job_that_is_retried(
-    telemetry: Telemetry, exporter: InMemorySpanExporter
-) -> None:
-    started_ns, first = time.time_ns() - 5_000_000, job_trace(JOB)
-    with telemetry.tracer.start_as_current_span("POST /v1/jobs/{job_id}/retry") as request:
-        retried = job_after("queued", "another", submission=submission(**request_trace()))
-        telemetry.accepted(retried, started_ns=started_ns, links=(first.root,))
-
-    accept = exporter.get_finished_spans()[0]
-    assert accept.parent is not None
-    assert (accept.parent.span_id, accept.start_time) == (request.get_span_context().span_id, started_ns)
-    assert [link.context for link in accept.links] == [first.root]
-
-
 async def test_a_span_in_any_process_is_a_child_of_the_jobs_root(
     telemetry: Telemetry, exporter: InMemorySpanExporter
 ) -> None:
@@ -142,23 +131,75 @@ async def test_a_span_inside_a_span_of_the_same_job_is_its_child(
     assert inner.links == ()
 
 
-async def test_a_span_of_one_job_inside_another_trace_links_to_it_and_to_what_it_is_told(
+async def test_a_span_of_one_job_inside_another_trace_links_to_it(
     telemetry: Telemetry, exporter: InMemorySpanExporter
 ) -> None:
-    message = linked(f"00-{'a' * 32}-{'b' * 16}-01")
-    with telemetry.job_span("plan", ANOTHER) as other, telemetry.job_span("dispatch", JOB, links=message):
+    with telemetry.job_span("plan", ANOTHER) as other, telemetry.job_span("dispatch", JOB):
         pass
 
     span = exporter.get_finished_spans()[0]
     assert ids(span)[0] == job_trace(JOB).root.trace_id
-    assert [link.context for link in span.links] == [other.get_span_context(), *message]
+    assert [link.context for link in span.links] == [other.get_span_context()]
 
 
-async def test_a_fault_marks_the_span_and_goes_on(telemetry: Telemetry, exporter: InMemorySpanExporter) -> None:
+async def test_a_span_is_the_child_of_what_caused_it_and_keeps_the_callers_state(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    asked = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "vendor=x"}
+    job = job_after("queued", submission=submission(**asked))
+    [cause], [elsewhere] = linked(f"00-{'a' * 32}-{'c' * 16}-01"), linked(f"00-{'d' * 32}-{'e' * 16}-01")
+    with telemetry.job_span("attempt", job, cause=cause):
+        carried = trace_headers()
+    with telemetry.job_span("attempt", job, cause=elsewhere):
+        pass
+
+    caused, other = exporter.get_finished_spans()
+    assert caused.parent is not None
+    assert other.parent is not None
+    assert (f"{caused.parent.span_id:016x}", f"{other.parent.span_id:016x}") == ("c" * 16, "b" * 16)
+    assert carried == {"traceparent": traceparent(caused.get_span_context()), "tracestate": "vendor=x"}
+
+
+async def test_steps_are_parts_of_what_is_recorded_here_and_nothing_elsewhere(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    with step("nowhere"):
+        passed("nowhere", {}, took_s=1)
+    with telemetry.job_span("attempt", JOB) as attempt, step("wait for slots"):
+        passed("chat", {"gen_ai.operation.name": "chat"}, took_s=2, wrong="Busy")
+
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    chat, wait = spans["chat"], spans["wait for slots"]
+    assert sorted(spans) == ["attempt", "chat", "wait for slots"]
+    assert wait.parent == attempt.get_span_context()
+    assert chat.parent == wait.get_span_context()
+    assert (chat.end_time or 0) - (chat.start_time or 0) == 2_000_000_000
+    assert (chat.status.status_code, chat.status.description) == (StatusCode.ERROR, "Busy")
+
+
+async def test_parts_of_several_jobs_are_each_in_their_own_trace(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
+    request = telemetry.tracer.start_as_current_span("POST /v1/jobs/cancel")
+    with lent(telemetry.tracer), request as asked, job_parts([("append", JOB), ("append", ANOTHER)]) as carried:
+        pass
+
+    first, second, _ = exporter.get_finished_spans()
+    assert [ids(first)[0], ids(second)[0]] == [job_trace(JOB).root.trace_id, job_trace(ANOTHER).root.trace_id]
+    assert carried == [traceparent(first.get_span_context()), traceparent(second.get_span_context())]
+    assert [[link.context for link in span.links] for span in (first, second)] == [[asked.get_span_context()]] * 2
+
+
+async def test_a_fault_marks_the_span_with_its_kind_alone_and_goes_on(
+    telemetry: Telemetry, exporter: InMemorySpanExporter
+) -> None:
     with pytest.raises(OSError, match="disk"), telemetry.job_span("stage code", JOB):
-        raise OSError("disk full")
+        raise OSError("disk of ann@example.org full")
 
-    assert only(exporter).status.is_ok is False
+    span = only(exporter)
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "OSError")
+    assert span.events == ()
+    assert "ann@" not in span.to_json()
 
 
 @pytest.mark.parametrize(("operation", "kind"), [("publish", SpanKind.PRODUCER), ("process", SpanKind.CONSUMER)])
@@ -319,6 +360,33 @@ async def test_others_are_heard_from_warnings_on(written: io.StringIO) -> None:
     logging.getLogger("somebody.else").warning("trouble")
 
     assert [line["message"] for line in lines(written)] == ["trouble"]
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        ("DEBUG", ["debug", "info", "warning", "error"]),
+        ("INFO", ["info", "warning", "error"]),
+        ("WARNING", ["warning", "error"]),
+        ("ERROR", ["error"]),
+    ],
+)
+async def test_from_which_level_on_we_are_heard_the_settings_say(
+    monkeypatch: pytest.MonkeyPatch, level: str, said: list[str]
+) -> None:
+    told = {"NATS_URL": "nats://u:p@h:4222", "REDIS_URL": "redis://u:p@h:6379/0", "LOG_LEVEL": level}
+    for name, value in told.items():
+        monkeypatch.setenv(f"HEADGATE_{name}", value)
+    stream = io.StringIO()
+    telemetry = Telemetry("w", instance="w", logs=stream, log_level=read_settings(ServiceSettings).log_level)
+    await telemetry.start()
+    try:
+        for each in ("debug", "info", "warning", "error"):
+            ours.log(logging.getLevelNamesMapping()[each.upper()], each)
+    finally:
+        await telemetry.stop()
+
+    assert [line["message"] for line in lines(stream)] == said
 
 
 async def test_after_the_end_nothing_is_written() -> None:

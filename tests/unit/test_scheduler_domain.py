@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from headgate_contracts import Job, Priority, Stage, Status, Tier, advance
+from headgate_contracts import Job, Priority, Status, Tier, advance
 from headgate_contracts.events import (
     Group,
     JobCancelled,
@@ -22,7 +22,7 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.vocabulary import Fault, GivenBackReason, QueuedWhy
 from libs.policy import Policy
-from libs.policy.windows import release_at
+from libs.policy.windows import DayPlace, release_at
 from services.scheduler.batches import BATCH_MAX, Batch, compose, linked, signed
 from services.scheduler.domain import (
     SHUT_MAX_MS,
@@ -97,7 +97,7 @@ def test_a_job_fails_once_it_has_waited_for_as_long_as_counts(
 def test_what_leaves_the_queue_is_written_before_what_tells_and_what_enters() -> None:
     placed = replace(GIVEN, placement=Placement(2, 1 << 17, (), 1))
     entering = decide(Due.RELEASE, job_after("scheduled", "enters"), given=placed)
-    leaving = decide(Due.SLIPPED, job_after("queued", "leaves"), given=replace(GIVEN, day=20_500))
+    leaving = decide(Due.SLIPPED, job_after("queued", "leaves"), given=replace(GIVEN, day=DayPlace(20_500, 0, 5)))
     assert entering is not None
     assert leaving is not None
 
@@ -128,12 +128,12 @@ def test_a_doomed_phase_is_cancelled_and_says_why() -> None:
 
 
 def test_a_job_over_its_day_is_scheduled_as_admission_would_have() -> None:
-    day = (NOW.date() - date(1970, 1, 1)).days + 3
+    day = DayPlace((NOW.date() - date(1970, 1, 1)).days + 3, 2, 5)
     data = decided(Due.SLIPPED, job_after("queued"), replace(GIVEN, day=day))
 
     assert isinstance(data, JobScheduled)
     assert data.quota_day == NOW.date() + timedelta(days=3)
-    assert data.scheduled_for == release_at("job-1", day, spread_s=3600)
+    assert data.scheduled_for == release_at("user-1", day, spread_s=3600)
     assert decided(Due.SLIPPED, job_after("queued")) is None
 
 
@@ -141,7 +141,7 @@ def test_a_forced_attempt_is_given_back_with_its_finished_stages() -> None:
     data = decided(Due.FORCED, job_after("queued dispatched started scaffold code"))
 
     assert isinstance(data, JobGivenBack)
-    assert (data.reason, data.finished_stages) == (GivenBackReason.FORCED, (Stage.SCAFFOLD,))
+    assert (data.reason, data.finished_stages) == (GivenBackReason.FORCED, ("scaffold",))
 
 
 def test_a_spaced_job_keeps_its_class() -> None:
@@ -165,7 +165,7 @@ def test_a_lost_attempt_is_given_back_with_its_finished_stages() -> None:
 
     assert isinstance(data, JobGivenBack)
     assert data.reason is GivenBackReason.LOST
-    assert data.finished_stages == (Stage.SCAFFOLD, Stage.CODE)
+    assert data.finished_stages == ("scaffold", "code")
 
 
 def test_an_attempt_that_was_never_claimed_is_given_back_and_does_not_count() -> None:

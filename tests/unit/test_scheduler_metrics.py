@@ -19,6 +19,7 @@ from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
 
 SECOND = 1000
+OLDEST = "headgate_queue_oldest_seconds"
 DB, OLLAMA = "group:shop:db", "llm:ollama"
 LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 
@@ -82,6 +83,22 @@ async def test_slots_of_a_group_are_shown_with_their_limit(world: World, leader:
     assert shown.value("headgate_concurrency_slots_active", group="pool:default") == 1
     assert shown.value("headgate_concurrency_slots_limit", group="pool:default") == 3
     assert shown.value("headgate_concurrency_slots_limit", group="workflows") == 5
+
+
+async def test_the_backlog_is_in_seconds_of_work_and_what_runs_counts_with_its_rest(
+    world: World, leader: Replica
+) -> None:
+    guess_s = leader.ledger.policy.tier_limits(Tier.PARTNER).first_duration_s
+    at_first = (await scrape(world, leader)).value("headgate_backlog_seconds", pool="default")
+    await world.pass_ms(10 * SECOND, leader)
+    ten_seconds_later = (await scrape(world, leader)).value("headgate_backlog_seconds", pool="default")
+    await world.submit("job-3", user="u-3", project="p-3", tier=Tier.PARTNER)
+    await world.settle(leader)
+    with_one_more = (await scrape(world, leader)).value("headgate_backlog_seconds", pool="default")
+
+    assert at_first == pytest.approx(2 * guess_s, abs=2)
+    assert ten_seconds_later == pytest.approx(2 * guess_s - 10, abs=2)
+    assert with_one_more == pytest.approx(3 * guess_s - 10, abs=2)
 
 
 async def test_the_groups_of_one_user_are_in_no_label(world: World, leader: Replica) -> None:
@@ -188,12 +205,12 @@ async def test_a_job_that_comes_back_acquires_its_slots_again(world: World, lead
 
 async def test_a_stages_own_group_is_shown_from_its_first_use_on(world: World, leader: Replica) -> None:
     before = await scrape(world, leader)
-    await ask(world, leader, "l1", "stage:build-code:3")
+    await ask(world, leader, "l1", "stage:build:code:3")
     used = await scrape(world, leader)
     await leader.handlers.give_up(GiveUpLease(lease="l1"))
     after = await scrape(world, leader)
 
-    of_stage = {"group": "stage:build-code"}
+    of_stage = {"group": "stage:build:code"}
     active = [each.value("headgate_concurrency_slots_active", **of_stage) for each in (before, used, after)]
     assert active == [None, 1, 0]
     assert after.value("headgate_concurrency_slots_limit", **of_stage) == 3
@@ -262,6 +279,66 @@ async def test_a_request_that_finds_a_provider_full_is_counted_there(
     assert shown.value(blocked, provider="total") is None
     assert shown.value("headgate_llm_block_seconds_count", provider="ollama") == (1 if waits else None)
     assert shown.value("headgate_llm_block_seconds_sum", provider="ollama") == (3 if waits else None)
+
+
+async def test_the_oldest_of_each_class_is_shown_as_long_as_it_waits(world: World, leader: Replica) -> None:
+    await world.pass_ms(20 * SECOND, leader)
+    await world.submit("job-3", user="eve", project="p-3", priority="low", groups=(Group(name=DB, limit=1),))
+    await world.settle(leader)
+    await world.pass_ms(4 * SECOND, leader)
+
+    shown = await scrape(world, leader)
+
+    assert shown.value(OLDEST, **{"class": "normal"}) == 24, "job-2, which waits for the group"
+    assert shown.value(OLDEST, **{"class": "low"}) == 4
+    assert shown.value(OLDEST, **{"class": "urgent"}) == 0
+
+
+async def test_a_job_that_came_back_waits_since_then(world: World, leader: Replica) -> None:
+    await world.submit("job-3", user="eve", project="p-3", priority="high")
+    await world.settle(leader)
+    await world.write("job-3", "started")
+    await world.pass_ms(100 * SECOND, leader, every_ms=5 * SECOND)
+
+    shown = await scrape(world, leader)
+
+    job, now = await world.job("job-3"), leader.leader.now
+    assert (job.status.value, shown.value("headgate_scheduler_lost_total")) == ("queued", 2)
+    assert shown.value(OLDEST, **{"class": "high"}) == (now - (job.aged_at or now)).total_seconds() < 100
+
+
+async def test_what_ended_is_counted_with_whose_fault_it_was(world: World, leader: Replica) -> None:
+    await world.write("job-1", "scaffold", "code", "deps", "checks", "ready")
+    await world.settle(leader)
+    await world.write("job-2", "started", "failed")
+    await world.settle(leader)
+
+    shown = await scrape(world, leader)
+
+    ended = "headgate_jobs_ended_total"
+    assert shown.value(ended, end="ready") == 1
+    assert shown.value(ended, end="failed", fault="job") == 1
+    assert shown.series(ended) == 2
+
+
+async def test_each_rebuilding_of_the_view_is_counted(world: World, leader: Replica) -> None:
+    before = (await scrape(world, leader)).value("headgate_view_rebuilt_total")
+    world.store.lose()
+    await world.settle(leader)
+
+    assert before == 1, "the first one, of a new log"
+    assert (await scrape(world, leader)).value("headgate_view_rebuilt_total") == 2
+
+
+async def test_a_log_that_has_a_limit_shows_how_full_it_is(world: World, leader: Replica) -> None:
+    without = await scrape(world, leader)
+    world.server._max_bytes = 100_000
+
+    shown = await scrape(world, leader)
+
+    assert without.value("headgate_log_limit_bytes") is None
+    assert shown.value("headgate_log_limit_bytes") == 100_000
+    assert 1000 < (shown.value("headgate_log_bytes") or 0) < 10_000
 
 
 async def test_a_lost_worker_leaves_a_line_with_job_user_attempt_and_trace(world: World, leader: Replica) -> None:

@@ -398,7 +398,10 @@ def test_patience_is_longer_than_from_one_renewal_of_the_lead_to_the_next(patien
 def test_a_global_limit_below_a_providers_is_reported_at_start(caplog: pytest.LogCaptureFixture) -> None:
     policy = load_policy(None, environ={"LLM_MAX_CONCURRENCY_GLOBAL": "6"})
 
-    report(policy)
+    health = Health()
+
+    report(policy, health)
 
     said = [(record.levelname, record.message) for record in caplog.records if record.levelno >= logging.WARNING]
     assert said == [("WARNING", "policy: providers.global_limit 6 is below openai's 10, which can never be reached")]
+    assert health.notes == (said[0][1],)

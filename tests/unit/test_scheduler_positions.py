@@ -127,13 +127,14 @@ async def test_an_estimate_alone_is_no_change_and_comes_with_one(
     await announcer.round()
     first = hearing.told[0][1].queue
     hearing.heard()
-    await world.view.publish(NAME, Forecast(policy=world.policy, made_ms=1, averages={"partner": 9.0}).dump())
+    starts = {"job-1": 9000}
+    await world.view.publish(NAME, Forecast(policy=world.policy, made_ms=1, learned=True, starts=starts).dump())
 
     await announcer.round()
 
     assert hearing.heard() == []
     assert first is not None
-    assert first.estimate_seconds is not None
+    assert (first.position, first.estimate_seconds) == (1, None)
 
 
 async def test_a_heartbeat_that_changes_nothing_to_be_seen_is_not_told(

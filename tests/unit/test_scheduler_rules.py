@@ -161,7 +161,7 @@ async def test_a_forced_attempt_is_given_back_and_another_has_its_slot_only_then
 
     job = await world.job("first")
     assert (runs.status, runs.attempt) == (Status.CODE, 1)  # until its worker has ended it
-    assert [stage.value for stage in job.finished_stages] == ["scaffold"]
+    assert job.finished_stages == ("scaffold",)
     assert (job.attempt, job.lost) == (2, 0)  # it stood before the other, and runs again
     assert world.dispatched() == ["first", "first"]
 

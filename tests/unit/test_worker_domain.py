@@ -1,15 +1,25 @@
 """What a worker decides: each outcome by itself, and every decision legal on every life a job can have had."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import cast
 
 import pytest
 from hypothesis import given
 
-from headgate_contracts import Event, Job, JobEvent, Status, Tier, Writer, advance, fold
+from headgate_contracts import Event, IllegalTransition, Job, JobEvent, Status, Tier, Writer, advance, fold
 from headgate_contracts.assignment import assigned
-from headgate_contracts.events import JobAwaitingConfirmation, JobData, JobDispatched, JobFailed, JobGivenBack, JobStage
-from headgate_contracts.vocabulary import Fault
+from headgate_contracts.events import (
+    JobAwaitingConfirmation,
+    JobData,
+    JobDispatched,
+    JobFailed,
+    JobGivenBack,
+    JobStage,
+    JobTryFailed,
+    StageTitle,
+)
+from headgate_contracts.stages import Stages, is_in_last
+from headgate_contracts.vocabulary import BUILD_STAGES, Fault
 from libs.policy import Policy
 from services.worker.domain import (
     ChecksFailed,
@@ -17,6 +27,7 @@ from services.worker.domain import (
     Failed,
     Interruption,
     Lease,
+    Passing,
     Stale,
     ToCancel,
     after_failed_checks,
@@ -30,13 +41,18 @@ from services.worker.domain import (
     hands_over,
     naming,
     next_stage,
+    put_off,
     run_budget_s,
     still_ours,
     superseded,
+    tries_of,
+    try_again,
     worth_of,
 )
-from tests.fixtures.lives import STARTED_AT, event_id, job_after, life_of, lives, submission
+from services.worker.rules import StageRules
+from tests.fixtures.lives import STARTED_AT, event_id, job_after, life_of, lives, step, submission
 
+STAGES = Stages(titles=tuple(StageTitle(name=name, title=name) for name in BUILD_STAGES))
 CYCLE = "scaffold code deps checks"
 POLICY = Policy()
 DEBUG = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -181,12 +197,12 @@ def test_whatever_a_worker_decides_is_legal_on_every_life(life: list[JobEvent]) 
     if not job.status.is_running:
         return
     if job.status is Status.STARTING and job.worker is None:
-        job = written(job, claim(job, "worker-1"))
+        job = written(job, claim(job, "worker-1", STAGES))
     failed = Failed("It broke.", "There.")
 
     for data in (next_stage(job), cancel(job), give_back(job), fail(job, failed, debug_id=DEBUG)):
         assert written(job, data).status is data.status
-    if job.status is Status.CHECKS:
+    if is_in_last(job):
         red = ChecksFailed("red")
         written(job, finish(job, result="job-1-1", duration_s=1.5))
         written(job, after_failed_checks(job, red, policy=POLICY, now=STARTED_AT, debug_id=DEBUG))
@@ -251,7 +267,7 @@ def test_a_job_tried_again_passes_through_what_the_other_one_finished() -> None:
 
     walked = []
     while (data := next_stage(job)).stage != "checks":
-        walked.append((data.stage.value, data.restored, data.iteration))
+        walked.append((data.stage, data.restored, data.iteration))
         job = written(job, data)
 
     assert walked == [("scaffold", True, 1), ("code", True, 1), ("deps", False, 1)]
@@ -326,7 +342,7 @@ def test_a_worker_that_was_told_of_the_job_writes_what_one_writes_that_has_read_
     for event, job in zip(life, jobs, strict=True):
         if isinstance(event.data, JobDispatched):
             told = assigned(cast("Event[JobDispatched]", event), seq=0, at=event.time)
-            claimed, read = written(told, claim(told, "worker-1")), written(job, claim(job, "worker-1"))
+            claimed, read = written(told, claim(told, "worker-1", STAGES)), written(job, claim(job, "worker-1", STAGES))
 
             assert decisions(claimed) == decisions(read)
             assert (claimed.project_scope, claimed.tier, claimed.worked_s) == (
@@ -353,3 +369,86 @@ def decisions(job: Job) -> list[JobEvent]:
     decide(finish(job, result="job-1-1", duration_s=1.5))
     decide(after_failed_checks(job, ChecksFailed("red"), policy=POLICY, now=STARTED_AT, debug_id=DEBUG))
     return said
+
+
+# ── a stage that is run again ─────────────────────────────────────────────────
+
+
+AWAY = Passing("The server is away.", "503")
+
+
+def tried_again(job: Job, rules: StageRules, failed: Passing = AWAY) -> Job:
+    again = next_try(job, rules, failed)
+    assert again is not None
+    return written(job, again)
+
+
+def next_try(job: Job, rules: StageRules, failed: Passing = AWAY) -> JobTryFailed | None:
+    pause_s = rules.pause_s(tries_of(job) + 1)
+    return try_again(job, failed, most=rules.retries, pause_s=pause_s, now=STARTED_AT)
+
+
+def test_a_stage_is_run_again_after_pauses_that_double_up_to_the_longest() -> None:
+    job, rules, pauses = (
+        job_after("queued dispatched started scaffold code"),
+        StageRules(retries=4, backoff_s=(1, 5)),
+        [],
+    )
+    for _ in range(4):
+        job = tried_again(job, rules)
+        assert job.tried is not None
+        pauses.append((job.tried.again_at - STARTED_AT).total_seconds())
+
+    assert pauses == [1, 2, 4, 5]
+    assert next_try(job, rules) is None
+
+
+def test_a_try_does_not_come_before_the_stage_says() -> None:
+    tried = tried_again(
+        job_after("queued dispatched started scaffold"), StageRules(retries=1), Passing("429", after_s=30)
+    )
+
+    assert tried.tried is not None
+    assert tried.tried.again_at == STARTED_AT + timedelta(seconds=30)
+
+
+def test_a_later_attempt_goes_on_counting() -> None:
+    job, rules = job_after("queued dispatched started scaffold code"), StageRules(retries=2)
+    job = tried_again(job, rules)
+    waits = written(job, put_off(job, STARTED_AT + timedelta(hours=1)))
+    assert (waits.status, waits.groups, waits.scheduled_for) == (Status.SCHEDULED, (), STARTED_AT + timedelta(hours=1))
+
+    for word in ["queued:released", "dispatched", "started", "scaffold", "code"]:
+        waits = advance(waits, step(waits, word))
+
+    assert waits.tried is not None
+    assert waits.tried.tries == 1
+    assert tried_again(waits, rules).tried == waits.tried.model_copy(update={"tries": 2, "again_at": at_s(2)})
+
+
+def test_a_worker_knows_from_its_dispatch_how_often_the_stage_has_failed() -> None:
+    job = tried_again(job_after("queued dispatched started scaffold code"), StageRules(retries=2))
+    job = advance(job, step(job, "given_back:lost"))
+
+    dispatched = cast(Event[JobDispatched], step(job, "dispatched"))
+
+    assert assigned(dispatched, seq=9, at=STARTED_AT).tried == job.tried
+
+
+def test_the_next_stage_begins_without_tries() -> None:
+    job = tried_again(job_after("queued dispatched started scaffold code"), StageRules(retries=2))
+
+    assert written(job, next_stage(job)).tried is None
+
+
+def test_a_count_that_forgets_the_tries_before_is_refused() -> None:
+    job = tried_again(job_after("queued dispatched started scaffold code"), StageRules(retries=2))
+    forgets = next_try(job.model_copy(update={"tried": None}), StageRules(retries=2))
+
+    assert forgets is not None
+    with pytest.raises(IllegalTransition, match="has failed 1 times before, not 0"):
+        written(job, forgets)
+
+
+def at_s(seconds: float) -> datetime:
+    return STARTED_AT + timedelta(seconds=seconds)

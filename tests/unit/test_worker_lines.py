@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from headgate_contracts import Stage
 from headgate_contracts.commands import LogLine
 from libs.policy import Runs
 from libs.runtime.clock import SystemClock
@@ -63,7 +62,7 @@ async def test_what_looks_like_a_secret_is_masked_over_all_its_lines(pump: LineP
     log = log_of(pump, secrets=("our own key",))
 
     for line in ("with our own key", "-----BEGIN PRIVATE KEY-----", "MIIEow", "-----END PRIVATE KEY-----", "after"):
-        log.add(Stage.CODE, line)
+        log.add("code", line)
     await pump.sent(within_s=1)
 
     assert out.texts == ["with [masked]", "[masked]", "[masked]", "[masked]", "after"]
@@ -73,7 +72,7 @@ async def test_a_log_is_cut_at_its_bytes_and_says_so(pump: LinePump, out: Out) -
     log = log_of(pump, log_bytes=25)
 
     for _ in range(5):
-        log.add(Stage.CODE, "é" * 5)  # ten bytes
+        log.add("code", "é" * 5)  # ten bytes
     await pump.sent(within_s=1)
 
     assert out.texts == ["é" * 5, "é" * 5, "… [cut: the log of an attempt has at most 25 bytes]"]
@@ -82,7 +81,7 @@ async def test_a_log_is_cut_at_its_bytes_and_says_so(pump: LinePump, out: Out) -
 async def test_lines_arrive_in_order(pump: LinePump, out: Out) -> None:
     log = log_of(pump)
     for number in range(100):
-        log.add(Stage.CODE, str(number))
+        log.add("code", str(number))
 
     await pump.sent(within_s=5)
 
@@ -93,7 +92,7 @@ async def test_a_line_that_was_not_kept_is_sent_again_under_the_same_id(pump: Li
     out.breaks_at = 3
     log = log_of(pump)
     for number in range(20):
-        log.add(Stage.CODE, str(number))
+        log.add("code", str(number))
 
     await pump.sent(within_s=5)
 
@@ -103,7 +102,7 @@ async def test_a_line_that_was_not_kept_is_sent_again_under_the_same_id(pump: Li
 
 async def test_nobody_waits_for_a_stream_that_is_away(pump: LinePump, out: Out) -> None:
     out.away = True
-    log_of(pump).add(Stage.CODE, "here")
+    log_of(pump).add("code", "here")
 
     await pump.sent(within_s=0.01)
 
@@ -116,10 +115,10 @@ async def test_what_waited_through_an_outage_arrives_and_what_did_not_fit_is_cou
     monkeypatch.setattr(lines, "MAX_WAITING", 5)
     log = log_of(pump)
     for number in range(12):
-        log.add(Stage.CODE, str(number))
+        log.add("code", str(number))
     await pump.sent(within_s=5)
 
-    log.add(Stage.CODE, "after")
+    log.add("code", "after")
     await pump.sent(within_s=5)
 
     assert out.texts == ["0", "1", "2", "3", "4", "… [7 lines are missing: too many came at once]", "after"]
@@ -131,7 +130,7 @@ async def test_lines_that_are_missing_at_the_end_are_counted_there(
     monkeypatch.setattr(lines, "MAX_WAITING", 5)
     log = log_of(pump)
     for number in range(12):
-        log.add(Stage.CODE, str(number))
+        log.add("code", str(number))
 
     log.close()
     log.close()
@@ -146,7 +145,7 @@ async def test_a_log_that_is_cut_while_too_many_lines_wait_says_both(
     monkeypatch.setattr(lines, "MAX_WAITING", 2)
     log = log_of(pump, log_lines=4)
     for number in range(9):
-        log.add(Stage.CODE, str(number))
+        log.add("code", str(number))
 
     log.close()
     await pump.sent(within_s=5)
@@ -161,7 +160,7 @@ async def test_a_log_that_is_cut_while_too_many_lines_wait_says_both(
 async def test_a_log_has_an_end_and_says_so_once(pump: LinePump, out: Out) -> None:
     log = log_of(pump, log_lines=3)
     for number in range(9):
-        log.add(Stage.CODE, str(number))
+        log.add("code", str(number))
 
     await pump.sent(within_s=5)
 

@@ -1,4 +1,4 @@
-"""What goes into an archive. What comes out of a hostile one: test_runtime_unpacking."""
+"""What goes into an archive. What comes out of a hostile one: test_worker_unpacking."""
 
 import os
 import socket
@@ -9,8 +9,8 @@ import pytest
 from services.worker.child import packing
 from services.worker.child.packing import ResultTooLarge, pack
 from services.worker.sandbox.remains import MOST_LEVELS
-from tests.unit.test_runtime_unpacking import MIB, unpacked
 from tests.unit.test_sandbox_remains import a_deep_folder
+from tests.unit.test_worker_unpacking import MIB, unpacked
 
 
 def test_what_is_packed_comes_out_again(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from headgate_contracts import Stage
 from headgate_contracts.commands import AcquireLease, LeaseReply, ProviderShut, ShutProvider
 from libs.policy import Policy
 from libs.runtime.clock import ManualClock
@@ -64,7 +63,7 @@ class Scene:
         )
 
     def ask(self, wanted: Acquire) -> None:
-        self.slots.ask(wanted, Stage.CODE)
+        self.slots.ask(wanted, "code")
 
     async def _tell(self, told: LeaseTold) -> None:
         self.told.append((told.lease, told.state))
@@ -333,7 +332,7 @@ async def test_a_stage_that_allows_so_many_is_a_group_with_that_number_in_its_na
     scene.ask(Acquire(lease=1, stage_limit=3))
     await breathe()
 
-    assert scene.scheduler.asked[0].groups == ("stage:build-code:3",)
+    assert scene.scheduler.asked[0].groups == ("stage:build:code:3",)
 
 
 async def breathe() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.abuse.attempts import Asks, Attempt, Meddles
 from tests.abuse.steps import tenancy
 
-READS: Final = ("", "/events", "/explain", "/log", "/result")
+READS: Final = ("", "/events", "/explain", "/input", "/log", "/result")
 PRIORITY: Final = {"priority": "low"}
 
 
@@ -39,8 +39,9 @@ def _changes(*names: str) -> dict[str, Attempt]:
 
 
 TABLE: Final[dict[str, dict[str, Attempt]]] = {
-    "another's job is not read": _reads("running", "ready", "failed", "queued"),
-    "another's job that waits is not read": _reads("asking", "scheduled", "waiting"),
+    "another's job is not read": _reads("running", "ready", "failed"),
+    "another's job in the queue is not read": _reads("queued", "waiting"),
+    "another's job that waits is not read": _reads("asking", "scheduled"),
     "another's job is not changed": _changes("queued", "running", "asking", "failed", "scheduled"),
     "another's workflow is nobody's": {
         "read": Meddles("GET /v1/workflows/<workflow>"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from libs.runtime.errors import ArchiveRefused
-from libs.runtime.unpacking import Most, unpack
+from services.worker.child.unpacking import Most, unpack
 
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
@@ -149,6 +149,25 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tar.gz").write_bytes(content)
 
     with pytest.raises(ArchiveRefused):
+        unpacked(tmp_path / "a.tar.gz", tmp_path / "out")
+
+
+@pytest.mark.parametrize("size", [-1, -(2**40)])
+def test_an_entry_of_less_than_nothing_makes_no_room_for_others(tmp_path: Path, size: int) -> None:
+    entry = tarfile.TarInfo("less")
+    entry.size = size
+    blocks = entry.tobuf(tarfile.GNU_FORMAT), tarfile.TarInfo("more").tobuf(), bytes(1024)
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(b"".join(blocks)))
+
+    with pytest.raises(ArchiveRefused):
+        unpacked(tmp_path / "a.tar.gz", tmp_path / "out")
+
+
+def test_an_entry_that_cannot_be_read_is_not_taken_for_the_end(tmp_path: Path) -> None:
+    blocks = tarfile.TarInfo("one").tobuf(), b"?" * 512, tarfile.TarInfo("two").tobuf(), bytes(1024)
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(b"".join(blocks)))
+
+    with pytest.raises(ArchiveRefused, match="cannot be read"):
         unpacked(tmp_path / "a.tar.gz", tmp_path / "out")
 
 

@@ -1,0 +1,334 @@
+"""The index against a plain scan of the log: whatever is looked for, and whatever becomes of the file meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from headgate_contracts import Event, Job, Priority, Status, Writer
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import ContentErased
+from libs.eventlog.decoding import job_in
+from libs.runtime.eventually import eventually
+from services.admission.events import Actor
+from services.admission.finding import JobFilter, Sort
+from services.admission.indexing import Indexing, index_file
+from services.admission.outcomes import Accepted
+from tests.fixtures.desk import EPOCH, Desk
+
+WORDS = ("shop", "shortener", "blog", "list", "rate", "limiter", "éclair", "OR", "AND", "NEAR", "title:", '"', "*")
+SECRET = "xqzvwkjhy"
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    desk = Desk(submissions={"per_minute": 100_000}, queue={"cap": 100_000, "user_share": 100_000})
+    await desk.fold()
+    yield desk
+    await desk.index.close()
+
+
+async def filled(desk: Desk, dice: random.Random, *, jobs: int) -> None:
+    """So many jobs of three users, some of which went on or ended."""
+    for number in range(jobs):
+        job = await desk.submitted(
+            user=dice.choice(("u1", "u2", "u3")),
+            project_id=dice.choice(("shop", "blog")),
+            title=" ".join(dice.choices(WORDS, k=3)),
+            priority=dice.choice([Priority.NORMAL, Priority.LOW]).value,
+            labels={"team": dice.choice("ab")},
+        )
+        await desk.clock.advance_ms(1000)
+        if number % 3 == 0:
+            await desk.go_on(job, *dice.choice([("cancelled",), ("dispatched", "started"), ("dispatched",)]))
+
+
+async def scanned(desk: Desk) -> list[Job]:
+    """Every job, as the log says."""
+    ids = {str(record.event.data.job_id) for record in desk.server.records([">"], after=0) if _of_job(record)}  # type: ignore[union-attr]
+    found = [job_in(await desk.log.read(job_id)) for job_id in ids]
+    return [job for job in found if job is not None]
+
+
+def _of_job(record: object) -> bool:
+    return hasattr(getattr(getattr(record, "event", None), "data", None), "job_id")
+
+
+async def expected(desk: Desk, wanted: JobFilter, sort: Sort) -> list[Job]:
+    titles = await desk.titles.of(sorted(job.id for job in await scanned(desk)))
+    jobs = [job for job in await scanned(desk) if _takes(wanted, job, titles.get(job.id, ""))]
+    keys: dict[Sort, Callable[[Job], tuple[int, int]]] = {
+        Sort.NEWEST: lambda job: (0, -job.first_seq),
+        Sort.OLDEST: lambda job: (0, job.first_seq),
+        Sort.UPDATED: lambda job: (-round(job.updated_at.timestamp() * 1000), -job.first_seq),
+        Sort.PRIORITY: lambda job: (job.priority.class_number, job.first_seq),
+    }
+    return sorted(jobs, key=keys[sort])
+
+
+def _takes(wanted: JobFilter, job: Job, title: str) -> bool:
+    asked = job.submission
+    labels = {f"{name}={value}" for name, value in asked.labels.items()}
+    return (
+        wanted.user in (None, job.user_id)
+        and (not wanted.statuses or job.status in wanted.statuses)
+        and wanted.project in (None, job.project_id)
+        and wanted.pipeline in (None, asked.pipeline)
+        and wanted.pool in (None, asked.pool)
+        and (wanted.label is None or wanted.label in labels)
+        and (wanted.since is None or job.created_at >= wanted.since)
+        and (wanted.until is None or job.created_at < wanted.until)
+        and all(_has(word, [title, job.id, *labels]) for word in wanted.text.split() if _tokens(word))
+    )
+
+
+def _tokens(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower().replace("é", "e"))
+
+
+def _has(word: str, texts: list[str]) -> bool:
+    """The word's parts one after another in a text, the last one perhaps unfinished."""
+    *whole, last = _tokens(word)
+    runs = (tokens[at : at + len(whole) + 1] for tokens in map(_tokens, texts) for at in range(len(tokens)))
+    return any(len(run) == len(whole) + 1 and run[:-1] == whole and run[-1].startswith(last) for run in runs)
+
+
+def filters(dice: random.Random, jobs: list[Job]) -> Iterator[tuple[JobFilter, Sort]]:
+    moments = [job.created_at for job in jobs]
+    texts = ("", "", "", "sho", "shop lim", "ECLAIR", '"', "OR", "title:x", "team=a", "NEAR(", "* -", jobs[0].id)
+    while True:
+        yield (
+            JobFilter(
+                user=dice.choice((None, "u1", "u2", "nobody")),
+                text=dice.choice(texts),
+                statuses=frozenset(dice.sample(list(Status), k=dice.choice((0, 0, 2, 5)))),
+                project=dice.choice((None, None, "shop")),
+                pipeline=dice.choice((None, None, "build", "other")),
+                pool=dice.choice((None, None, "default")),
+                label=dice.choice((None, None, "team=a", "team=x")),
+                since=dice.choice((None, None, dice.choice(moments))),
+                until=dice.choice((None, None, dice.choice(moments) + timedelta(milliseconds=1))),
+            ),
+            dice.choice(list(Sort)),
+        )
+
+
+async def listed(desk: Desk, wanted: JobFilter, sort: Sort, *, count: int) -> list[Job]:
+    """Every page."""
+    found, before = list[Job](), None
+    while True:
+        page = await desk.listing.page(wanted, sort, before=before, count=count)
+        assert page is not None
+        assert page.progress.is_whole
+        found += page.jobs
+        before = page.before
+        if before is None:
+            return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_list_is_what_a_scan_of_the_log_finds(desk: Desk, seed: int) -> None:
+    dice = random.Random(seed)
+    await filled(desk, dice, jobs=40)
+    asked = filters(dice, await scanned(desk))
+
+    for _ in range(40):
+        wanted, sort = next(asked)
+        if wanted.text.strip() and not _tokens(wanted.text):
+            continue  # what has no word finds nothing
+        found = await listed(desk, wanted, sort, count=dice.choice((1, 7, 50)))
+        assert found == await expected(desk, wanted, sort), (wanted, sort)
+
+
+@pytest.mark.parametrize("text", ['"', "* -", "()", "%_", "'; DROP TABLE jobs; --", "a" * 200, "title : x", "^a + b"])
+async def test_no_text_becomes_syntax(desk: Desk, text: str) -> None:
+    job = await desk.submitted(title="a shop")
+
+    await listed(desk, JobFilter(user="u1", text=text), Sort.NEWEST, count=5)
+
+    assert [each.id for each in await listed(desk, JobFilter(user="u1", text="shop"), Sort.NEWEST, count=5)] == [job.id]
+
+
+# ── the file ──────────────────────────────────────────────────────────────────
+
+
+def _deleted(path: Path) -> None:
+    for each in path.parent.glob(f"{path.name}*"):
+        each.unlink()
+
+
+def _copied_back(path: Path) -> None:
+    copy = path.with_suffix(".copy")
+    shutil.copyfile(path, copy)
+    copy.replace(path)
+
+
+def _torn(path: Path) -> None:
+    _deleted(path)
+    path.write_bytes(b"no database at all" * 1000)
+
+
+def _of_another_log(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE meta SET value='01JB00000000000000000000XX' WHERE name='epoch'")
+    db.close()
+
+
+@pytest.mark.parametrize("harm", [_deleted, _copied_back, _torn, _of_another_log], ids=lambda harm: harm.__name__)
+async def test_a_strange_file_is_made_anew(desk: Desk, tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    path = tmp_path / "jobs.sqlite3"
+    await filled(desk, random.Random(1), jobs=9)
+    first = _indexing(desk, path)
+    await first.open()
+    await _folded(desk, first)
+    await first.close()
+
+    harm(path)
+    second = _indexing(desk, path)
+    assert await second.open() == 0
+    await _folded(desk, second)
+
+    page = await second.page(JobFilter(user=None), Sort.NEWEST, before=None, count=50, head=0)
+    assert page is not None
+    assert list(page.jobs) == await expected(desk, JobFilter(user=None), Sort.NEWEST)
+    await second.close()
+
+
+async def test_a_sound_file_is_gone_on_from(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.sqlite3"
+    await filled(desk, random.Random(1), jobs=9)
+    first = _indexing(desk, path)
+    await first.open()
+    await _folded(desk, first)
+    await first.close()
+
+    second = _indexing(desk, path)
+
+    assert await second.open() == first.progress.applied
+    await second.close()
+
+
+async def test_under_load_a_file_that_is_taken_away_or_put_back_comes_right(desk: Desk, tmp_path: Path) -> None:
+    path, dice = tmp_path / "jobs.sqlite3", random.Random(7)
+    index = _indexing(desk, path)
+    running = asyncio.create_task(index.run(asyncio.Event()))
+    for harm in (_deleted, _copied_back, _torn, _deleted):
+        await filled(desk, dice, jobs=6)
+        with suppress(FileNotFoundError):
+            harm(path)
+        await index.page(JobFilter(user=None), Sort.NEWEST, before=None, count=1, head=0)
+        await desk.clock.advance_ms(2000)
+    head, whole = (await desk.log.mark()).seq, await expected(desk, JobFilter(user=None), Sort.NEWEST)
+
+    async def right() -> bool:
+        await desk.clock.advance_ms(2000)
+        page = await index.page(JobFilter(user=None), Sort.NEWEST, before=None, count=100, head=head)
+        return page is not None and list(page.jobs) == whole
+
+    await eventually(right)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    await index.close()
+
+
+async def test_an_erased_user_leaves_no_byte_in_any_replicas_file(desk: Desk, tmp_path: Path) -> None:
+    replicas = [_indexing(desk, tmp_path / f"jobs-{number}.sqlite3") for number in range(2)]
+    for replica in replicas:
+        await replica.open()
+    for number in range(300):  # so many that the words are in several pieces
+        await desk.submitted(user="u1", title=f"{SECRET}{number % 7} the merger")
+        await desk.submitted(user="u2", title="a shop")
+        if number % 50 == 0:
+            for replica in replicas:
+                await _folded(desk, replica)
+    for replica in replicas:
+        await _folded(desk, replica)
+    assert all(SECRET.encode() in _bytes(tmp_path, number) for number in range(2))
+
+    act = ContentErased(by="olga", reason="", user_id="u1")
+    await desk.log.append(Event(desk.ids.event_id(), Writer.ADMISSION, utc(desk.clock.now_ms()), act), after=None)
+    for replica in replicas:
+        await _folded(desk, replica)
+
+    for number, replica in enumerate(replicas):
+        left = _bytes(tmp_path, number)
+        assert SECRET.encode() not in left
+        assert SECRET[1:].encode() not in left
+        assert b"merger" not in left
+        page = await replica.page(JobFilter(user=None, text="shop"), Sort.NEWEST, before=None, count=1, head=0)
+        assert page is not None
+        assert page.jobs
+        await replica.close()
+
+
+async def test_a_file_whose_writer_died_in_an_erasure_is_tidied_when_it_is_opened(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "jobs-0.sqlite3"
+    index = _indexing(desk, path)
+    await desk.submitted(user="u1", title=SECRET)
+    await index.open()
+    await _folded(desk, index)
+    await index.close()
+    with sqlite3.connect(path) as db:  # as one is left that was killed before the bytes were gone
+        db.execute("UPDATE words SET title=''")
+        db.execute("INSERT INTO meta VALUES('untidy', '1')")
+    db.close()
+
+    again = _indexing(desk, path)
+    assert await again.open() > 0
+    await again.close()
+
+    assert SECRET.encode() not in _bytes(tmp_path, 0)
+
+
+async def test_what_was_just_submitted_is_in_the_next_list(desk: Desk) -> None:
+    for _ in range(3):
+        job = await desk.submitted(title="now")
+        assert (await listed(desk, JobFilter(user="u1"), Sort.NEWEST, count=1))[0].id == job.id
+
+
+async def test_two_replicas_of_a_machine_have_a_file_each(tmp_path: Path) -> None:
+    first, release_first = index_file(tmp_path)
+    second, release_second = index_file(tmp_path)
+    await release_first()
+    third, release_third = index_file(tmp_path)
+
+    assert first != second
+    assert third == first
+    await release_second()
+    await release_third()
+
+
+async def test_jobs_that_the_log_has_forgotten_are_forgotten(desk: Desk) -> None:
+    old = await desk.submitted()
+    cancelled = await desk.changing.cancel(old, act=Actor("u1"))
+    assert isinstance(cancelled, Accepted)
+    young = await desk.submitted()
+    await listed(desk, JobFilter(user="u1"), Sort.NEWEST, count=5)
+
+    await desk.index.forget_before(young.first_seq)
+
+    assert [job.id for job in await listed(desk, JobFilter(user="u1"), Sort.NEWEST, count=5)] == [young.id]
+
+
+def _indexing(desk: Desk, path: Path) -> Indexing:
+    return Indexing(path, desk.log, desk.titles, epoch=EPOCH, clock=desk.clock)
+
+
+async def _folded(desk: Desk, index: Indexing) -> None:
+    records = desk.server.records([">"], after=index.progress.applied)
+    if records:
+        await index.take(records, last=records[-1].seq)
+
+
+def _bytes(folder: Path, number: int) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.glob(f"jobs-{number}.sqlite3*"))

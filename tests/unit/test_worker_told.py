@@ -1,0 +1,91 @@
+"""What the process of an attempt says of its calls and commands, as spans: by the conventions, without its words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from libs.runtime.telemetry import Telemetry
+from services.worker.attempt.told import show_call, show_command
+from services.worker.child.messages import CommandEnded, ModelCalled, ProviderEndpoint
+from tests.fixtures.lives import job_after
+
+KEY = "sk-of-the-test-0123456789"
+ENDPOINTS = {"gemini": ProviderEndpoint(url="http://127.0.0.1:9/v1", model="gemini-2.5-flash", key=KEY)}
+ANSWERED = ModelCalled(
+    provider="gemini", model="gemini-2.5-flash", took_ms=1500, outcome="answered", input_tokens=12, output_tokens=7
+)
+RAN = CommandEnded(program="pytest", took_ms=250, network=False, ended_by="itself", exit_code=1)
+
+
+def shown(*told: ModelCalled | CommandEnded) -> ReadableSpan:
+    exporter = InMemorySpanExporter()
+    telemetry = Telemetry("worker", instance="w", logs=None, span_processors=(SimpleSpanProcessor(exporter),))
+    with telemetry.job_span("stage code", job_after("queued dispatched started")) as stage:
+        for each in told:
+            if isinstance(each, ModelCalled):
+                show_call(each, endpoints=ENDPOINTS)
+            else:
+                show_command(each)
+    first = exporter.get_finished_spans()[0]
+    assert first.parent == stage.get_span_context()
+    return first
+
+
+def test_a_call_is_a_span_by_the_conventions_with_model_tokens_and_its_time() -> None:
+    span = shown(ANSWERED)
+
+    assert (span.name, span.kind) == ("chat gemini-2.5-flash", SpanKind.CLIENT)
+    assert (span.end_time or 0) - (span.start_time or 0) == 1_500_000_000
+    assert span.status.is_unset
+    assert dict(span.attributes or {}) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "gcp.gemini",
+        "gen_ai.request.model": "gemini-2.5-flash",
+        "gen_ai.usage.input_tokens": 12,
+        "gen_ai.usage.output_tokens": 7,
+        "headgate.outcome": "answered",
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "name", "provider", "model"),
+    [
+        ({"model": "my-own"}, "chat", "gcp.gemini", "my-own"),
+        ({"model": KEY}, "chat", "gcp.gemini", "[masked]"),
+        ({"model": "ann@example.org"}, "chat", "gcp.gemini", "[address]"),
+        ({"provider": "elsewhere"}, "chat", "other", "gemini-2.5-flash"),
+    ],
+)
+def test_a_word_that_is_not_configured_is_in_no_name_and_no_secret_anywhere(
+    told: dict[str, Any], name: str, provider: str, model: str
+) -> None:
+    span = shown(ANSWERED.model_copy(update=told))
+
+    said = dict(span.attributes or {})
+    assert (span.name, said["gen_ai.provider.name"], said["gen_ai.request.model"]) == (name, provider, model)
+
+
+def test_a_call_that_was_not_answered_has_failed() -> None:
+    span = shown(ANSWERED.model_copy(update={"outcome": "busy", "input_tokens": None, "output_tokens": None}))
+
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "the provider's answer: busy")
+    assert (span.attributes or {})["error.type"] == "busy"
+
+
+@pytest.mark.parametrize(("ended_by", "failed"), [("itself", False), ("memory", True), ("time", True)])
+def test_a_command_that_found_something_is_none_that_failed(ended_by: str, *, failed: bool) -> None:
+    span = shown(RAN.model_copy(update={"ended_by": ended_by}))
+
+    assert (span.name, span.status.status_code is StatusCode.ERROR) == ("command", failed)
+    assert dict(span.attributes or {}) == {
+        "process.executable.name": "pytest",
+        "process.exit.code": 1,
+        "headgate.network": False,
+        "headgate.outcome": ended_by,
+    }
