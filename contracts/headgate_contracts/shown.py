@@ -169,6 +169,22 @@ class ShownWorkflow(Shown):
     phases: tuple[ShownJob, ...]
 
 
+class ShownFile(Shown):
+    """One file of a result. `type` is one of few that are safe to show; what is not known is octets."""
+
+    path: str
+    size: int
+    type: str
+
+
+class ShownFiles(Shown):
+    """What a result holds, by path; `bytes` is the size of all of it unpacked."""
+
+    job_id: str
+    bytes: int
+    files: tuple[ShownFile, ...]
+
+
 class HistoryEntry(Shown):
     """One event of a job's history: what every event says. What this one says besides stands beside it under the names
     that the events have; of the jobs that it passed it tells how many."""

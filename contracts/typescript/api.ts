@@ -244,6 +244,20 @@ export interface SetGroupLimit {
   readonly reason?: string;
 }
 
+/** One file of a result. `type` is one of few that are safe to show; what is not known is octets. */
+export interface ShownFile {
+  readonly path: string;
+  readonly size: number;
+  readonly type: string;
+}
+
+/** What a result holds, by path; `bytes` is the size of all of it unpacked. */
+export interface ShownFiles {
+  readonly job_id: string;
+  readonly bytes: number;
+  readonly files: ReadonlyArray<ShownFile>;
+}
+
 /** A group's slots. */
 export interface ShownGroup {
   readonly group: string;

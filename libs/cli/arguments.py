@@ -71,6 +71,8 @@ JOBS_EXAMPLES: Final = """examples:
   headgate jobs follow JOB
   headgate jobs events JOB
   headgate jobs log JOB
+  headgate jobs files JOB
+  headgate jobs files JOB README.md
   headgate jobs result JOB
   headgate jobs result JOB -o site.tar.gz
   headgate jobs result JOB -o - | tar -xz
@@ -189,6 +191,9 @@ def _add_jobs(commands: Parsers) -> None:
         "-o", "--output", metavar="FILE", help="where to: a file, a folder, or - for stdout (JOB.tar.gz, here)"
     )
     result.add_argument("--force", action="store_true", help="replace the file where it is there already")
+    files = below.add("files", later("jobs", "files"), "what its result holds, or one of its files")
+    files.add_argument("job")
+    files.add_argument("path", nargs="?", help="of the file that is printed; without it all are listed")
     below.add("follow", later("jobs", "follow"), "watch it until it ends; 0 if it becomes ready, else 1").add_argument(
         "job"
     )

@@ -156,6 +156,30 @@ def result(args: Namespace, out: Output) -> int:
     return 0
 
 
+def files(args: Namespace, out: Output) -> int:
+    """What its result holds, or one file of it, as it is where that goes into a pipe."""
+    with as_user() as hg:
+        if args.path is not None:
+            return _print_file(hg.file(args.job, args.path), args.path, out)
+        found = hg.files(args.job)
+    out.data([each.as_told() for each in found])
+    out.table(("SIZE", "TYPE", "FILE"), [(str(each.size), each.type.partition(";")[0], each.path) for each in found])
+    return 0
+
+
+def _print_file(content: bytes, path: str, out: Output) -> int:
+    if not out.as_json and not sys.stdout.isatty():
+        sys.stdout.buffer.write(content)
+        return 0
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise Usage(what=f"{path} is no text: send it into a file with >.") from None
+    out.data({"path": path, "content": text})
+    out.plain(text)
+    return 0
+
+
 def follow(args: Namespace, out: Output) -> int:
     """Its stream, to the end."""
     return watch(find_target(), args.job, out)

@@ -90,20 +90,21 @@ class StoredResult:
         }
 
 
+async def stored_result(edge: Edge, job_id: str, who: Principal) -> StoredResult:
+    job = await edge.own(job_id, who)
+    found = await edge.results.find(job.result) if job.result else None
+    if found is None:
+        raise Refused(problems.no_result(job, days=edge.policy.retention.results_days))
+    return StoredResult(job, found)
+
+
 def result_routes(edge: Edge) -> APIRouter:
     router = route_group()
-
-    async def kept(job_id: str, who: Principal) -> StoredResult:
-        job = await edge.own(job_id, who)
-        found = await edge.results.find(job.result) if job.result else None
-        if found is None:
-            raise Refused(problems.no_result(job, days=edge.policy.retention.results_days))
-        return StoredResult(job, found)
 
     @router.get("/jobs/{job_id}/result", response_class=Response, responses=RESULT)
     async def get_result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
         """A .tar.gz. Its ETag is its digest, so a download that broke off goes on with `Range` and `If-Range`."""
-        it = await kept(job_id, who)
+        it = await stored_result(edge, job_id, who)
         if has_it(asked.if_none_match, etag=it.etag):
             return Response(status_code=304, headers=it.headers)
         return _content(edge.results, it, asked)
@@ -111,7 +112,7 @@ def result_routes(edge: Edge) -> APIRouter:
     @router.head("/jobs/{job_id}/result", response_class=Response)
     async def head_result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
         """Its size and ETag."""
-        it = await kept(job_id, who)
+        it = await stored_result(edge, job_id, who)
         if has_it(asked.if_none_match, etag=it.etag):
             return Response(status_code=304, headers=it.headers)
         return Response(headers={**it.headers, "Content-Length": str(it.found.size)}, media_type=GZIP)

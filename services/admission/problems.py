@@ -150,6 +150,16 @@ def no_result(job: Job, *, days: int) -> Problem:
     return Problem(status=410, slug="result-gone", title="Result gone", detail=detail)
 
 
+def result_not_opened(why: str) -> Problem:
+    detail = f"the result is not opened here: {why}; download it as a whole"
+    return Problem(status=409, slug="not-opened", title="Not opened here", detail=detail)
+
+
+def no_file(path: str) -> Problem:
+    detail = f"the result holds no file {path[:200]!r}: see the list of its files"
+    return Problem(status=404, slug="not-found", title="No such file", detail=detail)
+
+
 def no_input(*, days: int) -> Problem:
     detail = f"the input is no longer kept: it goes {days} days after the job's end, or when an operator erases it"
     return Problem(status=410, slug="input-gone", title="Input gone", detail=detail)

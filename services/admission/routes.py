@@ -11,6 +11,7 @@ from services.admission.api import Edge
 from services.admission.api_bulk import bulk_routes
 from services.admission.api_concurrency import group_routes, limit_routes, slot_routes
 from services.admission.api_content import erasure_routes, input_routes, log_routes, result_routes
+from services.admission.api_files import file_routes
 from services.admission.api_jobs import life_routes, place_routes, submit_routes
 from services.admission.api_leases import lease_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
@@ -37,6 +38,7 @@ ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
     limit_routes,
     input_routes,
     result_routes,
+    file_routes,
     log_routes,
     ticket_routes,
     token_routes,

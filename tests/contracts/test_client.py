@@ -35,6 +35,8 @@ READS: Final[dict[type[values.Value], str]] = {
     values.UsageOfDay: "Usage",
     values.JobFault: "JobError",
     values.WorkflowState: "ShownWorkflow",
+    values.ResultFile: "ShownFile",
+    values.ResultFiles: "ShownFiles",
     values.HistoryEvent: "HistoryEntry",
     values.Explanation: "Explanation",
     values.ItemAnswer: "ItemOutcome",

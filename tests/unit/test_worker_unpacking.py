@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from libs.runtime.archives import Most
 from libs.runtime.errors import ArchiveRefused
-from services.worker.child.unpacking import Most, unpack
+from services.worker.child.unpacking import unpack
 
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024

@@ -122,6 +122,8 @@ class Headgate(AsyncSpeaker):
     retry = _shaped(verbs.retry, _job)
     reprioritize = _shaped(verbs.reprioritize, _job)
     result = _shaped(fetching.facts, _result)
+    files = awaited(verbs.files)
+    file = awaited(verbs.file)
     content = awaited(fetching.content)
     save = awaited(fetching.save)
     extract = awaited(fetching.extract)
@@ -150,6 +152,8 @@ class Job(JobHandle[Headgate]):
     confirm = of_one(Headgate.confirm)
     retry = of_one(Headgate.retry)
     reprioritize = of_one(Headgate.reprioritize)
+    files = of_one(Headgate.files)
+    file = of_one(Headgate.file)
     result = of_one(Headgate.result)
 
 

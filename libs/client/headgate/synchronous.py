@@ -121,6 +121,8 @@ class SyncHeadgate(SyncSpeaker):
     retry = _shaped(verbs.retry, _job)
     reprioritize = _shaped(verbs.reprioritize, _job)
     result = _shaped(fetching.facts, _result)
+    files = at_once(verbs.files)
+    file = at_once(verbs.file)
     content = at_once(fetching.content)
     save = at_once(fetching.save)
     extract = at_once(fetching.extract)
@@ -149,6 +151,8 @@ class SyncJob(JobHandle[SyncHeadgate]):
     confirm = of_one(SyncHeadgate.confirm)
     retry = of_one(SyncHeadgate.retry)
     reprioritize = of_one(SyncHeadgate.reprioritize)
+    files = of_one(SyncHeadgate.files)
+    file = of_one(SyncHeadgate.file)
     result = of_one(SyncHeadgate.result)
 
 

@@ -128,6 +128,22 @@ class WorkflowState(Value):
     phases: tuple[JobState, ...]
 
 
+class ResultFile(Value):
+    """One file of a result. `type` is one of few that are safe to show."""
+
+    path: str
+    size: int
+    type: str
+
+
+class ResultFiles(Value):
+    """What a result holds, by path; `bytes` is the size of all of it unpacked."""
+
+    job_id: str
+    bytes: int
+    files: tuple[ResultFile, ...]
+
+
 class HistoryEvent(Value):
     """One event of a job's history. What it says beside this is there under the event's own names."""
 

@@ -19,6 +19,8 @@ from headgate.values import (
     ItemAnswers,
     JobState,
     QueueState,
+    ResultFile,
+    ResultFiles,
     UsageOfDay,
     WorkflowState,
 )
@@ -104,6 +106,16 @@ def job_input(job_id: str) -> Script[dict[str, Any]]:
 def explain(job_id: str) -> Script[Explanation]:
     """Why it waits, who holds what, what would let it run."""
     return (yield from told(Request(path=path_of("jobs", job_id, "explain")), Explanation))
+
+
+def files(job_id: str) -> Script[tuple[ResultFile, ...]]:
+    """What the result holds, without fetching it: path, size and type of each file."""
+    return (yield from told(Request(path=path_of("jobs", job_id, "files")), ResultFiles)).files
+
+
+def file(job_id: str, name: str) -> Script[bytes]:
+    """One file of the result, by its path there."""
+    return (yield from answered(Request(path=path_of("jobs", job_id, "files", *name.split("/"))))).content
 
 
 def log(job_id: str) -> Script[str]:

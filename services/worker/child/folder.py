@@ -16,9 +16,10 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from libs.runtime.archives import Most
 from services.worker.child.messages import MAX_FAILURE_CHARS, Begin, cut
 from services.worker.child.packing import MAX_ENTRIES, UNPACKED, pack
-from services.worker.child.unpacking import Most, unpack
+from services.worker.child.unpacking import unpack
 from services.worker.sandbox.remains import MOST_LEVELS
 
 NEVER_KEPT: Final = frozenset(

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.abuse.attempts import Asks, Attempt, Meddles
 from tests.abuse.steps import tenancy
 
-READS: Final = ("", "/events", "/explain", "/input", "/log", "/result")
+READS: Final = ("", "/events", "/explain", "/input", "/log", "/result", "/files", "/files/README.md")
 PRIORITY: Final = {"priority": "low"}
 
 
