@@ -156,10 +156,22 @@ class Hall:
     """The server of all brokers: who listens where."""
 
     network: Network
-    seats: dict[str, list[_Seat]] = field(default_factory=dict)
+    seats: dict[str, list[_Seat]] = field(default_factory=dict[str, list[_Seat]])
+    _found: dict[str, list[list[_Seat]]] = field(default_factory=dict[str, list[list[_Seat]]])
 
     def at(self, subject: str) -> list[_Seat]:
-        return [seat for each, seats in self.seats.items() if _matches(subject, each) for seat in seats if seat.there]
+        found = self._found.get(subject)
+        if found is None:
+            found = self._found[subject] = [seats for each, seats in self.seats.items() if _matches(subject, each)]
+        return [seat for seats in found for seat in seats if seat.there]
+
+    def sit(self, subject: str, seat: _Seat) -> None:
+        if subject not in self.seats:
+            self.seats[subject] = []
+            self._found.clear()
+        seats = self.seats[subject]
+        seats[:] = [each for each in seats if each.broker.is_alive]
+        seats.append(seat)
 
     def publish(self, subject: str, payload: bytes, model: type[BaseModel] | None = None) -> None:
         for seat in self.at(subject):
@@ -189,13 +201,17 @@ class Broker:
         self._hall = hall
 
     @property
+    def is_alive(self) -> bool:
+        return self._link.process.alive
+
+    @property
     def is_there(self) -> bool:
         return self._link.process.alive and self._link.connected
 
     def subscriber(self, subject: str, group: str = "", **_: Any) -> Callable[[Any], Any]:
         def sit(hear: Any) -> Any:
             wants_message = len(inspect.signature(hear).parameters) > 1
-            self._hall.seats.setdefault(subject, []).append(_Seat(self, group, hear, wants_message))
+            self._hall.sit(subject, _Seat(self, group, hear, wants_message))
             return hear
 
         return sit

@@ -12,13 +12,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tests.simulation.dice import Dice
 from tests.simulation.virtual import Process, VirtualLoop
 
 T = TypeVar("T")
-NEAR_S = (0.0002, 0.003)
+NEAR_S: Final = (0.0002, 0.003)
+SLOW_S: Final = 1.5  # how much longer a message may take at most, where everything is slow
 LATE_S = {"log": (2.5, 45.0), "view": (5.5, 9.0)}  # after the time to wait is over
 LATE_ELSEWHERE_S = (2.5, 6.0)
 
@@ -97,18 +98,25 @@ class Link:
     def delay_s(self, share: float = 1.0) -> float:
         """One way."""
         dice = self._network.dice
-        slow_s = max((each.slow_s for each in self._troubles()), default=0.0) if self._network.troubles else 0.0
-        near_s = dice.between(self._delay, *NEAR_S)
+        low_s, high_s = NEAR_S
+        near_s = low_s + (high_s - low_s) * dice.throw(self._delay)
+        if not self._network.troubles:
+            return share * near_s
+        slow_s = max((each.slow_s for each in self._troubles()), default=0.0)
         return share * (near_s + (slow_s * dice.throw(f"{self._name} slow") if slow_s else 0.0))
 
     async def reached(self, place: str) -> None:
         """Where somebody may lie in wait: between two awaits that matter."""
+        if not self._network.ambushes:
+            return
         ambush = self._network.ambushes.pop((self.process.name, place), None)
         if ambush is not None:
             ambush()
             await asyncio.sleep(0)
 
     def fate(self) -> Way:
+        if not self._network.troubles:
+            return Way.ARRIVES
         dice, troubles = self._network.dice, self._troubles()
         if not troubles:
             return Way.ARRIVES
@@ -127,9 +135,15 @@ class Link:
         if not self.connected:
             await asyncio.sleep(0)
             raise Unconnected
-        answer: asyncio.Future[T] = self._network.loop.create_future()
-        self._send(act, answer)
-        patience = self._network.loop.call_later(within_s, _give_up, answer)  # as this process: a pause holds it back
+        loop = self._network.loop
+        answer: asyncio.Future[T] = loop.create_future()
+        answered_s = self._send(act, answer)
+        if answered_s is not None and answered_s < within_s:  # nothing can be so slow that it comes too late
+            try:
+                return await answer
+            finally:
+                self.process.require_life()
+        patience = loop.call_later(within_s, _give_up, answer)  # as this process: a pause holds it back
         try:
             return await answer
         finally:
@@ -141,11 +155,14 @@ class Link:
         if self.process.alive and self.connected and self.fate() in (Way.ARRIVES, Way.UNHEARD):
             self._network.later(self.delay_s(), act)
 
-    def _send(self, act: Callable[[], T], answer: asyncio.Future[T]) -> None:
+    def _send(self, act: Callable[[], T], answer: asyncio.Future[T]) -> float | None:
+        """After how long it is answered at the latest; null where that is not sure."""
         later = self._network.later
         match self.fate():
             case Way.ARRIVES:
-                later(self.delay_s(), self._arrive, act, answer)
+                there_s = self.delay_s()
+                later(there_s, self._arrive, act, answer)
+                return there_s + NEAR_S[1] + SLOW_S
             case Way.UNHEARD:
                 later(self.delay_s(), _outcome_of, act)
             case Way.LATE:
@@ -156,6 +173,7 @@ class Link:
                 later(self.delay_s(2.0), self._arrive, act, answer)
             case Way.LOST:
                 pass
+        return None
 
     def _arrive(self, act: Callable[[], T], answer: asyncio.Future[T]) -> None:
         result, fault = _outcome_of(act)

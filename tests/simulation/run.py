@@ -139,10 +139,11 @@ async def _until_drained(system: System, people: list[asyncio.Task[None]], strea
     """Until all has ended. What is held for an event that never came is let go in its time, and what readers have not
     seen yet is sent: those few runs go on until then."""
     ended_s: float | None = None
+    ends = _Ends(system)
     while system.loop.time() < PEACE_S + DRAINED_WITHIN_S:
         await asyncio.sleep(LOOK_EVERY_S)
         now_s = system.loop.time()
-        if now_s <= PEACE_S or not all(task.done() for task in people) or not _all_ended(system):
+        if now_s <= PEACE_S or not all(task.done() for task in people) or not ends.reached():
             ended_s = None
             continue
         ended_s = ended_s or now_s
@@ -154,14 +155,33 @@ async def _until_drained(system: System, people: list[asyncio.Task[None]], strea
     return False
 
 
-def _all_ended(system: System) -> bool:
-    events = (kept.record().event for kept in system.server._kept)
-    datas = [event.data for event in events if isinstance(event, Event) and isinstance(event.data, JobData)]
-    last = {data.job_id: data for data in datas}
-    left = {job: data.status.value for job, data in last.items() if data.status.value not in ENDS}
-    if not set(left.values()) <= LATER:
-        return False
-    return left.keys() <= waiting_for_a_day(datas, now=utc(system.clock.now_ms()))
+class _Ends:
+    """Whether all jobs have come to their end, as far as the log goes now; read once."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._datas: list[JobData] = []
+        self._left: dict[str, str] = {}
+        self._read = 0
+
+    def reached(self) -> bool:
+        kept = self._system.server._kept
+        while self._read < len(kept):
+            event = kept[self._read].record().event
+            self._read += 1
+            if isinstance(event, Event) and isinstance(event.data, JobData):
+                self._note(event.data)
+        if not set(self._left.values()) <= LATER:
+            return False
+        return self._left.keys() <= waiting_for_a_day(self._datas, now=utc(self._system.clock.now_ms()))
+
+    def _note(self, data: JobData) -> None:
+        self._datas.append(data)
+        status = data.status.value
+        if status in ENDS:
+            self._left.pop(data.job_id, None)
+        else:
+            self._left[data.job_id] = status
 
 
 async def _end(system: System, people: list[asyncio.Task[None]]) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 ROUNDS_AT_ONCE: Final = 20_000
+FORGET_AT: Final = 64  # tasks, of which most are done by then
 
 
 class Stuck(Exception):
@@ -65,20 +66,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now_s
 
     def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:
-        call = Call(callback, args, context)
-        self._ready.append(call)
+        self._ready.append(call := Call(callback, args, context))
         return call
 
     def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
-        call = Call(callback, args, context)
         self._asked += 1
-        heappush(self._timers, (self._now_s + delay, self._asked, call))
+        heappush(self._timers, (self._now_s + delay, self._asked, call := Call(callback, args, context)))
         return call
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
-        call = Call(callback, args, context)
         self._asked += 1
-        heappush(self._timers, (when, self._asked, call))
+        heappush(self._timers, (when, self._asked, call := Call(callback, args, context)))
         return call
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
@@ -98,19 +96,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """Round after round: in each what was ready when it began."""
-        ready = self._ready
+        ready, next_one, process_of = self._ready, self._ready.popleft, PROCESS
         while True:
             self._bring_timers()
             for _ in range(len(ready)):
-                call = ready.popleft()
+                call = next_one()
                 if call.cancelled:
                     continue
-                process = call.context.get(PROCESS)
+                context = call.context
+                process = context.get(process_of)
                 if process is not None and process.paused:
                     process.held.append(call)
                     continue
                 try:
-                    call.context.run(call.callback, *call.args)
+                    context.run(call.callback, *call.args)
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except BaseException as fault:  # noqa: BLE001 - as asyncio does: the loop goes on
@@ -121,18 +120,23 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _bring_timers(self) -> None:
         timers, ready = self._timers, self._ready
         if not ready and not self._stopping:
-            while timers and timers[0][2].cancelled:
-                heappop(timers)
-            if not timers:
-                raise Stuck
-            self._now_s = max(self._now_s, timers[0][0])
-            self._rounds = 0
+            self._go_on_in_time()
         self._rounds += 1
         if self._rounds > ROUNDS_AT_ONCE:
             raise Stuck
         now_s = self._now_s
         while timers and timers[0][0] <= now_s:
             ready.append(heappop(timers)[2])
+
+    def _go_on_in_time(self) -> None:
+        """To the next timer that anybody still waits for."""
+        timers = self._timers
+        while timers and timers[0][2].cancelled:
+            heappop(timers)
+        if not timers:
+            raise Stuck
+        self._now_s = max(self._now_s, timers[0][0])
+        self._rounds = 0
 
     def _write_to_self(self) -> None:
         """No thread wakes us."""
@@ -154,7 +158,8 @@ class Process:
         self.held: list[Call] = []
         self.children: list[Process] = []
         self._loop = loop
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._look_at = FORGET_AT
         self._context = copy_context()
         self._context.run(PROCESS.set, self)
 
@@ -166,8 +171,9 @@ class Process:
         self._loop.call_soon(function, context=self._context.copy())
 
     def owns(self, task: asyncio.Task[Any]) -> None:
-        self._tasks[task] = None
-        task.add_done_callback(self._forget)
+        self._tasks.append(task)
+        if len(self._tasks) >= self._look_at:
+            self._forget()
 
     def child(self, name: str) -> Process:
         child = Process(name, self._loop)
@@ -185,6 +191,7 @@ class Process:
     def crash(self) -> None:
         self.alive = False
         self.resume()
+        self._forget()
         for task in tuple(self._tasks):
             task.cancel()
         for child in self.children:
@@ -195,10 +202,13 @@ class Process:
         if not self.alive:
             raise asyncio.CancelledError
 
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled() and task.exception() is not None and not self.alive:
-            return  # what cleaning up came to in a process that is gone
+    def _forget(self) -> None:
+        """Those that are done: now and then, since a callback of each would cost more than it frees."""
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # what became of it is its waiter's to judge
+        self._tasks = [task for task in self._tasks if not task.done()]
+        self._look_at = 2 * len(self._tasks) + FORGET_AT
 
 
 class LoopClock:
