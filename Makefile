@@ -122,13 +122,14 @@ check-generated: setup
 	@$(BIN)/python -m libs.deployment.accounts --check
 	@$(BIN)/python -m libs.deployment.caddyfile --check
 	@$(BIN)/python -m libs.deployment.monitoring --check
+	@$(BIN)/python -m libs.deployment.chart --check
 	@said=$$($(BIN)/caddy fmt $(CADDYFILE) 2>&1 >/dev/null && $(BIN)/caddy validate --adapter caddyfile --config $(CADDYFILE) 2>&1) \
 		|| { echo "$$said"; exit 1; }
 	@$(INSTALLER_HASHES) | diff .bootstrap.txt - || { echo ".bootstrap.txt: run make lock" >&2; exit 1; }
 	@$(UV) lock --quiet --no-config --check --offline --project $(TOOLCHAIN) || { echo "$(TOOLCHAIN)/uv.lock: run make lock" >&2; exit 1; }
 
 # Those that need no server.
-MANIFESTS := test_manifests test_manifests_components test_manifests_compose test_manifests_hardening \
+MANIFESTS := test_manifests test_manifests_chart test_manifests_components test_manifests_compose test_manifests_hardening \
 	test_manifests_kubectl test_manifests_network test_manifests_nodes test_manifests_overlays test_manifests_secrets test_manifests_upgrade
 check-manifests: setup
 	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet $(MANIFESTS:%=tests/integration/%.py)) || { echo "$$said"; exit 1; }
@@ -136,11 +137,12 @@ check-manifests: setup
 # What each service's routes say of themselves. No code sees two services, so it takes a process each.
 API = $(BIN)/python -m services.admission.openapi && $(BIN)/python -m services.notifier.openapi
 
-generate: setup ## every generated file: contracts, accounts, the gateway's configuration, alerts, the policy's page
+generate: setup ## every generated file: contracts, accounts, the gateway's configuration, alerts, the chart, the policy's page
 	@api=$$($(API)) && printf '%s\n' "$$api" | $(BIN)/python -m headgate_contracts.generate --api
 	@$(BIN)/python -m libs.deployment.accounts
 	@$(BIN)/python -m libs.deployment.caddyfile
 	@$(BIN)/python -m libs.deployment.monitoring
+	@$(BIN)/python -m libs.deployment.chart
 	@$(BIN)/python -m libs.policy.reference
 
 fix: setup ## formats, and mends what ruff can mend
