@@ -19,7 +19,7 @@ PYTHON ?= $(PYTHONS:%=python%) python3
 
 .PHONY: help setup demo up watch secrets wheels check check-format check-lint check-types check-imports check-generated check-manifests \
 	generate fix test simulate mutants test-races test-lives test-kills test-up test-builds test-gateway test-system \
-	test-contracts test-alerts test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench docs drill-node lock clean
+	test-contracts test-alerts test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench docs drill-node soak lock clean
 
 help: ## this table
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -243,6 +243,10 @@ docs: setup ## the pages as a site in .site/html, every link checked
 # Six minutes with its images, of which nodes are away for two.
 drill-node: setup ## a cluster in compose, each node of it killed once under load: what that costs, and that nothing is lost
 	@$(BIN)/python -m tests.drills.node
+
+MINUTES ?= 60
+soak: setup ## a steady load for long, and whether memory, descriptors, tasks and keys stay flat: MINUTES=5, PROOF=docs/proof/soak.md
+	@$(BIN)/python -m tests.outliving $(BIN)/python -m tests.soak --minutes $(MINUTES) $(PROOF:%=--proof %)
 
 clean: ## removes the environment and all caches
 	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache .site

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from headgate_contracts.tokens import ulid
 from libs.eventlog import JetStreamLog, LogMissing, LogSettings, LogUnavailable, connect, open_log
 from libs.foundation.live import AWAY, hang_up
+from libs.foundation.tasks import show_tasks
 from libs.policy import Policy, load_policy
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.connect import wait_for
@@ -93,6 +94,7 @@ async def listen(
 async def start_base(service: Service, settings: S, *, needs: tuple[str, ...]) -> Base[S]:
     policy = load_policy(settings.policy, environ=os.environ)
     telemetry = await service.start(telemetry_of(service.name, settings))
+    show_tasks(telemetry.meter)
     return Base(
         settings=settings,
         policy=policy,

@@ -22,6 +22,19 @@ def resident_mib(roots: Iterable[int]) -> float:
     return sum(map(_resident_kib, trees(roots))) / 1024
 
 
+def descriptors(pid: int) -> int:
+    """Files, sockets and pipes that it has open."""
+    try:
+        return sum(1 for _ in (PROC / str(pid) / "fd").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def resident_kib(pid: int) -> int:
+    """What it alone holds."""
+    return _resident_kib(pid)
+
+
 def trees(roots: Iterable[int]) -> list[int]:
     """These and their descendants, each once."""
     children = _children()
