@@ -17,7 +17,7 @@ UV = UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-1} $(BIN)/uv
 PYTHONS := 3.14 3.13 3.12 3.11
 PYTHON ?= $(PYTHONS:%=python%) python3
 
-.PHONY: help setup demo up watch secrets wheels check check-format check-lint check-types check-imports check-generated check-manifests \
+.PHONY: help setup demo up watch images secrets wheels check check-format check-lint check-types check-imports check-generated check-manifests \
 	generate fix test simulate mutants test-races test-lives test-kills test-up test-builds test-gateway test-system \
 	test-contracts test-alerts test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench docs drill-node soak lock clean
 
@@ -91,6 +91,9 @@ up: setup ## the whole system until Ctrl-C, on http://127.0.0.1:8080; its state 
 watch: setup ## Prometheus and Alertmanager beside `make up`, with every alert; needs both, Debian's or the authors' own
 	@$(BIN)/python -m libs.local.monitoring.watch
 
+images: setup ## every image by Docker, with labels, and what is in each in dist/images/ (CycloneDX); PYTHON_IMAGE=python:...@sha256:...
+	@$(BIN)/python -m libs.deployment.images
+
 secrets: setup ## passwords and keys for compose and Kubernetes, once, in .headgate/
 	@$(BIN)/python -m libs.deployment.secrets
 
@@ -130,7 +133,8 @@ check-generated: setup
 
 # Those that need no server.
 MANIFESTS := test_manifests test_manifests_chart test_manifests_components test_manifests_compose test_manifests_hardening \
-	test_manifests_kubectl test_manifests_network test_manifests_nodes test_manifests_overlays test_manifests_secrets test_manifests_upgrade
+	test_manifests_kubectl test_manifests_network test_manifests_nodes test_manifests_overlays test_manifests_secrets \
+	test_manifests_security test_manifests_upgrade
 check-manifests: setup
 	@said=$$(TEST_BACKEND=embedded $(BIN)/pytest --quiet $(MANIFESTS:%=tests/integration/%.py)) || { echo "$$said"; exit 1; }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
@@ -13,6 +14,8 @@ from typing import Final
 import grimp
 import pytest
 
+from libs.deployment.bill import BaseImage
+from libs.deployment.images import TOOLCHAIN, bill
 from tests.fixtures.manifests import ROOT
 
 ROOTS: Final = {
@@ -77,11 +80,50 @@ def test_every_image_starts_the_process_itself_so_that_signals_arrive() -> None:
     assert all(line.startswith("[") for line in started)  # else a shell would get the signals
 
 
+@pytest.mark.parametrize("image", sorted(ROOTS))
+def test_a_bill_lists_what_the_lock_brings_into_the_image_with_hashes(image: str) -> None:
+    listed = json.loads(bill(image, BaseImage("python:3.14-slim")))["components"]
+
+    named = {(each["name"], each["version"]) for each in listed if each["type"] == "library"}
+    ours = {("headgate", "0.1.0"), ("headgate-server", "0.1.0"), ("headgate-contracts", "1.0.0")}
+    brought = named - ours
+    assert ours <= named
+    assert set(_group(image)) <= {name for name, _ in brought}
+    assert brought <= _locked()
+    assert not {"colorama", "async-timeout"} & {name for name, _ in brought}  # for another system, an older Python
+    for each in listed:
+        if (each["name"], each["version"]) in brought:
+            assert [told["alg"] for link in each["externalReferences"] for told in link["hashes"]], each["name"]
+
+
+def test_a_workers_bill_lists_what_builds_are_made_of_too() -> None:
+    named = {each["name"] for each in json.loads(bill("worker", BaseImage("python:3.14-slim")))["components"]}
+
+    assert {"pytest", "ruff"} <= named
+    assert "pytest" not in {
+        each["name"] for each in json.loads(bill("scheduler", BaseImage("python:3.14-slim")))["components"]
+    }
+
+
+def test_the_same_sources_give_the_same_bill_and_another_base_another() -> None:
+    plain, pinned = BaseImage("python:3.14-slim"), BaseImage("python:3.14-slim", f"sha256:{'0' * 64}")
+
+    assert bill("operator", plain) == bill("operator", plain)
+    assert bill("operator", plain) != bill("operator", pinned)
+    [base] = [each for each in json.loads(bill("operator", pinned))["components"] if each["type"] == "container"]
+    assert base["purl"] == f"pkg:docker/python@sha256:{'0' * 64}"
+
+
 def test_nothing_is_sent_to_the_builder_but_what_an_image_is_made_of() -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
 
     assert lines[0] == "*"
     assert not {"!.headgate", "!.git", "!tests"} & set(lines)
+
+
+def _locked() -> set[tuple[str, str]]:
+    locks = (ROOT / "uv.lock", TOOLCHAIN / "uv.lock")
+    return {(each["name"], each["version"]) for lock in locks for each in tomllib.loads(lock.read_text())["package"]}
 
 
 def _group(name: str) -> Iterator[str]:
