@@ -101,6 +101,7 @@ class ShownJob(Shown):
     """A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
     is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
     goes on with, has failed and is run again. `title` is null where none was given or found, and where it was erased.
+    `trace_url` is where its trace is read, for operators where policy says so (`tracing.url_template`).
     """
 
     id: str
@@ -130,6 +131,7 @@ class ShownJob(Shown):
     workflow: str | None
     labels: dict[str, str]
     debug_id: str
+    trace_url: str | None = None
 
 
 class Refusal(Shown):

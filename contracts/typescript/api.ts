@@ -283,6 +283,7 @@ export interface ShownHolder {
  * A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
  * is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
  * goes on with, has failed and is run again. `title` is null where none was given or found, and where it was erased.
+ * `trace_url` is where its trace is read, for operators where policy says so (`tracing.url_template`).
  */
 export interface ShownJob {
   readonly id: string;
@@ -316,6 +317,7 @@ export interface ShownJob {
   readonly workflow: string | null;
   readonly labels: Readonly<Record<string, string>>;
   readonly debug_id: string;
+  readonly trace_url?: string | null;
 }
 
 /** A slot that is held outside any job, for `ttl_s` from when it was asked for at least. */

@@ -23,6 +23,7 @@ from libs.policy.sections import (
     Submissions,
     TierLimits,
     Tiers,
+    Tracing,
     Webhooks,
 )
 
@@ -45,6 +46,7 @@ __all__ = [
     "Submissions",
     "TierLimits",
     "Tiers",
+    "Tracing",
     "Webhooks",
     "load_policy",
 ]

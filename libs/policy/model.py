@@ -33,6 +33,7 @@ from libs.policy.sections import (
     TierLimits,
     Tiers,
     TokenRules,
+    Tracing,
     Webhooks,
     keys,
     toml_text,
@@ -67,6 +68,7 @@ class Policy(Section):
     forecast: Forecast = Forecast()
     tokens: TokenRules = TokenRules()
     stream: Stream = Stream()
+    tracing: Tracing = Tracing()
     webhooks: Webhooks = Webhooks()
     retention: Retention = Retention()
 

@@ -47,7 +47,9 @@ GROUP: Final = r"^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,64}){0,3}$"
 PROVIDER: Final = r"^[a-z0-9_]{1,64}$"
 POOL: Final = r"^[A-Za-z0-9_-]{1,64}$"
 HOST: Final = r"^[a-z0-9.-]{1,253}(:[0-9]{1,5})?$"
+TRACE_URL: Final = r"^(https?://[^\s{}]+\{trace_id\}[^\s{}]*)?$"
 IN_WORDS: Final = {
+    TRACE_URL: "nothing, or a web address with {trace_id} in it once, like https://tempo.example.com/trace/{trace_id}",
     GROUP: "a group's name, like db or group:shop:db",
     PROVIDER: "a provider's name of a-z, 0-9 and _",
     POOL: "a pool's name of A-Z, a-z, 0-9, _ and -",
@@ -390,6 +392,18 @@ def _host_of(url: str) -> str | None:
     except ValueError:
         return None
     return parts.netloc.lower() if parts.scheme in ("http", "https") else None
+
+
+class Tracing(Section):
+    """Where traces are read. The link is shown to operators alone: what leads there holds everybody's spans, and a user
+    is asked for the debug id, which is the same."""
+
+    url_template: Annotated[str, Field(pattern=TRACE_URL), Unit("text")] = default(
+        "", "address of a job's trace, with `{trace_id}` in it; nothing: no link"
+    )
+
+    def url_of(self, trace_id: str) -> str | None:
+        return self.url_template.replace("{trace_id}", trace_id) or None
 
 
 class Webhooks(Section):

@@ -79,7 +79,7 @@ class Edge:
 
     async def show(self, job: Job, who: Principal) -> ShownJob:
         """In words for its owner, or for an operator who looks at another's."""
-        return (await self.reading.shown([job], owner=who.owns(job)))[0]
+        return self._for(who, (await self.reading.shown([job], owner=who.owns(job)))[0])
 
     async def answer(self, job: Job, who: Principal, *, status: int = 200) -> JSONResponse:
         """The job as the body. Its ETag is its last sequence: what `If-Match` is compared with."""
@@ -99,7 +99,12 @@ class Edge:
 
     async def taken(self, job: Job, who: Principal) -> ShownJob:
         """A job that was just taken in or changed, whatever has become of the view since."""
-        return (await self.reading.taken([job], owner=who.owns(job)))[0]
+        return self._for(who, (await self.reading.taken([job], owner=who.owns(job)))[0])
+
+    def _for(self, who: Principal, shown: ShownJob) -> ShownJob:
+        """With what operators alone are shown."""
+        url = self.policy.tracing.url_of(shown.debug_id) if who.may(OPS) else None
+        return shown.model_copy(update={"trace_url": url}) if url else shown
 
     async def located(self, job: Job, who: Principal) -> JSONResponse:
         """That job as the body, and where it is found from now on."""

@@ -178,6 +178,161 @@ async def test_an_attempt_that_was_given_back_leaves_its_stage_open(js: Any) -> 
     assert again["stages"]["code"] == {"state": "now", "from": T3, "until": None, "restored": False}
 
 
+def at(second: float) -> str:
+    return f"2026-03-01T10:{int(second // 60):02}:{second % 60:09.6f}Z"
+
+
+def told(event: str, second: float, **more: Any) -> dict[str, Any]:
+    return {"event": event, "at": at(second), "attempt": 1, **more}
+
+
+LIVED = [
+    told("queued", 0, why="submitted", attempt=0),
+    told("dispatched", 10),
+    told("started", 11, worker="w1", stages=JOB["stages"]),
+    told("stage", 12, stage="scaffold", iteration=1),
+    told("stage", 14, stage="code", iteration=1),
+]
+
+
+async def parts(js: Any, *more: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Lane, kind, from and until, in seconds."""
+    drawn = await js("timeline", "timelineOf", [*LIVED, *more], JOB)
+    begins, lanes = drawn["from"], drawn["lanes"]
+    seconds = {None: None} | {
+        each: (each - begins) / 1000
+        for lane in lanes
+        for p in lane["parts"]
+        for each in (p["from"], p["until"])
+        if each
+    }
+    return [(lane["name"], p["kind"], seconds[p["from"]], seconds[p["until"]]) for lane in lanes for p in lane["parts"]]
+
+
+async def test_a_timeline_has_a_lane_for_waits_and_one_for_each_stage(js: Any) -> None:
+    assert await parts(js) == [
+        ("waits", "wait", 0, 10),
+        ("waits", "way", 10, 11),
+        ("waits", "way", 11, 12),
+        ("scaffold", "done", 12, 14),
+        ("code", "run", 14, None),
+    ]
+
+
+async def test_what_broke_a_stage_off_and_what_came_after_stand_in_the_timeline(js: Any) -> None:
+    lost = [told("given_back", 20, reason="lost"), told("cancelled", 30, by="ann")]
+    asked = [
+        told("stage", 15, stage="deps", iteration=1),
+        told("stage", 16, stage="checks", iteration=1),
+        told("stage", 18, stage="scaffold", iteration=2),
+        told("awaiting_confirmation", 20),
+        told("confirmation_reminder", 25),
+        told("confirmed", 30, by="ann", batch=2),
+    ]
+
+    assert (await parts(js, *lost))[3:] == [
+        ("waits", "wait", 20, 30),
+        ("scaffold", "done", 12, 14),
+        ("code", "left", 14, 20),
+    ]
+    kinds = {(lane, kind) for lane, kind, *_ in await parts(js, *asked)}
+    assert {("checks", "broken"), ("asks", "asks"), ("waits", "wait")} <= kinds
+
+
+async def test_a_try_is_followed_by_its_pause_and_the_next_one(js: Any) -> None:
+    tried = {"stage": "code", "iteration": 1, "tries": 1, "most": 3, "summary": "away", "again_at": at(22)}
+    short = [told("try_failed", 20, tried=tried), told("stage", 30, stage="deps", iteration=1)]
+    long = [told("try_failed", 20, tried=tried), told("given_back", 21, reason="retry", until=at(22))]
+
+    assert [part[1:] for part in await parts(js, *short) if part[0] == "code"] == [
+        ("tried", 14, 20),
+        ("pause", 20, 22),
+        ("done", 22, 30),
+    ]
+    assert [part[1:] for part in await parts(js, *long) if part[0] == "code"] == [("tried", 14, 20), ("pause", 20, 21)]
+    assert (await parts(js, *long))[3] == ("waits", "pause", 21, None)
+
+
+async def test_a_failure_in_the_last_stage_is_one_that_did_not_pass(js: Any) -> None:
+    failed = told("failed", 20, summary="no")
+
+    assert (await parts(js, failed))[-1] == ("code", "failed", 14, 20)
+    [*_, last] = await parts(
+        js, *(told("stage", n, stage=name, iteration=1) for n, name in ((15, "deps"), (16, "checks"))), failed
+    )
+    assert last == ("checks", "broken", 16, 20)
+
+
+async def test_a_job_that_mostly_waited_is_drawn_from_its_attempt_on(js: Any) -> None:
+    drawn = await js("timeline", "timelineOf", [*LIVED, told("failed", 15, summary="no")], JOB)
+
+    ranges = await js("timeline", "rangesOf", drawn, 0)
+
+    assert ranges["first"] == 1
+    assert [(each["number"], (each["until"] - each["from"]) / 1000) for each in ranges["all"]] == [(0, 15), (1, 5)]
+
+
+@pytest.mark.parametrize(("seconds", "ticks", "step"), [(4, 5, 1), (59, 6, 10), (3600, 7, 600), (86400 * 3, 7, 43200)])
+async def test_an_axis_has_few_ticks_on_round_moments(js: Any, seconds: int, ticks: int, step: int) -> None:
+    axis = await js("timeline", "axisOf", 1_772_000_000_500, 1_772_000_000_500 + seconds * 1000, 6)
+
+    assert len(axis["ticks"]) == ticks
+    assert {tick % (step * 1000) for tick in axis["ticks"]} == {0}
+    assert axis["from"] <= 1_772_000_000_500 < axis["until"]
+
+
+async def test_a_part_finds_its_lines_by_attempt_stage_and_time(js: Any) -> None:
+    start = 1_772_359_200_000  # 2026-03-01T10:00:00Z
+    part = {"stage": "code", "attempt": 2, "from": start + 1000, "until": start + 3000}
+    lines = [
+        {"stage": stage, "attempt": attempt, "ts": at(second)}
+        for stage, attempt, second in (("code", 1, 2), ("code", 2, 1), ("code", 2, 2), ("deps", 2, 2), ("code", 2, 4))
+    ]
+
+    assert await js("timeline", "linesOf", part, lines) == {"from": 2, "to": 3}
+    assert await js("timeline", "linesOf", part | {"stage": "checks"}, lines) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "rank"),
+    [
+        ("2026-03-01 10:00:00 ERROR shop: no", 3),
+        ("\x1b[33mWARNING\x1b[0m: old", 2),
+        ('{"level": "info", "message": "yes"}', 1),
+        ("time=10:00 level=debug msg=x", 0),
+        ("an error is in the word terror and ERRORS", None),
+        ("3 passed", None),
+    ],
+)
+async def test_a_lines_level_is_what_it_says_itself(js: Any, line: str, rank: int | None) -> None:
+    assert await js("levels", "rankOf", line) == rank
+
+
+async def test_markdown_is_blocks_of_text_and_html_in_it_is_text(js: Any) -> None:
+    text = (
+        "# Shop\n\nIt *sells*\nthings.\n\n- one\n  - two\n\n```js\n<b>\n```\n<script>x</script>\n\n|a|b|\n|-|-|\n|1|2|"
+    )
+
+    blocks = await js("markdown", "blocksOf", text)
+
+    assert [block["kind"] for block in blocks] == ["heading", "paragraph", "list", "code", "paragraph", "table"]
+    assert [item["depth"] for item in blocks[2]["items"]] == [0, 1]
+    assert (blocks[3]["text"], blocks[4]["text"]) == ("<b>", "<script>x</script>")
+    assert (blocks[5]["head"], blocks[5]["rows"]) == (["a", "b"], [["1", "2"]])
+
+
+async def test_a_link_of_markdown_leads_to_the_web_or_nowhere(js: Any) -> None:
+    text = (
+        "see [docs](https://example.org/x), [bad](javascript:alert(1)) and ![picture](https://example.org/p.png) `a*b*`"
+    )
+
+    pieces = await js("markdown", "inlinesOf", text)
+
+    assert [piece.get("href") for piece in pieces if piece["kind"] == "link"] == ["https://example.org/x"]
+    assert {"kind": "code", "text": "a*b*"} in pieces
+    assert {"kind": "text", "text": "picture"} in pieces
+
+
 @pytest.mark.parametrize(
     ("at", "order"),
     [

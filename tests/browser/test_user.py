@@ -102,6 +102,12 @@ async def test_the_sample_is_built_before_ones_eyes_and_its_result_taken(there: 
         await expect(cat.card("Log")).to_contain_text("pytest: passed")
         await expect(cat.card("Today")).to_contain_text("1 of 50 jobs used")
 
+        files = cat.card("Files")
+        await expect(files.get_by_role("heading", level=3)).to_be_visible()  # README.md, drawn
+        await files.get_by_role("button", name="pyproject.toml").click()
+        await expect(files.locator("pre")).to_contain_text("[project]")
+        await cat.look("job-files")
+
         async with cat.page.expect_download() as downloading:
             await cat.page.get_by_role("button", name="Download the result").click()
 
@@ -261,11 +267,11 @@ async def test_a_log_is_searched_and_followed(there: Installation, visit: Visit)
     async with visit(there, partner(there, "mia")) as mia:
         await mia.go(f"jobs/{talking}")
         log = mia.page.get_by_role("log")
-        await expect(mia.page.get_by_label("Follow")).to_be_checked()
+        await expect(mia.card("Log").get_by_role("button", name="Pause")).to_be_visible()
         await expect(log).to_contain_text("line 100")
         assert await log.evaluate("(box) => box.scrollTop + box.clientHeight >= box.scrollHeight - 40")
         await log.evaluate("(box) => { box.scrollTop = 0 }")
-        await expect(mia.page.get_by_label("Follow")).not_to_be_checked()
+        await expect(mia.card("Log").get_by_role("button", name="Follow")).to_be_visible()
         await expect(mia.card("Log")).to_contain_text("120 lines")
         assert await log.evaluate("(box) => box.scrollTop") == 0
 
@@ -277,6 +283,31 @@ async def test_a_log_is_searched_and_followed(there: Installation, visit: Visit)
         await expect(mia.page.locator(".job-head")).to_contain_text("Ready")
         await expect(log.locator("p")).to_have_count(120)
         assert [await said(line) for line in await log.locator("p").all()] == lines
+
+        await mia.card("Timeline").get_by_role("button", name="code").click()
+        await mia.card("Timeline").get_by_role("link", name="120 lines of the log").click()
+        assert mia.page.url.endswith(f"#/jobs/{talking}#L1-120")
+        await log.get_by_role("link", name="Line 7", exact=True).click()
+        await expect(log.locator("p.named")).to_have_count(1)
+        assert await said(log.locator("p.named")) == "line 7: hay"
+
+
+async def test_a_workflow_has_a_page_and_can_be_ended_and_submitted_again(there: Installation, visit: Visit) -> None:
+    phases = [{"pipeline": "rehearsal", "title": title, "input": {"stages": QUICK}} for title in ("Schema", "API")]
+    phases[0]["input"] = {"stages": QUICK | {"code": 900}}
+    async with there.client("wes", Tier.PARTNER) as client:
+        workflow = (await client.post("/workflows", json={"project_id": "shop", "phases": phases})).json()
+
+    async with visit(there, partner(there, "wes")) as wes:
+        await wes.go(f"jobs/{workflow['phases'][0]['id']}")
+        await wes.page.get_by_role("link", name="Its workflow").click()
+        await expect(wes.card("Phases").get_by_role("listitem")).to_have_count(2 + 4)  # and the stages of the first
+        await wes.look("workflow")
+        await wes.page.get_by_role("button", name="Cancel all").click()
+        await wes.page.get_by_role("button", name="Submit again from phase 1").click()
+
+        await expect(wes.page).not_to_have_url(f"{wes.url}/#/workflows/{workflow['id']}")
+        await expect(wes.card("Phases").get_by_role("link", name="Schema")).to_be_visible()
 
 
 async def test_which_jobs_are_shown_is_part_of_the_address(there: Installation, visit: Visit) -> None:

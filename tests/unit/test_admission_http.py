@@ -13,7 +13,7 @@ from headgate_contracts.openapi import openapi_document
 from libs.runtime.eventually import eventually
 from libs.runtime.keys import KeyPair
 from tests.fixtures.desk import Desk
-from tests.fixtures.front import JOB, Front, refused, submitted
+from tests.fixtures.front import JOB, OPERATOR, Front, refused, submitted
 
 WORKFLOW: dict[str, Any] = {"project_id": "shop", "phases": [{"input": {"phase": 1}}, {"input": {"phase": 2}}]}
 
@@ -36,6 +36,18 @@ async def test_a_submission_is_answered_with_the_job_its_place_and_its_tag(front
     usage = job["usage"]
     assert (usage["jobs_used"], usage["jobs_remaining"], usage["iterations_used"]) == (1, 49, 0)
     assert usage["daily_limit_resets_at"] == "2027-01-16T00:00:00Z"
+
+
+async def test_operators_alone_are_shown_where_a_trace_is_read() -> None:
+    desk = Desk(tracing={"url_template": "https://tempo.example.com/trace/{trace_id}"})
+    await desk.fold()
+    front = Front(desk)
+    async with front.client() as ann, front.client("olga", scope=OPERATOR) as olga:
+        job = await submitted(ann)
+        seen = await olga.get(f"/v1/jobs/{job['id']}")
+
+    assert job["trace_url"] is None
+    assert seen.json()["trace_url"] == f"https://tempo.example.com/trace/{job['debug_id']}"
 
 
 async def test_the_same_key_quoted_or_not_is_the_same_job(front: Front) -> None:

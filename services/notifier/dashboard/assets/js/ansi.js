@@ -28,7 +28,9 @@ function styled(style, codes) {
   for (let n = 0; n < numbers.length; n += 1) {
     const code = numbers[n];
     if (code === 38 || code === 48) {
-      n += numbers[n + 1] === 5 ? 2 : 4; // of 256 and of all colours: passed over
+      const [kind, index] = numbers.slice(n + 1);
+      if (code === 38 && kind === 5 && index < 16) next = one(next, index < 8 ? 30 + index : 82 + index);
+      n += kind === 5 ? 2 : 4; // of 256 the first 16 have names, others and all colours are passed over
     } else {
       next = one(next, code);
     }
@@ -40,6 +42,10 @@ function one(style, code) {
   if (code === 0) return {};
   if (code === 1) return { ...style, weight: "ansi-bold" };
   if (code === 2) return { ...style, weight: "ansi-dim" };
+  if (code === 3) return { ...style, slant: "ansi-italic" };
+  if (code === 4) return { ...style, line: "ansi-underline" };
+  if (code === 23) return { ...style, slant: "" };
+  if (code === 24) return { ...style, line: "" };
   if (code === 22) return { ...style, weight: "" };
   if (code === 39) return { ...style, ink: "" };
   const name = NAMES[code % 10];

@@ -17,12 +17,14 @@ import { Jobs } from "./views/jobs.js";
 import { Queue } from "./views/queue.js";
 import { Offer, SignIn } from "./views/signin.js";
 import { Workers } from "./views/workers.js";
+import { Workflow } from "./views/workflow.js";
 
 const OPERATORS = { queue: Queue, groups: Groups, workers: Workers, insight: Insight };
 
 function View() {
   const { name, id } = route.value;
   if (name === "jobs" && id) return html`<${Job} key=${id} id=${id} />`;
+  if (name === "workflows" && id) return html`<${Workflow} key=${id} id=${id} />`;
   const Found = isOperator.value ? OPERATORS[name] : undefined;
   return Found ? html`<${Found} />` : html`<${Jobs} />`;
 }
@@ -40,7 +42,7 @@ effect(() => {
 });
 effect(() => {
   const job = route.value.id && jobs.value.get(route.value.id);
-  const view = job ? titleOf(job) : (WORDS[route.value.name] ?? WORDS.jobs);
+  const view = job ? titleOf(job) : route.value.name === "workflows" ? "Workflow" : (WORDS[route.value.name] ?? WORDS.jobs);
   document.title = `${token.value ? view : "Sign in"} · Headgate`;
 });
 

@@ -1,11 +1,20 @@
-// Which view is open: what stands behind the #, as in #/jobs/<id> or #/jobs?show=failed. To go there takes a link.
+// Which view is open: what stands behind the #, as in #/jobs/<id>, #/jobs/<id>#L12-20 (lines of its log) or
+// #/jobs?show=failed. To go there takes a link.
 
 import { signal } from "/assets/vendor/preact.js";
 
+const LINES = /#L(\d{1,9})(?:-(\d{1,9}))?$/;
+
 function read() {
-  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [path, query = ""] = location.hash.replace(LINES, "").replace(/^#\/?/, "").split("?");
   const [name, id = ""] = path.split("/");
-  return { name: name || "jobs", id: decoded(id), query: Object.fromEntries(new URLSearchParams(query)) };
+  return { name: name || "jobs", id: decoded(id), lines: lines(), query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** The lines that the address names; null where it names none. */
+function lines() {
+  const found = LINES.exec(location.hash);
+  return found && { from: Number(found[1]), to: Math.max(Number(found[1]), Number(found[2] ?? 0)) };
 }
 
 function decoded(text) {
@@ -18,6 +27,8 @@ function decoded(text) {
 
 export const route = signal(read());
 export const jobLink = (id) => `#/jobs/${encodeURIComponent(id)}`;
+export const workflowLink = (id) => `#/workflows/${encodeURIComponent(id)}`;
+export const linesLink = (id, { from, to }) => `${jobLink(id)}#L${from}${to > from ? `-${to}` : ""}`;
 
 /** The link to a view; what is empty in its query is left out. */
 export function link(name, query = {}) {

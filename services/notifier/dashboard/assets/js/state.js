@@ -27,7 +27,8 @@ export function withJob(known, job) {
 export function newer(known, fetched) {
   if (!known) return { question: null, moves: [], ...fetched };
   if (Date.parse(known.updated_at) > Date.parse(fetched.updated_at)) return known;
-  return { ...fetched, question: known.question, moves: known.moves };
+  const trace_url = fetched.trace_url ?? known.trace_url; // a list does not tell it
+  return { ...fetched, question: known.question, moves: known.moves, trace_url };
 }
 
 /** The jobs after a moment's events, and whose ids were heard for the first time. */
@@ -46,7 +47,7 @@ export function afterAll(known, events) {
 export function heard(job, kind, data, now = Date.now()) {
   switch (kind) {
     case "snapshot":
-      return { question: job?.question ?? null, moves: job?.moves ?? [], ...data };
+      return { question: job?.question ?? null, moves: job?.moves ?? [], ...data, trace_url: data.trace_url ?? job?.trace_url };
     case "status":
       return afterStatus(job, data);
     case "position": {

@@ -44,6 +44,18 @@ export const clock = (moment) =>
   new Date(moment).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 export const date = (moment) =>
   new Date(moment).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hour12: false });
+export const shortTime = (moment) =>
+  new Date(moment).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+export const shortDay = (moment) => new Date(moment).toLocaleDateString([], { month: "short", day: "numeric" });
+
+/** 512 B, 3.4 KiB, 12 MiB. */
+export function bytes(size) {
+  const units = ["B", "KiB", "MiB", "GiB"];
+  const step = size < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(size) / 10));
+  const value = size / 1024 ** step;
+  return `${step > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[step]}`;
+}
+
 export const percent = (share) => `${Math.round(share * 100)} %`;
 export const tierWord = (tier) => (tier ?? "").replaceAll("_", " ");
 
@@ -84,7 +96,7 @@ const CHANGED = {
   aged: "since it had waited long",
   spaced: "to make room beside it: its place is the same",
 };
-const GIVEN_BACK = {
+export const GIVEN_BACK = {
   lost: "its worker was lost",
   drained: "its worker was stopped",
   provider: "its provider paused",

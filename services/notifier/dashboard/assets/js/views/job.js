@@ -3,15 +3,17 @@ import { announce } from "../announce.js";
 import { download, get, Refusal, send } from "../api.js";
 import { keep } from "../feed.js";
 import { Ago, At, Badge, Empty, Looking, Mark, Priority, say, sayFault, StatusBadge } from "../parts.js";
-import { jobLink } from "../route.js";
+import { jobLink, workflowLink } from "../route.js";
 import { hasEnded, heard, linesAfter, newer } from "../state.js";
 import { follow } from "../stream.js";
 import { titleOf } from "../titles.js";
 import { date, eventWords, plural, span, statusWord } from "../words.js";
+import { Files } from "./files.js";
 import { Log } from "./log.js";
 import { Place } from "./place.js";
 import { Progress } from "./progress.js";
 import { Question } from "./question.js";
+import { Timeline } from "./timeline.js";
 import { Usage } from "./usage.js";
 
 const TOGETHER_MS = 80;
@@ -30,6 +32,7 @@ export function Job({ id }) {
     <${Done} job=${job.value} events=${events.value} />
     <div class="columns aside">
       <div class="stack"><${Failure} job=${job.value} /><${Place} job=${job.value} />
+        <${Files} job=${job.value} /><${Timeline} job=${job.value} events=${events.value} lines=${lines.value} />
         <${Progress} job=${job.value} events=${events.value} /><${Log} job=${job.value} lines=${lines.value} /></div>
       <div class="stack"><${Facts} job=${job.value} /><${Input} job=${job.value} /><${History} events=${events.value} /><${Usage} /></div>
     </div>
@@ -89,7 +92,8 @@ function Head({ job }) {
   const cancel = act("cancel", () => say("It will end in a moment."));
   const goesOn = !hasEnded(job) && job.status !== "awaiting_confirmation"; // the question has a button of its own
   return html`<header class="stack tight">
-    <p class="soft"><a href="#/jobs">← Your jobs</a></p>
+    <p class="soft row"><a href="#/jobs">← Your jobs</a>
+      ${job.workflow && html`<span aria-hidden="true">/</span><a href=${workflowLink(job.workflow)}>Its workflow</a>`}</p>
     <div class="job-head">
       <${Mark} job=${job} large />
       <div class="stack tight"><h1 class="title">${titleOf(job)}</h1><div class="row"><${StatusBadge} job=${job} />
@@ -150,16 +154,21 @@ function Facts({ job }) {
       <dt>Submitted</dt><dd>${date(job.created_at)}</dd>
       <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.iterations.cap - job.iterations.used} left</dd>
       ${job.attempt > 0 && html`<dt>Attempt</dt><dd>${job.attempt}</dd>`}
-      ${job.workflow && html`<dt>Workflow</dt><dd>${job.workflow}</dd>`}
+      ${job.workflow && html`<dt>Workflow</dt><dd><a href=${workflowLink(job.workflow)}><code>${job.workflow}</code></a></dd>`}
       ${
         labels.length > 0 &&
         html`<dt>Labels</dt><dd class="chips">
         ${labels.map(([name, value]) => html`<span class="badge"><span class="cut">${name}=${value}</span></span>`)}
         </dd>`
       }
-      <dt>Trace</dt><dd><code>${job.debug_id}</code></dd>
+      <dt>Trace</dt><dd><${Trace} job=${job} /></dd>
     </dl>
   </section>`;
+}
+
+function Trace({ job }) {
+  if (!job.trace_url) return html`<code>${job.debug_id}</code>`;
+  return html`<a href=${job.trace_url} target="_blank" rel="noopener noreferrer"><code>${job.debug_id}</code></a>`;
 }
 
 /** What it was made from, asked for when somebody wants to see it. */
