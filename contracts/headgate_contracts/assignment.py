@@ -31,6 +31,7 @@ def assignment_of(job: Job, *, tier: Tier) -> dict[str, Any]:
         granted=job.granted,
         worked_s=job.worked_s,
         tried=job.tried,
+        answers=job.answers,
     )
     return {
         "pool": asked.pool,

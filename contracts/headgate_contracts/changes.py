@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from headgate_contracts.errors import IllegalTransition
 from headgate_contracts.events import (
+    JobAnswered,
     JobAwaitingConfirmation,
     JobCancelled,
     JobCancelRequested,
@@ -34,8 +35,9 @@ from headgate_contracts.events import (
     Tried,
 )
 from headgate_contracts.job import Failure, Job, Standing
+from headgate_contracts.questions import MOST_ANSWERS, KeptAnswer, Question, question_id, whether_to_continue
 from headgate_contracts.stages import in_common, is_in_last, kept_by_cycle, next_stage_of
-from headgate_contracts.vocabulary import ChangeReason, EventName, Fault, GivenBackReason, Status
+from headgate_contracts.vocabulary import ChangeReason, EventName, Fault, GivenBackReason, QuestionKind, Status
 
 Changes = dict[str, Any]
 
@@ -141,16 +143,27 @@ def _try_failed(job: Job, data: JobTryFailed, at: datetime) -> Changes:
 
 
 def _awaiting_confirmation(job: Job, data: JobAwaitingConfirmation, at: datetime) -> Changes:
-    _in_last_stage(job)
+    question = data.question or whether_to_continue(job.attempt, batch=data.next_batch)
+    _agree("data.question.id", question.id, question_id(job.attempt))
     _agree("data.iterations_used", data.iterations_used, job.iteration)
     return {
-        "cycle_over": True,
-        "finished_stages": kept_by_cycle(job),
+        "question": question,
         "checkpoint": data.checkpoint or job.checkpoint,
         "expires_at": data.expires_at,
         "reminders": 0,
+        **_cycle_after(job, question),
         **_let_go(job, at),
     }
+
+
+def _cycle_after(job: Job, question: Question) -> Changes:
+    """The stage that wants to know something begins again in the same cycle; "Continue?" comes after its end."""
+    if question.kind is QuestionKind.CONTINUE:
+        _in_last_stage(job)
+        return {"cycle_over": True, "finished_stages": kept_by_cycle(job)}
+    if question.key is None:
+        raise IllegalTransition("data.question.key", "a stage's question has a key, by which it finds its answer")
+    return {}
 
 
 def _reminded(job: Job, data: JobConfirmationReminder, at: datetime) -> Changes:
@@ -158,8 +171,27 @@ def _reminded(job: Job, data: JobConfirmationReminder, at: datetime) -> Changes:
 
 
 def _confirmed(job: Job, data: JobConfirmed, at: datetime) -> Changes:
+    _open_question(job, QuestionKind.CONTINUE)
     granted = {"confirmations": job.confirmations + 1, "granted": job.granted + data.batch}
-    return {**granted, "expires_at": None, "aged_at": at}
+    return {**granted, **_CLOSED, "aged_at": at}
+
+
+def _answered(job: Job, data: JobAnswered, at: datetime) -> Changes:
+    """The newest answer to a key is the one that holds."""
+    question = _open_question(job, QuestionKind.ASK)
+    _agree("data.question", data.question, question.id)
+    others = tuple(each for each in job.answers if each.key != question.key)
+    if len(others) >= MOST_ANSWERS:
+        raise IllegalTransition("data.question", f"a job has {MOST_ANSWERS} answers at most")
+    answers = (*others, KeptAnswer(key=question.key or "", name=data.answer))
+    return {"answers": answers, **_CLOSED, "aged_at": at}
+
+
+def _open_question(job: Job, kind: QuestionKind) -> Question:
+    question = job.question or whether_to_continue(job.attempt)  # of an event that this reader stepped over
+    if question.kind is not kind:
+        raise IllegalTransition("event", f"the open question is {question.kind.value}, and this is the end of {kind}")
+    return question
 
 
 def _given_back(job: Job, data: JobGivenBack, at: datetime) -> Changes:
@@ -232,7 +264,8 @@ def _agree(field: str, said: object, known: object) -> None:
         raise IllegalTransition(field, f"the job has {known}, the event says {said}")
 
 
-_ENDED: Final[Changes] = {"groups": (), "scheduled_for": None, "expires_at": None}
+_CLOSED: Final[Changes] = {"question": None, "expires_at": None}
+_ENDED: Final[Changes] = {"groups": (), "scheduled_for": None, **_CLOSED}
 _CHANGES: Final[dict[EventName, Callable[[Job, Any, datetime], Changes]]] = {
     EventName.QUEUED: _queued,
     EventName.SCHEDULED: _scheduled,
@@ -244,6 +277,7 @@ _CHANGES: Final[dict[EventName, Callable[[Job, Any, datetime], Changes]]] = {
     EventName.AWAITING_CONFIRMATION: _awaiting_confirmation,
     EventName.CONFIRMATION_REMINDER: _reminded,
     EventName.CONFIRMED: _confirmed,
+    EventName.ANSWERED: _answered,
     EventName.GIVEN_BACK: _given_back,
     EventName.CANCEL_REQUESTED: _cancel_requested,
     EventName.CANCELLED: _cancelled,

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
+from headgate_contracts.questions import MOST_ANSWERS, KeptAnswer, Question
 from headgate_contracts.records import (
     Amount,
     Count,
@@ -46,6 +47,7 @@ from headgate_contracts.vocabulary import (
 
 Traceparent = Annotated[str, StringConstraints(pattern=r"^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
 Tracestate = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+KeptAnswers = Annotated[tuple[KeptAnswer, ...], Field(max_length=MOST_ANSWERS)]
 StageNames = Annotated[tuple[Token, ...], Field(max_length=MOST_STAGES)]
 
 
@@ -193,7 +195,7 @@ class EarlierWork(Record):
     """What an attempt goes on from: how far the job has come, and how long earlier attempts had it.
 
     `cycle_over`: the next stage opens another iteration. `granted`: by confirmations, beside what its tier gives.
-    `tried`: how often the stage that it goes on with has failed already.
+    `tried`: how often the stage that it goes on with has failed already. `answers`: what its user has answered.
     """
 
     iteration: Amount = 0
@@ -203,6 +205,7 @@ class EarlierWork(Record):
     granted: Amount = 0
     worked_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
     tried: Tried | None = None
+    answers: KeptAnswers = ()
 
 
 class JobDispatched(JobData):
@@ -274,12 +277,17 @@ class JobTryFailed(JobData):
 
 
 class JobAwaitingConfirmation(JobData):
-    """The iterations granted so far are used up: the job gave its slots back and asks its user."""
+    """The job gave its slots back and asks its user: whether to go on, as the iterations granted so far are used up, or
+    what a stage wants to know. That stage begins again once it is answered.
+
+    `next_batch`: how many iterations a yes grants. Without a `question` it is "Continue?", as an older writer asked it.
+    """
 
     EVENT = EventName.AWAITING_CONFIRMATION
 
+    question: Question | None = None
     iterations_used: Count
-    next_batch: Count
+    next_batch: Count | None = None
     expires_at: AwareDatetime
     checkpoint: Token | None = None
 
@@ -299,6 +307,17 @@ class JobConfirmed(JobData):
 
     by: Who
     batch: Count
+
+
+class JobAnswered(JobData):
+    """The user answered this question of a stage: the job is back at its old place. What was answered is content, kept
+    under the name `answer` where the job's input is."""
+
+    EVENT = EventName.ANSWERED
+
+    question: Token
+    answer: Token
+    by: Who
 
 
 class JobGivenBack(JobData):
@@ -504,6 +523,7 @@ JOB_DATA: tuple[type[JobData], ...] = (
     JobAwaitingConfirmation,
     JobConfirmationReminder,
     JobConfirmed,
+    JobAnswered,
     JobGivenBack,
     JobCancelRequested,
     JobCancelled,

@@ -19,6 +19,7 @@ from headgate_contracts.events import (
     Estimate,
     Group,
     GroupLeased,
+    JobAnswered,
     JobAwaitingConfirmation,
     JobCancelled,
     JobCancelRequested,
@@ -46,6 +47,7 @@ from headgate_contracts.events import (
     TokenRevoked,
     Tried,
 )
+from headgate_contracts.questions import FailedWork, answer_name, whether_to_continue
 from headgate_contracts.tokens import ulid
 from headgate_contracts.vocabulary import (
     ChangeReason,
@@ -141,6 +143,8 @@ def _dispatched(groups: tuple[str, ...]) -> JobDispatched:
 
 def _of_the_worker() -> Iterator[AnyEvent]:
     stage: _Fields = {"stage": "code", "iteration": 1, "checkpoint": "01KJPZ0A-1-scaffold"}
+    reason = FailedWork(summary="2 of 14 tests failed.", detail="test_redirects, test_expired_links")
+    question = whether_to_continue(1, batch=3, reason=reason)
     asked: _Fields = {"iterations_used": 3, "next_batch": 3, "expires_at": AT + timedelta(days=1)}
     failed = JobFailed(
         **_job(Status.FAILED, 1),
@@ -161,7 +165,7 @@ def _of_the_worker() -> Iterator[AnyEvent]:
         again_at=AT + timedelta(seconds=9),
     )
     yield _event(_W, 6, JobTryFailed(**_job(Status.CODE, 1), tried=tried))
-    yield _event(_W, 16, JobAwaitingConfirmation(**_job(Status.AWAITING_CONFIRMATION, 1), **asked))
+    yield _event(_W, 16, JobAwaitingConfirmation(**_job(Status.AWAITING_CONFIRMATION, 1), question=question, **asked))
     yield _event(_W, 7, JobCancelled(**_job(Status.CANCELLED, 1), by="u1", reason="wrong prompt"))
     yield _event(_W, 8, JobReady(**_job(Status.READY, 1), result="01KJPZ0A-1", duration_s=512.4, iterations=1))
     yield _event(_W, 8, failed)
@@ -169,6 +173,8 @@ def _of_the_worker() -> Iterator[AnyEvent]:
 
 def _of_people() -> Iterator[AnyEvent]:
     yield _event(_A, 18, JobConfirmed(**_job(Status.QUEUED, 1), by="u1", batch=3))
+    kept = answer_name(_OWNER["job_id"], "01KJPZ0A4TD8F3S6W9XKQ2M7BW")
+    yield _event(_A, 18, JobAnswered(**_job(Status.QUEUED, 1), question="q1", answer=kept, by="u1"))
     yield _event(_A, 6, JobCancelRequested(**_job(Status.CODE, 1), by="u1", reason="wrong prompt"))
 
 

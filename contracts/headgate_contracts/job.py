@@ -11,6 +11,7 @@ from pydantic import AwareDatetime
 
 from headgate_contracts.events import Estimate, StageTitle, Submission, Tried
 from headgate_contracts.holder import Holder
+from headgate_contracts.questions import KeptAnswer, Question
 from headgate_contracts.records import OpenTier, Record
 from headgate_contracts.tokens import JobId, Token, project_scope
 from headgate_contracts.vocabulary import Fault, Priority, Status, Tier
@@ -40,8 +41,9 @@ class Job(Record):
     `first_seq` that of its first event (0 outside a log). `aged_at`: since when it has waited in its class, where it
     came back to the queue or was given another class. `users_tier`: that of its user when it was last started.
     `stages` are those of its pipeline, known since a worker first claimed it; `stage` is the one that it is in, or has
-    ended in; `tried`: how often that, or the one it goes on with, has failed and is run again. `worked_s`: how long
-    workers had it in earlier attempts, by the log's clock; this one has had it since `claimed_at`.
+    ended in; `tried`: how often that, or the one it goes on with, has failed and is run again. `question` is open until
+    `expires_at`; `answers` are those to the questions of stages before it. `worked_s`: how long workers had it in
+    earlier attempts, by the log's clock; this one has had it since `claimed_at`.
     """
 
     id: JobId
@@ -84,6 +86,8 @@ class Job(Record):
     checkpoint: str | None = None
     confirmations: int = 0
     granted: int = 0
+    question: Question | None = None
+    answers: tuple[KeptAnswer, ...] = ()
     expires_at: AwareDatetime | None = None
     reminders: int = 0
 

@@ -18,6 +18,7 @@ from headgate_contracts.changes import changes_of
 from headgate_contracts.envelope import Event, JobEvent, UnknownEvent
 from headgate_contracts.errors import IllegalTransition
 from headgate_contracts.events import (
+    JobAwaitingConfirmation,
     JobData,
     JobDispatched,
     JobGivenBack,
@@ -30,7 +31,15 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.job import Job
 from headgate_contracts.table import NEW, TABLE, Row
-from headgate_contracts.vocabulary import ChangeReason, EventName, GivenBackReason, QueuedWhy, Status, Writer
+from headgate_contracts.vocabulary import (
+    ChangeReason,
+    EventName,
+    GivenBackReason,
+    QuestionKind,
+    QueuedWhy,
+    Status,
+    Writer,
+)
 
 __all__ = ["NEW", "TABLE", "Row", "advance", "fold", "step_over"]
 
@@ -119,12 +128,14 @@ def _fits(row: Row, data: JobData) -> bool:
     return row.causes is None or _cause(data) in row.causes
 
 
-def _cause(data: JobData) -> QueuedWhy | GivenBackReason | ChangeReason | None:
+def _cause(data: JobData) -> QueuedWhy | GivenBackReason | ChangeReason | QuestionKind | None:
     match data:
         case JobQueued():
             return data.why
         case JobGivenBack() | JobReprioritized() | JobMoved():
             return data.reason
+        case JobAwaitingConfirmation(question=question):
+            return QuestionKind.CONTINUE if question is None else question.kind
         case _:
             return None
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from headgate_contracts.events import JobData, JobQueued, StageTitle, Tried
+from headgate_contracts.questions import AnswerSchema, FailedWork
 from headgate_contracts.records import OpenStatus, OpenTier
-from headgate_contracts.vocabulary import Priority
+from headgate_contracts.vocabulary import Priority, QuestionKind
 
 
 class Shown(BaseModel):
@@ -97,11 +98,28 @@ class JobError(Shown):
     debug_id: str
 
 
+class ShownQuestion(Shown):
+    """What a job asks its user, until `expires_at`: whether to go on (`continue`), or what a stage wants to know
+    (`ask`). An answer is one of the `choices`, or what the JSON Schema wants, or a text where there is neither.
+    `reason`: what was not good enough."""
+
+    model_config = ConfigDict(serialize_by_alias=True, populate_by_name=True)
+
+    id: str
+    kind: QuestionKind
+    text: str
+    choices: tuple[str, ...] = ()
+    schema_: Annotated[AnswerSchema | None, Field(alias="schema")] = None
+    reason: FailedWork | None = None
+    expires_at: AwareDatetime
+
+
 class ShownJob(Shown):
     """A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
     is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
-    goes on with, has failed and is run again. `title` is null where none was given or found, and where it was erased.
-    `trace_url` is where its trace is read, for operators where policy says so (`tracing.url_template`).
+    goes on with, has failed and is run again. `question` is what it asks, as long as it waits for the answer. `title`
+    is null where none was given or found, and where it was erased. `trace_url` is where its trace is read, for
+    operators where policy says so (`tracing.url_template`).
     """
 
     id: str
@@ -120,6 +138,7 @@ class ShownJob(Shown):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     message: str
+    question: ShownQuestion | None = None
     queue: QueuePart | None
     waiting_on: tuple[WaitingOn, ...]
     scheduled_for: AwareDatetime | None

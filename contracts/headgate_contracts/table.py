@@ -22,13 +22,14 @@ from headgate_contracts.vocabulary import (
     ChangeReason,
     EventName,
     GivenBackReason,
+    QuestionKind,
     QueuedWhy,
     Status,
     Writer,
 )
 
 NEW: Final = None  # the status of a job that has no event yet
-Causes = frozenset[QueuedWhy] | frozenset[GivenBackReason] | frozenset[ChangeReason]
+Causes = frozenset[QueuedWhy] | frozenset[GivenBackReason] | frozenset[ChangeReason] | frozenset[QuestionKind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ _QUESTION = _from(Status.AWAITING_CONFIRMATION)
 _LAST_STAGE = _from(Status.CHECKS, Status.RUNNING)
 _BY_PEOPLE = frozenset({ChangeReason.OPERATOR, ChangeReason.USER})
 _BY_RULES = frozenset({ChangeReason.AGED, ChangeReason.SPACED})
+_TO_CONTINUE, _TO_KNOW = frozenset({QuestionKind.CONTINUE}), frozenset({QuestionKind.ASK})
 _HANDED_OVER = frozenset({GivenBackReason.DRAINED, GivenBackReason.PROVIDER})
 _PUT_OFF = frozenset({GivenBackReason.RETRY})
 _TAKEN_AWAY = frozenset({GivenBackReason.LOST, GivenBackReason.OUTAGE, GivenBackReason.FORCED})
@@ -70,9 +72,11 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(EventName.STAGE, _W, _from(Status.DEPS), Status.CHECKS),
     Row(EventName.STAGE, _W, _from(Status.STARTING, Status.RUNNING), Status.RUNNING),
     Row(EventName.TRY_FAILED, _W, RUNNING - {Status.STARTING}),
-    Row(EventName.AWAITING_CONFIRMATION, _W, _LAST_STAGE, Status.AWAITING_CONFIRMATION),
+    Row(EventName.AWAITING_CONFIRMATION, _W, _LAST_STAGE, Status.AWAITING_CONFIRMATION, _TO_CONTINUE),
+    Row(EventName.AWAITING_CONFIRMATION, _W, RUNNING - {Status.STARTING}, Status.AWAITING_CONFIRMATION, _TO_KNOW),
     Row(EventName.CONFIRMATION_REMINDER, _S, _QUESTION),
     Row(EventName.CONFIRMED, _A, _QUESTION, Status.QUEUED),
+    Row(EventName.ANSWERED, _A, _QUESTION, Status.QUEUED),
     Row(EventName.GIVEN_BACK, _W, RUNNING, Status.QUEUED, _HANDED_OVER),
     Row(EventName.GIVEN_BACK, _W, RUNNING - {Status.STARTING}, Status.SCHEDULED, _PUT_OFF),
     Row(EventName.GIVEN_BACK, _S, RUNNING, Status.QUEUED, _TAKEN_AWAY),

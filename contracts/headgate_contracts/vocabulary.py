@@ -57,6 +57,7 @@ class EventName(StrEnum):
     AWAITING_CONFIRMATION = "awaiting_confirmation"
     CONFIRMATION_REMINDER = "confirmation_reminder"
     CONFIRMED = "confirmed"
+    ANSWERED = "answered"
     GIVEN_BACK = "given_back"
     CANCEL_REQUESTED = "cancel_requested"
     CANCELLED = "cancelled"
@@ -135,6 +136,13 @@ class GivenBackReason(StrEnum):
     OUTAGE = "outage"
     FORCED = "forced"
     RETRY = "retry"
+
+
+class QuestionKind(StrEnum):
+    """What a job asks its user: whether to go on after a batch of iterations, or what a stage wants to know."""
+
+    CONTINUE = "continue"
+    ASK = "ask"
 
 
 class ChangeReason(StrEnum):

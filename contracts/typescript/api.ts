@@ -80,6 +80,12 @@ export interface ExtendLease {
   readonly held_until?: string | null;
 }
 
+/** What was not good enough, in words for the job's user. */
+export interface FailedWork {
+  readonly summary: string;
+  readonly detail?: string;
+}
+
 /**
  * One event of a job's history: what every event says. What this one says besides stands beside it under the names
  * that the events have; of the jobs that it passed it tells how many.
@@ -172,6 +178,9 @@ export interface OwnPosition {
 
 /** The classes of the queue. A lower number always goes first. */
 export type Priority = "urgent" | "high" | "normal" | "low" | "background";
+
+/** What a job asks its user: whether to go on after a batch of iterations, or what a stage wants to know. */
+export type QuestionKind = "continue" | "ask";
 
 /** One job of the queue, as operators see it. */
 export interface QueueLine {
@@ -282,8 +291,9 @@ export interface ShownHolder {
 /**
  * A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
  * is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
- * goes on with, has failed and is run again. `title` is null where none was given or found, and where it was erased.
- * `trace_url` is where its trace is read, for operators where policy says so (`tracing.url_template`).
+ * goes on with, has failed and is run again. `question` is what it asks, as long as it waits for the answer. `title`
+ * is null where none was given or found, and where it was erased. `trace_url` is where its trace is read, for
+ * operators where policy says so (`tracing.url_template`).
  */
 export interface ShownJob {
   readonly id: string;
@@ -306,6 +316,7 @@ export interface ShownJob {
   readonly created_at: string;
   readonly updated_at: string;
   readonly message: string;
+  readonly question?: ShownQuestion | null;
   readonly queue: QueuePart | null;
   readonly waiting_on: ReadonlyArray<WaitingOn>;
   readonly scheduled_for: string | null;
@@ -334,6 +345,21 @@ export interface ShownPause {
   readonly by: string;
   readonly reason: string;
   readonly since: string;
+}
+
+/**
+ * What a job asks its user, until `expires_at`: whether to go on (`continue`), or what a stage wants to know
+ * (`ask`). An answer is one of the `choices`, or what the JSON Schema wants, or a text where there is neither.
+ * `reason`: what was not good enough.
+ */
+export interface ShownQuestion {
+  readonly id: string;
+  readonly kind: QuestionKind;
+  readonly text: string;
+  readonly choices?: ReadonlyArray<string>;
+  readonly schema?: Readonly<Record<string, unknown>> | null;
+  readonly reason?: FailedWork | null;
+  readonly expires_at: string;
 }
 
 /** The queue: every job in order for operators, its length and one's own positions for users. */

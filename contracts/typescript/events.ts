@@ -32,7 +32,7 @@ export interface ContentErasedEvent {
  * What an attempt goes on from: how far the job has come, and how long earlier attempts had it.
  *
  * `cycle_over`: the next stage opens another iteration. `granted`: by confirmations, beside what its tier gives.
- * `tried`: how often the stage that it goes on with has failed already.
+ * `tried`: how often the stage that it goes on with has failed already. `answers`: what its user has answered.
  */
 export interface EarlierWork {
   readonly iteration?: number;
@@ -42,6 +42,7 @@ export interface EarlierWork {
   readonly granted?: number;
   readonly worked_s?: number;
   readonly tried?: Tried | null;
+  readonly answers?: ReadonlyArray<KeptAnswer>;
 }
 
 /** The forecast that was shown when the job entered the queue: seconds until its start. None is of `high` yet. */
@@ -50,6 +51,12 @@ export interface Estimate {
   readonly lower_bound: number;
   readonly upper_bound: number;
   readonly confidence: "high" | "medium" | "low";
+}
+
+/** What was not good enough, in words for the job's user. */
+export interface FailedWork {
+  readonly summary: string;
+  readonly detail?: string;
 }
 
 /** Whose fault a failure was. Only a `system` fault gives the day's place back. */
@@ -96,7 +103,55 @@ export interface GroupLeasedEvent {
   readonly data: GroupLeased;
 }
 
-/** The iterations granted so far are used up: the job gave its slots back and asks its user. */
+/**
+ * The user answered this question of a stage: the job is back at its old place. What was answered is content, kept
+ * under the name `answer` where the job's input is.
+ */
+export interface JobAnswered {
+  readonly job_id: string;
+  readonly user_id: string;
+  readonly project_id: string;
+  /**
+   * queued, scheduled, waiting, starting, scaffold, code, deps, checks, running, awaiting_confirmation, ready, failed, cancelled. More may come.
+   */
+  readonly status: string;
+  readonly attempt: number;
+  readonly question: string;
+  readonly answer: string;
+  readonly by: string;
+}
+
+/**
+ * The user answered this question of a stage: the job is back at its old place. What was answered is content, kept
+ * under the name `answer` where the job's input is.
+ */
+export interface JobAnsweredEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.job.answered.v1";
+  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: JobAnswered;
+  /**
+   * An extension attribute: this is the job's n-th event, counted from 1 without a gap. An Integer of CloudEvents, so a number in JSON. (The extension that others call by this name is a String which sorts; ours counts.)
+   */
+  readonly sequence: number;
+}
+
+/**
+ * The job gave its slots back and asks its user: whether to go on, as the iterations granted so far are used up, or
+ * what a stage wants to know. That stage begins again once it is answered.
+ *
+ * `next_batch`: how many iterations a yes grants. Without a `question` it is "Continue?", as an older writer asked it.
+ */
 export interface JobAwaitingConfirmation {
   readonly job_id: string;
   readonly user_id: string;
@@ -106,13 +161,19 @@ export interface JobAwaitingConfirmation {
    */
   readonly status: string;
   readonly attempt: number;
+  readonly question?: Question | null;
   readonly iterations_used: number;
-  readonly next_batch: number;
+  readonly next_batch?: number | null;
   readonly expires_at: string;
   readonly checkpoint?: string | null;
 }
 
-/** The iterations granted so far are used up: the job gave its slots back and asks its user. */
+/**
+ * The job gave its slots back and asks its user: whether to go on, as the iterations granted so far are used up, or
+ * what a stage wants to know. That stage begins again once it is answered.
+ *
+ * `next_batch`: how many iterations a yes grants. Without a `question` it is "Continue?", as an older writer asked it.
+ */
 export interface JobAwaitingConfirmationEvent {
   readonly specversion: "1.0";
   /** A ULID, the event's own for ever, however often it is delivered. */
@@ -815,6 +876,12 @@ export interface JobWaitingEvent {
   readonly sequence: number;
 }
 
+/** An answer that was given: to the question of this key, kept under this name. */
+export interface KeptAnswer {
+  readonly key: string;
+  readonly name: string;
+}
+
 /** This lease was forced free. */
 export interface LeaseReleased {
   readonly by: string;
@@ -894,6 +961,24 @@ export interface LimitUnsetEvent {
 
 /** The classes of the queue. A lower number always goes first. */
 export type Priority = "urgent" | "high" | "normal" | "low" | "background";
+
+/**
+ * What a job asks. `key` is the name that its author gave it: the same key has the same answer. An answer is one of
+ * the `choices`, or what the JSON Schema wants, or a text where there is neither. `reason`: why the job cannot go on
+ * by itself.
+ */
+export interface Question {
+  readonly id: string;
+  readonly kind: QuestionKind;
+  readonly text: string;
+  readonly key?: string | null;
+  readonly choices?: ReadonlyArray<string>;
+  readonly schema?: Readonly<Record<string, unknown>> | null;
+  readonly reason?: FailedWork | null;
+}
+
+/** What a job asks its user: whether to go on after a batch of iterations, or what a stage wants to know. */
+export type QuestionKind = "continue" | "ask";
 
 /** Nothing in this scope is started until it is resumed. */
 export interface QueuePaused {
@@ -1059,4 +1144,4 @@ export interface Tried {
 }
 
 /** Any event of the log; `type` tells which. */
-export type HeadgateEvent = ContentErasedEvent | GroupLeasedEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobTryFailedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;
+export type HeadgateEvent = ContentErasedEvent | GroupLeasedEvent | JobAnsweredEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobTryFailedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;

@@ -85,8 +85,7 @@ def advanced(line: JobLine, event: Event) -> JobLine:
         case "log":
             return replace(line, why=failed_checks(event.data, last=line.last) or line.why)
         case "confirmation" if "next_batch" in event.data:
-            used, more = event.data["iterations_used"], event.data["next_batch"]
-            return replace(line, note=f"{used} iterations used; it asks whether to continue for {more} more")
+            return replace(line, note=_asked(event.data))
         case _:
             return line
 
@@ -183,6 +182,14 @@ def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
         stage=stage or line.stage,
         under_way=bool(stage),
     )
+
+
+def _asked(data: Mapping[str, Any]) -> str:
+    if data.get("kind") == "ask":
+        return f"it asks: {data['text']}"
+    used, more = data["iterations_used"], data["next_batch"]
+    reason = _part(data, "reason").get("summary")
+    return f"{used} iterations used; it asks whether to continue for {more} more{f': {reason}' if reason else ''}"
 
 
 def _names(said: Mapping[str, Any]) -> tuple[str, ...]:

@@ -284,11 +284,23 @@ def _shown(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     used = job["iterations"]
     yield "iterations", f"{used['used']} of {used['cap']}, {used['batch']} at a time"
     yield from (("waits for", reason["message"]) for reason in job["waiting_on"])
+    if job.get("question"):
+        yield from _question(job["question"])
     if job.get("error"):
         yield "error", job["error"]["summary"]
         yield "detail", job["error"]["detail"]
     if job.get("result_url"):
         yield "result", f"{called()} jobs result {job['id']}"
+
+
+def _question(asked: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    yield "asks", f"{asked['text']}  ({asked['id']}, until {local_time(asked['expires_at'])})"
+    yield from (("choice", choice) for choice in asked["choices"])
+    if asked.get("schema"):
+        yield "schema", json.dumps(asked["schema"], ensure_ascii=False)
+    if reason := asked.get("reason"):
+        yield "reason", reason["summary"]
+        yield from (("", line) for line in reason["detail"].splitlines())
 
 
 def _rest(event: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ WORDS: Final[Mapping[str, str]] = {
     "started": "claimed by",
     "awaiting_confirmation": "asks its user",
     "confirmed": "confirmed, in the queue",
+    "answered": "answered, in the queue",
     "given_back": "given back, waits again:",
 }
 BESIDE: Final[Mapping[str, str]] = {"started": "worker", "given_back": "reason"}

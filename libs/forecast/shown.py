@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from headgate_contracts import Job, Status, Tier
 from headgate_contracts.events import Tried
-from headgate_contracts.shown import Iterations, JobError, QueuePart, ShownJob, Upgrade, Usage, WaitingOn
+from headgate_contracts.shown import Iterations, JobError, QueuePart, ShownJob, ShownQuestion, Upgrade, Usage, WaitingOn
+from headgate_contracts.vocabulary import QuestionKind
 from libs.policy import Policy
 
 
@@ -44,6 +45,7 @@ def shown_job(
         stages=job.stages,
         tried=job.tried,
         message=queue.position_message if queue else message_of(job, iterations, now=now),
+        question=question_of(job),
         queue=queue,
         waiting_on=waiting_on,
         scheduled_for=job.scheduled_for,
@@ -70,9 +72,7 @@ def message_of(job: Job, iterations: Iterations, *, now: datetime) -> str:
         case Status.WAITING:
             return f"Phase {job.submission.phase}: waits for the phase before it"
         case Status.AWAITING_CONFIRMATION:
-            limit = iterations.batch * (1 + iterations.confirmations)
-            more = min(iterations.batch, iterations.cap - iterations.used)
-            return f"{iterations.used} of {limit} iterations used. Continue for {more} more?"
+            return asked_message(job, iterations)
         case Status.FAILED:
             return job.failure.summary if job.failure else "Failed"
         case Status.READY | Status.CANCELLED:
@@ -86,6 +86,15 @@ def message_of(job: Job, iterations: Iterations, *, now: datetime) -> str:
             )
             stopping = ", stopping" if job.cancel_requested_by else ""
             return f"{title_of_stage(job) or 'Starting'}{cycle}{again}{stopping}"
+
+
+def asked_message(job: Job, iterations: Iterations) -> str:
+    """What a stage wants to know, or whether to go on: by the numbers of today, which may have changed since."""
+    if job.question is not None and job.question.kind is QuestionKind.ASK:
+        return job.question.text
+    limit = iterations.batch * (1 + iterations.confirmations)
+    more = min(iterations.batch, iterations.cap - iterations.used)
+    return f"{iterations.used} of {limit} iterations used. Continue for {more} more?"
 
 
 def tried_message(tried: Tried) -> str:
@@ -138,6 +147,22 @@ def upgrade_of(job: Job, policy: Policy) -> Upgrade | None:
     """What the tier above offers, where there is one."""
     url = policy.tier_limits(job.tier).upgrade_url
     return Upgrade(message="Upgrade to jump ahead", url=url) if url else None
+
+
+def question_of(job: Job) -> ShownQuestion | None:
+    """What the job waits to be told; null where it asks nothing."""
+    question, expires_at = job.question, job.expires_at
+    if question is None or expires_at is None:
+        return None
+    return ShownQuestion(
+        id=question.id,
+        kind=question.kind,
+        text=question.text,
+        choices=question.choices,
+        schema_=question.schema_,
+        reason=question.reason,
+        expires_at=expires_at,
+    )
 
 
 def error_of(job: Job) -> JobError | None:

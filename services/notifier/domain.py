@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from headgate_contracts import TABLE, Event, Job, UnknownEvent
 from headgate_contracts.events import JobAwaitingConfirmation, JobConfirmationReminder, JobData
+from headgate_contracts.questions import whether_to_continue
 from headgate_contracts.shown import shown_event
 
 EVENT_ID: Final = re.compile(r"([0-9A-Z]{26})-([0-9]{1,15})")
@@ -126,8 +127,10 @@ def question(event: object) -> dict[str, Any] | None:
     """What the user is asked by this event, and by when it must be answered."""
     match event:
         case Event(data=JobAwaitingConfirmation() as data):
+            asked = data.question or whether_to_continue(data.attempt, batch=data.next_batch)
             return {
                 "job_id": data.job_id,
+                **asked.model_dump(mode="json", exclude={"key"}),
                 "iterations_used": data.iterations_used,
                 "next_batch": data.next_batch,
                 "expires_at": data.expires_at,

@@ -34,6 +34,7 @@ from headgate_contracts.events import (
     JobTryFailed,
     Tried,
 )
+from headgate_contracts.questions import FailedWork, whether_to_continue
 from headgate_contracts.stages import Stages, next_stage_of
 from headgate_contracts.vocabulary import Fault, GivenBackReason
 from libs.policy import Policy
@@ -46,9 +47,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class ChecksFailed:
-    """The stage ran as it should, and its checks found the work wanting."""
+    """The stage ran as it should, and its checks found the work wanting. Both texts are fit for the job's user."""
 
     summary: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +195,22 @@ def after_failed_checks(
     used = job.iteration
     if used >= limits.hard_cap:
         summary = f"The checks still fail after {used} of {limits.hard_cap} iterations."
-        return fail(job, Failed(summary, failed.summary, Fault.LIMIT), debug_id=debug_id)
+        return fail(job, Failed(summary, _both(failed), Fault.LIMIT), debug_id=debug_id)
     if used < limits.cycles_per_batch + job.granted:
         return next_stage(job)
+    batch = min(limits.cycles_per_batch, limits.hard_cap - used)
+    reason = FailedWork(summary=failed.summary[:500], detail=failed.detail[:4096])
     return JobAwaitingConfirmation(
         **_about(job, Status.AWAITING_CONFIRMATION),
+        question=whether_to_continue(job.attempt, batch=batch, reason=reason),
         iterations_used=used,
-        next_batch=min(limits.cycles_per_batch, limits.hard_cap - used),
+        next_batch=batch,
         expires_at=now + timedelta(seconds=policy.confirmation.timeout_s),
     )
+
+
+def _both(failed: ChecksFailed) -> str:
+    return f"{failed.summary}\n{failed.detail}" if failed.detail else failed.summary
 
 
 def tries_of(job: Job) -> int:

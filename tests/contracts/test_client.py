@@ -34,6 +34,8 @@ READS: Final[dict[type[values.Value], str]] = {
     values.IterationsUsed: "Iterations",
     values.UsageOfDay: "Usage",
     values.JobFault: "JobError",
+    values.Question: "ShownQuestion",
+    values.FailedWork: "FailedWork",
     values.WorkflowState: "ShownWorkflow",
     values.ResultFile: "ShownFile",
     values.ResultFiles: "ShownFiles",
@@ -71,8 +73,9 @@ def test_every_value_is_compared() -> None:
 def test_a_value_names_fields_that_are_said_and_relies_on_none_that_may_be_missing(kind: type[values.Value]) -> None:
     schema = SCHEMAS[READS[kind]]
 
-    assert set(kind.model_fields) <= set(schema["properties"])
-    assert {name for name, field in kind.model_fields.items() if field.is_required()} <= set(schema["required"])
+    named = {field.alias or name: field for name, field in kind.model_fields.items()}
+    assert set(named) <= set(schema["properties"])
+    assert {name for name, field in named.items() if field.is_required()} <= set(schema["required"])
 
 
 def test_every_operation_has_a_verb() -> None:

@@ -299,6 +299,19 @@ def test_waiting_ends_when_its_time_is_over() -> None:
         play(waiting.wait("j1", timeout_s=3), STREAM, b"", STREAM, b"")
 
 
+ASKED = {
+    "job_id": "j1",
+    "id": "q1",
+    "kind": "continue",
+    "text": "Continue for 3 more?",
+    "choices": ["yes", "no"],
+    "reason": {"summary": "2 failed", "detail": "a, b"},
+    "iterations_used": 3,
+    "next_batch": 3,
+    "expires_at": "2026-03-03T09:30:00Z",
+}
+
+
 @pytest.mark.parametrize(
     ("name", "data", "kind", "words"),
     [
@@ -310,7 +323,8 @@ def test_waiting_ends_when_its_time_is_over() -> None:
         ("position", {"queue": None, "waiting_on": []}, PositionChanged, "not in the queue"),
         ("log", {"stage": "code", "line": "x = 1"}, LogLine, "code │ x = 1"),
         ("confirmation", {"iterations_used": 3, "next_batch": 3}, Asked, "asks whether to continue"),
-        ("confirmation", {"hours_left": 3}, Asked, "still asks whether to continue"),
+        ("confirmation", ASKED, Asked, "asks: Continue for 3 more? (2 failed)"),
+        ("confirmation", {"hours_left": 3}, Asked, "still asks"),
         ("progress", {"fraction": 0.4, "message": "12 of 30 files"}, Progressed, "40% 12 of 30 files"),
         ("end", {}, End, "end"),
         ("weather", {"sun": True}, Event, "weather"),

@@ -24,6 +24,7 @@ from headgate_contracts import (
     parse_event,
     step_over,
 )
+from headgate_contracts.stages import next_stage_of
 from headgate_contracts.vocabulary import BUILD_STAGES, ENDS, RUNNING
 from tests.fixtures.life_rules import LEGAL, NEW, STATUSES, WORDS
 from tests.fixtures.lives import STARTED_AT, job_after, life_of, lives, queued, step, submission, wander
@@ -43,7 +44,13 @@ STORIES = {
     "failed": "queued failed",
     "cancelled": "queued cancelled",
 }
+ASKS = "queued dispatched started scaffold code awaiting_confirmation:ask"
+SEVERAL = ("starting", "awaiting_confirmation")  # there is more to these than the status tells
 CONFIRMED = f"{STORIES['awaiting_confirmation']} confirmed"
+
+
+def asking(**changes: Any) -> dict[str, Any]:
+    return {"id": "q1", "kind": "ask", "text": "Which licence?", "key": "licence", **changes}
 
 
 def test_the_rules_know_every_status_and_event() -> None:
@@ -55,15 +62,17 @@ def test_the_rules_know_every_status_and_event() -> None:
 @pytest.mark.parametrize(
     ("status", "story", "but"),
     [
-        *((status, STORIES.get(status, ""), set[str]()) for status in STATUSES if status != "starting"),
+        *((status, STORIES.get(status, ""), set[str]()) for status in STATUSES if status not in SEVERAL),
+        ("awaiting_confirmation", STORIES["awaiting_confirmation"], {"answered"}),
+        ("awaiting_confirmation", ASKS, {"confirmed"}),
         ("starting", "queued dispatched", {"scaffold", "running"}),
         ("starting", "queued dispatched started", {"started", "running"}),
         ("starting", "queued dispatched claimed", {"started", "scaffold"}),
     ],
 )
 def test_exactly_what_the_rules_allow_is_accepted(status: str, story: str, but: set[str]) -> None:
-    """Every event, cause, writer and status after, against a job in this status. Who has claimed it, and with which
-    stages, is what a status does not tell, so some words are out of place."""
+    """Every event, cause, writer and status after, against a job in this status. Who has claimed it, with which
+    stages, and what it asks, is what a status does not tell, so some words are out of place."""
     job = job_after(story) if story else None
     accepted = set[tuple[str, Writer, str]]()
 
@@ -96,7 +105,8 @@ def test_random_sequences_are_accepted_where_the_rules_accept_them(
     job, status, claimed = None, NEW, False
     for tried in attempts:
         word, writer = random.choice([tried, _some_legal(status, random) or tried])
-        then = None if _has_not_begun(word, claimed=claimed) else LEGAL.get((status, word, writer))
+        out_of_place = _has_not_begun(word, claimed=claimed) or _ends_another_question(job, word)
+        then = None if out_of_place else LEGAL.get((status, word, writer))
         event = step(job or "job-1", word, writer=writer, status=then or random.choice(list(Status)))
 
         outcome = _outcome(job, event)
@@ -172,6 +182,10 @@ def test_nothing_follows_an_end(end: Status) -> None:
         (STORIES["checks"], "scaffold", {"iteration": 1}, "data.iteration"),
         (STORIES["checks"], "ready", {"iterations": 2}, "data.iterations"),
         (STORIES["checks"], "awaiting_confirmation", {"iterations_used": 2}, "data.iterations_used"),
+        (STORIES["code"], "awaiting_confirmation:ask", {"iterations_used": 2}, "data.iterations_used"),
+        (STORIES["code"], "awaiting_confirmation:ask", {"question": asking(id="q2")}, "data.question.id"),
+        (STORIES["code"], "awaiting_confirmation:ask", {"question": asking(key=None)}, "data.question.key"),
+        (ASKS, "answered", {"question": "q2"}, "data.question"),
         (STORIES["code"], "given_back:drained", {"finished_stages": ("scaffold", "code")}, "data.finished_stages"),
         (STORIES["deps"], "given_back:lost", {"finished_stages": ("code",)}, "data.finished_stages"),
         ("queued", "reprioritized:user", {"from_": "low"}, "data.from"),
@@ -250,6 +264,45 @@ def test_a_confirmed_job_begins_a_new_iteration_with_nothing_finished() -> None:
     job = job_after(f"{CONFIRMED} dispatched started scaffold")
 
     assert (job.iteration, job.confirmations, job.granted, job.finished_stages) == (2, 1, 2, ())
+
+
+def test_an_answered_job_begins_the_stage_that_asked_once_more_in_the_same_iteration() -> None:
+    asked = job_after(f"{ASKS} answered dispatched started")
+    again = advance(asked, step(asked, "scaffold"))
+
+    assert (again.stage, again.finished_stages, again.iteration) == ("scaffold", ("scaffold",), 1)
+    assert next_stage_of(again) == ("code", Status.CODE, 1, False, ("scaffold",))
+
+
+def test_an_answer_is_kept_by_the_key_of_its_question_and_the_newest_holds() -> None:
+    job = job_after("queued dispatched started scaffold")
+    for key, name in (("licence", "first"), ("name", "second"), ("licence", "third")):
+        job = advance(job, step(job, "awaiting_confirmation:ask", question=asking(id=f"q{job.attempt}", key=key)))
+        job = advance(job, step(job, "answered", answer=name))
+        for word in ("dispatched", "started", "scaffold"):
+            job = advance(job, step(job, word))
+
+    assert {each.key: each.name for each in job.answers} == {"licence": "third", "name": "second"}
+    assert (job.question, job.expires_at, job.confirmations) == (None, None, 0)
+
+
+def test_a_question_forgets_no_try_of_its_stage() -> None:
+    job = job_after("queued dispatched started scaffold code try_failed")
+
+    again = advance(job, step(job, "awaiting_confirmation:ask"))
+    for word in ("answered", "dispatched", "started", "scaffold", "code"):
+        again = advance(again, step(again, word))
+
+    assert again.tried == job.tried
+
+
+def test_a_question_without_words_is_whether_to_go_on_as_an_older_writer_asked() -> None:
+    job = job_after(STORIES["checks"])
+
+    asked = advance(job, step(job, "awaiting_confirmation", question=None))
+
+    assert asked.question is not None
+    assert (asked.question.kind, asked.question.text) == ("continue", "Continue for 2 more?")
 
 
 def test_a_job_is_of_the_tier_that_its_user_had_at_the_last_start() -> None:
@@ -397,6 +450,12 @@ def _has_not_begun(word: str, *, claimed: bool) -> bool:
     return word == "running" or (word == "scaffold" and not claimed)
 
 
+def _ends_another_question(job: Job | None, word: str) -> bool:
+    if job is None or job.question is None:
+        return False
+    return word == {"continue": "answered", "ask": "confirmed"}[job.question.kind]
+
+
 def _some_legal(status: str, random: Random) -> tuple[str, Writer] | None:
     options = [(word, Writer(writer)) for source, word, writer in LEGAL if source == status]
     return random.choice(options) if options else None
@@ -404,6 +463,7 @@ def _some_legal(status: str, random: Random) -> tuple[str, Writer] | None:
 
 def _legal_words(job: Job) -> Sequence[tuple[str, Writer]]:
     words = [(word, Writer(writer)) for source, word, writer in LEGAL if source == job.status]
+    words = [(word, writer) for word, writer in words if not _ends_another_question(job, word)]
     return [(word, writer) for word, writer in words if word != "started" or job.worker is None]
 
 

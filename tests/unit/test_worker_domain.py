@@ -63,6 +63,20 @@ def after_checks(story: str, policy: Policy = POLICY) -> JobData:
     return after_failed_checks(job, ChecksFailed("2 failed"), policy=policy, now=STARTED_AT, debug_id=DEBUG)
 
 
+def test_the_question_whether_to_continue_says_what_failed_in_bounds() -> None:
+    job = job_after(f"queued dispatched started {CYCLE} {CYCLE} {CYCLE}")
+
+    asked = after_failed_checks(
+        job, ChecksFailed("2 failed" * 100, "a\nb" * 4000), policy=POLICY, now=STARTED_AT, debug_id=DEBUG
+    )
+
+    assert isinstance(asked, JobAwaitingConfirmation)
+    assert asked.question is not None
+    assert (asked.question.id, asked.question.kind, asked.question.choices) == ("q1", "continue", ("yes", "no"))
+    assert asked.question.reason is not None
+    assert (len(asked.question.reason.summary), len(asked.question.reason.detail)) == (500, 4096)
+
+
 def written(job: Job, data: JobData) -> Job:
     """The job after the event; refused where the contracts do not allow it."""
     return advance(job, event_about(job, data, event_id=event_id("w"), now=STARTED_AT))

@@ -53,7 +53,7 @@ from headgate.happenings import (
 from headgate.orders import Order, order, phase
 from headgate.sync_slot import SyncSlot
 from headgate.synchronous import SyncHeadgate, SyncJob, SyncOperators, SyncResult
-from headgate.values import JobState, StageTitle, WorkflowState
+from headgate.values import JobState, Question, StageTitle, WorkflowState
 
 __all__ = [
     "Asked",
@@ -84,6 +84,7 @@ __all__ = [
     "PositionChanged",
     "Problem",
     "Progressed",
+    "Question",
     "Rejected",
     "Result",
     "Resync",

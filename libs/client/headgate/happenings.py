@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from headgate.sse import Frame
-from headgate.values import Hindrance, JobState, QueuePlace, StageTitle
+from headgate.values import Hindrance, JobState, Question, QueuePlace, StageTitle
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,18 @@ class LogLine(Event):
 
 @dataclass(frozen=True, slots=True)
 class Asked(Event):
-    """The job asks its user whether to go on, or reminds of it. `next_batch` is null in a reminder."""
+    """The job asks its user something, or reminds of it: then `question` is null. `next_batch`: how many iterations a
+    yes to "Continue?" grants."""
 
     next_batch: int | None = None
     iterations_used: int | None = None
+    question: Question | None = None
 
     def __str__(self) -> str:
-        return "asks whether to continue" if self.next_batch else "still asks whether to continue"
+        if self.question is None:
+            return "asks whether to continue" if self.next_batch else "still asks"
+        reason = self.question.reason
+        return f"asks: {self.question.text}" + (f" ({reason.summary})" if reason else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,8 @@ def _line(frame: Frame) -> Event:
 
 def _asked(frame: Frame) -> Event:
     used = frame.data.get("iterations_used")
-    return Asked(frame.name, frame.data, frame.id, frame.data.get("next_batch"), used)
+    question = Question.model_validate(frame.data) if "text" in frame.data else None
+    return Asked(frame.name, frame.data, frame.id, frame.data.get("next_batch"), used, question)
 
 
 def _progressed(frame: Frame) -> Event:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 ENDS: Final = frozenset({"ready", "failed", "cancelled"})
 
@@ -17,7 +17,7 @@ class Value(BaseModel):
 
     def as_told(self) -> dict[str, Any]:
         """As JSON has it: all that was said, and nothing else."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 class QueuePlace(Value):
@@ -75,6 +75,27 @@ class JobFault(Value):
     debug_id: str
 
 
+class FailedWork(Value):
+    """What was not good enough, in words."""
+
+    summary: str
+    detail: str = ""
+
+
+class Question(Value):
+    """What a job asks its user, until `expires_at`: whether to go on (`kind` is "continue"), or what a stage wants to
+    know ("ask"). An answer is one of the `choices`, or what the JSON Schema in `answer_schema` wants, or a text where
+    there is neither."""
+
+    id: str
+    kind: str
+    text: str
+    choices: tuple[str, ...] = ()
+    answer_schema: Annotated[Mapping[str, Any] | None, Field(alias="schema")] = None
+    reason: FailedWork | None = None
+    expires_at: AwareDatetime
+
+
 class StageTitle(Value):
     """A stage of the job's pipeline, as its author names it, and what people are told while it runs."""
 
@@ -100,6 +121,7 @@ class JobState(Value):
     iterations: IterationsUsed
     stage: str | None = None  # the one that it is in, or has ended in
     stages: tuple[StageTitle, ...] = ()  # all, in order, once a worker has told them
+    question: Question | None = None
     queue: QueuePlace | None = None
     waiting_on: tuple[Hindrance, ...] = ()
     scheduled_for: AwareDatetime | None = None

@@ -114,7 +114,7 @@ class Course:
                 return self._failed(outcome)
             case GaveOut(why):
                 return self._left(begun.stage, why)
-            case ChecksFailed(summary):
+            case ChecksFailed(summary=summary):
                 self._process.say(begun.stage, f"{CHECKS_FAILED}{summary}")
                 policy, now = self._tools.policy, self._log_time()
                 return after_failed_checks(self._job, outcome, policy=policy, now=now, debug_id=self._debug_id)

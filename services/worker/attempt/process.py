@@ -166,8 +166,8 @@ class AttemptProcess:
         match await self._answer_to(order, begun.stage):
             case StageEnded(outcome="finished"):
                 return Finished()
-            case StageEnded(outcome="checks_failed", summary=summary):
-                return ChecksFailed(self._told(summary))
+            case StageEnded(outcome="checks_failed", summary=summary, detail=detail):
+                return ChecksFailed(self._told(summary), self._told(detail))
             case StageEnded(outcome="passing", after_s=after_s) as ended:
                 return Passing(self._told(ended.summary), self._told(ended.detail), ended.fault, after_s)
             case other:

@@ -192,7 +192,8 @@ async def _outcome(step: Step, ctx: Context, work: Work) -> StageEnded:
         if not work.pipeline.is_last(ctx.stage):
             return _failed(f"The stage {ctx.stage} said that checks failed, and is not the last.", failed.summary)
         work.folder.failed(failed.detail or failed.summary)
-        return StageEnded(outcome="checks_failed", summary=sayable(failed.summary[:500]))
+        summary, detail = sayable(failed.summary[:500]), sayable(failed.detail[:4096])
+        return StageEnded(outcome="checks_failed", summary=summary, detail=detail)
     except asyncio.CancelledError:
         if work.link.cancelling:
             raise

@@ -11,6 +11,8 @@ export function cyclesOf(events, job) {
     const last = cycles.at(-1);
     if (event.event === "started") names = (event.stages ?? []).map(({ name }) => name);
     else if (event.event === "stage") enter(cycles, event, names);
+    else if (last && event.event === "awaiting_confirmation" && event.question?.kind === "ask")
+      leave(last, event.at, "left");
     else if (last && event.event === "awaiting_confirmation")
       ((last.asked = event.at), leave(last, event.at, "broken"));
     else if (last && event.event === "confirmed") last.granted = event.batch;

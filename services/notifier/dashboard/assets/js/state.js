@@ -28,7 +28,8 @@ export function newer(known, fetched) {
   if (!known) return { question: null, moves: [], ...fetched };
   if (Date.parse(known.updated_at) > Date.parse(fetched.updated_at)) return known;
   const trace_url = fetched.trace_url ?? known.trace_url; // a list does not tell it
-  return { ...fetched, question: known.question, moves: known.moves, trace_url };
+  const question = fetched.question && { ...known.question, ...fetched.question };
+  return { ...fetched, question, moves: known.moves, trace_url };
 }
 
 /** The jobs after a moment's events, and whose ids were heard for the first time. */
@@ -92,6 +93,7 @@ function afterStatus(job, data) {
   moved.stages = data.stages ?? job.stages; // the first stage of an attempt tells them all
   if (data.status !== "queued") Object.assign(moved, { queue: null, waiting_on: [], moves: [] });
   if (data.status !== "awaiting_confirmation") moved.question = null;
+  else if (data.question) moved.question = { ...moved.question, ...data.question, expires_at: data.expires_at };
   if (data.event === "stage")
     moved.iterations = { ...job.iterations, used: Math.max(job.iterations.used, data.iteration) };
   if (data.event === "try_failed") moved.tried = data.tried;

@@ -116,9 +116,13 @@ const HISTORY = {
   dispatched: (event) => `Given to pool ${event.pool}, attempt ${event.attempt}`,
   started: (event) => `Claimed by ${event.worker}`,
   stage: (event) => `${event.stage}, iteration ${event.iteration}${event.restored ? " (kept from before)" : ""}`,
-  awaiting_confirmation: (event) => `Asked whether to go on after ${plural(event.iterations_used, "iteration")}`,
+  awaiting_confirmation: ({ question, iterations_used: used }) =>
+    question?.kind === "ask"
+      ? `Asked: ${question.text}`
+      : `Asked whether to go on after ${plural(used, "iteration")}${noted(question?.reason?.summary)}`,
   confirmation_reminder: (event) => `Asked again, ${plural(event.hours_left, "hour")} left`,
   confirmed: (event) => `${event.by} granted ${plural(event.batch, "more iteration", "more iterations")}`,
+  answered: (event) => `${event.by} answered`,
   try_failed: ({ tried }) => `${tried.stage} failed (try ${tried.tries} of ${tried.most + 1}): ${tried.summary}`,
   given_back: (event) =>
     event.until
