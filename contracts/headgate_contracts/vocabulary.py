@@ -117,6 +117,7 @@ CLASS_NUMBERS = {
     Priority.LOW: 70,
     Priority.BACKGROUND: 90,
 }
+PRIORITY_OF_CLASS = {number: priority for priority, number in CLASS_NUMBERS.items()}
 
 
 class QueuedWhy(StrEnum):

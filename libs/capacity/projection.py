@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from headgate_contracts import Job, Priority, Status, Tier
+from headgate_contracts import Job, Status, Tier
 from libs.capacity.rooms import held_bytes
 from libs.capacity.rows import Row
 from libs.capacity.scopes import owners_of
@@ -120,7 +120,7 @@ def _queue_timers(job: Job, policy: Policy) -> dict[str, int]:
         return {}
     entered_ms = epoch_ms(job.standing.entered_at)
     timers: dict[str, int] = {}
-    if _may_rise(job.priority, policy.order.ageing_ceiling):
+    if policy.order.risen(job.priority):
         since_ms = epoch_ms(job.aged_at) if job.aged_at else entered_ms
         timers["age"] = since_ms + _ms(policy.order.ageing_after_s)
     if job.started_at is None:  # at the earliest: what does not count is added when it comes due
@@ -137,10 +137,6 @@ def _question_timers(job: Job, policy: Policy) -> dict[str, int]:
     if job.reminders < len(rules.reminders_s):
         timers["remind"] = expires_ms - _ms(rules.timeout_s - rules.reminders_s[job.reminders])
     return timers
-
-
-def _may_rise(priority: Priority, ceiling: Priority) -> bool:
-    return priority.class_number > ceiling.class_number
 
 
 def _ms(seconds: float) -> int:

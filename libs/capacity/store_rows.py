@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from headgate_contracts.vocabulary import CLASS_NUMBERS
+from headgate_contracts.vocabulary import PRIORITY_OF_CLASS
 from libs.capacity.answers import Claim, Deferral, Heartbeat, LeaseRequest, Request
 from libs.capacity.rows import (
     Change,
@@ -27,8 +27,6 @@ from libs.capacity.rows import (
 )
 from libs.capacity.scopes import CLASS_OF_SCOPE
 from libs.capacity.scripts import Arg
-
-PRIORITY_OF_CLASS: Final = {number: priority.value for priority, number in CLASS_NUMBERS.items()}
 
 ROW_ARGS: Final = 10  # of a change: the row's own and what follows from it
 

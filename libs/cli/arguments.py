@@ -1,32 +1,34 @@
 """The words of `headgate`: commands, options, and examples that can be pasted.
 
-Owns the parser alone. Each command names the function that carries it out.
+Owns the words alone. Each command names the function that carries it out.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
 from collections.abc import Sequence
-from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
+
+import click
 
 from headgate_contracts.vocabulary import Priority, Status, Tier
 from libs.cli.arguments_operators import REASON, add_operators, add_workflow
-from libs.cli.calling import called
-from libs.cli.words import (
-    COMMAND,
-    CommandParser,
-    Parsers,
-    Verbs,
-    VersionFlag,
-    add,
-    command_parser,
+from libs.cli.grammar import (
+    FILE,
+    CommandGroup,
+    argument,
+    as_json,
+    completed_by,
     duration,
+    flag,
     later,
     moment,
+    option,
     positive,
-    verbs,
+    read_words,
+    repeated,
+    sentence,
+    version_flag,
 )
 
 ABOUT: Final = """Headgate: a capacity queue for long, expensive jobs.
@@ -123,194 +125,251 @@ LOG_EXAMPLES: Final = """examples:
   headgate log tail
   headgate log tail -n 100 --no-follow --json | jq -r .type"""
 
+COMPLETION_EXAMPLES: Final = """examples:
+  source <(headgate completion bash)                    this shell; for all, in ~/.bashrc
+  source <(headgate completion zsh)                     in ~/.zshrc, below compinit
+  headgate completion fish > ~/.config/fish/completions/headgate.fish
 
-def parser() -> ArgumentParser:
-    """All commands."""
-    root = command_parser(CommandParser, prog=called(), description=ABOUT, epilog=EXAMPLES)
-    root.add_argument("--version", action=VersionFlag, help="which version this is")
-    commands = root.add_subparsers(title="commands", metavar=COMMAND, required=True)
-    _add_up(commands)
-    add(commands, "demo", later("demo"), "the whole system in a folder of its own, and a word about each thing")
-    _add_submit(commands)
-    _add_jobs(commands)
-    add_workflow(commands)
-    add_operators(commands)
-    _add_token(commands)
-    _add_migrate(commands)
-    _add_teams(commands)
-    _add_simulate(commands)
-    _add_log(commands)
+Ids of jobs and groups are asked of the Headgate that commands speak to."""
+
+PRIORITIES: Final = click.Choice([priority.value for priority in Priority])
+STATUSES: Final = [status.value for status in Status]
+TIERS: Final = click.Choice([tier.value for tier in Tier])
+KEY: Final = "the same key again is the same job (a new one)"
+FOLLOW: Final = "watch it until it ends; 0 if it becomes ready, else 1"
+TOKEN_ABOUT: Final = "sign a token with the key pair of this machine"
+
+
+def commands() -> CommandGroup:
+    """All of them."""
+    root = CommandGroup("headgate", ABOUT, EXAMPLES, params=[version_flag()])
+    _add_up(root)
+    root.verb("demo", "demo.demo", "the whole system in a folder of its own, and a word about each thing")
+    _add_submit(root)
+    _add_jobs(root)
+    add_workflow(root)
+    add_operators(root)
+    root.add_command(_token())
+    _add_migrate(root)
+    _add_teams(root)
+    _add_simulate(root)
+    _add_log(root)
+    _add_completion(root)
     return root
 
 
-def _add_up(commands: Parsers) -> None:
-    up_command = add(commands, "up", later("up"), "start everything on this machine, and stay", UP_EXAMPLES)
-    up_command.add_argument("--port", type=int, help="of dashboard and API (HEADGATE_PORT, 8080; 0 takes a free one)")
-    up_command.add_argument("--state", type=Path, help="folder that everything is kept in (HEADGATE_STATE, .headgate)")
-    up_command.add_argument("--policy", type=Path, help="tiers, limits, priorities (HEADGATE_POLICY, the defaults)")
-    up_command.add_argument("--workers", type=int, help="how many (HEADGATE_WORKERS, 2)")
-    up_command.add_argument("--slots", type=int, help="jobs at once of each worker (HEADGATE_SLOTS, 4)")
+def job() -> click.Argument:
+    return argument("job", shell_complete=completed_by("job_ids"))
 
 
-def _add_submit(commands: Parsers) -> None:
-    submit = add(commands, "submit", later("submitting", "submit"), "submit a job", SUBMIT_EXAMPLES)
-    submit.add_argument("prompt", nargs="?", help="what to build, in words")
-    submit.add_argument("--project", required=True, help="whose it is")
-    submit.add_argument("--title", help="what lists call it (the first line of the prompt)")
-    submit.add_argument("--priority", choices=[priority.value for priority in Priority], help="(normal)")
-    submit.add_argument("--pipeline", help="which pipeline runs it (build)")
-    submit.add_argument("--pool", help="whose workers run it (default)")
-    submit.add_argument("--input", metavar="JSON", help="an object, or @ and the name of a file that holds one")
-    submit.add_argument("--group", metavar="NAME", help="take a slot of this group of the project while it runs")
-    submit.add_argument("--group-limit", type=positive, metavar="N", help="its slots, where nobody has set them yet")
-    submit.add_argument("--queue-ttl", type=positive, metavar="SECONDS", help="fail where it has not started by then")
-    submit.add_argument("--run-timeout", type=positive, metavar="SECONDS", help="fail where it runs for longer")
-    submit.add_argument(
-        "--notify-url", metavar="URL", help="call this for questions and the end, where policy allows it"
+def _add_up(root: CommandGroup) -> None:
+    root.verb(
+        "up",
+        "up.up",
+        "start everything on this machine, and stay",
+        option("--port", type=int, help="of dashboard and API (HEADGATE_PORT, 8080; 0 takes a free one)"),
+        option("--state", type=FILE, help="folder that everything is kept in (HEADGATE_STATE, .headgate)"),
+        option("--policy", type=FILE, help="tiers, limits, priorities (HEADGATE_POLICY, the defaults)"),
+        option("--workers", type=int, help="how many (HEADGATE_WORKERS, 2)"),
+        option("--slots", type=int, help="jobs at once of each worker (HEADGATE_SLOTS, 4)"),
+        examples=UP_EXAMPLES,
     )
-    submit.add_argument("--dry-run", action="store_true", help="say what would happen, and submit nothing")
-    submit.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="may be given many times")
-    submit.add_argument("--run-at", metavar="TIME", help="not before: 2030-01-31T06:00:00Z")
-    submit.add_argument("--idempotency-key", metavar="KEY", help="the same key again is the same job (a new one)")
-    submit.add_argument("--follow", action="store_true", help="watch it until it ends; 0 if it becomes ready, else 1")
 
 
-def _add_jobs(commands: Parsers) -> None:
-    below = verbs(commands, "jobs", "look at jobs, change or end them, fetch results", JOBS_EXAMPLES)
-    _add_list(below)
-    showing = below.add("show", later("jobs", "show"), "one job: where it stands and why")
-    showing.add_argument("job")
-    showing.add_argument(
-        "--timeline", action="store_true", help="each hop of its life: when it began, how long it took"
+def _add_submit(root: CommandGroup) -> None:
+    root.verb(
+        "submit",
+        "submitting.submit",
+        "submit a job",
+        argument("prompt", "what to build, in words", required=False),
+        option("--project", required=True, help="whose it is"),
+        option("--title", help="what lists call it (the first line of the prompt)"),
+        option("--priority", type=PRIORITIES, help="(normal)"),
+        option("--pipeline", help="which pipeline runs it (build)"),
+        option("--pool", help="whose workers run it (default)"),
+        option("--input", metavar="JSON", help="an object, or @ and the name of a file that holds one"),
+        option("--group", metavar="NAME", help="take a slot of this group of the project while it runs"),
+        option("--group-limit", type=positive, metavar="N", help="its slots, where nobody has set them yet"),
+        option("--queue-ttl", type=positive, metavar="SECONDS", help="fail where it has not started by then"),
+        option("--run-timeout", type=positive, metavar="SECONDS", help="fail where it runs for longer"),
+        option("--notify-url", metavar="URL", help="call this for questions and the end, where policy allows it"),
+        flag("--dry-run", "say what would happen, and submit nothing"),
+        repeated("--label", "to find it by", metavar="NAME=VALUE"),
+        option("--run-at", metavar="TIME", help="not before: 2030-01-31T06:00:00Z"),
+        option("--idempotency-key", metavar="KEY", help=KEY),
+        flag("--follow", FOLLOW),
+        examples=SUBMIT_EXAMPLES,
     )
-    below.add("events", later("jobs", "events"), "its history, from the log").add_argument("job")
-    below.add("log", later("jobs", "log"), "what it said").add_argument("job")
-    result = below.add("result", later("jobs", "result"), "fetch what it made, and list what is in it")
-    result.add_argument("job")
-    result.add_argument(
-        "-o", "--output", metavar="FILE", help="where to: a file, a folder, or - for stdout (JOB.tar.gz, here)"
+
+
+def _add_jobs(root: CommandGroup) -> None:
+    jobs = root.below("jobs", "look at jobs, change or end them, fetch results", JOBS_EXAMPLES)
+    _add_list(jobs)
+    timeline = flag("--timeline", "each hop of its life: when it began, how long it took")
+    jobs.verb("show", "jobs.show", "one job: where it stands and why", job(), timeline)
+    jobs.verb("events", "jobs.events", "its history, from the log", job())
+    jobs.verb("log", "jobs.log", "what it said", job())
+    jobs.verb(
+        "result",
+        "jobs.result",
+        "fetch what it made, and list what is in it",
+        job(),
+        option("-o", "--output", metavar="FILE", help="where to: a file, a folder, or - for stdout (JOB.tar.gz, here)"),
+        flag("--force", "replace the file where it is there already"),
     )
-    result.add_argument("--force", action="store_true", help="replace the file where it is there already")
-    files = below.add("files", later("jobs", "files"), "what its result holds, or one of its files")
-    files.add_argument("job")
-    files.add_argument("path", nargs="?", help="of the file that is printed; without it all are listed")
-    below.add("follow", later("jobs", "follow"), "watch it until it ends; 0 if it becomes ready, else 1").add_argument(
-        "job"
+    path = argument("path", "of the file that is printed; without it all are listed", required=False)
+    jobs.verb("files", "jobs.files", "what its result holds, or one of its files", job(), path)
+    jobs.verb("follow", "jobs.follow", FOLLOW, job())
+    _add_changes(jobs)
+
+
+def _add_list(jobs: CommandGroup) -> None:
+    jobs.verb(
+        "list",
+        "jobs.list_jobs",
+        "one's own, newest first; an operator's: everybody's",
+        option("--limit", type=positive, default=50, help="at most so many (50)"),
+        flag("--all", "all of them, however many"),
+        option("--text", help="only those with these words, or their beginnings, in title, id or labels"),
+        option("--status", type=click.Choice(STATUSES), metavar="STATUS", help=f"only those: {', '.join(STATUSES)}"),
+        *(option(f"--{name}", help="only those") for name in ("project", "pipeline", "pool", "workflow")),
+        option("--label", metavar="NAME=VALUE", help="only those"),
+        option("--user", help="only theirs; for operators"),
+        option("--since", type=moment, metavar="WHEN", help="submitted then or later: a moment, or 90m, 24h, 7d"),
+        option("--until", type=moment, metavar="WHEN", help="submitted before"),
+        option("--sort", type=click.Choice(["newest", "oldest", "updated", "priority"]), help="(newest)"),
     )
-    _add_changes(below)
 
 
-def _add_list(below: Verbs) -> None:
-    listing = below.add("list", later("jobs", "list_jobs"), "one's own, newest first; an operator's: everybody's")
-    listing.add_argument("--limit", type=positive, default=50, help="at most so many (50)")
-    listing.add_argument("--all", action="store_true", help="all of them, however many")
-    listing.add_argument("--text", help="only those with these words, or their beginnings, in title, id or labels")
-    statuses = [status.value for status in Status]
-    listing.add_argument("--status", choices=statuses, metavar="STATUS", help=f"only those: {', '.join(statuses)}")
-    for name in ("project", "pipeline", "pool", "workflow"):
-        listing.add_argument(f"--{name}", help="only those")
-    listing.add_argument("--label", metavar="NAME=VALUE", help="only those")
-    listing.add_argument("--user", help="only theirs; for operators")
-    listing.add_argument(
-        "--since", type=moment, metavar="WHEN", help="submitted then or later: a moment, or 90m, 24h, 7d"
-    )
-    listing.add_argument("--until", type=moment, metavar="WHEN", help="submitted before")
-    listing.add_argument("--sort", choices=("newest", "oldest", "updated", "priority"), help="(newest)")
-
-
-def _add_changes(below: Verbs) -> None:
+def _add_changes(jobs: CommandGroup) -> None:
     """What a job's owner may do about it."""
-    confirm = below.add(
-        "confirm", later("jobs", "confirm"), "let a job that asks go on for another batch of iterations"
+    why = option("--reason", default="", help="kept in its history")
+    jobs.verb("confirm", "jobs.confirm", "let a job that asks go on for another batch of iterations", job())
+    jobs.verb("cancel", "jobs.cancel", "end it, running or not", job(), why)
+    jobs.verb(
+        "cancel-all",
+        "jobs.cancel_many",
+        "end all unfinished ones of a project, a workflow or a label",
+        option("--project", help="of this project"),
+        option("--workflow", help="of this workflow"),
+        option("--label", metavar="NAME=VALUE", help="with this label"),
+        option("--reason", default="", help="kept in their histories"),
+        one_of=("project", "workflow", "label"),
     )
-    confirm.add_argument("job")
-    cancel = below.add("cancel", later("jobs", "cancel"), "end it, running or not")
-    cancel.add_argument("job")
-    cancel.add_argument("--reason", default="", help="kept in its history")
-    many = below.add(
-        "cancel-all", later("jobs", "cancel_many"), "end all unfinished ones of a project, a workflow or a label"
+    another = argument("priority", type=PRIORITIES)
+    jobs.verb("priority", "jobs.priority", "another class for a job that has not started", job(), another, why)
+    jobs.verb(
+        "retry",
+        "submitting.retry",
+        "submit a failed or cancelled one again, with the work that it left",
+        job(),
+        option("--idempotency-key", metavar="KEY", help=KEY),
+        flag("--follow", FOLLOW),
     )
-    which = many.add_mutually_exclusive_group(required=True)
-    which.add_argument("--project")
-    which.add_argument("--workflow")
-    which.add_argument("--label", metavar="NAME=VALUE")
-    many.add_argument("--reason", default="", help="kept in their histories")
-    priority = below.add("priority", later("jobs", "priority"), "another class for a job that has not started")
-    priority.add_argument("job")
-    priority.add_argument("priority", choices=[priority.value for priority in Priority])
-    priority.add_argument("--reason", default="", help="kept in its history")
-    retry = below.add(
-        "retry", later("submitting", "retry"), "submit a failed or cancelled one again, with the work that it left"
+
+
+def _token() -> CommandGroup:
+    """The one that does something by itself and has a command below it."""
+
+    def read(**values: Any) -> Namespace:
+        return Namespace(run=later("operations.token"), **values)
+
+    given = [
+        option("--user", help="whose it is"),
+        option("--tier", type=TIERS, default=Tier.BOOTSTRAPPER.value, help="(bootstrapper)"),
+        option("--scope", help="(jobs:read jobs:write leases); add ops for an operator"),
+        repeated("--project", "a project to share with all whose token names it"),
+        option("--expires", type=duration, default="1d", metavar="IN", help="how long it is good: 90m, 12h, 7d (1d)"),
+        as_json(),
+    ]
+    more = {"params": given, "callback": read, "invoke_without_command": True, "no_args_is_help": False}
+    token = CommandGroup("token", sentence(TOKEN_ABOUT), TOKEN_EXAMPLES, short_help=TOKEN_ABOUT, **more)
+    token.verb(
+        "revoke",
+        "operators.revoke",
+        "let a token open nothing any more",
+        argument("token", "its id (jti), or the token itself", metavar="JTI"),
+        option("--reason", default="", help=REASON),
+        examples=REVOKE_EXAMPLES,
     )
-    retry.add_argument("job")
-    retry.add_argument("--idempotency-key", metavar="KEY", help="the same key again is the same job (a new one)")
-    retry.add_argument("--follow", action="store_true", help="watch it until it ends; 0 if it becomes ready, else 1")
+    return token
 
 
-def _add_token(commands: Parsers) -> None:
-    about = "sign a token with the key pair of this machine"
-    token = add(commands, "token", later("operations", "token"), about, TOKEN_EXAMPLES)
-    token.add_argument("--user", help="whose it is")
-    token.add_argument("--tier", choices=[tier.value for tier in Tier], default=Tier.BOOTSTRAPPER.value)
-    token.add_argument("--scope", help="(jobs:read jobs:write leases); add ops for an operator")
-    token.add_argument(
-        "--project",
-        action="append",
-        default=[],
-        help="a project to share with all whose token names it; may be given many times",
+def _add_migrate(root: CommandGroup) -> None:
+    root.verb(
+        "migrate",
+        "operations.migrate_log",
+        "make the streams and buckets, or bring them in line",
+        option("--policy", type=FILE, help="retention is read from there"),
+        option("--replicas", type=positive, default=1, help="3 on three servers (1)"),
+        option(
+            "--teams",
+            type=FILE,
+            metavar="FILE",
+            help="the file of other teams: their consumers are made, those of teams that are gone are removed",
+        ),
+        option(
+            "--wait",
+            type=duration,
+            metavar="TIME",
+            help="how long to try where NATS does not answer, or has no leader yet",
+        ),
+        examples=MIGRATE_EXAMPLES,
     )
-    good_for = "how long it is good: 90m, 12h, 7d (1d)"
-    token.add_argument("--expires", type=duration, default=timedelta(days=1), metavar="IN", help=good_for)
-    below = token.add_subparsers(title="commands", metavar="COMMAND")
-    revoke = add(below, "revoke", later("operators", "revoke"), "let a token open nothing any more", REVOKE_EXAMPLES)
-    revoke.add_argument("token", metavar="JTI", help="its id, or the token itself")
-    revoke.add_argument("--reason", default="", help=REASON)
 
 
-def _add_migrate(commands: Parsers) -> None:
-    about = "make the streams and buckets, or bring them in line"
-    migrate = add(commands, "migrate", later("operations", "migrate_log"), about, MIGRATE_EXAMPLES)
-    migrate.add_argument("--policy", type=Path, help="retention is read from there")
-    migrate.add_argument("--replicas", type=positive, default=1, help="3 on three servers (1)")
-    teams = "the file of other teams: their consumers are made, those of teams that are gone are removed"
-    migrate.add_argument("--teams", type=Path, metavar="FILE", help=teams)
-    wait = "how long to try where NATS does not answer, or has no leader yet"
-    migrate.add_argument("--wait", type=duration, default=timedelta(), metavar="TIME", help=wait)
-
-
-def _add_teams(commands: Parsers) -> None:
-    below = verbs(commands, "teams", "let other teams read the log", TEAMS_EXAMPLES)
-    new = below.add("add", later("teams", "add"), "give a team credentials and consumers of its own")
-    new.add_argument("name", metavar="NAME", help="1 to 32 of a-z 0-9 -")
-    new.add_argument("--consumer", action="append", default=[], metavar="FOR", help="one more, for this purpose")
-    new.add_argument("--filter", action="append", default=[], metavar="SUBJECT", help="what it may read (every job)")
-    gone = below.add("remove", later("teams", "remove"), "let a team read nothing any more")
-    gone.add_argument("name", metavar="NAME", help="of the team")
-    shown = below.add("list", later("teams", "show"), "every team, its consumers, what they let through")
-    for command in (new, gone, shown):
-        command.add_argument("--deployed", action="store_true", help="in compose or Kubernetes, not by `up` here")
-
-
-def _add_simulate(commands: Parsers) -> None:
-    about = "replay the recorded events under another policy, and compare the waits"
-    simulation = add(commands, "simulate", later("simulate"), about, SIMULATE_EXAMPLES)
-    simulation.add_argument("--policy", type=Path, required=True, metavar="FILE", help="the other policy")
-    simulation.add_argument(
-        "--today", type=Path, metavar="FILE", help="the policy that was in force (HEADGATE_POLICY, the defaults)"
+def _add_teams(root: CommandGroup) -> None:
+    teams = root.below("teams", "let other teams read the log", TEAMS_EXAMPLES)
+    deployed = flag("--deployed", "in compose or Kubernetes, not by `up` here")
+    teams.verb(
+        "add",
+        "teams.add",
+        "give a team credentials and consumers of its own",
+        argument("name", "1 to 32 of a-z 0-9 -"),
+        repeated("--consumer", "one more, for this purpose", metavar="FOR"),
+        repeated("--filter", "what it may read (every job)", metavar="SUBJECT"),
+        deployed,
     )
-    simulation.add_argument(
-        "--since", type=moment, metavar="WHEN", help="only starts since then: a moment, or 90m, 24h, 7d"
+    teams.verb("remove", "teams.remove", "let a team read nothing any more", argument("name", "of the team"), deployed)
+    teams.verb("list", "teams.show", "every team, its consumers, what they let through", deployed)
+
+
+def _add_simulate(root: CommandGroup) -> None:
+    root.verb(
+        "simulate",
+        "simulate.simulate",
+        "replay the recorded events under another policy, and compare the waits",
+        option("--policy", type=FILE, required=True, metavar="FILE", help="the other policy"),
+        option(
+            "--today", type=FILE, metavar="FILE", help="the policy that was in force (HEADGATE_POLICY, the defaults)"
+        ),
+        option("--since", type=moment, metavar="WHEN", help="only starts since then: a moment, or 90m, 24h, 7d"),
+        option("--plot", type=FILE, metavar="FILE.svg", help="draw the mean waits into this file"),
+        examples=SIMULATE_EXAMPLES,
     )
-    simulation.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the mean waits into this file")
 
 
-def _add_log(commands: Parsers) -> None:
-    below = verbs(commands, "log", "read the log", LOG_EXAMPLES)
-    tail = below.add("tail", later("operations", "tail_log"), "each event as it is written")
-    tail.add_argument("-n", "--last", type=positive, default=20, help="begin so many records back (20)")
-    tail.add_argument("--no-follow", action="store_true", help="end where the log ends now")
+def _add_log(root: CommandGroup) -> None:
+    log = root.below("log", "read the log", LOG_EXAMPLES)
+    log.verb(
+        "tail",
+        "operations.tail_log",
+        "each event as it is written",
+        option("-n", "--last", type=positive, default=20, help="begin so many records back (20)"),
+        flag("--no-follow", "end where the log ends now"),
+    )
+
+
+def _add_completion(root: CommandGroup) -> None:
+    root.verb(
+        "completion",
+        "completing.completion",
+        "a script by which a shell completes words, ids of jobs and groups too",
+        argument("shell", type=click.Choice(["bash", "zsh", "fish"])),
+        examples=COMPLETION_EXAMPLES,
+    )
 
 
 def parse(words: Sequence[str] | None = None) -> Any:
     """What was asked for. Wrong usage ends the process with 2, as everywhere."""
-    return parser().parse_args(words)
+    return read_words(commands(), None if words is None else list(words))

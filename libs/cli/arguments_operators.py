@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import click
+
 from headgate_contracts.vocabulary import Priority
-from libs.cli.words import Parsers, add, later, moment, positive, verbs
+from libs.cli.grammar import CommandGroup, argument, completed_by, flag, moment, option, positive
 
 EXPLAIN_EXAMPLES: Final = """examples:
   headgate explain JOB
@@ -68,80 +70,84 @@ that starts: the highest is shown, `headgate explain JOB` tells a job's own."""
 REASON: Final = "kept in the log, with who it was"
 
 
-def add_workflow(commands: Parsers) -> None:
-    below = verbs(commands, "workflow", "phases in order, whole or not at all", WORKFLOW_EXAMPLES)
-    submit = below.add("submit", later("workflows", "submit"), "submit all phases, or none")
-    submit.add_argument("prompts", nargs="*", metavar="PROMPT", help="what each phase builds, in words")
-    submit.add_argument("--file", metavar="FILE", help="a JSON list of phases, each with input, pipeline, pool")
-    submit.add_argument("--project", required=True, help="whose it is")
-    submit.add_argument("--priority", choices=[priority.value for priority in Priority], help="of all phases (normal)")
-    submit.add_argument("--idempotency-key", metavar="KEY", help="the same key again is the same workflow (a new one)")
-    below.add("show", later("workflows", "show"), "its phases, and where each stands").add_argument("workflow")
-    cancel = below.add("cancel", later("workflows", "cancel"), "end all phases that have not ended")
-    cancel.add_argument("workflow")
-    cancel.add_argument("--reason", default="", help=REASON)
+def why() -> click.Option:
+    return option("--reason", default="", help=REASON)
 
 
-def add_operators(commands: Parsers) -> None:
-    why = "why a job waits, who holds what, what would let it run"
-    explain = add(commands, "explain", later("queue", "explain"), why, EXPLAIN_EXAMPLES)
-    explain.add_argument("job")
-    add(
-        commands,
-        "usage",
-        later("jobs", "usage"),
-        "how many jobs one has used today, and how many are left",
-        USAGE_EXAMPLES,
+def add_workflow(root: CommandGroup) -> None:
+    workflow = root.below("workflow", "phases in order, whole or not at all", WORKFLOW_EXAMPLES)
+    priorities = click.Choice([priority.value for priority in Priority])
+    workflow.verb(
+        "submit",
+        "workflows.submit",
+        "submit all phases, or none",
+        argument("prompts", "what each phase builds, in words", nargs=-1, metavar="[PROMPT]..."),
+        option("--file", metavar="FILE", help="a JSON list of phases, each with input, pipeline, pool"),
+        option("--project", required=True, help="whose it is"),
+        option("--priority", type=priorities, help="of all phases (normal)"),
+        option("--idempotency-key", metavar="KEY", help="the same key again is the same workflow (a new one)"),
     )
-    _add_queue(commands)
-    _add_concurrency(commands)
-    add(commands, "workers", later("operators", "workers"), "who is there to run jobs", WORKERS_EXAMPLES)
-    audit = add(commands, "audit", later("operators", "audit"), "who did what to the queue, and why", AUDIT_EXAMPLES)
-    audit.add_argument("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
-    about = "a user's inputs, workspaces, results and logs, for good"
-    erase = add(commands, "erase", later("operators", "erase"), about, ERASE_EXAMPLES)
-    erase.add_argument("user")
-    erase.add_argument("--reason", default="", help=REASON)
-    erase.add_argument("--yes", action="store_true", help="erase without a question")
-    run = later("rebuilding", "rebuild")
-    rebuild = add(commands, "rebuild", run, "fold the view again from the log", REBUILD_EXAMPLES)
-    rebuild.add_argument(
-        "--within", type=positive, default=120, metavar="SECONDS", help="how long to wait for it (120)"
+    workflow.verb("show", "workflows.show", "its phases, and where each stands", argument("workflow"))
+    workflow.verb("cancel", "workflows.cancel", "end all phases that have not ended", argument("workflow"), why())
+
+
+def add_operators(root: CommandGroup) -> None:
+    job = argument("job", shell_complete=completed_by("job_ids"))
+    reason = "why a job waits, who holds what, what would let it run"
+    root.verb("explain", "queue.explain", reason, job, examples=EXPLAIN_EXAMPLES)
+    used = "how many jobs one has used today, and how many are left"
+    root.verb("usage", "jobs.usage", used, examples=USAGE_EXAMPLES)
+    _add_queue(root)
+    _add_concurrency(root)
+    root.verb("workers", "operators.workers", "who is there to run jobs", examples=WORKERS_EXAMPLES)
+    since = option("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
+    root.verb("audit", "operators.audit", "who did what to the queue, and why", since, examples=AUDIT_EXAMPLES)
+    root.verb(
+        "erase",
+        "operators.erase",
+        "a user's inputs, workspaces, results and logs, for good",
+        argument("user"),
+        why(),
+        flag("--yes", "erase without a question"),
+        examples=ERASE_EXAMPLES,
     )
+    within = option("--within", type=positive, default=120, metavar="SECONDS", help="how long to wait for it (120)")
+    root.verb("rebuild", "rebuilding.rebuild", "fold the view again from the log", within, examples=REBUILD_EXAMPLES)
 
 
-def _add_queue(commands: Parsers) -> None:
-    below = verbs(commands, "queue", "who waits, and what operators do about it", QUEUE_EXAMPLES)
-    below.add("show", later("queue", "show"), "every job that waits, in order")
-    for name, run, words in (
-        ("pause", later("queue", "pause"), "start nothing in a scope until it is resumed"),
-        ("resume", later("queue", "resume"), "let a scope start again"),
-    ):
-        verb = below.add(name, run, words)
-        verb.add_argument("scope", nargs="?", default="all", help="(all)")
-        verb.add_argument("--reason", default="", help=REASON)
-    move = below.add("move", later("queue", "move"), "put a queued job right before or after another")
-    move.add_argument("job")
-    place = move.add_mutually_exclusive_group(required=True)
-    place.add_argument("--before", metavar="JOB")
-    place.add_argument("--after", metavar="JOB")
-    move.add_argument("--reason", default="", help=REASON)
-    below.add("analytics", later("queue", "analytics"), "waits by priority and tier, and how good the forecast was")
+def _add_queue(root: CommandGroup) -> None:
+    queue = root.below("queue", "who waits, and what operators do about it", QUEUE_EXAMPLES)
+    scope = argument("scope", "(all)", required=False, default="all", shell_complete=completed_by("scopes"))
+    queue.verb("show", "queue.show", "every job that waits, in order")
+    queue.verb("pause", "queue.pause", "start nothing in a scope until it is resumed", scope, why())
+    queue.verb("resume", "queue.resume", "let a scope start again", scope, why())
+    queue.verb(
+        "move",
+        "queue.move",
+        "put a queued job right before or after another",
+        argument("job", shell_complete=completed_by("job_ids")),
+        option("--before", metavar="JOB", help="right before this one", shell_complete=completed_by("job_ids")),
+        option("--after", metavar="JOB", help="right after this one", shell_complete=completed_by("job_ids")),
+        why(),
+        one_of=("before", "after"),
+    )
+    queue.verb("analytics", "queue.analytics", "waits by priority and tier, and how good the forecast was")
 
 
-def _add_concurrency(commands: Parsers) -> None:
-    below = verbs(commands, "concurrency", "how many at once, and who holds what", CONCURRENCY_EXAMPLES)
-    status = below.add("status", later("concurrency", "status"), "every group, or one with its holders")
-    status.add_argument("group", nargs="?")
-    release = below.add("release", later("concurrency", "release"), "free a lease by force")
-    release.add_argument("group")
-    release.add_argument("lease")
-    release.add_argument("--force", action="store_true", required=True, help="its holder is told that it is gone")
-    release.add_argument("--reason", default="", help=REASON)
-    limit = below.add("set", later("concurrency", "set_limit"), "another limit, at once and for good")
-    limit.add_argument("group")
-    limit.add_argument("--limit", type=positive, required=True, metavar="N")
-    limit.add_argument("--reason", default="", help=REASON)
-    unset = below.add("unset", later("concurrency", "unset_limit"), "what was set is taken back")
-    unset.add_argument("group")
-    unset.add_argument("--reason", default="", help=REASON)
+def _add_concurrency(root: CommandGroup) -> None:
+    groups = root.below("concurrency", "how many at once, and who holds what", CONCURRENCY_EXAMPLES)
+    group = argument("group", shell_complete=completed_by("group_names"))
+    maybe = argument("group", required=False, shell_complete=completed_by("group_names"))
+    groups.verb("status", "concurrency.status", "every group, or one with its holders", maybe)
+    groups.verb(
+        "release",
+        "concurrency.release",
+        "free a lease by force",
+        group,
+        argument("lease"),
+        option("--force", is_flag=True, required=True, help="its holder is told that it is gone"),
+        why(),
+    )
+    limit = option("--limit", type=positive, required=True, metavar="N", help="so many at once")
+    groups.verb("set", "concurrency.set_limit", "another limit, at once and for good", group, limit, why())
+    groups.verb("unset", "concurrency.unset_limit", "what was set is taken back", group, why())

@@ -62,7 +62,7 @@ def migrate_log(args: Namespace, out: Output) -> int:
         policy = load_policy(args.policy, environ=os.environ)
         settings = LogSettings(replicas=args.replicas, retention=policy.retention, pools=policy.pools.served)
         teams = None if args.teams is None else read_teams(args.teams.read_text(encoding="utf-8"))
-        done = asyncio.run(_migrated_within(args.wait.total_seconds(), settings, teams=teams))
+        done = asyncio.run(_migrated_within(args.wait.total_seconds() if args.wait else 0, settings, teams=teams))
     out.data({"made": done.made, "changed": done.changed, "removed": done.removed})
     for name in done.made:
         out.say(f"made     {name}")

@@ -48,7 +48,7 @@ def _phases(args: Namespace) -> list[str | Order]:
     if args.prompts and args.file:
         raise Usage(what="Name the phases as prompts or in a file, not both.")
     if args.prompts:
-        return args.prompts
+        return [*args.prompts]
     if not args.file:
         raise Usage(what="Say what the phases are: a prompt for each, or --file with a JSON list of them.")
     phases = json_of_file(args.file, option="--file")

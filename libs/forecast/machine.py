@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from headgate_contracts import Holder
-from headgate_contracts.vocabulary import CLASS_NUMBERS
+from headgate_contracts.vocabulary import PRIORITY_OF_CLASS
 from libs.capacity.answers import Heartbeat, Plan, Request, Reserved
 from libs.capacity.memory import MemoryStore, MemoryView
 from libs.capacity.memory.state import limit_of
@@ -227,11 +227,9 @@ class Machine:
         row, order = self.rows.get(job), self.policy.order
         if row is None or row.place is None or row.timers.get("age", FOREVER_MS) > self.now_ms:
             return
-        above = [number for number in CLASS_NUMBERS.values() if number < row.class_number]
-        if above and max(above) >= order.ageing_ceiling.class_number:
-            next_ms = self.now_ms + self.ageing_ms
-            timers = {"age": next_ms} if max(above) > order.ageing_ceiling.class_number else {}
-            self.put(replace(row, class_number=max(above), timers=timers, seq=self._applied + 1))
+        if up := order.risen(PRIORITY_OF_CLASS[row.class_number]):
+            timers = {"age": self.now_ms + self.ageing_ms} if order.risen(up) else {}
+            self.put(replace(row, class_number=up.class_number, timers=timers, seq=self._applied + 1))
 
     def _fold(
         self, *, row: Row | None = None, passed: tuple[str, ...] = (), order: OperatorOrder | None = None

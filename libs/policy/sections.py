@@ -261,6 +261,11 @@ class Order(Section):
         10, "a starving class gets every n-th start"
     )
 
+    def risen(self, priority: Priority) -> Priority | None:
+        """One class up, by waiting; null where no job rises any further."""
+        above = [each for each in Priority if each.class_number < priority.class_number]  # the highest first
+        return above[-1] if above and above[-1].class_number >= self.ageing_ceiling.class_number else None
+
 
 class Runs(Section):
     """How long an attempt may take, how often its worker may be lost, and how much it may leave."""

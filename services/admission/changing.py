@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from headgate_contracts import Job, JobEvent, Priority, advance
 from headgate_contracts.envelope import utc
-from headgate_contracts.vocabulary import CLASS_NUMBERS
+from headgate_contracts.vocabulary import PRIORITY_OF_CLASS
 from libs.capacity.answers import Between, NoGap, NotQueued
 from libs.capacity.errors import ViewLost
 from libs.eventlog import Appended, Conflicted, Entry
@@ -51,7 +51,6 @@ from services.admission.ports import Ids, Log, View
 
 TRIES: Final = 20  # each lost try means that a job went on by one event; a cycle has five
 PAGE: Final = 100
-PRIORITIES: Final = {number: priority for priority, number in CLASS_NUMBERS.items()}
 
 T = TypeVar("T")
 SeenJobs = tuple[Job, ...]
@@ -118,7 +117,7 @@ class Changing:
         async def decide(seen: SeenJobs) -> Steps | Underway | NeighbourGone | NoRoomBetween:
             match await self.view.between(job.id, before=before, after=after):
                 case Between(class_number, place):
-                    to = PRIORITIES[class_number]
+                    to = PRIORITY_OF_CLASS[class_number]
                     event = moving_event(seen[0], to, place, act, self._stamp())
                     return Underway(seen[0]) if event is None else {job.id: event}
                 case NoGap():

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from headgate_contracts import Job, Priority, Status, Tier
+from headgate_contracts import Job, Status, Tier
 from headgate_contracts.assignment import assignment_of
 from headgate_contracts.events import (
     JobCancelled,
@@ -249,9 +249,8 @@ def _reminder(job: Job, given: Circumstances) -> JobData | None:
 
 def _aged(job: Job, given: Circumstances) -> JobData | None:
     """One class up, at its own place: in the new class too it stands by its arrival."""
-    classes = list(Priority)  # highest first
-    up = classes[max(0, classes.index(job.priority) - 1)]
-    if up.class_number < given.policy.order.ageing_ceiling.class_number or up is job.priority or job.standing is None:
+    up = given.policy.order.risen(job.priority)
+    if up is None or job.standing is None:
         return None
     return JobReprioritized(
         **_of(job, job.status),

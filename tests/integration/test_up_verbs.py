@@ -339,7 +339,7 @@ async def test_a_users_content_is_erased_and_nobodys_is_told() -> None:
         (("concurrency", "set", "no group", "--limit", "1"), REFUSED, "'no group' is no group: use"),
         (("concurrency", "set", "pool:default", "--limit", "1"), REFUSED, "start or stop workers instead"),
         (("concurrency", "release", "workflows", "x:1", "--force"), REFUSED, "'x:1' holds no slot of workflows"),
-        (("queue", "move", "a", "--before", "b", "--after", "c"), USAGE, "not allowed with argument"),
+        (("queue", "move", "a", "--before", "b", "--after", "c"), USAGE, "Give one of --before, --after"),
         (("workflow", "submit", "--project", "shop"), USAGE, "Say what the phases are"),
         (("audit", "--since", "yesterday"), USAGE, "write 2030-01-31T06:00:00Z, or 90m, 24h, 7d"),
         (("jobs", "list", "--limit", "0"), USAGE, "0 is too few"),

@@ -5,25 +5,29 @@ from __future__ import annotations
 import io
 import json
 from argparse import Namespace
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from click.shell_completion import ShellComplete
 from rich.cells import cell_len
 from rich.console import Console
 
 from headgate import Event
 from headgate.errors import problem_of
-from libs.cli import submitting
-from libs.cli.arguments import parse, parser
+from libs.cli import jobs, submitting
+from libs.cli.arguments import commands, parse
 from libs.cli.board import Board, JobLine, advanced
 from libs.cli.calling import as_called
 from libs.cli.client import ending_of
 from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage
 from libs.cli.following import watch_all
+from libs.cli.grammar import COMPLETING, Verb
 from libs.cli.output import Output
 from libs.cli.target import Target, find_target
 from libs.local.up_file import UpFile
@@ -312,46 +316,37 @@ def test_a_url_of_another_kind_is_refused(state: Path) -> None:
 # ── words ─────────────────────────────────────────────────────────────────────
 
 
-COMMANDS = [
-    ["up"],
-    ["demo"],
-    ["submit", "a", "--project", "p"],
-    ["jobs", "list"],
-    *(["jobs", verb, "j1"] for verb in ("show", "events", "log", "cancel", "confirm", "result", "follow", "retry")),
-    ["jobs", "priority", "j1", "high"],
-    ["jobs", "cancel-all", "--label", "team=growth"],
-    ["workflow", "submit", "a", "--project", "p"],
-    *(["workflow", verb, "w1"] for verb in ("show", "cancel")),
-    ["explain", "j1"],
-    ["usage"],
-    *(["queue", verb] for verb in ("show", "pause", "resume", "analytics")),
-    ["queue", "move", "j1", "--before", "j2"],
-    ["concurrency", "status"],
-    ["concurrency", "release", "workflows", "j1:1", "--force"],
-    ["concurrency", "set", "workflows", "--limit", "3"],
-    ["concurrency", "unset", "workflows"],
-    ["workers"],
-    ["audit"],
-    ["erase", "u1"],
-    ["rebuild"],
-    ["token", "--user", "u1"],
-    ["migrate"],
-    ["log", "tail"],
-]
+def all_commands(group: click.Group, *above: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if not isinstance(command, click.Group):
+            yield " ".join((*above, name)), command
+        else:
+            yield from all_commands(command, *above, name)
+            if command.invoke_without_command:
+                yield " ".join((*above, name)), command
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_every_command_takes_json_and_teaches_by_examples(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    args = parse([*words, "--json"])
-    verbs = words[: 2 if words[0] in ("jobs", "workflow", "queue", "concurrency", "log") else 1]
-    with pytest.raises(SystemExit):
-        parse([*verbs, "--help"])
+EVERY_COMMAND = dict(all_commands(commands()))
 
-    assert args.json
-    assert callable(args.run)
-    if words != ["demo"]:  # it has nothing to choose
-        assert f"headgate {' '.join(verbs)}" in capsys.readouterr().out.partition("examples:")[2]
-    assert "examples:" in parser().format_help()
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_every_command_takes_json_teaches_by_examples_and_has_who_carries_it_out(name: str) -> None:
+    command = EVERY_COMMAND[name]
+
+    assert "json" in {param.name for param in command.params}
+    assert command.short_help
+    if name != "demo":  # it has nothing to choose
+        assert f"headgate {name}" in (command.epilog or "").partition("examples:")[2]
+    if isinstance(command, Verb):
+        module, function = command.run.split(".")
+        assert callable(getattr(import_module(f"libs.cli.{module}"), function))
+
+
+def test_what_is_declared_is_what_is_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "show", lambda args, _: (args.job, args.json))
+    args = parse(["jobs", "show", "j1", "--json"])
+
+    assert args.run(args, None) == ("j1", True)
 
 
 def test_a_table_fits_the_terminal_and_folds_nothing_that_is_copied() -> None:
@@ -430,7 +425,7 @@ def test_what_is_printed_can_be_pasted(
     wanted = name.format(bin=tmp_path)
 
     assert f"`{wanted} up`" in str(NotUp(folder=".headgate", instead="HEADGATE_URL"))
-    assert f"  {wanted} up" in parser().format_help()
+    assert f"  {wanted} up" in commands().get_help(click.Context(commands()))
     assert as_called("  a/headgate up; headgate-x; headgate up") == f"  a/headgate up; headgate-x; {wanted} up"
 
 
@@ -444,7 +439,7 @@ def test_wrong_words_end_with_2(words: list[str], capsys: pytest.CaptureFixture[
         parse(words)
 
     assert end.value.code == 2
-    assert "usage:" in capsys.readouterr().err
+    assert "Usage:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -525,11 +520,48 @@ def test_a_command_that_was_meant_is_named(
     code, _, err = refused_words(capsys, *words)
 
     assert code == 2
-    assert err.endswith(f"Did you mean {meant}?\n")
+    assert err.endswith(f"Did you mean '{meant}'?\n")
 
 
 def test_what_nothing_is_like_is_refused_without_a_guess(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean" not in refused_words(capsys, "xyzzy")[2]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_given_what_completes_words(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    args = parse(["completion", shell])
+
+    assert args.run(args, Output(as_json=False)) == 0
+    assert f"_HEADGATE_COMPLETE={shell}_complete" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["jo"], ["jobs"]),
+        (["jobs", "c"], ["confirm", "cancel", "cancel-all"]),
+        (["submit", "--prio"], ["--priority"]),
+        (["submit", "--priority", "h"], ["high"]),
+        (["queue", "pause", "priority:u"], ["priority:urgent"]),
+    ],
+    ids=" ".join,
+)
+def test_a_word_that_was_begun_is_completed(words: list[str], offered: list[str]) -> None:
+    complete = ShellComplete(commands(), {}, "headgate", COMPLETING)
+
+    found = complete.get_completions(words[:-1], words[-1])
+
+    assert [each.value for each in found] == offered
+
+
+def test_where_no_headgate_answers_nothing_is_offered_and_nothing_said(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    complete = ShellComplete(commands(), {}, "headgate", COMPLETING)
+
+    assert complete.get_completions(["jobs", "show"], "j") == []
+    assert complete.get_completions(["concurrency", "status"], "") == []
+    assert capsys.readouterr() == ("", "")
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

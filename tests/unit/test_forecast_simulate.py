@@ -396,7 +396,7 @@ def test_wrong_usage_ends_with_2(words: list[str], capsys: pytest.CaptureFixture
         parse(words)
 
     assert ended.value.code == 2
-    assert "usage" in capsys.readouterr().err
+    assert "Usage" in capsys.readouterr().err
 
 
 def test_a_bar_is_as_long_as_its_number() -> None:

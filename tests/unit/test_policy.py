@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from headgate_contracts.vocabulary import Priority, Tier
 from libs.policy import Policy, PolicyError, Queue, load_policy, reference
 from libs.policy.model import DEFAULTS
-from libs.policy.sections import keys, toml_text
+from libs.policy.sections import Order, keys, toml_text
 
 # jobs per user, per project and per day, boost, cycles, hard cap, first duration, highest priority, has a tier above
 TIERS = {
@@ -529,3 +529,20 @@ def test_toml_text_is_toml() -> None:
     value = {"a b": (1, 0.5, 600.0, 'x"y'), "c": {"d": True}}
 
     assert tomllib.loads(f"value = {toml_text(value)}") == {"value": {"a b": [1, 0.5, 600, 'x"y'], "c": {"d": True}}}
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "before", "after"),
+    [
+        ("high", Priority.BACKGROUND, Priority.LOW),
+        ("high", Priority.NORMAL, Priority.HIGH),
+        ("high", Priority.HIGH, None),
+        ("urgent", Priority.HIGH, Priority.URGENT),
+        ("urgent", Priority.URGENT, None),
+        ("low", Priority.NORMAL, None),
+    ],
+)
+def test_who_waits_long_rises_one_class_up_to_the_ceiling(
+    ceiling: str, before: Priority, after: Priority | None
+) -> None:
+    assert Order(ageing_ceiling=Priority(ceiling)).risen(before) is after
