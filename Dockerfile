@@ -23,6 +23,7 @@ ENV PATH=/installer/bin:$PATH
 COPY pyproject.toml uv.lock ./
 COPY contracts/pyproject.toml contracts/
 COPY libs/client/pyproject.toml libs/client/
+COPY libs/pipeline/pyproject.toml libs/pipeline/
 # All wheels are fetched once, into a cache that the stages below start from. The installer's own came past that cache.
 RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace --reinstall-package uv --only-group build \
         --only-group admission --only-group scheduler --only-group worker --only-group notifier \

@@ -30,7 +30,7 @@ help: ## this table
 setup: .venv/.synced .venv/wheels ## the environment in .venv, as locked; at once where nothing changed
 	@:
 
-.venv/.synced: pyproject.toml contracts/pyproject.toml libs/client/pyproject.toml uv.lock .bootstrap.txt | $(BIN)/uv
+.venv/.synced: pyproject.toml contracts/pyproject.toml libs/client/pyproject.toml libs/pipeline/pyproject.toml uv.lock .bootstrap.txt | $(BIN)/uv
 	@echo 'set-up: the libraries as locked, 270 MB where none is kept yet, into .venv'
 	@rm -f $@
 	@{ $(UV) sync --locked --compile-bytecode 2>&1 && touch $@; } | awk '!/^ [-+~] / {print; fflush()}'; test -f $@

@@ -25,6 +25,7 @@ SERVER: Final = "headgate-server"
 TRIED: Final = {
     "headgate": ("python", "-c", "import headgate; headgate.Headgate, headgate.SyncHeadgate"),
     "headgate-contracts": ("python", "-c", "import headgate_contracts; headgate_contracts.parse_event"),
+    "headgate-pipeline": ("python", "-c", "import headgate_pipeline; headgate_pipeline.Pipeline"),
     SERVER: ("headgate", "demo"),
 }
 PLACES: Final = (*os.get_exec_path(), *(str(path) for path in (Path.home() / ".pyenv" / "versions").glob("*/bin")))

@@ -22,6 +22,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from headgate_pipeline.rules import KnownPipeline
 from services.worker.child.messages import MAX_MESSAGE_BYTES, FromChild, Leave, Left, ToChild, read_by_parent
 from services.worker.child.spawner import (
     READ_BYTES,
@@ -35,7 +36,6 @@ from services.worker.child.spawner import (
     read_from_spawner,
 )
 from services.worker.errors import ChildSpokeNonsense, PipelinesNotLoaded, SpawnerDied
-from services.worker.rules import KnownPipeline
 
 PASSED_ON: Final = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),

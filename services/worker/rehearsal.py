@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from headgate_contracts.tokens import Token
-from services.worker.pipeline import ChecksFailed, Context, Pipeline, StageFailed, TryAgain, input_as, stage
+from headgate_pipeline import ChecksFailed, Context, Pipeline, StageFailed, TryAgain, input_as, stage
 
 UNSAID_S = 0.1  # a stage of which the input says nothing: short, and still to be seen on a page
 

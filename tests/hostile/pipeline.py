@@ -1,6 +1,6 @@
 """A pipeline whose stage `code` runs the script that its job asks for, and fails where the script had to be ended."""
 
-from services.worker.pipeline import Context, Pipeline, StageFailed, stage
+from headgate_pipeline import Context, Pipeline, StageFailed, stage
 
 
 @stage("scaffold")

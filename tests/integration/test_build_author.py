@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from headgate_contracts.vocabulary import Fault
+from headgate_pipeline import StageFailed
 from services.worker.build.asked import BuildInput
 from services.worker.build.author import MAX_COMPLAINTS, PAUSES_S, Draft, ModelAuthor
 from services.worker.build.chat import CallBounds
 from services.worker.build.naming import Names
-from services.worker.pipeline import StageFailed
 from tests.fixtures.contexts import KeptLink, a_context
 from tests.fixtures.providers import Deed, Provider, a_provider, drops, files, floods, is_silent, says, status
 

@@ -11,6 +11,7 @@ import httpx2
 import openai
 import pytest
 
+from headgate_pipeline import Endpoint
 from services.worker.build.briefing import ChatMessage
 from services.worker.build.chat import (
     Answered,
@@ -25,7 +26,6 @@ from services.worker.build.chat import (
     meaning_of,
     retry_after_s,
 )
-from services.worker.pipeline import Endpoint
 from tests.fixtures.providers import (
     KEY,
     MODEL,

@@ -20,6 +20,7 @@ import pytest
 from uv import find_uv_bin
 
 from headgate_contracts.vocabulary import BUILD_STAGES, Fault
+from headgate_pipeline import ChecksFailed, Context, Endpoint, StageFailed
 from libs.runtime.eventually import eventually
 from services.worker.build import pipeline
 from services.worker.build.asked import BuildInput
@@ -31,7 +32,6 @@ from services.worker.build.template import render_frame
 from services.worker.build.tree import read_tree, write_tree
 from services.worker.child.packing import pack
 from services.worker.children import clean_environment
-from services.worker.pipeline import ChecksFailed, Context, Endpoint, StageFailed
 from tests.fixtures.contexts import RunningLink, a_context
 from tests.fixtures.providers import a_provider, files, says
 

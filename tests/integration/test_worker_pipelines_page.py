@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from services.worker.pipeline import Context
+from headgate_pipeline import Context
 from tests.fixtures.floor import a_floor, heard_lines
 
 PAGE = (Path(__file__).parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ from headgate_contracts.events import (
     JobTryFailed,
 )
 from headgate_contracts.tokens import input_name
+from headgate_pipeline.rules import StageRules
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from libs.runtime.telemetry import job_trace
@@ -32,7 +33,6 @@ from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import PASSED_ON, Spawner
 from services.worker.domain import Interruption
 from services.worker.ports import Unheard
-from services.worker.rules import StageRules
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.levels import find_level
 from tests.fixtures.lives import STARTED_AT

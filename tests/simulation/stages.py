@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 from headgate_contracts.events import StageTitle
 from headgate_contracts.vocabulary import Fault
+from headgate_pipeline.rules import KnownPipeline
 from services.worker.child.messages import (
     Acquire,
     Begin,
@@ -36,7 +37,6 @@ from services.worker.child.messages import (
     StoreReady,
     StoreTaken,
 )
-from services.worker.rules import KnownPipeline
 from tests.fixtures.audit import Execution
 from tests.simulation.deeds import Deeds, Holding, Wait
 from tests.simulation.dice import Dice

@@ -154,6 +154,7 @@ def test_while_one_waits_for_the_libraries_it_is_said_what_comes(machine: Machin
         "pyproject.toml",
         "contracts/pyproject.toml",
         "libs/client/pyproject.toml",
+        "libs/pipeline/pyproject.toml",
         "uv.lock",
         ".bootstrap.txt",
         ".venv/bin/uv",

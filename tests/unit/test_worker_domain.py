@@ -20,6 +20,7 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.stages import Stages, is_in_last
 from headgate_contracts.vocabulary import BUILD_STAGES, Fault
+from headgate_pipeline.rules import StageRules
 from libs.policy import Policy
 from services.worker.domain import (
     ChecksFailed,
@@ -49,7 +50,6 @@ from services.worker.domain import (
     try_again,
     worth_of,
 )
-from services.worker.rules import StageRules
 from tests.fixtures.lives import STARTED_AT, event_id, job_after, life_of, lives, step, submission
 
 STAGES = Stages(titles=tuple(StageTitle(name=name, title=name) for name in BUILD_STAGES))

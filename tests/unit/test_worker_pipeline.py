@@ -10,19 +10,10 @@ from typing import Any
 
 import pytest
 
+from headgate_pipeline import ChecksFailed, Context, NoSlot, Pipeline, PipelineBroken, SlotLost, StageFailed, stage
+from headgate_pipeline.loading import load_pipelines
 from services.worker.child.messages import MAX_MESSAGE_BYTES, OutputLine, read_by_parent
 from services.worker.child.packing import ResultTooLarge, pack
-from services.worker.pipeline import (
-    ChecksFailed,
-    Context,
-    NoSlot,
-    Pipeline,
-    PipelineBroken,
-    SlotLost,
-    StageFailed,
-    load_pipelines,
-    stage,
-)
 from services.worker.rehearsal import RehearsalInput, pipeline
 from tests.fixtures.contexts import KeptLink, a_context
 

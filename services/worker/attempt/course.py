@@ -28,6 +28,7 @@ from headgate_contracts.commands import CHECKS_FAILED
 from headgate_contracts.events import JobData, JobStage, JobTryFailed
 from headgate_contracts.stages import is_in_last
 from headgate_contracts.vocabulary import Fault
+from headgate_pipeline.rules import StageRules
 from libs.runtime.spans import step
 from libs.runtime.telemetry import job_trace
 from services.worker.attempt.chain import Chain
@@ -54,7 +55,6 @@ from services.worker.domain import (
     tries_of,
     try_again,
 )
-from services.worker.rules import StageRules
 
 logger = logging.getLogger(__name__)
 

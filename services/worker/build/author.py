@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headgate_contracts.vocabulary import Fault
+from headgate_pipeline import Context, Endpoint, ModelCall, StageFailed
+from headgate_pipeline.context import CallOutcome
 from services.worker.build.answer import ModelAnswer, read_answer
 from services.worker.build.asked import BuildInput
 from services.worker.build.briefing import ChatMessage, complain, go_on, opening, repeat
@@ -31,7 +33,6 @@ from services.worker.build.chat import (
 )
 from services.worker.build.naming import Names
 from services.worker.build.tree import TreeRefused, checked_tree
-from services.worker.pipeline import CallOutcome, Context, Endpoint, ModelCall, StageFailed
 
 PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)  # about two minutes, then the job is told
 MAX_ANSWERS: Final = 8

@@ -21,8 +21,8 @@ import openai
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import BaseModel, ConfigDict
 
+from headgate_pipeline import Endpoint
 from services.worker.build.briefing import ChatMessage
-from services.worker.pipeline import Endpoint
 
 NO_KEY: Final = "none"  # the client wants one; a local provider does not look at it
 LONGEST_PAUSE_S: Final = 86_400.0

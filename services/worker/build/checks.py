@@ -10,9 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from headgate_pipeline import Context, Ran
 from services.worker.build.deps import ENVIRONMENT, PROJECT
-from services.worker.pipeline import Context
-from services.worker.sandbox.command import Ran
 
 MAX_OUTPUT_CHARS: Final = 7_000  # of one check, for the next cycle: its beginning and its end
 _COUNTED: Final = re.compile(r"\d+ (?:failed|passed|error).{0,80}|Found \d+ errors?|\d+ files? would be reformatted")

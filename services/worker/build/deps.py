@@ -17,9 +17,8 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 
 from headgate_contracts.vocabulary import Fault
+from headgate_pipeline import Context, Ran, StageFailed
 from services.worker.equipment import installer, wheels
-from services.worker.pipeline import Context, StageFailed
-from services.worker.sandbox.command import Ran
 from services.worker.sandbox.remains import clear
 
 PROJECT: Final = "project"

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate_contracts.vocabulary import Fault
+from headgate_pipeline import ChecksFailed, Context, Pipeline, StageFailed, input_as, stage
 from services.worker.build.asked import BuildInput
 from services.worker.build.checks import detail_of, find_faults, shortened, summary_of, tidy
 from services.worker.build.deps import ENVIRONMENT, PROJECT, NeedsNotMet, Sources, install
@@ -26,7 +27,6 @@ from services.worker.build.naming import Names, name_package
 from services.worker.build.offline import choose, write_package
 from services.worker.build.template import is_configuration, needs_of, render_frame
 from services.worker.build.tree import Tree, TreeRefused, checked_path, read_tree, write_tree
-from services.worker.pipeline import ChecksFailed, Context, Pipeline, StageFailed, input_as, stage
 from services.worker.sandbox.remains import clear
 
 UNMET: Final = "unmet.txt"  # what uv said against the author's needs, from `deps` to `checks`

@@ -23,6 +23,9 @@ from typing import Any, Final, Literal
 from pydantic import SecretStr
 
 from headgate_contracts.vocabulary import Fault
+from headgate_pipeline import ChecksFailed, Context, Endpoint, Pipeline, SlotLost, Slots, StageFailed, TryAgain
+from headgate_pipeline.pipeline import Step
+from headgate_pipeline.rules import MAX_PAUSE_S
 from libs.runtime.errors import ArchiveRefused
 from services.worker.child.blame import told
 from services.worker.child.folder import Folder
@@ -42,18 +45,6 @@ from services.worker.child.messages import (
     sayable,
 )
 from services.worker.child.packing import ResultTooLarge, pack
-from services.worker.pipeline import (
-    ChecksFailed,
-    Context,
-    Endpoint,
-    Pipeline,
-    SlotLost,
-    Slots,
-    StageFailed,
-    Step,
-    TryAgain,
-)
-from services.worker.rules import MAX_PAUSE_S
 from services.worker.sandbox.errors import USED_UP, CommandNotRun, MachineGaveOut
 from services.worker.sandbox.running import Sandbox
 

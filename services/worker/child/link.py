@@ -12,10 +12,12 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import PurePath
 from typing import Final, Literal
 
+from headgate_pipeline import CommandBounds, ModelCall, Ran, Slots, StageFailed
+from headgate_pipeline.commands import StageCommand
 from services.worker.child.folder import Folder
 from services.worker.child.loop import StageLoop
 from services.worker.child.messages import (
@@ -39,8 +41,8 @@ from services.worker.child.messages import (
     sayable,
 )
 from services.worker.child.packing import ResultTooLarge
-from services.worker.pipeline import ModelCall, Slots, StageFailed
-from services.worker.sandbox.command import CommandBounds, Ran, SandboxCommand
+from services.worker.sandbox.command import CommandBounds as SandboxBounds
+from services.worker.sandbox.command import SandboxCommand
 from services.worker.sandbox.running import Sandbox
 
 PROGRAMS: Final[dict[str, ToolName]] = {"python": "python", "pytest": "pytest", "ruff": "ruff", "uv": "uv"}
@@ -143,10 +145,15 @@ class ParentLink:
                 self.loop.tell(StoreReady())
                 await self._stored.wait()
 
-    async def run(self, command: SandboxCommand, *, bounds: CommandBounds | None) -> Ran:
+    async def run(self, command: StageCommand, *, bounds: CommandBounds | None) -> Ran:
         assert self.sandbox is not None
         began_s = time.monotonic()
-        ran = await self.sandbox.run(command, on_line=self.say, bounds=bounds, drained=self.loop.drained)
+        ran = await self.sandbox.run(
+            _for_the_sandbox(command),
+            on_line=self.say,
+            bounds=None if bounds is None else SandboxBounds.of(bounds),
+            drained=self.loop.drained,
+        )
         self.loop.tell(
             CommandEnded(
                 program=_program(command.argv[0]),
@@ -156,7 +163,7 @@ class ParentLink:
                 exit_code=ran.exit_code,
             )
         )
-        return ran
+        return Ran(ran.exit_code, ran.ended_by, ran.output_tail)
 
     def called(self, call: ModelCall) -> None:
         self.loop.tell(
@@ -198,6 +205,11 @@ class ParentLink:
             elif told.state == "lost":
                 self.lost_slots = True
                 slots.lose()
+
+
+def _for_the_sandbox(command: StageCommand) -> SandboxCommand:
+    """In its own words. Raises ValueError where it may not be asked for."""
+    return SandboxCommand(**{each.name: getattr(command, each.name) for each in fields(command)})
 
 
 def _program(path: str) -> ToolName:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from headgate_contracts.tokens import Token
 from headgate_contracts.vocabulary import Fault
-from services.worker.pipeline import CallOutcome
-from services.worker.rules import PauseSeconds
+from headgate_pipeline.context import CallOutcome
+from headgate_pipeline.rules import PauseSeconds
 from services.worker.sandbox.command import CommandBounds, EndedBy, Level
 
 MAX_LINE_CHARS: Final = 8192  # of one line of a job's log, as the contract has it

@@ -35,10 +35,11 @@ from typing import Annotated, Final, Literal, NoReturn
 
 from pydantic import Field, TypeAdapter
 
+from headgate_pipeline import Pipeline
+from headgate_pipeline.loading import load_pipelines
+from headgate_pipeline.rules import KnownPipeline
 from services.worker.child import life
 from services.worker.child.messages import ChildMessage
-from services.worker.pipeline import Pipeline, load_pipelines
-from services.worker.rules import KnownPipeline
 from services.worker.sandbox.kinship import (
     adopt_orphans,
     adopts_orphans,

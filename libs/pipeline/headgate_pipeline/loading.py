@@ -1,0 +1,50 @@
+"""Pipelines from the names of their modules: one that is broken is refused in words, and costs no other."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from headgate_pipeline.errors import PipelineBroken
+from headgate_pipeline.pipeline import Pipeline
+
+MOST_SAID: Final = 500  # of what a module raises
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPipelines:
+    """Those that can run, by name, and why each other module of the list is refused, in words that name it."""
+
+    found: Mapping[str, Pipeline]
+    refused: tuple[str, ...]
+
+
+def load_pipelines(modules: Iterable[str]) -> LoadedPipelines:
+    """The pipelines of these modules. Each module has its own as `pipeline`; one that is broken costs no other."""
+    found: dict[str, Pipeline] = {}
+    refused: list[str] = []
+    for name in modules:
+        try:
+            pipeline = _pipeline_of(name, known=found)
+        except PipelineBroken as broken:
+            refused.append(str(broken))
+        else:
+            found[pipeline.name] = pipeline
+    return LoadedPipelines(found, tuple(refused))
+
+
+def _pipeline_of(module: str, *, known: Mapping[str, Pipeline]) -> Pipeline:
+    """Raises PipelineBroken, whatever the module raises: it is an author's."""
+    try:
+        pipeline = getattr(importlib.import_module(module), "pipeline", None)
+    except PipelineBroken as broken:
+        raise PipelineBroken(module, broken.why) from broken
+    except (Exception, SystemExit) as error:
+        raise PipelineBroken(module, f"{type(error).__name__}: {error}"[:MOST_SAID]) from error
+    if not isinstance(pipeline, Pipeline):
+        raise PipelineBroken(module, "it has no `pipeline = Pipeline(...)`")
+    if pipeline.name in known:
+        raise PipelineBroken(module, f"another module has a pipeline named {pipeline.name} too")
+    return pipeline
