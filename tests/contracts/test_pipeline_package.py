@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -54,3 +56,15 @@ def test_it_runs_on_every_python_that_the_server_runs_on() -> None:
 def test_the_server_has_none_of_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(built(ROOT, tmp_path)) as files:
         assert not [name for name in files.namelist() if name.startswith(("headgate_pipeline/", "libs/pipeline"))]
+
+
+def test_the_pipeline_of_its_readme_passes_the_test_of_its_readme(tmp_path: Path) -> None:
+    pipeline, test = re.findall(r"```python\n(.*?)```", (PIPELINE / "README.md").read_text(), flags=re.DOTALL)
+    (tmp_path / "greeting.py").write_text(pipeline, encoding="utf-8")
+    (tmp_path / "test_greeting.py").write_text(test + "\n\ntest_ann_is_greeted()\n", encoding="utf-8")
+
+    done = subprocess.run(
+        (sys.executable, "test_greeting.py"), capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+
+    assert done.returncode == 0, done.stderr

@@ -16,6 +16,11 @@ from headgate_contracts.stages import Stages
 MAX_RETRIES: Final = 100
 MAX_PAUSE_S: Final = 86_400
 
+# Names below a workspace that no checkpoint has: they are made again where they are missing.
+NEVER_KEPT: Final = frozenset(
+    {".venv", "__pycache__", ".cache", ".pytest_cache", ".ruff_cache", ".mypy_cache", "node_modules"}
+)
+
 PauseSeconds = Annotated[float, Field(ge=0, le=MAX_PAUSE_S, allow_inf_nan=False)]
 
 

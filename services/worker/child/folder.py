@@ -14,17 +14,13 @@ import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Final
 
+from headgate_pipeline.rules import NEVER_KEPT
 from libs.runtime.archives import Most
 from services.worker.child.messages import MAX_FAILURE_CHARS, Begin, cut
 from services.worker.child.packing import MAX_ENTRIES, UNPACKED, pack
 from services.worker.child.unpacking import unpack
 from services.worker.sandbox.remains import MOST_LEVELS
-
-NEVER_KEPT: Final = frozenset(
-    {".venv", "__pycache__", ".cache", ".pytest_cache", ".ruff_cache", ".mypy_cache", "node_modules"}
-)
 
 
 class Folder:

@@ -1,0 +1,210 @@
+"""A pipeline run for its author's tests by what runs it for real: the spawner, the process of an attempt, the sandbox.
+
+No server is there: slots are granted as the test says, what is kept stays in a folder of the test. `headgate_pipeline.
+testing` decides what runs next and finds this module by its name (`isolated=True`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sys
+import tarfile
+import time
+from collections.abc import Collection, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final, Self
+
+from headgate_pipeline import Endpoint, Pipeline
+from headgate_pipeline.rules import KnownPipeline
+from headgate_pipeline.testing import PipelineRun, ProviderPause, SlotsAsked
+from headgate_pipeline.testing.course import StageEnd
+from libs.policy import Policy
+from services.worker.child.messages import (
+    Acquire,
+    Begin,
+    ChildAnswer,
+    CommandEnded,
+    FromChild,
+    LeaseTold,
+    OutputLine,
+    Pack,
+    ProviderEndpoint,
+    Restore,
+    RunStage,
+    Shut,
+    StageEnded,
+    StoreReady,
+    StoreTaken,
+)
+from services.worker.children import Child, Spawner
+from services.worker.premises import Premises, settle
+from services.worker.sandbox.command import CommandBounds, Level
+from services.worker.sandbox.levels import find_level
+from services.worker.sandbox.reach import make_passage
+
+TRIAL: Final = "trial"
+LIVES_MS: Final = 3_600_000  # a process that is forgotten ends then
+
+
+class IsolatedHands:
+    """One pipeline, which is loaded again by the name of its module."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        content: str,
+        told: PipelineRun,
+        *,
+        folder: Path,
+        endpoints: Mapping[str, Endpoint],
+        full: Collection[str],
+    ) -> None:
+        self._name, self._content, self._told, self._full = pipeline.name, content, told, full
+        self._folder, self._endpoints, self._policy = folder, endpoints, Policy()
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        self._spawner = Spawner([_module_of(pipeline)], environ=environ)
+        self._held = AsyncExitStack()
+        self._lives, self._stored = 0, b""
+        self._premises: Premises
+        self._level: Level
+        self._child: Child
+        self._home: Path
+
+    @property
+    def known(self) -> KnownPipeline:
+        return self._spawner.pipelines[self._name]
+
+    async def __aenter__(self) -> Self:
+        self._premises, self._level = await settle(self._folder / "workspaces", TRIAL, find=_level)
+        self._held.callback(os.close, self._premises.lock)
+        self._held.callback(self._premises.leave)
+        await self._spawner.start()
+        self._held.push_async_callback(self._spawner.stop)
+        await self._begin()
+        self._held.push_async_callback(self._end)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._held.aclose()
+
+    async def run(self, stage: str, *, iteration: int, tries: int) -> StageEnd:
+        timeout_s = self.known.rules_of(stage).timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._answer_to(RunStage(stage=stage, iteration=iteration, tries=tries), stage)
+        except TimeoutError:
+            await self._child.end()
+            return StageEnd("failed", f"The stage {stage} took longer than it may: {timeout_s:g} s.")
+        match answer:
+            case StageEnded(outcome="finished" | "checks_failed" | "failed" | "passing" as outcome):
+                return StageEnd(outcome, answer.summary, answer.detail, answer.after_s)
+            case StageEnded():
+                return StageEnd("failed", answer.summary, answer.detail)
+            case _:
+                return StageEnd("failed", f"The stage {stage} ended its own process.")
+
+    async def fail(self, failure: str) -> None:
+        await asyncio.to_thread((self._home / "kept" / "failure.txt").write_text, failure, encoding="utf-8")
+
+    async def lose(self) -> None:
+        await self._child.end()
+        await self._begin()
+        if self._stored:
+            store = self._home / "checkpoint.tar.gz"
+            await asyncio.to_thread(store.write_bytes, self._stored)
+            await self._answer_to(Restore(), "restoring")
+
+    async def result(self) -> dict[str, bytes]:
+        target = self._home / "result.tar.gz"
+        await self._answer_to(Pack(target=str(target), max_bytes=self._policy.runs.result_bytes), "packing")
+        return await asyncio.to_thread(_files_in, target)
+
+    async def _end(self) -> None:
+        await self._child.end()
+
+    async def _begin(self) -> None:
+        """A process and a workspace of their own, as for another attempt."""
+        self._lives += 1
+        name = f"{TRIAL}-{self._lives}"
+        self._home = self._premises.folder / name
+        for path in (self._home, self._home / "kept"):
+            make_passage(path)
+        (self._home / "kept" / "workspace").mkdir(mode=0o700)
+        self._child = await self._spawner.spawn(name, until_ms=time.monotonic_ns() // 1_000_000 + LIVES_MS)
+        begin = Begin(
+            job_id="test-job",
+            project_id="test",
+            pipeline=self._name,
+            input=self._content,
+            folder=str(self._home / "kept"),
+            store=str(self._home / "checkpoint.tar.gz"),
+            store_bytes=self._policy.runs.checkpoint_bytes,
+            area=str(self._home / "area"),
+            level=self._level,
+            bounds=CommandBounds.of(self._policy.sandbox),
+            command_s=self._policy.sandbox.timeout_s,
+            providers={name: _endpoint(each) for name, each in self._endpoints.items()},
+        )
+        await self._child.tell(begin)
+
+    async def _answer_to(self, order: Restore | RunStage | Pack, stage: str) -> ChildAnswer | None:
+        await self._child.tell(order)
+        while (said := await self._child.hear()) is not None:
+            if isinstance(said, ChildAnswer):
+                return said
+            await self._heed(said, stage)
+        return None
+
+    async def _heed(self, said: FromChild, stage: str) -> None:
+        match said:
+            case OutputLine(line=line):
+                self._told.lines.append(line)
+            case StoreReady():
+                self._stored = await asyncio.to_thread((self._home / "checkpoint.tar.gz").read_bytes)
+                await self._child.tell(StoreTaken())
+            case Acquire():
+                await self._acquire(said, stage)
+            case Shut(provider=provider, for_ms=for_ms):
+                for_s = None if for_ms is None else for_ms / 1000
+                self._told.pauses.append(ProviderPause(stage, provider, for_s))
+            case CommandEnded(program=program):
+                self._told.commands.append((program,))
+            case _:
+                pass
+
+    async def _acquire(self, asked: Acquire, stage: str) -> None:
+        self._told.slots.append(SlotsAsked(stage, asked.providers, asked.groups, asked.stage_limit))
+        lacking = [name for name in (*asked.providers, *asked.groups) if name in self._full]
+        if lacking and asked.wait_ms is None:
+            raise AssertionError(f"the stage {stage} would wait for ever: {lacking[0]} is full in this test")
+        await self._child.tell(LeaseTold(lease=asked.lease, state="full" if lacking else "granted"))
+
+
+def _module_of(pipeline: Pipeline) -> str:
+    """By which a process of its own can load it."""
+    for name, module in tuple(sys.modules.items()):
+        if name != "__main__" and getattr(module, "pipeline", None) is pipeline:
+            return name
+    wrong = f"isolated=True loads {pipeline.name} anew from its module, and none has it as `pipeline`"
+    raise ValueError(f"{wrong}: import it from where `pipeline = Pipeline(...)` stands")
+
+
+async def _level(workspaces: Path) -> Level:
+    return await find_level("auto", workspaces=workspaces)
+
+
+def _endpoint(told: Endpoint) -> ProviderEndpoint:
+    return ProviderEndpoint(
+        url=told.url, model=told.model, key=None if told.key is None else told.key.get_secret_value()
+    )
+
+
+def _files_in(archive: Path) -> dict[str, bytes]:
+    if not archive.exists():
+        return {}
+    with tarfile.open(fileobj=io.BytesIO(archive.read_bytes()), mode="r:gz") as packed:
+        files = ((each.name, packed.extractfile(each)) for each in packed if each.isfile())
+        return {name: content.read() for name, content in files if content is not None}
