@@ -16,6 +16,8 @@ from typing import Final
 
 from tests.bench import race
 from tests.bench.asked import Asked, Part, Told
+from tests.bench.capacity import capacity
+from tests.bench.footprint import footprint
 from tests.bench.machine import described, load
 from tests.bench.page import rewritten
 from tests.bench.streams import streams
@@ -33,6 +35,8 @@ PARTS: Final[Mapping[str, Part]] = {
     "tracing": printed("bench_tracing.py"),
     "recovery": printed("bench_recovery.py"),
     "forecast": printed("bench_forecast.py"),
+    "footprint": footprint,
+    "capacity": capacity,
 }
 
 

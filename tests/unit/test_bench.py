@@ -18,6 +18,7 @@ from tests.bench.figures import Spread, growth, percentile, ratios, rounded
 from tests.bench.page import NoPlaceError, rewritten, table, tables_in
 from tests.bench.plots import Axis, curves, rows
 from tests.bench.processes import cpu_s, resident_mib, trees
+from tests.bench.reckoning import OneJob, asks
 from tests.bench.starts import Moments
 
 ROOT = Path(__file__).parents[2]
@@ -158,3 +159,13 @@ def test_a_job_that_was_handed_out_twice_ends_once() -> None:
 
 def test_a_table_has_a_head_and_its_rows() -> None:
     assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_what_a_day_of_jobs_asks_follows_from_one_job() -> None:
+    job = OneJob(events=8, disk_bytes=1024, kept_bytes=512, written_bytes=2048, scheduler_s=0.01)
+
+    it = asks(job, a_day=86_400, days=1024)
+
+    assert (it.events, it.disk_gib) == (8 * 86_400 * 1024, 84.375)
+    assert (it.kept_gib, it.written_gib) == (it.disk_gib / 2, it.disk_gib * 2)
+    assert (it.events_a_second, it.scheduler_cores) == (80, 0.1)  # at ten times the mean

@@ -1,0 +1,214 @@
+"""What one job, subject and connection cost the servers, and from that what a day of jobs asks for.
+
+The log's part is measured with finished jobs of eight events each, put in by batches; the scheduler's with jobs that
+are waiting, and with jobs that it starts and sees end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from redis.asyncio import Redis
+
+from libs.eventlog import connect, migrate, open_log
+from libs.eventlog.api import ask
+from libs.eventlog.expectation import Message
+from libs.eventlog.jetstream import JetStreamWire
+from libs.eventlog.streams import JOBS, MIB
+from libs.eventlog.values import Entry
+from libs.local.servers import NatsServer, ValkeyServer
+from libs.runtime.clock import SystemClock
+from libs.runtime.eventually import eventually
+from tests.bench.asked import Asked, Told
+from tests.bench.page import table
+from tests.bench.processes import cpu_s, resident_mib
+from tests.bench.reckoning import DAY_S, PEAK, OneJob, asks
+from tests.fixtures.crowd import POLICY, Crowd, a_crowd
+from tests.fixtures.lives import life_of, queued
+from tests.fixtures.logs import new_epoch, settings
+
+FINISHED: Final = 4_000
+WAITING: Final = 4_000
+STARTED: Final = 200
+CONNECTIONS: Final = 200
+BATCH: Final = 200
+APPENDED: Final = 50  # the most that one append takes
+ROOMY: Final = POLICY.replace("cap = 500", "cap = 100000").replace("user_share = 500", "user_share = 100000")
+DAYS: Final = ((10_000, 90), (1_000_000, 90), (1_000_000, 7))
+ONE_SUBJECT: Final = "headgate.jobs.v1.one.user.project.queued"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """By a log and its server, of so many jobs."""
+
+    events: int
+    subjects: int
+    disk_bytes: int
+    written_mib: float  # of the server's memory, when all had just been written
+    kept_mib: float  # of a server that was started again on them
+
+
+async def capacity(asked: Asked) -> Told:
+    """Tables of what was measured, and of what follows."""
+    jobs = asked.some(FINISHED, least=100)
+    asked.say(f"{jobs:,} finished jobs")
+    own, shared = [await _held(asked, jobs, one_subject=one) for one in (False, True)]
+    asked.say("connections")
+    connection_kib = await _connection_kib(asked)
+    waiting = asked.some(WAITING, least=100)
+    asked.say(f"{waiting:,} jobs that wait")
+    scheduler_kib, valkey_kib = await _waiting_kib(asked, waiting)
+    asked.say("jobs that are started")
+    started_ms = await _started_ms(asked, asked.some(STARTED, least=20))
+
+    job = OneJob(
+        own.events / jobs,
+        own.disk_bytes / jobs,
+        own.kept_mib * MIB / jobs,
+        own.written_mib * MIB / jobs,
+        started_ms / 1000,
+    )
+    subject_kib = (own.kept_mib - shared.kept_mib) * 1024 / own.subjects
+    measured = [
+        ["events of a job", f"{job.events:.0f}"],
+        ["subjects of a job", f"{own.subjects / jobs:.0f}"],
+        ["disk of a job, its events", f"{job.disk_bytes / 1024:.1f} KiB"],
+        ["nats-server's memory for a finished job, just written", f"{job.written_bytes / 1024:.1f} KiB"],
+        ["the same of a server that was started again", f"{job.kept_bytes / 1024:.1f} KiB"],
+        ["the same again with one subject for all", f"{shared.kept_mib * 1024 / jobs:.1f} KiB"],
+        ["so a subject", f"{subject_kib:.2f} KiB"],
+        ["nats-server's memory for a connection", f"{connection_kib:.0f} KiB"],
+        ["a scheduler's memory for a waiting job", f"{scheduler_kib:.1f} KiB"],
+        ["Valkey's memory for a waiting job", f"{valkey_kib:.1f} KiB"],
+        ["a scheduler's processor for a job, from queued to ready", f"{started_ms:.1f} ms"],
+    ]
+    return Told("\n\n".join([table(("one", "takes"), measured), _reckoned(job)]))
+
+
+def _reckoned(job: OneJob) -> str:
+    rows: list[list[str]] = []
+    for a_day, days in DAYS:
+        it = asks(job, a_day=a_day, days=days)
+        rate = f"{a_day / DAY_S:.2f}" if a_day < DAY_S else f"{a_day / DAY_S:.1f}"
+        rows.append(
+            [
+                f"{a_day:,}",
+                f"{days}",
+                f"{it.events / 1e6:,.0f} million",
+                f"{it.disk_gib:,.1f} GiB",
+                f"{it.kept_gib:,.1f} to {it.written_gib:,.1f} GiB",
+                f"{rate}; {PEAK * a_day / DAY_S:,.1f}",
+                f"{it.events_a_second:,.0f}",
+                f"{it.scheduler_cores:.2f}",
+            ]
+        )
+    heads = (
+        "jobs a day",
+        "days kept",
+        "events",
+        "disk",
+        "nats-server's memory",
+        f"jobs a second, mean; {PEAK} times that",
+        "events a second then",
+        "processors of a scheduler then",
+    )
+    return table(heads, rows)
+
+
+async def _held(asked: Asked, jobs: int, *, one_subject: bool) -> Held:
+    """Of a server of its own, so that what another has let go is not counted."""
+    async with NatsServer(asked.room()) as server:
+        nc = await connect(server.url, name="capacity")
+        shape = settings(jobs_max_bytes=1024 * MIB)
+        await migrate(nc, shape, new_epoch=new_epoch())
+        log = await open_log(nc, shape)
+        wire = JetStreamWire(nc, epoch=log.epoch, clock=SystemClock())
+        before = resident_mib([server.pid])
+        for batch in _batches(jobs, one_subject=one_subject):
+            await wire.send(batch, within_s=10.0)
+        state = (await ask(nc, "STREAM.INFO", stream=JOBS, question={}))["state"]
+        written = resident_mib([server.pid]) - before
+        await nc.close()
+        await server.restart()
+        kept = resident_mib([server.pid]) - before
+    return Held(state["messages"], state["num_subjects"], state["bytes"], written, kept)
+
+
+def _batches(jobs: int, *, one_subject: bool) -> Iterator[Sequence[Message]]:
+    each = BATCH // 8
+    for start in range(0, jobs, each):
+        events = [event for number in range(start, min(jobs, start + each)) for event in life_of(f"job-{number}")]
+        loose = [
+            Message(Entry(event, None), event.subject, event.encode(), None, {"Nats-Msg-Id": event.id})
+            for event in events
+        ]
+        yield [replace(one, subject=ONE_SUBJECT) for one in loose] if one_subject else loose
+
+
+async def _connection_kib(asked: Asked) -> float:
+    number = asked.some(CONNECTIONS, least=10)
+    async with NatsServer(asked.room()) as server:
+        before = resident_mib([server.pid])
+        open_ones = [await connect(server.url, name=f"idle-{each}") for each in range(number)]
+        grown = resident_mib([server.pid]) - before
+        await asyncio.gather(*(one.close() for one in open_ones))
+    return grown * 1024 / number
+
+
+async def _waiting_kib(asked: Asked, jobs: int) -> tuple[float, float]:
+    """A scheduler that starts on an empty log, and one that starts on so many jobs; each with a Valkey of its own."""
+    none, some = [await _folded(asked, number) for number in (0, jobs)]
+    return tuple((after - before) * 1024 / jobs for before, after in zip(none, some, strict=True))  # type: ignore[return-value]
+
+
+async def _folded(asked: Asked, jobs: int) -> tuple[float, float]:
+    async with _servers(asked) as (crowd, valkey):
+        for start in range(0, jobs, APPENDED):
+            numbers = range(start, min(jobs, start + APPENDED))
+            events = [queued(f"job-{number}", place=(number + 1) << 16, quota_day=None) for number in numbers]
+            await crowd.log.append_batch([Entry(event, 0) for event in events])
+        scheduler = await crowd.scheduler("a")
+
+        async def is_folded() -> bool:
+            mark = await crowd.view.mark()
+            return mark is not None and mark.applied >= jobs
+
+        await eventually(is_folded, within_s=120, every_s=0.2)
+        return resident_mib([scheduler.pid]), await _used_mib(valkey.url)
+
+
+async def _started_ms(asked: Asked, jobs: int) -> float:
+    async with _servers(asked) as (crowd, _):
+        scheduler = await crowd.scheduler("a")
+        crowd.worker("w1", slots=16, run_s=0)
+        await crowd.submit_many(5)
+        await crowd.all_end()
+        before, begun = cpu_s([scheduler.pid]), time.perf_counter()
+        await crowd.submit_many(jobs)
+        await crowd.all_end(within_s=300)
+        asked.say(f"{jobs} jobs in {time.perf_counter() - begun:.1f} s")
+        return 1000 * (cpu_s([scheduler.pid]) - before) / jobs
+
+
+@asynccontextmanager
+async def _servers(asked: Asked) -> AsyncIterator[tuple[Crowd, ValkeyServer]]:
+    async with AsyncExitStack() as stack:
+        nats = await stack.enter_async_context(NatsServer(asked.room()))
+        valkey = await stack.enter_async_context(ValkeyServer(asked.room()))
+        crowd = await stack.enter_async_context(a_crowd(nats.url, valkey.url, asked.room(), policy=ROOMY))
+        yield crowd, valkey
+
+
+async def _used_mib(url: str) -> float:
+    view = Redis.from_url(url)
+    try:
+        told: Any = await view.info("memory")
+    finally:
+        await view.aclose()
+    return told["used_memory"] / MIB
