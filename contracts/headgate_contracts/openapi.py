@@ -28,6 +28,7 @@ SUBJECTS: Final = {  # by the first word of a path
     "workflows": "Workflows",
     "stream": "Streams",
     "stream-tickets": "Streams",
+    "pipelines": "Pipelines",
     "usage": "Usage",
     "queue": "Queue",
     "concurrency": "Groups and slots",

@@ -400,6 +400,25 @@ class LeaseRelease(Shown):
     message: str
 
 
+class ShownPipeline(Shown):
+    """A pipeline that jobs can be submitted for in its pool. `input_schema` is the JSON Schema of a job's input, where
+    its author has given one. Without a `pool` it is built in, and no worker has announced it yet."""
+
+    name: str
+    pool: str | None = None
+    version: str | None = None
+    stages: tuple[StageTitle, ...] = ()
+    input_schema: dict[str, Any] | None = None
+
+
+class RemovedPipeline(Shown):
+    """A pipeline for which no job is taken in any more."""
+
+    name: str
+    pool: str
+    message: str
+
+
 class TokenRevocation(Shown):
     """A token that lets nobody in. `until`: no token can be good for longer; `changed`: an act was written."""
 

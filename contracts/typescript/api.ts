@@ -231,6 +231,13 @@ export interface Refused {
   readonly count: number;
 }
 
+/** A pipeline for which no job is taken in any more. */
+export interface RemovedPipeline {
+  readonly name: string;
+  readonly pool: string;
+  readonly message: string;
+}
+
 /** The token that is taken back, by its claim `jti`, and why. */
 export interface RevokeToken {
   readonly jti: string;
@@ -345,6 +352,18 @@ export interface ShownPause {
   readonly by: string;
   readonly reason: string;
   readonly since: string;
+}
+
+/**
+ * A pipeline that jobs can be submitted for in its pool. `input_schema` is the JSON Schema of a job's input, where
+ * its author has given one. Without a `pool` it is built in, and no worker has announced it yet.
+ */
+export interface ShownPipeline {
+  readonly name: string;
+  readonly pool?: string | null;
+  readonly version?: string | null;
+  readonly stages?: ReadonlyArray<StageTitle>;
+  readonly input_schema?: Readonly<Record<string, unknown>> | null;
 }
 
 /**

@@ -67,6 +67,14 @@ CONCURRENCY_EXAMPLES: Final = """examples:
 Where nobody has set the LIMIT of a project, it depends on the tier of the job
 that starts: the highest is shown, `headgate explain JOB` tells a job's own."""
 
+PIPELINES_EXAMPLES: Final = """examples:
+  headgate pipelines list
+  headgate pipelines new weather       a package with tests that pass
+  headgate pipelines check weather     what is wrong with the module weather.py
+  headgate pipelines remove weather --pool default
+
+An input is checked when a job is submitted: `--json` has each one's JSON Schema."""
+
 REASON: Final = "kept in the log, with who it was"
 
 
@@ -99,6 +107,7 @@ def add_operators(root: CommandGroup) -> None:
     root.verb("usage", "jobs.usage", used, examples=USAGE_EXAMPLES)
     _add_queue(root)
     _add_concurrency(root)
+    _add_pipelines(root)
     root.verb("workers", "operators.workers", "who is there to run jobs", examples=WORKERS_EXAMPLES)
     since = option("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
     root.verb("audit", "operators.audit", "who did what to the queue, and why", since, examples=AUDIT_EXAMPLES)
@@ -151,3 +160,14 @@ def _add_concurrency(root: CommandGroup) -> None:
     limit = option("--limit", type=positive, required=True, metavar="N", help="so many at once")
     groups.verb("set", "concurrency.set_limit", "another limit, at once and for good", group, limit, why())
     groups.verb("unset", "concurrency.unset_limit", "what was set is taken back", group, why())
+
+
+def _add_pipelines(root: CommandGroup) -> None:
+    pipelines = root.below("pipelines", "which there are; a new one, what is wrong with one", PIPELINES_EXAMPLES)
+    pipelines.verb("list", "pipelines.show", "each with its pool, its stages and its input")
+    name = argument("name", "of the pipeline, and of its folder here")
+    pipelines.verb("new", "pipelines.new", "write a package with a pipeline and its tests", name)
+    module = argument("module")
+    pipelines.verb("check", "pipelines.check", "load a module as a worker would, and say what is wrong", module)
+    pool = option("--pool", default="default", metavar="POOL", help="whose workers had announced it (default)")
+    pipelines.verb("remove", "pipelines.remove", "take in no more jobs of one", argument("pipeline"), pool)

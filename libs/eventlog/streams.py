@@ -4,6 +4,7 @@
     LOGS         headgate.logs.v1.<job>.<stage>            build output, no expectation, the oldest goes first
     INPUTS       a bucket of keys                          what jobs are made from: for workers and retries
     TITLES       a bucket of keys                          what jobs are called: content too, and shown in lists
+    PIPELINES    a bucket of keys                          what workers say of their pipelines: it lasts
     SNAPSHOTS    a bucket of objects                       folds of the log: they grow past what one message may hold
     WORKSPACES   a bucket of objects                       a stage's work
     RESULTS      a bucket of objects                       what a job made
@@ -27,6 +28,7 @@ JOBS: Final = "JOBS"
 LOGS: Final = "LOGS"
 INPUTS: Final = "INPUTS"
 TITLES: Final = "TITLES"
+PIPELINES: Final = "PIPELINES"
 SNAPSHOTS: Final = "SNAPSHOTS"
 WORKSPACES: Final = "WORKSPACES"
 RESULTS: Final = "RESULTS"
@@ -55,6 +57,7 @@ class LogSettings:
     logs_max_bytes: int = 256 * MIB
     inputs_max_bytes: int | None = None  # null: what policy says
     titles_max_bytes: int = 128 * MIB
+    pipelines_max_bytes: int = 16 * MIB
     snapshots_max_bytes: int = 256 * MIB
     workspaces_max_bytes: int = 1024 * MIB
     results_max_bytes: int = 1024 * MIB
@@ -82,6 +85,7 @@ def streams(settings: LogSettings) -> tuple[Stream, ...]:
         # itself is only the last resort.
         _bucket(INPUTS, settings, max_bytes=settings.inputs_max_bytes or kept.inputs_bytes, days=kept.events_days),
         _titles(settings),
+        _bucket(PIPELINES, settings, max_bytes=settings.pipelines_max_bytes, days=0),  # for ever
         _objects(SNAPSHOTS, settings, max_bytes=settings.snapshots_max_bytes, days=kept.events_days),
         _objects(WORKSPACES, settings, max_bytes=settings.workspaces_max_bytes, days=kept.events_days),
         _objects(RESULTS, settings, max_bytes=settings.results_max_bytes, days=kept.results_days),

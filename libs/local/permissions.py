@@ -3,11 +3,12 @@
 Owns the rights. What may be written to the log is not listed here: it follows from the contracts' table "who writes
 what", by the event's token. Refuses to make passwords: they are arguments.
 
-    admission   its events, operators' acts, inputs, titles; reads the log, log lines, results, and what jobs
-                were made of; erases a user's lines, inputs, titles, workspaces and results; asks for slots outside jobs
+    admission   its events, operators' acts, inputs, titles; reads the log, log lines, results, and what jobs were made
+                of; erases a user's lines, inputs, titles, workspaces and results; removes pipelines; asks for slots
+                outside jobs
     scheduler   its events, its chain, snapshots, positions, grants; follows the log, answers commands
-    worker      its events, log lines, workspaces, results; pulls what is dispatched, reads inputs, sends commands,
-                hears who is to be cancelled
+    worker      its events, log lines, workspaces, results, the pipelines that it has; pulls what is dispatched, reads
+                inputs, sends commands, hears who is to be cancelled
     notifier    writes nothing; follows the log, hears lines and positions, asks for positions
     operator    makes and changes streams, buckets and the consumers of pools and teams: `headgate migrate`
     team-…      what another team gets: pulls from its own consumers, in an account of its own
@@ -33,7 +34,7 @@ from libs.eventlog import LogSettings
 from libs.eventlog.connection import SHARED_INBOXES
 from libs.eventlog.pools import pool_consumer
 from libs.eventlog.servers import SERVERS_SUBJECT
-from libs.eventlog.streams import INPUTS, JOBS, LOGS, RESULTS, SNAPSHOTS, TITLES, WORKSPACES, streams
+from libs.eventlog.streams import INPUTS, JOBS, LOGS, PIPELINES, RESULTS, SNAPSHOTS, TITLES, WORKSPACES, streams
 from libs.local.nats_config import NatsUser, team_asks
 from libs.local.servers import ValkeyUser
 
@@ -115,6 +116,7 @@ def _admission(shard: str, pools: Sequence[str]) -> Rights:
             f"$KV.{INPUTS}.*",
             f"$KV.{TITLES}.*",
             *_reads_titles(),
+            *_writes_pipelines(),
             f"{API}.STREAM.MSG.GET.KV_{INPUTS}",  # a job that is submitted again gets a copy
             *_deletes_objects(RESULTS),
             *_deletes_objects(WORKSPACES),
@@ -157,6 +159,7 @@ def _worker(shard: str, pools: Sequence[str]) -> Rights:
             *_reads_objects(WORKSPACES),
             *_writes_objects(WORKSPACES),
             *_writes_objects(RESULTS),
+            *_writes_pipelines(),
             f"{LOGS_PREFIX}.*",
             *(command_subject(shard, command) for command in ("beat", "acquire", "give_up", "shut")),
         ),
@@ -295,6 +298,11 @@ def _changes_streams() -> Subjects:
 def _reads_titles() -> Subjects:
     """One from the leader, a list's in one question."""
     return (f"{API}.STREAM.MSG.GET.KV_{TITLES}", f"{API}.DIRECT.GET.KV_{TITLES}")
+
+
+def _writes_pipelines() -> Subjects:
+    """Each under its pool and name, after a look at what is there."""
+    return (f"$KV.{PIPELINES}.*.*", f"{API}.STREAM.MSG.GET.KV_{PIPELINES}")
 
 
 def _reads_objects(bucket: str) -> Subjects:

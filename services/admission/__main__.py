@@ -15,6 +15,7 @@ from libs.eventlog import LogUnavailable, Mark
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.history import History, JetStreamScans
 from libs.eventlog.lines import JetStreamLines
+from libs.eventlog.pipelines import JetStreamPipelines
 from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.eventlog.titles import JetStreamTitles
 from libs.foundation import Ground
@@ -37,6 +38,7 @@ from services.admission.leasing import Leasing, NamedGroups, WaitingHere
 from services.admission.listing import Listing
 from services.admission.operating import Operating
 from services.admission.overseeing import Overseeing
+from services.admission.pipelines import Pipelines
 from services.admission.reading import Reading
 from services.admission.refusals import Refusals
 from services.admission.retrying import Retrying
@@ -81,7 +83,9 @@ async def compose(service: Service) -> None:
     hear_turns(broker, turns, shard=ground.settings.shard)
     await ground.live(service, broker)
     schedulers = NatsSchedulers(broker, shard=ground.settings.shard)
-    edge = _edge(ground, front, view, index, _leasing(ground, view, schedulers, turns))
+    pipelines = Pipelines(JetStreamPipelines(ground.nc), ground.clock)
+    await service.start(Loop("pipelines", pipelines.follow))
+    edge = _edge(ground, front, view, index, leasing=_leasing(ground, view, schedulers, turns), pipelines=pipelines)
     for routes in ROUTES:
         front.app.include_router(routes(edge))
     front.app.speaks_for = openapi_document()  # the whole API, the notifier's part too
@@ -98,12 +102,20 @@ def _leasing(
     return Leasing(view, schedulers, groups, turns, ground.clock, ground.gate.draining)
 
 
-def _edge(ground: Ground[AdmissionSettings], front: Front, view: RedisView, index: Indexing, leasing: Leasing) -> Edge:
+def _edge(
+    ground: Ground[AdmissionSettings],
+    front: Front,
+    view: RedisView,
+    index: Indexing,
+    *,
+    leasing: Leasing,
+    pipelines: Pipelines,
+) -> Edge:
     nc, log, policy, clock, ids = ground.nc, ground.log, ground.policy, ground.clock, RandomIds(ground)
     inputs, results, workspaces = JetStreamInputs(nc), JetStreamObjects(nc, RESULTS), JetStreamObjects(nc, WORKSPACES)
     titles = JetStreamTitles(nc)
     past, lines, forecasts = History(JetStreamScans(nc)), JetStreamLines(nc), Forecasts(view, policy, clock)
-    submitting = Submitting(view, log, inputs, titles, forecasts, policy, clock, ids)
+    submitting = Submitting(view, log, inputs, titles, pipelines, forecasts, policy, clock, ids)
     changing = Changing(view, log, policy, clock, ids)
     reading = Reading(view, log, titles, forecasts, policy, clock)
     kept = ContentStores(inputs, titles, (results, workspaces), lines)

@@ -49,10 +49,20 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class NotAllowed:
-    """The user may not ask for this. `field` of the body is to be changed."""
+    """The user may not ask for this. `field` of the body is to be changed, and `also` these, each with its reason."""
 
     field: str
     reason: str
+    also: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def every(self) -> tuple[tuple[str, str], ...]:
+        return ((self.field, self.reason), *self.also)
+
+    def below(self, part: str) -> NotAllowed:
+        """The same of this part of the body."""
+        first, *others = ((f"{part}.{field}", reason) for field, reason in self.every)
+        return NotAllowed(*first, also=tuple(others))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,9 +97,13 @@ class Intake:
         with step("accept", {"headgate.job.id": allowed[0].id}) as span:
             outcome = await self.edge.submitting.submit(*allowed)
             span.set_attribute("headgate.outcome", type(outcome).__name__)
-        if not isinstance(outcome, Accepted):
-            raise Refused(problems.not_taken(outcome))
-        return outcome
+        match outcome:
+            case Accepted():
+                return outcome
+            case NotAllowed():
+                raise Refused(problems.invalid(outcome))
+            case refusal:
+                raise Refused(problems.not_taken(refusal))
 
     async def _preview(self, phases: NewPhases | NotAllowed) -> tuple[ShownJob, ...]:
         new = _allowed(phases)
@@ -110,6 +114,8 @@ class Intake:
                 return tuple([await self._previewed(job, outcome, title) for job, title in titled])
             case Accepted(jobs):
                 return tuple(await self.edge.reading.shown(jobs))
+            case NotAllowed():
+                raise Refused(problems.invalid(outcome))
             case refusal:
                 raise Refused(problems.not_taken(refusal))
 

@@ -81,8 +81,8 @@ class NoDayLeft:
 
 
 NotTaken = KeyReused | SystemBusy | TooOften | OverShare | OverBytes | NoDayLeft
-SubmitOutcome = Accepted | NotTaken
-PreviewOutcome = Accepted | Previewed | NotTaken
+SubmitOutcome = Accepted | NotAllowed | NotTaken
+PreviewOutcome = Accepted | Previewed | NotAllowed | NotTaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class InputGone:
     job: Job
 
 
-RetryOutcome = SubmitOutcome | NotOver | InputGone | NotAllowed
+RetryOutcome = SubmitOutcome | NotOver | InputGone
 
 
 # ── why nothing was changed ───────────────────────────────────────────────────

@@ -128,9 +128,14 @@ def bad_condition() -> Problem:
 
 
 def invalid(refusal: NotAllowed) -> Problem:
-    error = {"in": "body", "field": refusal.field, "message": refusal.reason}
+    errors = [{"in": "body", "field": field, "message": reason} for field, reason in refusal.every]
     detail = f"{refusal.field}: {refusal.reason}"
-    return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": [error]})
+    return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": errors})
+
+
+def no_such_pipeline(name: str, pool: str, there: Sequence[str]) -> Problem:
+    detail = f"no worker of pool {pool!r} has announced {name!r}, nothing was removed: there are {', '.join(there)}"
+    return Problem(status=404, slug="not-found", title="No such pipeline", detail=detail)
 
 
 def not_found(job_id: str) -> Problem:

@@ -14,6 +14,7 @@ from services.admission.api_content import erasure_routes, input_routes, log_rou
 from services.admission.api_files import file_routes
 from services.admission.api_jobs import life_routes, place_routes, submit_routes
 from services.admission.api_leases import lease_routes
+from services.admission.api_pipelines import pipeline_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
 from services.admission.api_reading import job_routes, list_routes
 from services.admission.api_tickets import ticket_routes
@@ -41,6 +42,7 @@ ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
     file_routes,
     log_routes,
     ticket_routes,
+    pipeline_routes,
     token_routes,
     erasure_routes,
 )

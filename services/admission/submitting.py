@@ -1,9 +1,12 @@
 """How work comes in: a job, or the phases of a workflow, whole or not at all.
 
-    is its key known? ─► reserve ─► content ─► first events, one append ─► 202
-                            │ (at once, where   │     ├ another event stands there: the same key was here just now
-                            │  one is welcome)  │     └ nobody knows: 503, and the same key finds what became of it
-                            └ a refusal: nothing is kept, and the janitor takes an input that was put already
+    is its key known? ─► does its pipeline take it? ─► reserve ─► content ─► first events, one append ─► 202
+                                                          │ (at once, where   │     ├ another event stands there: the
+                                                          │  one is welcome)  │     │ same key was here just now
+                                                          │                   │     └ nobody knows: 503, and the same
+                                                          │                   │       key finds what became of it
+                                                          └ a refusal: nothing is kept, and the janitor takes an input
+                                                            that was put already
 
 The log decides. A reservation is never released here: it is folded into its job, or it lapses.
 """
@@ -60,6 +63,7 @@ from services.admission.outcomes import (
     TooOften,
 )
 from services.admission.phases import job_in_log
+from services.admission.pipelines import Pipelines
 from services.admission.ports import Ids, Inputs, Log, Titles, View
 from services.admission.prospects import prospect_of
 from services.admission.welcome import Welcome
@@ -76,6 +80,7 @@ class Submitting:
     log: Log
     inputs: Inputs
     titles: Titles
+    pipelines: Pipelines
     forecasts: Forecasts
     policy: Policy
     clock: Clock
@@ -84,7 +89,7 @@ class Submitting:
 
     async def submit(self, first: NewJob, *later: NewJob) -> SubmitOutcome:
         """Take the job in, or all phases of a workflow, or say what keeps them out."""
-        before = await self._used_before((first, *later))
+        before = await self._used_before((first, *later)) or await self.pipelines.refusal((first, *later))
         if before is not None:
             return before
         phases, asked_ms = (first, *later), self.clock.monotonic_ms()
@@ -103,7 +108,7 @@ class Submitting:
 
     async def preview(self, first: NewJob, *later: NewJob) -> PreviewOutcome:
         """What would come of submitting it. Nothing is held, counted or stored."""
-        before = await self._used_before((first, *later))
+        before = await self._used_before((first, *later)) or await self.pipelines.refusal((first, *later))
         if before is not None:
             return before
         answer = await self.view.reserve(replace(self._request(first, *later), dry=True))

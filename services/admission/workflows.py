@@ -72,7 +72,7 @@ def _phases_refusal(body: SubmitWorkflow, asker: Asker) -> NotAllowed | None:
     for number, order in enumerate(body.phases):
         refusal = order_refusal(order, asker.policy)
         if refusal is not None:
-            return NotAllowed(f"phases.{number}.{refusal.field}", refusal.reason)
+            return refusal.below(f"phases.{number}")
     return None
 
 

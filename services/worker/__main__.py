@@ -20,6 +20,7 @@ from typing import Final
 from libs.eventlog import LogMissing, LogUnavailable
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.dispatches import PoolDispatches
+from libs.eventlog.pipelines import JetStreamPipelines
 from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.foundation import Ground, bootstrap
 from libs.foundation.ground import LOG, NATS
@@ -30,6 +31,7 @@ from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from libs.runtime.tls import trusting
+from services.worker.announcing import Announcing
 from services.worker.attempt.checkpoints import Shelf
 from services.worker.attempt.lines import LinePump
 from services.worker.attempt.process import Limits
@@ -86,6 +88,8 @@ async def compose(
     dispatches = await _dispatches(service, ground)
 
     service.closing("the shelf", tools.shelf.stop)
+    announcing = Announcing(JetStreamPipelines(ground.nc), spawner.pipelines, pool=settings.pool, clock=ground.clock)
+    await service.start(Loop("announcement", announcing.run))
     await service.start(Loop("remains", premises.clear_remains))
     await service.start(Loop("lines", pump.run))
     service.closing("the last lines", lambda: pump.sent(within_s=LAST_LINES_S))

@@ -29,10 +29,11 @@ Duration = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
 class RehearsalInput(BaseModel):
-    """What the rehearsal is told. Whatever else stands in the input is for other pipelines."""
+    """What the rehearsal is told. A submission with anything else is refused; what was taken in before is run."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False})
 
+    prompt: str | None = None  # nothing is made of it; a job without a title is called by it
     stages: dict[StageName, Duration] = {}
     failing_cycles: Annotated[int, Field(ge=0)] = 0
     fail_at: StageName | None = None

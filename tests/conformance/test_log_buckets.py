@@ -17,6 +17,7 @@ from libs.eventlog import LogFull, LogRefused, migrate
 from libs.eventlog.api import subjects_of
 from libs.eventlog.buckets import SMALL_BYTES, JetStreamInputs, JetStreamObjects, MemoryBucket
 from libs.eventlog.lines import JetStreamLines, Line, MemoryLines
+from libs.eventlog.pipelines import AnnouncedPipeline, JetStreamPipelines, MemoryPipelines
 from libs.eventlog.streams import INPUTS, RESULTS
 from libs.eventlog.titles import JetStreamTitles, MemoryTitles
 from tests.fixtures.logs import connected, new_epoch, settings
@@ -45,6 +46,11 @@ def inputs(request: pytest.FixtureRequest) -> JetStreamInputs | MemoryBucket:
 @pytest.fixture(params=["memory", "one"])
 def titles(request: pytest.FixtureRequest) -> JetStreamTitles | MemoryTitles:
     return MemoryTitles() if request.param == "memory" else JetStreamTitles(request.getfixturevalue("nc"))
+
+
+@pytest.fixture(params=["memory", "one"])
+def pipelines(request: pytest.FixtureRequest) -> JetStreamPipelines | MemoryPipelines:
+    return MemoryPipelines() if request.param == "memory" else JetStreamPipelines(request.getfixturevalue("nc"))
 
 
 async def streamed(objects: JetStreamObjects | MemoryBucket, name: str, start: int, end: int | None) -> bytes:
@@ -304,3 +310,21 @@ async def test_titles_are_told_one_by_one_and_many_at_once(titles: JetStreamTitl
     assert await titles.of(["nobodys", "job-2"]) == {}
     many = await titles.of([f"job-{number}" for number in range(1200)])
     assert many == {"job-0": "Titel № 0", "job-1": "another"}
+
+
+async def test_a_pipeline_is_announced_once_for_each_pool_until_it_is_removed(
+    pipelines: JetStreamPipelines | MemoryPipelines,
+) -> None:
+    first = AnnouncedPipeline(name="greeting", pool="default", input_schema={"type": "object"})
+    other = AnnouncedPipeline(name="greeting", pool="a-pool", version="2")
+    assert [await pipelines.announce(each) for each in (first, other, first)] == [True, True, False]
+    revision = await pipelines.revision()
+
+    assert await pipelines.all() == (other, first)
+    assert await pipelines.remove("default", "greeting")
+    assert not await pipelines.remove("default", "greeting")
+
+    assert await pipelines.revision() > revision
+    assert await pipelines.all() == (other,)
+    assert await pipelines.announce(first)
+    assert await pipelines.all() == (other, first)

@@ -50,7 +50,7 @@ async def test_migrating_makes_all_streams_once(nc: Client) -> None:
     second = await migrate(nc, settings(), new_epoch=new_epoch())
 
     assert first.made == (
-        *("JOBS", "LOGS", "KV_INPUTS", "KV_TITLES", "OBJ_SNAPSHOTS", "OBJ_WORKSPACES", "OBJ_RESULTS"),
+        *("JOBS", "LOGS", "KV_INPUTS", "KV_TITLES", "KV_PIPELINES", "OBJ_SNAPSHOTS", "OBJ_WORKSPACES", "OBJ_RESULTS"),
         "worker-default",
     )
     assert first.changed == second.made == second.changed == ()

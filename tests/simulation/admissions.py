@@ -13,6 +13,7 @@ from libs.runtime.lifecycle import Service
 from services.admission.changing import Changing
 from services.admission.forecasts import Forecasts
 from services.admission.operating import Operating
+from services.admission.pipelines import Pipelines
 from services.admission.retrying import Retrying
 from services.admission.submitting import Submitting
 from tests.simulation.network import Link, Way
@@ -46,7 +47,8 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     log, view, inputs = world.log(machine, process), world.view(process), world.bucket(process, world.inputs)
     clock, ids = machine.clock, _Ids(world.ids(machine))
     titles, forecasts = world.titles, Forecasts(view, POLICY, clock)
-    submitting = Submitting(view, cast("Any", log), inputs, titles, forecasts, POLICY, clock, ids)
+    pipelines = Pipelines(world.pipelines, clock)
+    submitting = Submitting(view, cast("Any", log), inputs, titles, pipelines, forecasts, POLICY, clock, ids)
     changing = Changing(view, cast("Any", log), POLICY, clock, ids)
     retrying = Retrying(submitting, cast("Any", log), inputs, titles, world.bucket(process, world.workspaces))
     machine.desk = Desk(submitting, changing, retrying, Operating(view, cast("Any", log), clock, ids))

@@ -22,6 +22,7 @@ from libs.capacity.memory.view import MemoryStore, MemoryView
 from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.memory import MemorySnapshots
+from libs.eventlog.pipelines import AnnouncedPipeline, MemoryPipelines
 from libs.eventlog.settling import SettlingLog
 from libs.eventlog.titles import MemoryTitles
 from libs.eventlog.values import Record
@@ -86,7 +87,7 @@ class World:
         self.leads: dict[str, MemoryLead] | None = None  # where each replica believes in its own
         self.snapshots = MemorySnapshots()
         self.inputs, self.workspaces, self.results = MemoryBucket(), WatchedShelf(), MemoryBucket()
-        self.titles = MemoryTitles()
+        self.titles, self.pipelines = MemoryTitles(), MemoryPipelines(AnnouncedPipeline(name="own", pool="default"))
         self.pool = Pool(self.network)
         self.lines = KeptLines(self.clock)
         self.hooks = Hooks(self.network, dice)

@@ -179,7 +179,7 @@ async def test_a_command_has_no_network_and_no_environment_unless_told(tmp_path:
 
 
 def test_an_input_may_say_nothing_and_may_say_more_than_the_rehearsal_knows() -> None:
-    assert pipeline.read_input("{}") == pipeline.read_input('{"prompt": "a URL shortener"}') == RehearsalInput()
+    assert pipeline.read_input("{}") == pipeline.read_input('{"topic": "a URL shortener"}') == RehearsalInput()
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ class Operators(AsyncSpeaker):
     unset_limit = awaited(operating.unset_limit)
     release = awaited(operating.release)
     workers = awaited(operating.workers)
+    remove_pipeline = awaited(operating.remove_pipeline)
     audit = streamed(operating.audit)
     revoke = awaited(operating.revoke)
     erase = awaited(operating.erase)
@@ -135,6 +136,7 @@ class Headgate(AsyncSpeaker):
     give_slot_back = awaited(leasing.give_slot_back)
     usage = awaited(verbs.usage)
     queue = awaited(verbs.queue)
+    pipelines = awaited(verbs.pipelines)
 
 
 class Job(JobHandle[Headgate]):

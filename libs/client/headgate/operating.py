@@ -11,6 +11,7 @@ from headgate.overseen import (
     ContentErased,
     GroupState,
     LeaseFreed,
+    PipelineRemoved,
     QueueAnalytics,
     ScopeChanged,
     TokenRevoked,
@@ -73,6 +74,12 @@ def release(name: str, lease: str, *, reason: str = "") -> Script[LeaseFreed]:
 def workers() -> Script[tuple[WorkerState, ...]]:
     """Who is there to run jobs."""
     return (yield from told(Request(path=path_of("workers")), tuple[WorkerState, ...]))
+
+
+def remove_pipeline(name: str, *, pool: str = "default") -> Script[PipelineRemoved]:
+    """No new job of it is taken in for the pool, until a worker that has it starts again."""
+    request = Request(method="DELETE", path=path_of("pipelines", name), query={"pool": pool})
+    return (yield from told(request, PipelineRemoved))
 
 
 def audit(*, since: datetime | None = None) -> Stream[AuditRecord]:

@@ -53,6 +53,14 @@ class WorkerState(Value):
     draining: bool
 
 
+class PipelineRemoved(Value):
+    """A pipeline for which no job is taken in any more."""
+
+    name: str
+    pool: str
+    message: str
+
+
 class WaitsOf(Value):
     """How long the jobs of one priority and tier waited for their first start, in seconds."""
 

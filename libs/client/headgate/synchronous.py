@@ -60,6 +60,7 @@ class SyncOperators(SyncSpeaker):
     unset_limit = at_once(operating.unset_limit)
     release = at_once(operating.release)
     workers = at_once(operating.workers)
+    remove_pipeline = at_once(operating.remove_pipeline)
     audit = one_by_one(operating.audit)
     revoke = at_once(operating.revoke)
     erase = at_once(operating.erase)
@@ -134,6 +135,7 @@ class SyncHeadgate(SyncSpeaker):
     give_slot_back = at_once(leasing.give_slot_back)
     usage = at_once(verbs.usage)
     queue = at_once(verbs.queue)
+    pipelines = at_once(verbs.pipelines)
 
 
 class SyncJob(JobHandle[SyncHeadgate]):

@@ -221,6 +221,16 @@ class PausedScope(Value):
     since: AwareDatetime
 
 
+class PipelineState(Value):
+    """A pipeline that jobs can be submitted for, in its pool; built in and not announced yet where it has none."""
+
+    name: str
+    pool: str | None = None
+    version: str | None = None
+    stages: tuple[StageTitle, ...] = ()
+    input_schema: dict[str, Any] | None = None
+
+
 class QueueLine(Value):
     """One job of the queue, as operators see it."""
 

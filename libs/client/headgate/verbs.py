@@ -18,6 +18,7 @@ from headgate.values import (
     ItemAnswer,
     ItemAnswers,
     JobState,
+    PipelineState,
     QueueState,
     ResultFile,
     ResultFiles,
@@ -183,6 +184,11 @@ def usage() -> Script[UsageOfDay]:
 def queue() -> Script[QueueState]:
     """Its length and one's own places; for operators every job in order."""
     return (yield from told(Request(path=path_of("queue")), QueueState))
+
+
+def pipelines() -> Script[tuple[PipelineState, ...]]:
+    """Which there are, each with its stages and the JSON Schema of its input."""
+    return (yield from told(Request(path=path_of("pipelines")), tuple[PipelineState, ...]))
 
 
 def post(path: str, body: object, shape: type[T]) -> Script[T]:

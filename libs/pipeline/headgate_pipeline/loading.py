@@ -27,15 +27,19 @@ def load_pipelines(modules: Iterable[str]) -> LoadedPipelines:
     refused: list[str] = []
     for name in modules:
         try:
-            pipeline = _pipeline_of(name, known=found)
+            pipeline = pipeline_of(name)
         except PipelineBroken as broken:
             refused.append(str(broken))
+            continue
+        if pipeline.name in found:
+            why = f"another module has a pipeline named {pipeline.name} too"
+            refused.append(str(PipelineBroken(name, why)))
         else:
             found[pipeline.name] = pipeline
     return LoadedPipelines(found, tuple(refused))
 
 
-def _pipeline_of(module: str, *, known: Mapping[str, Pipeline]) -> Pipeline:
+def pipeline_of(module: str) -> Pipeline:
     """Raises PipelineBroken, whatever the module raises: it is an author's."""
     try:
         pipeline = getattr(importlib.import_module(module), "pipeline", None)
@@ -45,6 +49,4 @@ def _pipeline_of(module: str, *, known: Mapping[str, Pipeline]) -> Pipeline:
         raise PipelineBroken(module, f"{type(error).__name__}: {error}"[:MOST_SAID]) from error
     if not isinstance(pipeline, Pipeline):
         raise PipelineBroken(module, "it has no `pipeline = Pipeline(...)`")
-    if pipeline.name in known:
-        raise PipelineBroken(module, f"another module has a pipeline named {pipeline.name} too")
     return pipeline

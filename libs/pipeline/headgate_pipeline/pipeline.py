@@ -9,9 +9,9 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from headgate_contracts.events import StageTitle
 from headgate_contracts.vocabulary import MOST_STAGES
@@ -20,6 +20,7 @@ from headgate_pipeline.errors import PipelineBroken
 from headgate_pipeline.rules import PLAIN, KnownPipeline, StageRules
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,48}")  # of a pipeline or a stage: it stands in groups, subjects and labels
+MAX_VERSION_CHARS: Final = 64
 Input = TypeVar("Input", bound=BaseModel)
 StageFunction = Callable[[Context], Coroutine[Any, Any, None]]
 
@@ -72,6 +73,7 @@ class Pipeline:
     A cycle whose last stage has raised `ChecksFailed` is followed by one that begins with the stage `again_at`, or with
     the first one.
     `read_input` turns the job's input into what `ctx.input` is; a ValueError of it is told to the job's user.
+    `version` is shown beside the name, and means nothing to Headgate.
     `not_kept` are paths below the workspace that are made again where they are missing, so no checkpoint has them.
     """
 
@@ -80,6 +82,7 @@ class Pipeline:
     read_input: Callable[[str], Any] = json.loads
     not_kept: tuple[str, ...] = ()
     again_at: str | None = None
+    version: str = ""
 
     def __post_init__(self) -> None:
         names = [step.stage for step in self.steps]
@@ -91,13 +94,23 @@ class Pipeline:
             raise PipelineBroken(self.name, f"a cycle begins again at {self.again_at}, which is none of its stages")
         if not NAME.fullmatch(self.name):
             raise PipelineBroken(self.name, "a name is 1 to 48 of A-Z a-z 0-9 _ -")
+        if len(self.version) > MAX_VERSION_CHARS:
+            raise PipelineBroken(self.name, f"a version has {MAX_VERSION_CHARS} characters at most")
 
     @property
     def stages(self) -> KnownPipeline:
         """What others are told of them."""
         titles = tuple(StageTitle(name=step.stage, title=step.title) for step in self.steps)
         rules = {step.stage: step.rules for step in self.steps}
-        return KnownPipeline(titles=titles, again_at=self.again_at, rules=rules)
+        return KnownPipeline(
+            titles=titles, again_at=self.again_at, rules=rules, version=self.version, input_schema=self.input_schema
+        )
+
+    @property
+    def input_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the input, where a model reads it."""
+        read = cast("InputModel[BaseModel] | Callable[[str], Any]", self.read_input)
+        return read.schema if isinstance(read, InputModel) else None
 
     def step(self, wanted: str) -> Step:
         return next(step for step in self.steps if step.stage == wanted)
@@ -106,15 +119,30 @@ class Pipeline:
         return stage == self.steps[-1].stage
 
 
-def input_as(model: type[Input]) -> Callable[[str], Input]:
-    """A `read_input` that wants this model of pydantic, and says which field is wrong, and how."""
+@dataclass(frozen=True)
+class InputModel(Generic[Input]):
+    """A `read_input` that wants a model of pydantic."""
 
-    def read(text: str) -> Input:
+    model: type[Input]
+
+    def __call__(self, text: str) -> Input:
         try:
-            return model.model_validate_json(text)
+            return self.model.model_validate_json(text)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(str(part) for part in first["loc"]) or "input"
             raise ValueError(f"{field}: {first['msg']}") from error
 
-    return read
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """By which a submission is checked; null where the model has a part that JSON Schema has no word for."""
+        try:
+            return self.model.model_json_schema()
+        except PydanticUserError:
+            return None
+
+
+def input_as(model: type[Input]) -> InputModel[Input]:
+    """A `read_input` that wants this model of pydantic, and says which field is wrong, and how. A submission is checked
+    by its JSON Schema, and the page makes its form of that."""
+    return InputModel(model)

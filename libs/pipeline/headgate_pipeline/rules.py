@@ -6,7 +6,7 @@ Owns the numbers that the author has written beside a stage. They reach no log: 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ from headgate_contracts.stages import Stages
 
 MAX_RETRIES: Final = 100
 MAX_PAUSE_S: Final = 86_400
+BUILT_IN: Final = ("build", "rehearsal")  # pipelines that every pool has
+MAX_SCHEMA_BYTES: Final = 64 * 1024  # of an input, that each submission can be checked by
 
 # Names below a workspace that no checkpoint has: they are made again where they are missing.
 NEVER_KEPT: Final = frozenset(
@@ -39,8 +41,10 @@ class StageRules(Record):
 
 
 class KnownPipeline(Stages):
-    """Its stages, and the rules of those that have any."""
+    """Its stages, the rules of those that have any, its version, and the JSON Schema of its input where it has one."""
 
+    version: str = ""
+    input_schema: dict[str, Any] | None = None
     rules: Mapping[str, StageRules] = {}
 
     def rules_of(self, stage: str) -> StageRules:

@@ -1,0 +1,160 @@
+"""Which pipelines there are, followed: what workers have announced, and what is built in.
+
+    the bucket ── each second, if it has grown ──► the book ◄── a submission that names one which is not in it:
+                                                               the bucket is asked once more before it is refused
+
+Owns the refusal of a pipeline that there is not, and of an input that its schema does not allow. Refuses to check what
+no schema says: the worker's own reading of the input is the last word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, cast
+
+from jsonschema import Draft202012Validator, SchemaError, ValidationError
+from jsonschema.protocols import Validator
+from pydantic_core import from_json
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from headgate_pipeline.rules import BUILT_IN
+from libs.eventlog.errors import LogError
+from libs.eventlog.pipelines import AnnouncedPipeline
+from libs.runtime.clock import Clock
+from services.admission.domain import NewJob, NotAllowed
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_MS: Final = 1000
+MOST_FAULTS: Final = 20  # of one input
+MOST_SAID: Final = 200  # of one fault: its words hold what was wrong with them
+MISSING: Final = "it is missing"
+NOWHERE: Final = Registry[Any]()  # a schema that points elsewhere is not fetched
+
+PoolAndName = tuple[str, str]
+
+
+class Bucket(Protocol):
+    async def all(self) -> tuple[AnnouncedPipeline, ...]: ...
+    async def revision(self) -> int: ...
+    async def remove(self, pool: str, name: str, /) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineBook:
+    """Those that there are now, by pool and name, each with what checks its input where it has a schema."""
+
+    announced: Mapping[PoolAndName, AnnouncedPipeline] = field(default_factory=dict[PoolAndName, AnnouncedPipeline])
+    checks: Mapping[PoolAndName, Validator] = field(default_factory=dict[PoolAndName, Validator])
+
+    @classmethod
+    def of(cls, announced: Sequence[AnnouncedPipeline]) -> PipelineBook:
+        checks = {each.place: check for each in announced if (check := _check_of(each)) is not None}
+        return cls({each.place: each for each in announced}, checks)
+
+    def has(self, pool: str, name: str) -> bool:
+        return name in BUILT_IN or (pool, name) in self.announced
+
+    def names(self, pool: str) -> list[str]:
+        return sorted({*BUILT_IN, *(name for place, name in self.announced if place == pool)})
+
+    def faults(self, pool: str, name: str, content: bytes) -> Iterator[tuple[str, str]]:
+        """What the schema says against this input: field and words."""
+        check = self.checks.get((pool, name))
+        with suppress(Unresolvable):  # it points to another schema: nothing is said of that part
+            for fault in () if check is None else check.iter_errors(from_json(content)):
+                yield from _in_words(fault)
+
+    def refusal(self, new: NewJob) -> NotAllowed | None:
+        pool, name = new.submission.pool, new.submission.pipeline
+        if not self.has(pool, name):
+            there = ", ".join(self.names(pool))
+            elsewhere = sorted(place for place, known in self.announced if known == name)
+            where = f"; it runs in pool {', '.join(elsewhere)}" if elsewhere else ""
+            return NotAllowed("pipeline", f"there is no {name!r} in pool {pool!r}{where}: name one of {there}")
+        faults = [fault for fault, _ in zip(self.faults(pool, name, new.input), range(MOST_FAULTS), strict=False)]
+        return NotAllowed(*faults[0], also=tuple(faults[1:])) if faults else None
+
+
+def _in_words(fault: ValidationError) -> Iterator[tuple[str, str]]:
+    """By the field that is missing or unknown, not by what it should stand in."""
+    field = ".".join(("input", *(str(part) for part in fault.absolute_path)))
+    match fault.validator:
+        case "required":  # one fault for each that is missing, which only its words name
+            missing = (
+                name for name in cast("list[str]", fault.validator_value) if fault.message.startswith(f"{name!r} ")
+            )
+            yield from ((f"{field}.{name}", MISSING) for name in missing)
+        case "additionalProperties" if fault.validator_value is False and isinstance(fault.schema, Mapping):
+            known = fault.schema.get("properties", {})
+            said = f"it is unknown here: name one of {', '.join(known)}"[:MOST_SAID]
+            yield from (
+                (f"{field}.{name}", said) for name in cast("dict[str, Any]", fault.instance) if name not in known
+            )
+        case _ if "propertyNames" in fault.absolute_schema_path:
+            yield f"{field}.{fault.instance}", fault.message[:MOST_SAID]
+        case _:
+            yield field, fault.message[:MOST_SAID]
+
+
+class Pipelines:
+    """The book of this replica, as it follows the bucket."""
+
+    def __init__(self, bucket: Bucket, clock: Clock) -> None:
+        self.book = PipelineBook()
+        self._bucket, self._clock = bucket, clock
+        self._revision = -1
+        self._reading = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Until the book is as the bucket. Raises LogError where that cannot be asked."""
+        async with self._reading:
+            revision = await self._bucket.revision()
+            if revision != self._revision:
+                self.book, self._revision = PipelineBook.of(await self._bucket.all()), revision
+
+    async def follow(self, stopping: asyncio.Event) -> None:
+        """As long as this replica lives. While nobody answers, the last book stands."""
+        while not stopping.is_set():
+            try:
+                await self.refresh()
+            except LogError as fault:
+                logger.debug("pipelines were not looked at: %s", fault)
+            await self._clock.sleep_ms(LOOK_EVERY_MS)
+
+    async def refusal(self, phases: Sequence[NewJob]) -> NotAllowed | None:
+        """What is not allowed about the first of these for which anything is not, by the bucket as it is now."""
+        if self._first_refusal(phases) is None:
+            return None
+        await self.refresh()
+        return self._first_refusal(phases)
+
+    async def remove(self, pool: str, name: str) -> bool:
+        removed = await self._bucket.remove(pool, name)
+        await self.refresh()
+        return removed
+
+    def _first_refusal(self, phases: Sequence[NewJob]) -> NotAllowed | None:
+        for number, new in enumerate(phases):
+            refusal = self.book.refusal(new)
+            if refusal is not None:
+                return refusal if len(phases) == 1 else refusal.below(f"phases.{number}")
+        return None
+
+
+def _check_of(announced: AnnouncedPipeline) -> Validator | None:
+    """A schema that is none checks nothing."""
+    schema = announced.input_schema
+    if schema is None:
+        return None
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        logger.warning("the input of %s is not checked: its schema is none: %s", announced.name, error.message)
+        return None
+    return Draft202012Validator(schema, registry=NOWHERE)

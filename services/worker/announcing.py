@@ -1,0 +1,61 @@
+"""Says which pipelines this worker has, once, when it starts: the bucket keeps it, so that admission knows them.
+
+A worker that cannot say it works nevertheless, and tries again. Refuses to take a word back: a pool that is scaled to
+zero still takes jobs in; an operator removes what is not to come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from headgate_pipeline.rules import KnownPipeline
+from libs.eventlog import LogError
+from libs.eventlog.pipelines import AnnouncedPipeline, fitting
+from libs.runtime.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+AGAIN_MS: Final = 2000
+
+
+class PipelineBucket(Protocol):
+    async def announce(self, pipeline: AnnouncedPipeline, /) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Announcing:
+    """One worker's."""
+
+    bucket: PipelineBucket
+    pipelines: Mapping[str, KnownPipeline]
+    pool: str
+    clock: Clock
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Until all of them are told."""
+        left = [self._told(name, known) for name, known in sorted(self.pipelines.items())]
+        while left and not stopping.is_set():
+            try:
+                await self.bucket.announce(left[0])
+            except LogError as fault:
+                logger.warning("the pipeline %s is not announced yet: %s", left[0].name, fault)
+                await self.clock.sleep_ms(AGAIN_MS)
+            else:
+                left.pop(0)
+
+    def _told(self, name: str, known: KnownPipeline) -> AnnouncedPipeline:
+        schema = fitting(known.input_schema)
+        if known.input_schema is not None and schema is None:
+            logger.warning("the input of %s is checked by its stages alone: its schema is too large", name)
+        return AnnouncedPipeline(
+            name=name,
+            pool=self.pool,
+            version=known.version,
+            titles=known.titles,
+            again_at=known.again_at,
+            input_schema=schema,
+        )
