@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
@@ -11,6 +11,7 @@ from typing import Any, Final
 from headgate_contracts import Job, SchedSubject, job_filter
 from libs.eventlog.values import Page
 from services.scheduler.batches import Batch
+from services.scheduler.border import Border
 from services.scheduler.chain import Chain
 from services.scheduler.domain import Circumstances, Decision
 from services.scheduler.inbox import PAGES_AHEAD, Inbox
@@ -98,6 +99,13 @@ def adds_no_outage(sound: Any) -> Any:
     return heard
 
 
+def starts_what_it_cannot_ask_about(sound: Any) -> Any:
+    def unasked(self: Border, jobs: Sequence[Job]) -> frozenset[str]:
+        return frozenset()
+
+    return unasked
+
+
 SCHEDULER: Final = (
     Bug(
         "missing-fence",
@@ -140,5 +148,12 @@ SCHEDULER: Final = (
         adds_no_outage,
         "While NATS or Redis is away leases do not run. After an outage of a lease every running job is given back as "
         "lost, under workers that live and count the outage: it runs twice (I4).",
+    ),
+    Bug(
+        "starts-unasked-while-the-store-is-away",
+        "services.scheduler.border:Border.unasked",
+        starts_what_it_cannot_ask_about,
+        "While the store is away only those start that need nothing of it. A job that names a group starts as well, "
+        "though stages and applications hold its slots, of which only the store knows (I5).",
     ),
 )

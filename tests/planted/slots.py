@@ -89,6 +89,22 @@ def opens_at_once(sound: Any) -> Any:
     return open_
 
 
+def extends_by_and_not_to(sound: Any) -> Any:
+    def _extend_to(state: State, name: str, *, end_ms: int) -> None:
+        lease = state.leases[name]
+        so_far_ms = int(state.ends.score(name) or 0)
+        sound(state, name, end_ms=so_far_ms + lease.ttl_ms)
+
+    return _extend_to
+
+
+def opens_what_users_hold(sound: Any) -> Any:
+    def open_(state: State, *, quarantine_ms: int, leased: Iterable[str], leased_ms: int, now_ms: int) -> None:
+        sound(state, quarantine_ms=quarantine_ms, leased=(), leased_ms=leased_ms, now_ms=now_ms)
+
+    return open_
+
+
 SLOTS: Final = (
     Bug(
         "release-on-time-out",
@@ -145,5 +161,19 @@ SLOTS: Final = (
         opens_at_once,
         "After a loss of the view nothing is granted inside jobs until all of them have said what they hold. Slots "
         "that stages hold are granted to others (I5).",
+    ),
+    Bug(
+        "lease-outlives-its-end",
+        "libs.capacity.memory.slots:_extend_to",
+        extends_by_and_not_to,
+        "A lease outside jobs ends one lease after its holder was heard last. Each extension adds one to its end: the "
+        "slot of a holder that has died stays taken for minutes, and those in line wait for nobody (I8).",
+    ),
+    Bug(
+        "leased-group-open-after-a-loss",
+        "libs.capacity.memory.life:open_",
+        opens_what_users_hold,
+        "After a loss of the view nothing is granted in a group of which users held slots until a lease has passed. "
+        "Another gets the slot of one who works on (I5).",
     ),
 )

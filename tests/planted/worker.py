@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from headgate_contracts import Job, advance
 from headgate_contracts.envelope import utc
-from headgate_contracts.events import JobCancelled, JobData
+from headgate_contracts.events import JobCancelled, JobData, JobStage, Tried
 from libs.eventlog import Appended, Conflicted
 from services.worker.attempt.chain import Chain, append_surely
 from services.worker.attempt.checkpoints import Checkpoints
@@ -80,6 +80,13 @@ def leaves_it_to_its_lease(sound: Any) -> Any:
     return broken_off
 
 
+def counts_within_an_attempt(sound: Any) -> Any:
+    def _is_about(tried: Tried | None, data: JobStage) -> bool:
+        return False
+
+    return _is_about
+
+
 WORKER: Final = (
     Bug(
         "checkpoint-named-before-it-is-stored",
@@ -122,5 +129,12 @@ WORKER: Final = (
         leaves_it_to_its_lease,
         "A worker that is told to stop hands its jobs over, and a rollout does not count against them. They wait for a "
         "lease and are given back as lost; after the fourth rollout they fail.",
+    ),
+    Bug(
+        "retry-forgets-its-count",
+        "headgate_contracts.changes:_is_about",
+        counts_within_an_attempt,
+        "A stage is run again as often as its author allows, over all attempts. Each attempt counts anew: one that is "
+        "put off, or whose worker is lost, is tried without end.",
     ),
 )

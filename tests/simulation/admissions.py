@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.eventlog.errors import LogFull, LogUnavailable, OutcomeUnknown
 from libs.runtime.lifecycle import Service
+from services.admission.acts import Acts
 from services.admission.changing import Changing
 from services.admission.forecasts import Forecasts
+from services.admission.leasing import Leasing, NamedGroups, WaitingHere
 from services.admission.operating import Operating
 from services.admission.pipelines import Pipelines
 from services.admission.retrying import Retrying
+from services.admission.schedulers import NatsSchedulers, hear_turns
 from services.admission.submitting import Submitting
+from tests.simulation.edges import Broker
 from tests.simulation.network import Link, Way
 from tests.simulation.plan import ADMISSIONS, POLICY
 from tests.simulation.virtual import Process
-from tests.simulation.world import Machine, World
+from tests.simulation.world import SHARD, Machine, World
 
 AWAY: Final = (ViewLost, ViewUnavailable, LogUnavailable, OutcomeUnknown, LogFull, TimeoutError)
 T = TypeVar("T")
@@ -41,6 +46,7 @@ class Desk:
     changing: Changing
     retrying: Retrying
     operating: Operating
+    leasing: Leasing
 
 
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
@@ -51,7 +57,23 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     submitting = Submitting(view, cast("Any", log), inputs, titles, pipelines, forecasts, POLICY, clock, ids)
     changing = Changing(view, cast("Any", log), POLICY, clock, ids)
     retrying = Retrying(submitting, cast("Any", log), inputs, titles, world.bucket(process, world.workspaces))
-    machine.desk = Desk(submitting, changing, retrying, Operating(view, cast("Any", log), clock, ids))
+    acts = Acts(cast("Any", log), clock, ids)
+    operating, leasing = Operating(view, cast("Any", log), clock, ids), _leasing(world, service, machine, process, acts)
+    machine.desk = Desk(submitting, changing, retrying, operating, leasing)
+
+
+def _leasing(world: World, service: Service, machine: Machine, process: Process, acts: Acts) -> Leasing:
+    view, broker = world.view(process), Broker(world.link(process, "commands"), world.hall)
+    turns, leaving = WaitingHere(), asyncio.Event()
+    if world.has_leases:
+        hear_turns(cast("Any", broker), turns, shard=SHARD)
+        service.closing("who waits for slots", partial(_leave, leaving))
+    groups, schedulers = NamedGroups(view, acts, machine.clock), NatsSchedulers(cast("Any", broker), shard=SHARD)
+    return Leasing(view, schedulers, groups, turns, machine.clock, leaving)
+
+
+async def _leave(leaving: asyncio.Event) -> None:
+    leaving.set()
 
 
 async def ask(world: World, link: Link, use: Callable[[Desk], Awaitable[T]], *, within_s: float) -> T:

@@ -17,6 +17,7 @@ class Holding:
     names: tuple[str, ...]  # as the stage calls them; a provider as `llm:<name>`
     began_s: float
     ended_s: float | None = None
+    outlives_view: bool = False  # a user's: the log names its group, which is shut after a loss until its end is over
 
 
 @dataclass(slots=True)
@@ -30,6 +31,18 @@ class Wait:
     until_s: float = math.inf  # how long it would wait
     ended_s: float | None = None
     haunts_until_s: float | None = None  # it died: up to then the slots may still be given to it
+
+
+@dataclass(frozen=True, slots=True)
+class TryRun:
+    """A stage was run, and told how often it has failed by something passing."""
+
+    job: str
+    attempt: int
+    iteration: int
+    stage: str
+    tries: int
+    at_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,7 @@ class Deeds:
     executions: list[Execution] = field(default_factory=list)
     holdings: list[Holding] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
+    tries: list[TryRun] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     unread: list[tuple[int, str, str]] = field(default_factory=list)  # record, job, and the work that it names in vain
     shut: set[str] = field(default_factory=set)  # jobs whose provider has had enough of them, once each

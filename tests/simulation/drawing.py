@@ -34,6 +34,8 @@ from tests.simulation.plan import (
     Order,
     Plan,
 )
+from tests.simulation.stumbles import stumbling
+from tests.simulation.user_leases import hold_calmly, losses_among, user_leases_of
 from tests.simulation.visits import are_calm, visits_of
 from tests.simulation.withdrawals import withdrawn
 
@@ -49,12 +51,15 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     visits = visits_of(dice, projects=PROJECTS, groups=GROUPS, until_s=BUSY_S)
     pauses = _pauses(dice)
     lost = tuple(Fault(kind="flush", at_s=pauses[0].at_s + 2.0) for _ in pauses[:1] if dice.chance("pauses", 0.5))
-    faults = 0 if are_calm(dice, visits) else dice.one_of("plan", (1, 2, 3, 5, 8))
+    leases = user_leases_of(dice, users=tuple(USERS), projects=PROJECTS, until_s=BUSY_S)
+    is_calm = are_calm(dice, visits) or hold_calmly(dice, leases)
+    faults = 0 if is_calm else dice.one_of("plan", (1, 2, 3, 5, 8))
+    lost += tuple(Fault(kind="flush", at_s=at_s) for at_s in losses_among(dice, leases) if not is_calm)
     orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
     outages = outages_of(dice)
     losses = losses_of(dice)
     orders = long_holds(dice, long_runs(dice, orders, outages=outages), losses=losses)
-    orders = _notified(dice, orders)
+    orders = _notified(dice, stumbling(dice, orders))
     slots = 1 if dice.chance("crowded", CROWDED) else SLOTS
     orders, alone = withdrawn(dice, orders) if slots == 1 else (orders, ())
     readers = readers_of(dice, orders)
@@ -70,6 +75,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *alone),
         faults=tuple(sorted((*wrong, *lost, *outages, *losses), key=lambda fault: fault.at_s)),
         visits=visits,
+        leases=leases,
         readers=readers,
         has_habits=dice.chance("habits", HABITS),
         slots=slots,

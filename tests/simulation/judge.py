@@ -38,6 +38,7 @@ from tests.simulation.judge_positions import positions_were_true
 from tests.simulation.judge_remains import work_was_kept
 from tests.simulation.judge_slots import slots_were_real
 from tests.simulation.judge_streams import streams_are_whole
+from tests.simulation.judge_tries import pauses_were_kept, tries_were_counted
 from tests.simulation.judge_view import view_is_what_the_log_says
 from tests.simulation.judge_waiters import nobody_waits_for_empty_groups
 from tests.simulation.judge_webhooks import receivers_are_called
@@ -130,6 +131,8 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     work_was_there_when_it_was_named,
     work_was_named_once,
     no_stage_was_done_twice,
+    tries_were_counted,
+    pauses_were_kept,
     drains_handed_over,
     deadlines_follow_no_wall_clock,
     receivers_are_called,

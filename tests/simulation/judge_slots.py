@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headgate_contracts import Event
-from headgate_contracts.events import JobData, LeaseReleased, LimitSet
+from headgate_contracts.events import GroupLeased, JobData, LeaseReleased, LimitSet
 from libs.policy import Policy
 from tests.simulation.deeds import Holding
 from tests.simulation.evidence import Evidence, Finding, lost_view_s, without
@@ -38,6 +38,8 @@ def _limits(evidence: Evidence) -> dict[str, int]:
         data = record.event.data if isinstance(record.event, Event) else None
         if isinstance(data, LimitSet):
             found[data.group] = max(data.limit, found.get(data.group) or _default(data.group, evidence.policy))
+        if isinstance(data, GroupLeased) and data.limit is not None:
+            found[data.group] = max(data.limit, found.get(data.group, 1))
         for group in getattr(getattr(data, "submission", None), "groups", ()):
             if group.limit is not None:
                 found[group.name] = max(group.limit, found.get(group.name, 1))
@@ -86,7 +88,9 @@ def _moments(evidence: Evidence, holdings: Sequence[Holding]) -> Iterator[tuple[
 
 
 def _taken_away_s(evidence: Evidence, holding: Holding) -> float:
-    """When an application's lease was forced free, or lost with the view: it is in no log, and nobody tells it."""
+    """When an application's lease was forced free, or lost with the view: it is in no log, and nobody tells it.
+
+    A user's outlives a loss, since its group is shut; but not a view that went back, until that was noticed."""
     if holding.attempt:
         return math.inf
     forced = [
@@ -96,7 +100,8 @@ def _taken_away_s(evidence: Evidence, holding: Holding) -> float:
         and isinstance(record.event.data, LeaseReleased)
         and record.event.data.lease == holding.job
     ]
-    lost = [at_s for fault in evidence.plan.faults if (at_s := lost_view_s(fault)) is not None]
+    faults = [each for each in evidence.plan.faults if each.kind == "older" or not holding.outlives_view]
+    lost = [at_s for fault in faults if (at_s := lost_view_s(fault)) is not None]
     gone = [max(at_s, holding.began_s) for at_s in lost if holding.began_s < at_s + NOTICED_S]
     gone += [at_s for at_s in forced if at_s > holding.began_s]
     return min((at_s for at_s in gone if holding.ended_s is None or at_s < holding.ended_s), default=math.inf)

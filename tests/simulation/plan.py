@@ -11,6 +11,7 @@ from typing import Any, Final
 from headgate_contracts import Priority, Tier
 from libs.policy import Policy
 from tests.simulation.audience import NOTIFIERS, Reader
+from tests.simulation.user_leases import UserLease
 from tests.simulation.visits import Visit
 
 JOBS: Final = 15
@@ -35,6 +36,7 @@ POLICY: Final = Policy.model_validate(
         "order": {"max_passed": 3, "ageing_after_s": 25, "starved_after_s": 15, "starved_every": 3},
         "providers": {"limits": {PROVIDER: 1}, "give_back_after_s": 8},
         "projects": {"shared": True},
+        "concurrency": {"default_lease_duration_secs": 20},
         "tiers": {
             "bootstrapper": {"jobs_per_day": 4, "cycles_per_batch": 1, "hard_cap": 3},
             "partner": {"jobs_per_day": 6, "boost": 2, "cycles_per_batch": 2},
@@ -119,6 +121,7 @@ class Plan:
     acts: tuple[Act, ...]
     faults: tuple[Fault, ...]
     visits: tuple[Visit, ...] = ()
+    leases: tuple[UserLease, ...] = ()
     readers: tuple[Reader, ...] = ()
     slots: int = SLOTS
     has_habits: bool = False  # forecasts are made, and what jobs leave behind is deleted
@@ -126,7 +129,7 @@ class Plan:
 
     @property
     def size(self) -> int:
-        kinds = (self.orders, self.acts, self.faults, self.visits, self.readers)
+        kinds = (self.orders, self.acts, self.faults, self.visits, self.leases, self.readers)
         return sum(map(len, kinds))
 
     @property

@@ -27,6 +27,7 @@ from tests.simulation.operators import Operator
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
 from tests.simulation.readers import Heard, all_read, browsers_of
 from tests.simulation.retries import again_id, retries
+from tests.simulation.slot_users import SlotUser
 from tests.simulation.system import System
 from tests.simulation.virtual import Stuck, VirtualLoop
 from tests.simulation.visits import Visit
@@ -81,6 +82,7 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
     people = [loop.create_task(client.live()) for client in clients]
     people += [loop.create_task(Operator(system, act, number).live()) for number, act in enumerate(plan.acts)]
     people += [loop.create_task(application.live()) for application in _applications(system, plan)]
+    people += [loop.create_task(SlotUser(system, lease).live()) for lease in plan.leases]
     streams = [browser.heard for browser in browsers]
     drained = await _until_drained(system, people, streams)
     busy = [str(task.get_coro()) for task in people if not task.done()]

@@ -32,7 +32,7 @@ def shrink(plan: Plan, fails: Callable[[Plan], bool], *, most_runs: int = MOST_R
 
 def _less(plan: Plan) -> Iterator[Plan]:
     """The largest pieces first."""
-    for name in ("faults", "acts", "visits", "readers", "orders"):
+    for name in ("faults", "acts", "visits", "leases", "readers", "orders"):
         yield from (replace(plan, **{name: rest}) for rest in _without(getattr(plan, name)))
     for number, fault in enumerate(plan.faults):
         if (shorter := _shorter(fault)) != fault:

@@ -2,7 +2,8 @@
 
 A pipeline of an author's own goes through the same four, each under another name.
 
-    input   {"code": {"s": 1.5, "slots": ["db"], "limit": 2, "provider": "ollama", "shut_ms": 2000, "fails": 1}, ...}
+    input   {"code": {"s": 1.5, "slots": ["db"], "limit": 2, "provider": "ollama", "shut_ms": 2000, "fails": 1,
+              "stumbles": 2, "after_s": 3.0}, ...}
 
 A stage lasts `s` seconds, inside the slots that it asks for. What stands in `Deeds` is what an observer on the machine
 would have seen: when it ran, and from when to when it was inside a slot. It outlives a pause of its worker, not its
@@ -38,17 +39,20 @@ from services.worker.child.messages import (
     StoreTaken,
 )
 from tests.fixtures.audit import Execution
-from tests.simulation.deeds import Deeds, Holding, Wait
+from tests.simulation.deeds import Deeds, Holding, TryRun, Wait
 from tests.simulation.dice import Dice
+from tests.simulation.stumbles import TRIED
 from tests.simulation.virtual import Process, VirtualLoop
 
 PIPELINES: Final = {
     "build": KnownPipeline(
-        titles=tuple(StageTitle(name=name, title=name) for name in ("scaffold", "code", "deps", "checks"))
+        titles=tuple(StageTitle(name=name, title=name) for name in ("scaffold", "code", "deps", "checks")),
+        rules={"code": TRIED},
     ),
     "own": KnownPipeline(
         titles=tuple(StageTitle(name=name, title=name) for name in ("fetch", "train", "pack", "judge")),
         again_at="train",
+        rules={"train": TRIED},
     ),
 }
 PLAYED_AS: Final = {
@@ -147,7 +151,7 @@ class Play:
 
     async def _run(self, order: RunStage, asked: dict[str, Any], store: str) -> None:
         ended = await self._outcome(order, asked)
-        if ended.outcome != "failed":
+        if ended.outcome not in ("failed", "passing"):
             self._done.append(f"{order.iteration} {order.stage}")
             if ended.outcome == "checks_failed" or order.stage not in LAST:
                 _write(store, json.dumps(self._done).encode())
@@ -157,6 +161,8 @@ class Play:
         self._to_parent_say(ended)
 
     async def _outcome(self, order: RunStage, asked: dict[str, Any]) -> StageEnded:
+        run = TryRun(*self._who, order.iteration, order.stage, order.tries, self._loop.time())
+        self._deeds.tries.append(run)
         names = (*asked.get("slots", ()), *((f"llm:{asked['provider']}",) if "provider" in asked else ()))
         if names:
             failed = await self._inside(names, asked)
@@ -164,6 +170,8 @@ class Play:
                 return failed
         else:
             await asyncio.sleep(asked.get("s", 0.1))
+        if order.tries < asked.get("stumbles", 0):
+            return StageEnded(outcome="passing", summary="It stumbled, as asked.", after_s=asked["after_s"])
         if asked.get("breaks"):
             return StageEnded(outcome="failed", summary="It broke, as it was told to.")
         if order.iteration <= asked.get("fails", 0):

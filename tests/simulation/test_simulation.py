@@ -1,4 +1,4 @@
-"""The adversary finds nothing in today's code, finds what is planted, and says the same of the same seed anywhere."""
+"""The adversary finds what is planted, and tells the shortest story. The sweep says that it finds nothing else."""
 
 from __future__ import annotations
 
@@ -29,12 +29,6 @@ def first_found(seeds: Iterable[int]) -> Run | None:
 
 def seeds_with(has_what_it_needs: Callable[[Plan], bool]) -> Iterator[int]:
     return (seed for seed in range(1, MORE + 1) if has_what_it_needs(plan_of(seed)))
-
-
-def test_nothing_is_found_in_some_seeds() -> None:
-    found = first_found(range(1, FEW + 1))
-
-    assert found is None, story_of(found)
 
 
 def _one_too_many(sound: Callable[..., bool]) -> Callable[..., bool]:
@@ -101,13 +95,26 @@ def test_another_in_the_slot_of_a_forced_attempt_is_found() -> None:
     assert found.findings[0].invariant == "I5 real"
 
 
-def test_a_planted_fault_of_streams_is_found() -> None:
-    [bug] = [each for each in BUGS if each.name == "said-twice-at-the-joint"]
+NEEDS: Final[dict[str, tuple[Callable[[Plan], bool], str]]] = {
+    "said-twice-at-the-joint": (lambda plan: bool(plan.readers), "I6"),
+    "retry-forgets-its-count": (lambda plan: any("stumbles" in order.stages["code"] for order in plan.orders), "tries"),
+    "leased-group-open-after-a-loss": (lambda plan: bool(plan.leases) and _loses_view(plan), "I5 real"),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_a_planted_bug_is_found_by_what_looks_for_it(name: str) -> None:
+    [bug] = [each for each in BUGS if each.name == name]
+    has_what_it_needs, invariant = NEEDS[name]
     with planted(bug.where, bug.make):
-        found = first_found(seeds_with(lambda plan: bool(plan.readers)))
+        found = first_found(seeds_with(has_what_it_needs))
 
     assert found is not None
-    assert found.findings[0].invariant == "I6"
+    assert invariant in {finding.invariant for finding in found.findings}
+
+
+def _loses_view(plan: Plan) -> bool:
+    return any(fault.kind == "flush" for fault in plan.faults)
 
 
 def test_what_fails_shrinks_to_less_that_fails_alike_and_is_told() -> None:

@@ -98,7 +98,7 @@ class World:
             most_tries=POLICY.webhooks.tries,
         )
         self.listeners: list[Callable[[Record], None]] = [self.pool.stored]
-        self.has_readers = bool(plan.readers)
+        self.has_readers, self.has_leases = bool(plan.readers), bool(plan.leases)
         self.listeners += [self.calls.stored] if self.has_readers else []
         self.server.heard = self._heard
         self.deeds = Deeds()
