@@ -153,6 +153,12 @@ class ShownJob(Shown):
     trace_url: str | None = None
 
 
+class JobCounts(Shown):
+    """How many jobs there are: kind (`status`, `project`, …) → name → jobs."""
+
+    counts: dict[str, dict[str, int]]
+
+
 class Refusal(Shown):
     """A problem (RFC 9457), as it would stand in a reply of its own."""
 

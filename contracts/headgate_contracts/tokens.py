@@ -37,9 +37,14 @@ def foreign_token(value: str) -> str:
 
     An id that merely looks mapped is mapped again, so nobody can be named into another's place.
     """
-    if _TOKEN.fullmatch(value) and not _MAPPED.fullmatch(value):
+    if _TOKEN.fullmatch(value) and not is_mapped(value):
         return value
     return f"x-{_digest(_bytes(value))}"
+
+
+def is_mapped(token: str) -> bool:
+    """Whether the token stands for a foreign id that does not fit, or looks as if it did."""
+    return _MAPPED.fullmatch(token) is not None
 
 
 def project_scope(user_id: str, project_id: str, *, shared: bool) -> str:

@@ -10,13 +10,14 @@ from fastapi.responses import JSONResponse
 
 from headgate_contracts import Status
 from headgate_contracts.asked import LABEL, ONE_LINE, ForeignId, Moment
-from headgate_contracts.shown import Explanation, HistoryEntry, ShownJob, Usage
+from headgate_contracts.shown import Explanation, HistoryEntry, JobCounts, ShownJob, Usage
 from headgate_contracts.tokens import Token, foreign_token
 from libs.runtime.auth import OPS
 from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Edge, JobIdPath, Reader, next_link, route_group
-from services.admission.finding import JobFilter, Sort, cursor_of, read_cursor
+from services.admission.finding import Facet, JobFilter, Sort, cursor_of, read_cursor
+from services.admission.indexing import Progress
 
 CATCHING_UP: Final = "Headgate-Catching-Up"
 LISTED: Final[dict[int | str, dict[str, Any]]] = {
@@ -96,10 +97,25 @@ def list_routes(edge: Edge) -> APIRouter:
         if page is None:
             raise Refused(problems.no_index())
         headers = next_link(request, cursor_of(page.before, name=name)) if page.before is not None else {}
-        if not page.progress.is_whole:
-            headers[CATCHING_UP] = f"{page.progress.applied}/{page.progress.last}"
+        headers |= _catching_up(page.progress)
         shown = await edge.reading.shown(page.jobs, owner=wanted.user == who.user)
         return JSONResponse([each.model_dump(mode="json") for each in shown], headers=headers)
+
+    @router.get("/jobs/counts", response_model=JobCounts, responses=LISTED)
+    async def count_jobs(
+        wanted: Annotated[JobFilter, Depends(wanted_jobs)],
+        by: Annotated[tuple[Facet, ...], Query(description="one or more; `status` where none is named")] = (),
+    ) -> JSONResponse:
+        """How many jobs the same filters find, by status, project and the like: the 100 most frequent names of each.
+        `user` counts for operators."""
+        counted = await edge.listing.counts(wanted, by or (Facet.STATUS,))
+        if counted is None:
+            raise Refused(problems.no_index())
+        progress, counts = counted
+        return JSONResponse(
+            JobCounts(counts={facet.value: names for facet, names in counts.items()}).model_dump(mode="json"),
+            headers=_catching_up(progress),
+        )
 
     @router.get("/usage")
     async def get_usage(who: Reader) -> Usage:
@@ -107,6 +123,10 @@ def list_routes(edge: Edge) -> APIRouter:
         return await edge.reading.usage(who.user, who.tier)
 
     return router
+
+
+def _catching_up(progress: Progress) -> dict[str, str]:
+    return {} if progress.is_whole else {CATCHING_UP: f"{progress.applied}/{progress.last}"}
 
 
 def job_routes(edge: Edge) -> APIRouter:

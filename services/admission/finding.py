@@ -10,7 +10,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -43,6 +43,17 @@ class Sort(StrEnum):
     def key(self, value: int, seq: int) -> int:
         """A job's place in this order, for a cursor."""
         return value << SEQ_BITS | seq
+
+
+class Facet(StrEnum):
+    """By what jobs are counted."""
+
+    STATUS = "status"
+    PROJECT = "project"
+    PIPELINE = "pipeline"
+    POOL = "pool"
+    LABEL = "label"
+    USER = "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +89,7 @@ def page_query(wanted: JobFilter, sort: Sort, *, before: int | None, count: int)
             conditions.append((f"jobs.seq {compared} ?", seq))
         else:
             conditions += [(f"({sort.column}, jobs.seq) {compared} (?, ?)", (value, seq))]
-    where = " AND ".join(condition for condition, _ in conditions) or "1"
-    values = [each for _, value in conditions for each in (value if isinstance(value, tuple) else (value,))]
+    where, values = _joined(conditions)
     way = "ASC" if sort.is_ascending else "DESC"
     order = f"{_age(wanted)} {way}" if sort.column == "0" else f"{sort.column} {way}, jobs.seq {way}"
     chosen = " ".join(
@@ -87,6 +97,16 @@ def page_query(wanted: JobFilter, sort: Sort, *, before: int | None, count: int)
     )
     packed = ("SELECT found.*, states.state FROM (", chosen, ") AS found CROSS JOIN states ON states.seq = found.seq")
     return " ".join(packed), [*values, count]
+
+
+def count_query(wanted: JobFilter, facet: Facet, *, most: int) -> tuple[str, list[Any]]:
+    """The statement and its values: each name, how many jobs, and the newest of them. The most frequent come first."""
+    by_label = facet is Facet.LABEL
+    sources = _sources(wanted) + (" CROSS JOIN labels AS counted ON counted.seq = jobs.seq" if by_label else "")
+    name = "counted.label" if by_label else f"jobs.{facet.value}"
+    where, values = _joined(_conditions(wanted))
+    chosen = ("SELECT", name, ", count(*), max(jobs.seq) FROM", sources, "WHERE", where)
+    return " ".join((*chosen, "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?")), [*values, most]
 
 
 def match_of(text: str) -> str:
@@ -107,6 +127,12 @@ def read_cursor(text: str, *, name: str) -> int | None:
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return None
     return int(before) if named == name and before.isascii() and before.isdigit() and len(before) < 40 else None
+
+
+def _joined(conditions: Iterable[tuple[str, Any]]) -> tuple[str, list[Any]]:
+    pairs = list(conditions)
+    where = " AND ".join(condition for condition, _ in pairs) or "1"
+    return where, [each for _, value in pairs for each in (value if isinstance(value, tuple) else (value,))]
 
 
 def _sources(wanted: JobFilter) -> str:

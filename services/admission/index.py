@@ -22,10 +22,11 @@ from typing import Any, Final
 
 from headgate_contracts import ContractError, Event, Job, UnknownEvent
 from headgate_contracts.events import ContentErased, JobData
+from headgate_contracts.tokens import is_mapped
 from libs.capacity.projection import epoch_ms
 from libs.eventlog import Record
 from libs.eventlog.decoding import job_in
-from services.admission.finding import JobFilter, Sort, page_query
+from services.admission.finding import Facet, JobFilter, Sort, count_query, page_query
 
 SHAPE: Final = "1"  # of the tables; another one is made anew
 KNOWN: Final = 20_000  # unfinished jobs that are kept folded
@@ -212,10 +213,26 @@ class IndexReader:
     def find(self, wanted: JobFilter, sort: Sort, *, before: int | None, count: int) -> list[tuple[int, Job]]:
         """At most `count` jobs that come after `before` in this order, each with its own place in it. Raises
         IndexStrange where there is no file, or one that cannot be read."""
-        statement, values = page_query(wanted, sort, before=before, count=count)
-        try:
-            rows: list[Any] = self._connected().execute(statement, values).fetchall()
+        with self._reading() as db:
+            rows: list[Any] = db.execute(*page_query(wanted, sort, before=before, count=count)).fetchall()
             return [(sort.key(row[0], row[1]), unpacked(row[2])) for row in rows]
+
+    def counts(self, wanted: JobFilter, facet: Facet, *, most: int) -> dict[str, int]:
+        """How many jobs have each name, the most frequent first, by the names that their users gave."""
+        with self._reading() as db:
+            rows: list[Any] = db.execute(*count_query(wanted, facet, most=most)).fetchall()
+            return {self._as_given(db, facet, name, newest): count for name, count, newest in rows}
+
+    def _as_given(self, db: sqlite3.Connection, facet: Facet, name: str, newest: int) -> str:
+        if facet is not Facet.PROJECT or not is_mapped(name):
+            return name
+        [(state,)] = db.execute("SELECT state FROM states WHERE seq=?", (newest,)).fetchall()
+        return unpacked(state).submission.project_name or name
+
+    @contextmanager
+    def _reading(self) -> Generator[sqlite3.Connection]:
+        try:
+            yield self._connected()
         except (sqlite3.Error, OSError, zlib.error) as fault:
             self.close()
             raise IndexStrange(str(fault)) from fault

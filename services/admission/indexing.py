@@ -26,7 +26,7 @@ from typing import Final, Protocol, TypeVar
 from headgate_contracts import Job
 from libs.eventlog import LogError, Page, Record, RecordsMissing
 from libs.runtime.clock import Clock
-from services.admission.finding import JobFilter, Sort
+from services.admission.finding import Facet, JobFilter, Sort
 from services.admission.index import Index, IndexReader, IndexStrange
 
 logger = logging.getLogger(__name__)
@@ -111,18 +111,34 @@ class Indexing:
     async def page(self, wanted: JobFilter, sort: Sort, *, before: int | None, count: int, head: int) -> JobPage | None:
         """At most `count` jobs, by all that the log held up to `head` if that comes soon enough; null where there is
         nothing yet to look in."""
-        await self._reach(head)
-        progress = self.progress
-        try:
-            found = await asyncio.get_running_loop().run_in_executor(
-                self._reads, lambda: self._reader.find(wanted, sort, before=before, count=count + 1)
-            )
-        except IndexStrange as strange:
-            logger.warning("the index cannot be read and is made anew: %s", strange)
-            self._lost.set()
+        progress, found = await self._read(
+            lambda reader: reader.find(wanted, sort, before=before, count=count + 1), head=head
+        )
+        if found is None:
             return None
         jobs = tuple(job for _, job in found[:count])
         return JobPage(jobs, found[count - 1][0] if len(found) > count else None, progress)
+
+    async def counts(
+        self, wanted: JobFilter, facets: Sequence[Facet], *, most: int, head: int
+    ) -> tuple[Progress, dict[Facet, dict[str, int]]] | None:
+        """How many jobs have each name; null where there is nothing yet to look in."""
+        progress, counted = await self._read(
+            lambda reader: {facet: reader.counts(wanted, facet, most=most) for facet in facets}, head=head
+        )
+        return None if counted is None else (progress, counted)
+
+    async def _read(self, question: Callable[[IndexReader], T], *, head: int) -> tuple[Progress, T | None]:
+        """By all that the log held up to `head` if that comes soon enough."""
+        await self._reach(head)
+        progress = self.progress
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(self._reads, lambda: question(self._reader))
+        except IndexStrange as strange:
+            logger.warning("the index cannot be read and is made anew: %s", strange)
+            self._lost.set()
+            return progress, None
+        return progress, answer
 
     async def take(self, records: Sequence[Record], *, last: int) -> None:
         """Fold what comes next in the log, some at a time."""

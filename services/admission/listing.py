@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from libs.eventlog import LogError
-from services.admission.finding import JobFilter, Sort
-from services.admission.indexing import Indexing, JobPage
+from services.admission.finding import Facet, JobFilter, Sort
+from services.admission.indexing import Indexing, JobPage, Progress
 from services.admission.ports import Log
+
+NAMES: Final = 100  # of each kind, the most frequent ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +26,16 @@ class Listing:
     ) -> JobPage | None:
         """At most `count` jobs; null while there is no index to look in. What the caller was told before is in it: a
         job that was just taken in, on whatever replica. Where the log is away, it is what is known here."""
+        return await self.index.page(wanted, sort, before=before, count=count, head=await self._head())
+
+    async def counts(
+        self, wanted: JobFilter, facets: Sequence[Facet]
+    ) -> tuple[Progress, dict[Facet, dict[str, int]]] | None:
+        """How many jobs have each name, the most frequent ones; null while there is no index."""
+        return await self.index.counts(wanted, facets, most=NAMES, head=await self._head())
+
+    async def _head(self) -> int:
         try:
-            head = (await self.log.mark()).seq
+            return (await self.log.mark()).seq
         except LogError:
-            head = 0
-        return await self.index.page(wanted, sort, before=before, count=count, head=head)
+            return 0

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -20,7 +21,7 @@ from headgate_contracts.events import ContentErased
 from libs.eventlog.decoding import job_in
 from libs.runtime.eventually import eventually
 from services.admission.events import Actor
-from services.admission.finding import JobFilter, Sort
+from services.admission.finding import Facet, JobFilter, Sort
 from services.admission.indexing import Indexing, index_file
 from services.admission.outcomes import Accepted
 from tests.fixtures.desk import EPOCH, Desk
@@ -147,6 +148,33 @@ async def test_a_list_is_what_a_scan_of_the_log_finds(desk: Desk, seed: int) -> 
             continue  # what has no word finds nothing
         found = await listed(desk, wanted, sort, count=dice.choice((1, 7, 50)))
         assert found == await expected(desk, wanted, sort), (wanted, sort)
+
+
+NAMES: dict[Facet, Callable[[Job], list[str]]] = {
+    Facet.STATUS: lambda job: [job.status.value],
+    Facet.PROJECT: lambda job: [job.submission.project_name or job.project_id],
+    Facet.PIPELINE: lambda job: [job.submission.pipeline],
+    Facet.POOL: lambda job: [job.submission.pool],
+    Facet.LABEL: lambda job: [f"{name}={value}" for name, value in job.submission.labels.items()],
+    Facet.USER: lambda job: [job.user_id],
+}
+
+
+async def test_jobs_are_counted_as_a_scan_of_the_log_counts_them(desk: Desk) -> None:
+    dice = random.Random(3)
+    await filled(desk, dice, jobs=60)
+    await desk.submitted(user="u1", project_id="a project with spaces")
+    wanted = filters(dice, await scanned(desk))
+
+    for _ in range(60):
+        asked, _sort = next(wanted)
+        if asked.text.strip() and not _tokens(asked.text):
+            continue  # what has no word finds nothing
+        counted = await desk.listing.counts(asked, list(Facet))
+        found = await expected(desk, asked, Sort.NEWEST)
+
+        assert counted is not None
+        assert counted[1] == {facet: Counter(name for job in found for name in NAMES[facet](job)) for facet in Facet}
 
 
 @pytest.mark.parametrize("text", ['"', "* -", "()", "%_", "'; DROP TABLE jobs; --", "a" * 200, "title : x", "^a + b"])

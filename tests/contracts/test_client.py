@@ -43,6 +43,7 @@ READS: Final[dict[type[values.Value], str]] = {
     values.Explanation: "Explanation",
     values.ItemAnswer: "ItemOutcome",
     values.ItemAnswers: "Outcomes",
+    values.JobNumbers: "JobCounts",
     values.OwnPosition: "OwnPosition",
     values.PausedScope: "ShownPause",
     values.QueueLine: "QueueLine",

@@ -113,6 +113,7 @@ class Headgate(AsyncSpeaker):
     all_events = streamed(verbs.all_events)
     lines = streamed(following.lines)
     log = awaited(verbs.log)
+    counts = awaited(verbs.counts)
     history = awaited(verbs.history)
     input = awaited(verbs.job_input)
     explain = awaited(verbs.explain)

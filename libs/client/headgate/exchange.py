@@ -8,7 +8,7 @@ carry out the same scripts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar, cast
@@ -27,7 +27,7 @@ class Request:
 
     method: str = "GET"
     path: str
-    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Mapping[str, str | Sequence[str]] = field(default_factory=dict[str, str | Sequence[str]])
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     within_s: float = ANSWER_WITHIN_S
@@ -40,7 +40,7 @@ class Request:
 
     @property
     def target(self) -> str:
-        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+        return f"{self.path}?{urlencode(self.query, doseq=True)}" if self.query else self.path
 
     @property
     def content(self) -> bytes | None:

@@ -112,6 +112,7 @@ class SyncHeadgate(SyncSpeaker):
     all_events = one_by_one(verbs.all_events)
     lines = one_by_one(following.lines)
     log = at_once(verbs.log)
+    counts = at_once(verbs.counts)
     history = at_once(verbs.history)
     input = at_once(verbs.job_input)
     explain = at_once(verbs.explain)

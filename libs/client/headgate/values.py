@@ -191,6 +191,12 @@ class Explanation(Value):
     may_wait_s: float | None = None
 
 
+class JobNumbers(Value):
+    """How many jobs there are: kind → name → jobs."""
+
+    counts: Mapping[str, Mapping[str, int]]
+
+
 class ItemAnswer(Value):
     """What became of one of many: the job, or the problem in its place."""
 

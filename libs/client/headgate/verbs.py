@@ -17,6 +17,7 @@ from headgate.values import (
     HistoryEvent,
     ItemAnswer,
     ItemAnswers,
+    JobNumbers,
     JobState,
     PipelineState,
     QueueState,
@@ -92,6 +93,12 @@ def jobs(*, limit: int | None = None, **wanted: Unpack[Wanted]) -> Stream[JobSta
     page = str(min(limit or PAGE, PAGE))
     request = Request(path=path_of("jobs"), query=asked(**named(wanted), limit=page))
     yield from pages(request, JobState, limit=limit)
+
+
+def counts(by: Sequence[str] = ("status",), **wanted: Unpack[Wanted]) -> Script[JobNumbers]:
+    """How many jobs there are, by `status`, `project`, `pipeline`, `pool`, `label` or `user`."""
+    query = asked(**named(wanted), by=by)
+    return (yield from told(Request(path=path_of("jobs", "counts"), query=query), JobNumbers))
 
 
 def history(job_id: str) -> Script[tuple[HistoryEvent, ...]]:
