@@ -130,6 +130,11 @@ export interface Iterations {
   readonly confirmations: number;
 }
 
+/** How many jobs there are: kind (`status`, `project`, …) → name → jobs. */
+export interface JobCounts {
+  readonly counts: Readonly<Record<string, Readonly<Record<string, number>>>>;
+}
+
 /** Why a job failed. */
 export interface JobError {
   readonly summary: string;

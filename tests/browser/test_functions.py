@@ -36,6 +36,14 @@ async ([module, name, given]) => {
 """
 
 
+ASKED = """
+async ([query, now]) => {
+  const {asked, filtersOf} = await import("/assets/js/filters.js");
+  return String(asked(filtersOf(query), {now: Date.parse(now)}));
+}
+"""
+
+
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its parent names it so
         """Nothing is said of each request."""
@@ -356,6 +364,63 @@ async def test_the_fullest_group_is_the_first(js: Any) -> None:
     )
 
     assert [each["group"] for each in found] == ["c", "b", "a", "d"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((["b", "a"], ["c", "b", "a"], False), (["c", "b", "a"], [])),
+        ((["b", "a"], ["c", "b", "a"], True), (["b", "a"], ["c"])),
+        ((["b", "a"], ["mine", "c", "b"], True), (["mine", "b", "a"], ["c"])),
+        ((["c", "b", "a"], ["c", "a"], False), (["c", "a"], [])),
+        ((["c", "b", "a"], ["d", "c"], False), (["d", "c", "b", "a"], [])),  # a and b: of an older page
+        ((["b", "a"], ["z", "y"], False), (["z", "y"], [])),
+    ],
+)
+async def test_a_list_that_is_read_does_not_move(js: Any, given: tuple[Any, ...], told: tuple[Any, ...]) -> None:
+    found = await js("list", "merged", *given, ["mine"])
+
+    assert (found["ids"], found["fresh"]) == told
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ({}, ""),
+        (
+            {"show": "asks", "q": " shop & co ", "label": "a=1"},
+            "status=awaiting_confirmation&q=shop+%26+co&label=a%3D1",
+        ),
+        ({"show": "ready", "sort": "updated", "user": "ann"}, "status=ready&user=ann&sort=updated"),
+        ({"show": "nonsense", "sort": "nonsense", "time": "nonsense"}, ""),
+        ({"time": "day"}, "since=2026-02-28T10%3A00%3A00.000Z"),
+    ],
+)
+async def test_an_address_becomes_a_question_to_the_api(page: Page, query: dict[str, str], asked: str) -> None:
+    assert await page.evaluate(ASKED, [query, T0]) == asked
+
+
+async def test_each_tab_counts_its_statuses(js: Any) -> None:
+    found = await js(
+        "filters", "countsOfTabs", {"queued": 3, "scheduled": 1, "code": 2, "ready": 5, "of a newer one": 1}
+    )
+
+    assert found == {"": 12, "waiting": 4, "running": 2, "asks": 0, "ready": 5, "failed": 0, "cancelled": 0}
+
+
+async def test_jobs_are_grouped_by_day(js: Any) -> None:
+    moments = ["2026-03-01T23:59:00Z", "2026-03-01T00:00:00Z", "2026-02-28T23:59:00Z", "2025-12-31T10:00:00Z"]
+
+    groups = [(moment, await js("days", "dayWords", moment, "2026-03-01T12:00:00Z")) for moment in moments]
+
+    assert [day for _, day in groups] == ["Today", "Today", "Yesterday", "Wednesday, 31 December 2025"]
+    assert await js("days", "zoneWords") == "UTC"
+
+
+async def test_the_palette_finds_by_every_word(js: Any) -> None:
+    entries = [{"words": "Go to Jobs"}, {"words": "New job"}, {"words": "Failed jobs"}]
+
+    assert await js("views/palette", "fitting", entries, "jo FAI") == [{"words": "Failed jobs"}]
 
 
 async def test_a_form_becomes_a_submission(js: Any) -> None:

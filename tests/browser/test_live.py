@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator
 
 import httpx
@@ -122,7 +123,7 @@ async def test_a_full_queue_that_never_rests_leaves_the_page_usable(there: Insta
         ops = there.token("olga", Tier.CTO_SCALE, scope="jobs:read jobs:write ops")
 
         async with visit(there, there.token("ben", Tier.CTO_SCALE)) as user, visit(there, ops) as overseer:
-            await expect(user.page.locator("article.job")).to_have_count(100)
+            await expect(user.page.locator("article.job")).to_have_count(50)
             await overseer.go("queue")
             await expect(overseer.page.locator("table.queue tbody tr")).to_have_count(100)
             for person in (user, overseer):
@@ -140,6 +141,8 @@ async def test_a_full_queue_that_never_rests_leaves_the_page_usable(there: Insta
             assert max(answered) < ANSWERS_WITHIN_MS
             assert words <= WORDS_A_SECOND * FOR_S
             await user.go("jobs")
+            await user.page.get_by_role("button", name="More jobs").click()
+            await expect(user.page.locator("article.job")).to_have_count(100)
             first = (await olga.get("/queue")).json()["jobs"][0]["job_id"]
             await expect(user.page.locator(f"article.job[data-job={first}] .mark")).to_have_text("#1")
             await overseer.look("queue-full")
@@ -164,7 +167,8 @@ async def change(ops: httpx.AsyncClient, jobs: list[str]) -> int:
 async def click_through(person: Visitor) -> float:
     """How long a click took until it was painted, the slower of two."""
     took = [
-        await person.page.get_by_role("link", name=name, exact=True).evaluate(CLICKED) for name in ("Failed", "All")
+        await person.page.get_by_role("link", name=re.compile(f"^{name}")).evaluate(CLICKED)
+        for name in ("Failed", "All")
     ]
     await asyncio.sleep(0.5)
     return round(max(took), 1)

@@ -167,15 +167,13 @@ async def test_keys_walk_from_the_skip_link_to_the_content(scene: Scene, visit: 
         await new.page.keyboard.press("Enter")
         await expect(new.page.locator("#main")).to_be_focused()
 
-        walked = [await next_focus(new) for _ in range(8)]
-
-        assert walked[:2] == ["New job", "What should be built?"]
-        assert walked[6:] == ["Project", "Priority"]
+        assert (await next_focus(new)).strip() == "All"
 
 
 async def test_a_job_is_submitted_and_opened_by_keys_alone(scene: Scene, visit: Visit) -> None:
     async with visit(scene.there, scene.there.token("keys", Tier.BOOTSTRAPPER)) as keys:
         await expect(keys.page.get_by_text("Nothing here yet")).to_be_visible()
+        await keys.page.keyboard.press("n")
         await until_focused(keys, "Submit")
         await keys.page.keyboard.press("Enter")
         await expect(keys.job("A URL shortener with expiry")).to_be_visible()

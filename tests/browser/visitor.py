@@ -54,6 +54,7 @@ NOT_THE_PAGES = (
     "net::ERR_ABORTED",  # whoever goes elsewhere waits for nothing any more
     "net::ERR_NETWORK_CHANGED",  # of this machine: another test's container came up; the page loads itself again
 )
+LIKING = "headgate.list"
 NETWORK = re.compile(r"^Failed to load resource|net::ERR_")  # said of every refusal too, and of a server that is away
 
 
@@ -78,9 +79,14 @@ class Visitor:
     def card(self, title: str) -> Locator:
         return self.page.get_by_role("region", name=title)
 
+    async def form(self) -> Locator:
+        """Of a new job, opened by its key."""
+        await self.page.keyboard.press("n")
+        return self.page.get_by_role("form", name="New job")
+
     async def submit_rehearsal(self, **fields: str | float) -> None:
         """By the form, as its labels name them."""
-        form = self.page.get_by_role("form", name="New job")
+        form = await self.form()
         await form.get_by_label("Pipeline").select_option("rehearsal")
         for label, value in fields.items():
             control = form.get_by_label(label.replace("_", " ").capitalize())
@@ -142,12 +148,21 @@ class Visitor:
 
 @asynccontextmanager
 async def visiting(
-    browser: Browser, there: Installation, token: str | None = None, *, width: int = 1280, **options: Any
+    browser: Browser,
+    there: Installation,
+    token: str | None = None,
+    *,
+    width: int = 1280,
+    look: str = "cards",
+    **options: Any,
 ) -> AsyncIterator[Visitor]:
-    """Signed in by a link where there is a token."""
+    """Signed in by a link where there is a token, with the list as they like it."""
     settings = {"viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"} | options
     context = await browser.new_context(**settings)
     await context.add_init_script(TELL_VIOLATIONS)
+    await context.add_init_script(
+        f"localStorage.getItem('{LIKING}') ?? localStorage.setItem('{LIKING}', '{{\"look\": \"{look}\"}}')"
+    )
     context.set_default_timeout(PATIENCE_S * 1000)
     page, url = await context.new_page(), there.up.url
     visitor = Visitor(page, url)

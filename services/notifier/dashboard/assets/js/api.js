@@ -37,7 +37,8 @@ export const send = async (method, path, body, headers) => {
 export async function page(path) {
   const response = await ask(path);
   const next = /<(?:\/v1)?([^>]+)>;\s*rel="next"/.exec(response.headers.get("Link") ?? "")?.[1] ?? null;
-  return { items: await response.json(), next: next?.replace(/^\/v1/, "") ?? null };
+  const behind = response.headers.get("Headgate-Catching-Up") ?? ""; // how far the index is, where it is not there yet
+  return { items: await response.json(), next: next?.replace(/^\/v1/, "") ?? null, behind };
 }
 
 export async function download(path, name) {

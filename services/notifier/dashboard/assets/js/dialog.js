@@ -6,7 +6,7 @@ import { say, sayFault } from "./parts.js";
 const asked = signal(null);
 
 /** Ask for a yes, a reason, and what `Fields` asks for: {reason, …}; null where it was let go. */
-function askFirst({ title, text, act, danger = false, Fields = null }) {
+export function askFirst({ title, text, act, danger = false, Fields = null, reason = true }) {
   const from = document.activeElement;
   return new Promise((resolve) => {
     const done = (answer) => {
@@ -14,7 +14,7 @@ function askFirst({ title, text, act, danger = false, Fields = null }) {
       if (from?.isConnected) from.focus();
       resolve(answer);
     };
-    asked.value = { title, text, act, danger, Fields, done };
+    asked.value = { title, text, act, danger, Fields, reason, done };
   });
 }
 
@@ -31,7 +31,7 @@ export function Dialog() {
     if (question) box.current?.showModal();
   }, [question]);
   if (!question) return "";
-  const { title, text, act, danger, Fields, done } = question;
+  const { title, text, act, danger, Fields, reason, done } = question;
   const submit = (event) => {
     event.preventDefault();
     done(Object.fromEntries(new FormData(event.target)));
@@ -42,8 +42,11 @@ export function Dialog() {
     <p id="dialog-text">${text}</p>
     <form class="stack" onSubmit=${submit} autocomplete="off">
       ${Fields && html`<${Fields} />`}
-      <div><label for="dialog-reason">Why (others will read it)</label>
-        <input id="dialog-reason" name="reason" maxlength="500" /></div>
+      ${
+        reason &&
+        html`<div><label for="dialog-reason">Why (others will read it)</label>
+        <input id="dialog-reason" name="reason" maxlength="500" /></div>`
+      }
       <div class="row"><button class=${danger ? "danger" : ""}>${act}</button>
         <button type="button" class="quiet" onClick=${() => done(null)}>Leave it</button></div>
     </form>

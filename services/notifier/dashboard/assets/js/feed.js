@@ -4,7 +4,7 @@ import { computed, signal, useEffect, useSignal } from "/assets/vendor/preact.js
 import { announce } from "./announce.js";
 import { get, page } from "./api.js";
 import { claims } from "./session.js";
-import { afterAll, hasEnded, heard, jobs, newer, usage, withJob } from "./state.js";
+import { afterAll, heard, jobs, newer, usage, withJob } from "./state.js";
 import { follow } from "./stream.js";
 import { titleOf } from "./titles.js";
 import { statusWord } from "./words.js";
@@ -22,6 +22,8 @@ setInterval(() => document.hidden || (now.value = Date.now()), 5_000);
 export const horizon = computed(() =>
   Math.max(1, ...[...jobs.value.values()].map((job) => job.queue?.upper_bound ?? 0)),
 );
+
+export const stirred = signal(0); // counts what may have changed which jobs are in a list
 
 let events = [],
   showing = 0,
@@ -54,6 +56,7 @@ function show() {
   jobs.value = after.jobs;
   for (const id of after.unknown) lookSoon(id);
   for (const { kind, data } of batch) if (kind === "status") tell(data);
+  if (batch.some(({ kind }) => kind !== "position")) stirred.value += 1;
 }
 
 /** Of a job that has ended the stream does not know its user's day. */
@@ -92,7 +95,6 @@ async function look() {
   if (due.size) looking = setTimeout(look, LOOK_AGAIN_MS);
 }
 
-export const unfinished = () => [...jobs.value.values()].filter((job) => !hasEnded(job));
 
 export function forgetAll() {
   clearTimeout(showing);

@@ -1,10 +1,12 @@
 // What stands around every view: where one is, who one is, and how the connection stands.
 
-import { effect, html, useEffect, useRef } from "/assets/vendor/preact.js";
+import { effect, html } from "/assets/vendor/preact.js";
 import { announce } from "./announce.js";
+import { open } from "./opened.js";
 import { route } from "./route.js";
 import { claims, isOperator, signOut, token } from "./session.js";
 import { connection, tryNow } from "./stream.js";
+import { Menu } from "./views/menu.js";
 import { date, tierWord } from "./words.js";
 
 export const WORDS = { jobs: "Jobs", queue: "Queue", groups: "Groups", workers: "Workers", insight: "Insight" };
@@ -21,7 +23,8 @@ export function Bar() {
         (name) => html`<a href=${`#/${name}`} aria-current=${route.value.name === name ? "page" : undefined}>
       ${WORDS[name]}</a>`,
       )}</nav>
-      <div class="end"><${Connection} /><${Account} /></div>`
+      <div class="end"><${Connection} /><button class="bare palette-opener" onClick=${() => open("palette")}
+        aria-keyshortcuts="Control+K" aria-label="Go anywhere: Ctrl K"><kbd>Ctrl K</kbd></button><${Account} /></div>`
     }
   </header>
   ${
@@ -57,22 +60,11 @@ effect(() => {
 });
 
 function Account() {
-  const box = useRef(null);
-  useEffect(() => {
-    const leave = ({ type, key, target }) => {
-      if (type === "keydown" ? key === "Escape" : !box.current.contains(target)) box.current.open = false;
-    };
-    for (const type of ["keydown", "pointerdown"]) addEventListener(type, leave);
-    return () => ["keydown", "pointerdown"].forEach((type) => removeEventListener(type, leave));
-  }, []);
   const { sub = "", tier, exp } = claims.value ?? {};
-  return html`<details class="menu" ref=${box}>
-    <summary><span class="cut">${sub}</span></summary>
-    <div class="sheet">
+  return html`<${Menu} label=${sub}>
       <p><strong>${sub}</strong><br /><span class="soft">${tierWord(tier)}${isOperator.value ? ", operator" : ""}</span>
         </p>
       ${exp && html`<p class="soft">Signed in until ${date(exp * 1000)}</p>`}
       <button class="quiet small" onClick=${() => signOut()}>Sign out</button>
-    </div>
-  </details>`;
+  </>`;
 }

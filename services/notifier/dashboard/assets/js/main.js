@@ -5,17 +5,22 @@ import { Announcer } from "./announce.js";
 import { Dialog } from "./dialog.js";
 import { followAll, forgetAll } from "./feed.js";
 import { Bar, WORDS } from "./frame.js";
+import "./keys.js";
 import { Toast } from "./parts.js";
 import { route } from "./route.js";
 import { isOperator, token } from "./session.js";
 import { jobs } from "./state.js";
 import { titleOf } from "./titles.js";
+import { Outcomes } from "./views/bulk.js";
 import { Groups } from "./views/groups.js";
 import { Insight } from "./views/insight.js";
 import { Job } from "./views/job.js";
+import { Help } from "./views/help.js";
 import { Jobs } from "./views/jobs.js";
+import { Palette } from "./views/palette.js";
 import { Queue } from "./views/queue.js";
 import { Offer, SignIn } from "./views/signin.js";
+import { SubmitDialog } from "./views/submit.js";
 import { Workers } from "./views/workers.js";
 import { Workflow } from "./views/workflow.js";
 
@@ -31,7 +36,8 @@ function View() {
 
 function App() {
   return html`<${Bar} /><main id="main" tabindex="-1">${token.value ? html`<${View} />` : html`<${SignIn} />`}</main>
-    <${Toast} /><${Announcer} /><${Dialog} /><${Offer} />`;
+    <${Toast} /><${Announcer} /><${Dialog} /><${Offer} />
+    ${token.value && html`<${SubmitDialog} /><${Palette} /><${Help} /><${Outcomes} />`}`;
 }
 
 let stop = () => {};

@@ -36,6 +36,13 @@ export function link(name, query = {}) {
   return `#/${name}${told.size ? `?${told}` : ""}`;
 }
 
+/** Go there, and back leads to where one was before the place that is left. */
+export function replaced(hash) {
+  if (location.hash === hash) return;
+  history.replaceState(null, "", hash);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
 addEventListener("hashchange", () => {
   const before = route.value;
   route.value = read();

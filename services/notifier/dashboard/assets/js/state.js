@@ -23,6 +23,13 @@ export function withJob(known, job) {
   );
 }
 
+/** The same for many at once. */
+export function withJobs(known, found) {
+  if (found.every((job) => known.has(job.id))) return new Map([...known, ...found.map((job) => [job.id, job])]);
+  const all = new Map([...known, ...found.map((job) => [job.id, job])]);
+  return new Map([...all].sort(([, one], [, other]) => other.created_at.localeCompare(one.created_at)));
+}
+
 /** What was fetched, unless more was heard meanwhile; what only this page knows of the job stays. */
 export function newer(known, fetched) {
   if (!known) return { question: null, moves: [], ...fetched };

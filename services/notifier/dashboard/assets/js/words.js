@@ -42,6 +42,8 @@ export function until(moment, now = Date.now()) {
 
 export const clock = (moment) =>
   new Date(moment).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+export const minute = (moment) =>
+  new Date(moment).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
 export const date = (moment) =>
   new Date(moment).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hour12: false });
 export const shortTime = (moment) =>

@@ -1,121 +1,90 @@
-import { html, useEffect, useSignal } from "/assets/vendor/preact.js";
-import { page } from "../api.js";
+import { html } from "/assets/vendor/preact.js";
+import { byDay, zoneWords } from "../days.js";
 import { Drawing } from "../drawing.js";
+import { filtersOf, isFiltered } from "../filters.js";
+import { liking } from "../liking.js";
+import { list, pointing, showFresh, showOlder, tabs, useList } from "../list.js";
+import { open } from "../opened.js";
 import { Empty, Late } from "../parts.js";
-import { link, route } from "../route.js";
-import { claims } from "../session.js";
-import { hasEnded, jobs, newer, usage, withJob } from "../state.js";
-import { connection } from "../stream.js";
+import { route } from "../route.js";
+import { isOperator } from "../session.js";
+import { jobs } from "../state.js";
+import { plural } from "../words.js";
+import { Bulk } from "./bulk.js";
 import { cardOf } from "./card.js";
-import { Submit } from "./submit.js";
-import { Usage } from "./usage.js";
+import { Filters, Tabs } from "./filterbar.js";
+import { Held } from "./pausing.js";
+import { Table } from "./table.js";
+import { UsedToday } from "./usage.js";
 
-const ACTIVE = [
-  "scheduled",
-  "waiting",
-  "queued",
-  "starting",
-  "scaffold",
-  "code",
-  "deps",
-  "checks",
-  "running",
-  "awaiting_confirmation",
-];
-const SHOWS = {
-  "": "All",
-  active: "Unfinished",
-  asks: "Ask you",
-  ready: "Ready",
-  failed: "Failed",
-  cancelled: "Cancelled",
-};
-const STATUSES = {
-  "": [],
-  active: ACTIVE,
-  asks: ["awaiting_confirmation"],
-  ready: ["ready"],
-  failed: ["failed"],
-  cancelled: ["cancelled"],
-};
-
-/** One's jobs, newest first: those that were heard of, and older ones page by page. */
+/** Jobs that the address asks for: one's own, an operator's: everybody's. */
 export function Jobs() {
-  const { show: asked = "", project = "" } = route.value.query;
-  const show = asked in SHOWS ? asked : "";
-  const next = useSignal(null);
-  const loaded = useSignal(false),
-    fault = useSignal(null);
-  const load = async (path) => {
-    try {
-      const found = await page(path);
-      for (const job of found.items) jobs.value = withJob(jobs.value, newer(jobs.value.get(job.id), job));
-      if (found.items.length) usage.value ??= found.items[0].usage;
-      next.value = found.next;
-      loaded.value = true;
-      fault.value = null;
-    } catch (problem) {
-      fault.value = problem;
-    }
-  };
-  useEffect(() => void load(listPath(show, project)), [show, project]);
-  useEffect(() => {
-    if (fault.peek() !== null) load(listPath(show, project)); // there is somebody again who may answer
-  }, [connection.value]);
-  const all = [...jobs.value.values()];
-  const fitting = all.filter((job) => fits(job, show) && (!project || job.project_id === project));
-  const shown = [...fitting.filter(asks), ...fitting.filter((job) => !asks(job))]; // who is asked sees it
-  return html`<div class="columns side">
-    <div class="stack stays"><${Submit} first=${loaded.value && all.length === 0} /><${Usage} /></div>
-    <section class="stack" aria-labelledby="jobs-title">
-      <div class="head"><h1 class="title" id="jobs-title">Your jobs</h1>
-        <${Shows} show=${show} project=${project} all=${all} /></div>
-      <${Projects} show=${show} project=${project} all=${all} />
-      <${Late} fault=${fault.value} />
-      ${shown.length > 0 && html`<div class="jobs">${shown.map(cardOf)}</div>`}
-      ${shown.length === 0 && loaded.value && html`<${Nothing} any=${all.length > 0} />`}
-      ${
-        next.value &&
-        html`<div class="row"><button class="quiet" onClick=${() => load(next.value)}>Older jobs</button>
-        </div>`
-      }
-    </section>
+  const filters = filtersOf(route.value.query);
+  useList(filters);
+  const { ids, loaded, fault } = list.value;
+  const shown = ids.map((id) => jobs.value.get(id)).filter(Boolean);
+  return html`<section class="jobs-page" aria-labelledby="jobs-title">
+    <div class="jobs-head">
+      <h1 class="title" id="jobs-title">${isOperator.value ? "Jobs" : "Your jobs"}</h1>
+      <${Tabs} filters=${filters} />
+      <div class="end"><${UsedToday} /><button class="small" onClick=${() => open("submit")} aria-keyshortcuts="n">New job
+        ${" "}<kbd aria-hidden="true">N</kbd></button></div>
+    </div>
+    <${Filters} filters=${filters} />
+    <${Late} fault=${fault} />
+    <${Behind} />
+    <${Held} />
+    <${Fresh} />
+    <div id="list" onPointerMove=${pointing}>
+      ${shown.length > 0 && html`<${Found} shown=${shown} filters=${filters} />`}
+      ${shown.length === 0 && loaded && html`<${Nothing} filters=${filters} />`}
+    </div>
+    <${Foot} count=${shown.length} show=${filters.show} />
+    <${Bulk} />
+  </section>`;
+}
+
+function Found({ shown, filters }) {
+  const { sort } = filters;
+  const groups =
+    sort === "priority"
+      ? [{ day: "", jobs: shown }]
+      : byDay(shown, (job) => (sort === "updated" ? job.updated_at : job.created_at));
+  if (liking.value.look === "table") return html`<${Table} groups=${groups} title="jobs-title" />`;
+  return groups.map(
+    ({ day, jobs: some }) => html`<div key=${day} class="jobs">${day && html`<h2 class="day">${day}</h2>`}${some.map(cardOf)}</div>`,
+  );
+}
+
+/** The index is being made anew: what is here is not all. */
+function Behind() {
+  const [done, all] = list.value.behind.split("/").map(Number);
+  if (!all) return "";
+  const share = Math.floor((100 * done) / all);
+  return html`<p class="late" role="status">Still reading the log, ${share} % of it: older jobs are here, the newest come
+    in a moment.</p>`;
+}
+
+function Fresh() {
+  const count = list.value.fresh.length;
+  return html`<div class="fresh" role="status">${
+    count > 0 && html`<button class="quiet small" onClick=${showFresh}>${plural(count, "new job")}: show</button>`
+  }</div>`;
+}
+
+function Foot({ count, show }) {
+  const all = tabs.value?.[show] ?? count;
+  if (count === 0) return "";
+  return html`<div class="jobs-foot">
+    ${list.value.next && html`<button class="quiet small" onClick=${showOlder}>More jobs</button>`}
+    <span class="soft number">${count.toLocaleString()} of ${plural(Math.max(all, count), "job")}</span>
+    <span class="soft push">Times in ${zoneWords()}</span>
   </div>`;
 }
 
-function listPath(show, project) {
-  const query = new URLSearchParams(STATUSES[show].map((status) => ["status", status]));
-  query.set("limit", "30");
-  query.set("user", claims.value?.sub ?? ""); // an operator too has jobs
-  if (project) query.set("project", project);
-  return `/jobs?${query}`;
-}
-
-const asks = (job) => job.status === "awaiting_confirmation";
-const fits = (job, show) => show === "" || (show === "active" ? !hasEnded(job) : STATUSES[show].includes(job.status));
-
-/** Which jobs are shown. Only of the unfinished ones the page knows how many there are. */
-function Shows({ show, project, all }) {
-  const count = { active: all.filter((job) => !hasEnded(job)).length, asks: all.filter(asks).length };
-  return html`<nav class="segments" aria-label="Which jobs">${Object.entries(SHOWS).map(
-    ([name, word]) =>
-      html`<a href=${link("jobs", { show: name, project })} aria-current=${show === name ? "true" : undefined}>
-        ${word}${count[name] ? html` <span class="number">${count[name]}</span>` : ""}</a>`,
-  )}</nav>`;
-}
-
-function Projects({ show, project, all }) {
-  const names = [...new Set([...all.map((job) => job.project_id), ...(project ? [project] : [])])].sort();
-  if (names.length < 2) return "";
-  return html`<nav class="segments projects" aria-label="Which project">${["", ...names].map(
-    (name) =>
-      html`<a href=${link("jobs", { show, project: name })} aria-current=${project === name ? "true" : undefined}>
-        <span class="cut">${name || "Every project"}</span></a>`,
-  )}</nav>`;
-}
-
-function Nothing({ any }) {
-  if (any) return html`<${Empty} title="No job of this kind"><a href="#/jobs">Show all of them</a></>`;
+function Nothing({ filters }) {
+  if (isFiltered(filters)) return html`<${Empty} title="No such job"><a href="#/jobs">Show all jobs</a></>`;
   return html`<${Empty} picture=${html`<${Drawing} />`} title="Nothing here yet">
-    Press Submit: the sample is built within seconds, and you see it wait, run and end here.</>`;
+    <p>Submit the sample: it is built within seconds, and you see it wait, run and end here.</p>
+    <p><button onClick=${() => open("submit")}>New job</button></p></>`;
 }

@@ -1,6 +1,7 @@
 import { html, useSignal } from "/assets/vendor/preact.js";
 import { send } from "../api.js";
 import { askThenDo } from "../dialog.js";
+import { usePoll } from "../feed.js";
 import { Ago } from "../parts.js";
 import { PRIORITIES } from "../state.js";
 import { plural } from "../words.js";
@@ -46,6 +47,20 @@ function Scope() {
     }
   </div>`;
 }
+
+/** Said to whoever submits or waits: what is held, by whom and why. A user is told of what holds theirs. */
+export function Held() {
+  const { value } = usePoll("/queue", 10_000);
+  const all = value?.paused ?? [];
+  if (all.length === 0) return "";
+  return html`<ul class="stack tight" aria-label="What is paused">${all.map(
+    ({ scope, by, since, reason }) => html`<li key=${scope} class="nudge held"><strong>${scopeWords(scope)} paused</strong> by
+      ${" "}${by}, <${Ago} of=${since} />${reason ? `: ${reason}` : ""}. What is submitted is taken in, keeps its place, and starts
+      ${" "}once it is resumed.</li>`,
+  )}</ul>`;
+}
+
+const scopeWords = (scope) => (scope === "all" ? "Everything is" : `${scope.replace(":", " ")} is`);
 
 /** What is paused, by whom and why, and the way to go on. */
 export function Paused({ all }) {

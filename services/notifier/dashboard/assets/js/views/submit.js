@@ -1,10 +1,13 @@
 import { effect, html, signal, useSignal } from "/assets/vendor/preact.js";
 import { send } from "../api.js";
-import { keep } from "../feed.js";
+import { keep, stirred } from "../feed.js";
+import { expect } from "../list.js";
+import { close, Over } from "../opened.js";
 import { Range, say, Wrong } from "../parts.js";
 import { claims, token } from "../session.js";
 import { PRIORITIES } from "../state.js";
 import { plural, tierWord } from "../words.js";
+import { Held } from "./pausing.js";
 
 const SAMPLES = [
   "A URL shortener with expiry",
@@ -14,7 +17,6 @@ const SAMPLES = [
 ];
 const REHEARSED = ["scaffold", "code", "deps", "checks"]; // the stages of `rehearsal`
 const HIGHEST = { bootstrapper: "normal", partner: "high", cto_scale: "urgent" };
-const WIDE = matchMedia("(min-width: 62rem)");
 const EMPTY = {
   pipeline: "build",
   prompt: SAMPLES[0],
@@ -61,12 +63,13 @@ export function bodyOf(told) {
   return { project_id: told.project, pipeline: told.pipeline, priority: told.priority, input, labels, ...named, ...runAt };
 }
 
-export function Submit({ first }) {
+/** The form of a new job, over whatever is open. */
+export const SubmitDialog = () => html`<${Over} name="submit" title="New job" kind="submit"><${Submit} /></>`;
+
+function Submit() {
   const fault = useSignal(null),
     busy = useSignal(false),
     foreseen = useSignal(null);
-  const opened = useSignal(null); // null: nobody has said
-  const open = opened.value ?? (WIDE.matches || first);
 
   const attempt = async (path, headers, after) => {
     fault.value = foreseen.value = null;
@@ -84,15 +87,18 @@ export function Submit({ first }) {
     attempt("/jobs", { "Idempotency-Key": key }, (job) => {
       key = crypto.randomUUID();
       keep(job);
+      expect(job.id);
+      stirred.value += 1;
+      close();
       say(`Submitted: ${job.message}.`);
     });
   };
   const tryOut = () => attempt("/jobs?dry_run=true", {}, (job) => (foreseen.value = job));
   const typed = ({ target }) => (draft.value = { ...draft.value, [target.name]: target.value });
-  const toggled = ({ target }) => target.open !== open && (opened.value = target.open);
-  return html`<details class="card submit" open=${open} onToggle=${toggled}>
-    <summary>New job</summary>
-    <form class="stack" onSubmit=${submit} onInput=${typed} autocomplete="off" aria-label="New job">
+  const keyed = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.requestSubmit();
+  return html`<form class="stack" onSubmit=${submit} onInput=${typed} onKeyDown=${keyed} autocomplete="off" aria-label="New job">
+      <div class="head"><h2>New job</h2><button type="button" class="bare" aria-label="Close" onClick=${close}>✕</button></div>
+      <${Held} />
       ${draft.value.pipeline === "build" ? html`<${Prompt} />` : html`<${Rehearsal} />`}
       <${Basics} />
       <${More} />
@@ -100,8 +106,7 @@ export function Submit({ first }) {
       ${foreseen.value && html`<${Foreseen} job=${foreseen.value} />`}
       <div class="row"><button disabled=${busy.value}>Submit</button>
         <button type="button" class="quiet" disabled=${busy.value} onClick=${tryOut}>What would happen?</button></div>
-    </form>
-  </details>`;
+    </form>`;
 }
 
 function Prompt() {

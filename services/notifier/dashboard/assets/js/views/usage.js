@@ -16,3 +16,12 @@ export function Usage() {
       ${" "}${day.jobs_remaining > 0 ? "More jobs are taken too, and run on a later day." : "What you submit now runs then."}</p>
   </section>`;
 }
+
+/** The same in a few words. */
+export function UsedToday() {
+  const day = usage.value;
+  if (day === null) return "";
+  const limit = day.jobs_used + day.jobs_remaining;
+  return html`<span class="used soft number" title=${`A new day begins at ${date(day.daily_limit_resets_at)}`}>
+    <${Meter} used=${day.jobs_used} limit=${limit} label="Jobs of today" />${day.jobs_used} of ${limit} today</span>`;
+}
