@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from redis.asyncio import Redis
@@ -34,59 +35,64 @@ from tests.fixtures.logs import new_epoch, settings
 
 FINISHED: Final = 4_000
 WAITING: Final = 4_000
+SUBJECTS: Final = 50_000
 STARTED: Final = 200
+BEATS: Final = 500
 CONNECTIONS: Final = 200
 BATCH: Final = 200
 APPENDED: Final = 50  # the most that one append takes
 ROOMY: Final = POLICY.replace("cap = 500", "cap = 100000").replace("user_share = 500", "user_share = 100000")
 DAYS: Final = ((10_000, 90), (1_000_000, 90), (1_000_000, 7))
-ONE_SUBJECT: Final = "headgate.jobs.v1.one.user.project.queued"
+ONE_SUBJECT: Final = "headgate.jobs.v1.job-{:06}.user.project.queued"
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """By a log and its server, of so many jobs."""
+    """By a log, and by its server's memory."""
 
     events: int
     subjects: int
     disk_bytes: int
-    written_mib: float  # of the server's memory, when all had just been written
+    written_mib: float  # when all had just been written
     kept_mib: float  # of a server that was started again on them
 
 
 async def capacity(asked: Asked) -> Told:
     """Tables of what was measured, and of what follows."""
-    jobs = asked.some(FINISHED, least=100)
+    jobs, subjects = asked.some(FINISHED, least=100), asked.some(SUBJECTS, least=1000)
     asked.say(f"{jobs:,} finished jobs")
-    own, shared = [await _held(asked, jobs, one_subject=one) for one in (False, True)]
+    fresh = await _held(asked, _batched(_of_lives(jobs)))
+    old = await _held(asked, _batched(map(_forgotten, _of_lives(jobs))))
+    asked.say(f"{subjects:,} subjects")
+    many, one = [await _held(asked, _batched(_bare(subjects, apart=apart))) for apart in (True, False)]
     asked.say("connections")
     connection_kib = await _connection_kib(asked)
     waiting = asked.some(WAITING, least=100)
     asked.say(f"{waiting:,} jobs that wait")
     scheduler_kib, valkey_kib = await _waiting_kib(asked, waiting)
     asked.say("jobs that are started")
-    started_ms = await _started_ms(asked, asked.some(STARTED, least=20))
+    started_ms, beat_ms = await _processor_ms(asked)
 
     job = OneJob(
-        own.events / jobs,
-        own.disk_bytes / jobs,
-        own.kept_mib * MIB / jobs,
-        own.written_mib * MIB / jobs,
+        fresh.events / jobs,
+        fresh.disk_bytes / jobs,
+        old.kept_mib * MIB / jobs,
+        fresh.written_mib * MIB / jobs,
         started_ms / 1000,
     )
-    subject_kib = (own.kept_mib - shared.kept_mib) * 1024 / own.subjects
+    subject_kib = (many.kept_mib - one.kept_mib) * 1024 / subjects
     measured = [
         ["events of a job", f"{job.events:.0f}"],
-        ["subjects of a job", f"{own.subjects / jobs:.0f}"],
+        ["subjects of a job", f"{fresh.subjects / jobs:.0f}"],
         ["disk of a job, its events", f"{job.disk_bytes / 1024:.1f} KiB"],
         ["nats-server's memory for a finished job, just written", f"{job.written_bytes / 1024:.1f} KiB"],
-        ["the same of a server that was started again", f"{job.kept_bytes / 1024:.1f} KiB"],
-        ["the same again with one subject for all", f"{shared.kept_mib * 1024 / jobs:.1f} KiB"],
-        ["so a subject", f"{subject_kib:.2f} KiB"],
+        ["the same when it is longer ago than duplicates are looked for", f"{job.kept_bytes / 1024:.1f} KiB"],
+        ["nats-server's memory for a subject", f"{subject_kib:.2f} KiB"],
         ["nats-server's memory for a connection", f"{connection_kib:.0f} KiB"],
         ["a scheduler's memory for a waiting job", f"{scheduler_kib:.1f} KiB"],
         ["Valkey's memory for a waiting job", f"{valkey_kib:.1f} KiB"],
         ["a scheduler's processor for a job, from queued to ready", f"{started_ms:.1f} ms"],
+        ["a scheduler's processor for a worker's heartbeat", f"{beat_ms:.2f} ms"],
     ]
     return Told("\n\n".join([table(("one", "takes"), measured), _reckoned(job)]))
 
@@ -121,7 +127,7 @@ def _reckoned(job: OneJob) -> str:
     return table(heads, rows)
 
 
-async def _held(asked: Asked, jobs: int, *, one_subject: bool) -> Held:
+async def _held(asked: Asked, batches: Iterable[Sequence[Message]]) -> Held:
     """Of a server of its own, so that what another has let go is not counted."""
     async with NatsServer(asked.room()) as server:
         nc = await connect(server.url, name="capacity")
@@ -130,7 +136,7 @@ async def _held(asked: Asked, jobs: int, *, one_subject: bool) -> Held:
         log = await open_log(nc, shape)
         wire = JetStreamWire(nc, epoch=log.epoch, clock=SystemClock())
         before = resident_mib([server.pid])
-        for batch in _batches(jobs, one_subject=one_subject):
+        for batch in batches:
             await wire.send(batch, within_s=10.0)
         state = (await ask(nc, "STREAM.INFO", stream=JOBS, question={}))["state"]
         written = resident_mib([server.pid]) - before
@@ -140,15 +146,29 @@ async def _held(asked: Asked, jobs: int, *, one_subject: bool) -> Held:
     return Held(state["messages"], state["num_subjects"], state["bytes"], written, kept)
 
 
-def _batches(jobs: int, *, one_subject: bool) -> Iterator[Sequence[Message]]:
-    each = BATCH // 8
-    for start in range(0, jobs, each):
-        events = [event for number in range(start, min(jobs, start + each)) for event in life_of(f"job-{number}")]
-        loose = [
-            Message(Entry(event, None), event.subject, event.encode(), None, {"Nats-Msg-Id": event.id})
-            for event in events
-        ]
-        yield [replace(one, subject=ONE_SUBJECT) for one in loose] if one_subject else loose
+def _of_lives(jobs: int) -> Iterator[Message]:
+    """Finished jobs, without expectations, so that a whole life can go into one batch."""
+    for number in range(jobs):
+        for event in life_of(f"job-{number}"):
+            yield Message(Entry(event, None), event.subject, event.encode(), None, {"Nats-Msg-Id": event.id})
+
+
+def _forgotten(message: Message) -> Message:
+    """As the server knows it minutes later: no more by the id, by which it knows a duplicate."""
+    return replace(message, headers={})
+
+
+def _bare(number: int, *, apart: bool) -> Iterator[Message]:
+    """As little as a message can be, each under a subject of its own or all under one."""
+    [first, *_] = _of_lives(1)
+    for each in range(number):
+        yield replace(first, subject=ONE_SUBJECT.format(each if apart else 0), payload=b"{}", headers={})
+
+
+def _batched(messages: Iterable[Message]) -> Iterator[Sequence[Message]]:
+    rest = iter(messages)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
 
 
 async def _connection_kib(asked: Asked) -> float:
@@ -183,7 +203,9 @@ async def _folded(asked: Asked, jobs: int) -> tuple[float, float]:
         return resident_mib([scheduler.pid]), await _used_mib(valkey.url)
 
 
-async def _started_ms(asked: Asked, jobs: int) -> float:
+async def _processor_ms(asked: Asked) -> tuple[float, float]:
+    """Of a scheduler for each job that it starts and sees end, and for each first heartbeat of a worker."""
+    jobs, beats = asked.some(STARTED, least=20), asked.some(BEATS, least=50)
     async with _servers(asked) as (crowd, _):
         scheduler = await crowd.scheduler("a")
         crowd.worker("w1", slots=16, run_s=0)
@@ -193,7 +215,10 @@ async def _started_ms(asked: Asked, jobs: int) -> float:
         await crowd.submit_many(jobs)
         await crowd.all_end(within_s=300)
         asked.say(f"{jobs} jobs in {time.perf_counter() - begun:.1f} s")
-        return 1000 * (cpu_s([scheduler.pid]) - before) / jobs
+        between = cpu_s([scheduler.pid])
+        for number in range(beats):
+            assert await crowd.beat(f"idle-{number}", slots=0, timeout_s=10) is not None
+        return 1000 * (between - before) / jobs, 1000 * (cpu_s([scheduler.pid]) - between) / beats
 
 
 @asynccontextmanager
