@@ -34,6 +34,9 @@ internal = ["{receiver}"]
 tries = 2
 first_pause_s = 0.2
 
+[stream]
+per_user = 100
+
 [submissions]
 per_minute = 6000
 
@@ -41,6 +44,7 @@ per_minute = 6000
 jobs_per_user = 100
 jobs_per_project = 100
 jobs_per_day = 10000
+first_duration_s = 1
 """
 IMPATIENT = {"HEADGATE_OUTAGE_PATIENCE_S": "1"}  # as leases are short
 QUICK = AlertRules(
@@ -50,9 +54,9 @@ QUICK = AlertRules(
     slow_long="8s",
     start_within_s=1,
     brief="0s",
-    recent="8s",  # longer than the notifier hangs, as nobody can scrape it meanwhile
+    recent="20s",  # longer than the notifier hangs, as nobody can scrape it meanwhile
     while_="4s",
-    day="4s",
+    day="12s",  # slots turn over each 4 s: within less nothing starts now and then
     lost=0,
     old_urgent_s=2,
     old_high_s=2,
@@ -63,9 +67,10 @@ QUICK = AlertRules(
 STAGES = dict.fromkeys(("scaffold", "code", "deps", "checks"), 0.02)
 JOB = {"stages": STAGES, "provider": "ollama"}
 SLOW_JOB = {"stages": STAGES | {"code": 4.0}}
-SLOTS = 16
+SLOTS = 8
+PAGES = 20
 GIB = 2**30
-FIRES_WITHIN_S = 30.0  # on a busy machine; an idle one needs 5
+FIRES_WITHIN_S = 60.0  # on a busy machine; an idle one needs 5
 ALL = {
     *("HeadgateAdmissionRefuses", "HeadgateForecastOff", "HeadgateJobsFailFast", "HeadgateJobsFailSlow"),
     *("HeadgateLeasesLost", "HeadgateLogNearlyFull", "HeadgateNoLeader", "HeadgateQueueOld", "HeadgateServiceDown"),
@@ -87,9 +92,10 @@ class Night:
     async def submit(self, content: object) -> httpx.Response | None:
         """Null where nobody answered: what is refused is what is watched."""
         asked = {"project_id": "shop", "pipeline": "rehearsal", "input": content}
-        with suppress(httpx.HTTPError):
+        try:
             return await self.ann.post("/jobs", json={**asked, "notify_url": f"http://{self.receiver.host}/"})
-        return None
+        except httpx.HTTPError:
+            return None
 
     async def load(self) -> None:
         """A few jobs each second, whatever becomes of those before, until it is cancelled."""
@@ -98,8 +104,11 @@ class Night:
                 submitting.create_task(self.submit(JOB))
                 await asyncio.sleep(self.every_s)
 
-    async def read(self) -> None:
-        """A page that is open all the while."""
+    async def read(self, *, pages: int = 1) -> None:
+        """Pages that are open all the while."""
+        await asyncio.gather(*(self.page() for _ in range(pages)))
+
+    async def page(self) -> None:
         while True:
             with suppress(httpx.HTTPError):
                 async with self.ann.stream("GET", "/stream") as stream:
@@ -132,12 +141,13 @@ class Night:
 async def test_each_alert_fires_by_its_fault_and_clears_without_it(tmp_path: Path) -> None:
     async with a_night(tmp_path) as night:
         async with doing(night.load()):
+            await jobs_that_take_much_longer_than_before(night)
             async with doing(night.read()):
                 await a_receiver_that_refuses(night)
             await workers_that_are_killed(night)
-            await a_notifier_that_hangs(night)
+        await a_notifier_that_hangs(night)
+        async with doing(night.load()):
             await a_store_that_hangs_and_dies(night)
-            await jobs_that_take_much_longer_than_before(night)
             await a_log_that_is_too_small(night)
             async with doing(night.read()):
                 await eventually(lambda: all_panels_show_something(night.watch), within_s=FIRES_WITHIN_S, every_s=0.5)
@@ -147,6 +157,18 @@ async def test_each_alert_fires_by_its_fault_and_clears_without_it(tmp_path: Pat
 
     assert fired == ALL
     assert told
+
+
+async def jobs_that_take_much_longer_than_before(night: Night) -> None:
+    """Five times as many as there are slots: what their user is shown rests on the short ones before, and four of five
+    wait for 4, 8, 12 and 16 s. The first of the faults: after another one, long waits would be within what is shown, as
+    they are with the first guess of an installation, until many short jobs have been measured."""
+    await eventually(lambda: is_told_when(night), within_s=FIRES_WITHIN_S, every_s=0.2)
+    night.every_s = 2.0
+    for _ in range(5 * SLOTS):
+        await night.submit(SLOW_JOB)
+    await night.fires("HeadgateQueueOld", "HeadgateStartsLateFast", "HeadgateStartsLateSlow", "HeadgateForecastOff")
+    night.every_s = 0.3
 
 
 async def a_receiver_that_refuses(night: Night) -> None:
@@ -164,16 +186,16 @@ async def workers_that_are_killed(night: Night) -> None:
 
 
 async def a_notifier_that_hangs(night: Night) -> None:
-    """What came meanwhile comes as one piece: few others may come after it."""
-    night.every_s = 2.0
-    async with doing(night.read()):
-        await eventually(lambda: streams(night.watch), within_s=FIRES_WITHIN_S, every_s=0.2)
+    """Many pages are open, and each of them hears of one job late: more than one in twenty of what comes at all."""
+    await eventually(lambda: rests(night.watch), within_s=FIRES_WITHIN_S, every_s=0.2)
+    async with doing(night.read(pages=PAGES)):
+        await eventually(lambda: streams(night.watch, PAGES), within_s=FIRES_WITHIN_S, every_s=0.2)
         night.there.signal("notifier", signal.SIGSTOP)
+        await night.submit(JOB)
         await asyncio.sleep(5)  # later than an event may be
         await night.fires("HeadgateServiceDown")
         night.there.signal("notifier", signal.SIGCONT)
         await night.fires("HeadgateStreamsLag")
-    night.every_s = 0.3
 
 
 async def a_store_that_hangs_and_dies(night: Night) -> None:
@@ -183,20 +205,16 @@ async def a_store_that_hangs_and_dies(night: Night) -> None:
     await night.fires("HeadgateViewRebuilt")
 
 
-async def jobs_that_take_much_longer_than_before(night: Night) -> None:
-    """Thrice as many as there are slots: what users were shown rests on the many short ones before. A store that was
-    lost has no forecast for a moment, and nothing is shown."""
-    await eventually(lambda: is_told_when(night), within_s=FIRES_WITHIN_S, every_s=0.2)
-    for _ in range(3 * SLOTS):
-        await night.submit(SLOW_JOB)
-    await night.fires("HeadgateQueueOld", "HeadgateStartsLateFast", "HeadgateStartsLateSlow", "HeadgateForecastOff")
-
-
 async def a_log_that_is_too_small(night: Night) -> None:
-    [series] = await night.watch.query("max(headgate_log_bytes)")
-    await night.migrate(events_bytes=int(float(series["value"][1]) * 1.3))
+    held = await eventually(lambda: log_bytes(night.watch), within_s=FIRES_WITHIN_S, every_s=0.2)
+    await night.migrate(events_bytes=int(held * 1.3))
     await night.fires("HeadgateLogNearlyFull")
     await night.migrate(events_bytes=GIB)
+
+
+async def log_bytes(watch: Watch) -> float:
+    """As whoever leads has last seen it: nobody, for a moment, after the store was lost."""
+    return max([float(series["value"][1]) for series in await watch.query("headgate_log_bytes")], default=0.0)
 
 
 async def all_panels_show_something(watch: Watch) -> bool:
@@ -224,8 +242,14 @@ async def runs(night: Night, jobs: int) -> bool:
     return bool(await night.watch.query(f"sum(headgate_worker_jobs_running) >= {jobs}"))
 
 
-async def streams(watch: Watch) -> bool:
-    return bool(await watch.query("headgate_notifier_streams > 0"))
+async def rests(watch: Watch) -> bool:
+    """No job waits or runs; one that lost its worker is held to run, until it is given back."""
+    held = 'sum(headgate_queue_length) + sum(headgate_concurrency_slots_active{group="pool:default"})'
+    return bool(await watch.query(f"{held} == 0"))
+
+
+async def streams(watch: Watch, pages: int) -> bool:
+    return bool(await watch.query(f"headgate_notifier_streams >= {pages}"))
 
 
 async def leads(watch: Watch) -> bool:
