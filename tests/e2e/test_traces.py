@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +17,10 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, format_trace_id
 
-from headgate_contracts import Event, Tier
-from headgate_contracts.events import JobData, JobStage
-from libs.eventlog import JetStreamLog, LogSettings, Record, connect, open_log
-from libs.eventlog.api import state_of
-from libs.eventlog.streams import JOBS
+from libs.eventlog import LogSettings, connect, open_log
 from libs.local.servers import NatsServer, ValkeyServer
 from libs.runtime.clock import SystemClock
 from libs.runtime.eventually import eventually
-from tests.fixtures.installation import installed
-from tests.fixtures.otlp import Receiver
 from tests.fixtures.quartet import Quartet, a_quartet
 from tests.fixtures.sources import running
 
@@ -57,7 +49,6 @@ CAUSES = {  # what is recorded of a job that runs through, each with its parent
     "notifier: deliver": "worker: append failed",
     "scheduler: process headgate.cmd.v1.{shard}.position": "notifier: deliver",
 }
-USERS, JOBS_EACH = 4, 10
 METRICS = {
     "admission": {"http_server_request_duration_seconds"},
     "scheduler": {
@@ -210,99 +201,6 @@ async def test_the_page_of_metrics_has_all_that_are_shown_and_none_that_no_code_
     shown = {line.split(" ")[2] for text in pages for line in text.splitlines() if "# TYPE headgate_" in line}
     assert shown - page == set()
     assert {name.removesuffix("_total") for name in page} == made
-
-
-async def test_under_load_each_figure_is_what_the_log_says(followed: Followed) -> None:
-    quartet = followed.quartet
-    async with AsyncExitStack() as stack:
-        users = [await stack.enter_async_context(quartet.client(f"user-{number}")) for number in range(USERS)]
-        url = quartet.urls["admission"]
-        await asyncio.gather(*(submit(user, url, INPUT) for user in users for _ in range(JOBS_EACH)))
-        assert (await users[0].post(f"{url}/v1/jobs", json={})).status_code == 422
-    written = Counter[str]()
-
-    async def all_are_over() -> bool:
-        written.clear()
-        written.update(await events_in(followed.nats_url))
-        return written["ready"] + written["failed"] == written["queued"] > USERS * JOBS_EACH
-
-    await eventually(all_are_over, every_s=0.5)
-    figures, calls = Figures(), written["stage code"]
-    await eventually(lambda: figures.look(quartet.urls, ended=written["ready"] + written["failed"]))
-
-    submitted, ended = "headgate_admission_submissions_total", "headgate_jobs_ended_total"
-    attempts, acquired = "headgate_worker_attempts_total", "headgate_concurrency_acquisition_total"
-    assert figures.of(submitted, answer="202") == written["queued"]
-    assert figures.of("headgate_admission_accept_seconds_count") == written["queued"]
-    assert figures.of(submitted, answer="422") == figures.of("headgate_admission_refused_total") == 1
-    assert figures.of("headgate_scheduler_dispatched_total") == written["dispatched"]
-    assert figures.of("headgate_scheduler_events_total", event="dispatched") == written["dispatched"]
-    assert figures.of(attempts, event="ready") == figures.of(ended, end="ready") == written["ready"]
-    assert figures.of(attempts, event="failed") == figures.of(ended, end="failed") == written["failed"]
-    assert figures.of("headgate_worker_stage_seconds_count") == sum(written[f"stage {stage}"] for stage in STAGES)
-    assert figures.of(acquired, group="llm:ollama", result="acquired") == calls
-    assert figures.of("headgate_concurrency_wait_seconds_count", group="llm:ollama") == calls
-    assert figures.of(acquired, result="rejected") == 0
-    blocked = figures.of("headgate_llm_blocked_requests_total")
-    assert blocked == figures.of("headgate_llm_block_seconds_count")
-    assert figures.of("headgate_concurrency_slots_active") == figures.of("headgate_llm_in_flight") == 0
-    assert figures.of("headgate_worker_jobs_running") == figures.of("headgate_queue_length") == 0
-
-
-@dataclass
-class Figures:
-    """What the pages of metrics say, of all four services."""
-
-    lines: list[tuple[str, dict[str, str], float]] = field(default_factory=list[tuple[str, dict[str, str], float]])
-
-    async def look(self, urls: dict[str, str], *, ended: int) -> bool:
-        """Whether the last job's end has come everywhere: gauges are looked at every few seconds."""
-        async with httpx.AsyncClient(timeout=30) as client:
-            pages = [(await client.get(f"{url}/metrics")).text for url in urls.values()]
-        lines = [line.rpartition(" ") for page in pages for line in page.splitlines() if line.startswith("headgate_")]
-        self.lines = [
-            (said.partition("{")[0], dict(re.findall(r'(\w+)="([^"]*)"', said)), float(value))
-            for said, _, value in lines
-        ]
-        gauges = ("headgate_worker_jobs_running", "headgate_concurrency_slots_active", "headgate_llm_in_flight")
-        return self.of("headgate_jobs_ended_total") == ended and not any(map(self.of, gauges))
-
-    def of(self, name: str, **labels: str) -> float:
-        return sum(value for said, shown, value in self.lines if said == name and labels.items() <= shown.items())
-
-
-async def events_in(nats_url: str) -> list[str]:
-    """The events of jobs in the log, each stage by its name."""
-    nc = await connect(nats_url, name="figures")
-    try:
-        state, records = await state_of(nc, JOBS), list[Record]()
-        async with aclosing(JetStreamLog(nc, epoch=state.epoch or "").follow(after=0)) as pages:
-            while len(records) < state.last_seq:
-                records += (await anext(pages)).records
-    finally:
-        await nc.close()
-    datas = [record.event.data for record in records if isinstance(record.event, Event)]
-    return [
-        f"stage {data.stage}" if isinstance(data, JobStage) else data.EVENT.value
-        for data in datas
-        if isinstance(data, JobData)
-    ]
-
-
-async def test_four_processes_send_one_trace_to_a_receiver(tmp_path: Path) -> None:
-    with Receiver() as receiver:
-        async with (
-            installed(tmp_path, workers=1, environ={"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}) as there,
-            there.client("ann", Tier.CTO_SCALE) as ann,
-        ):
-            job = await submit(ann, there.up.url, INPUT)
-            await stream_to_end(ann, f"{there.up.url}/v1/jobs/{job}/stream")
-        received = receiver.received()  # what was left was sent at the end
-
-    spans = {each.span.name: each.span for each in received if each.span.trace_id.hex() == CALLER[0]}
-    assert {each.service for each in received if each.span.trace_id.hex() == CALLER[0]} == set(METRICS)
-    assert spans["POST /v1/jobs"].parent_span_id.hex() == CALLER[1]
-    assert {"append queued", "decide dispatched", "attempt", "keep result", "append ready", "deliver"} <= spans.keys()
 
 
 async def submit(client: httpx.AsyncClient, url: str, content: dict[str, Any]) -> str:

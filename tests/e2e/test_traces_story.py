@@ -5,11 +5,12 @@ Also: nothing that a user or an operator keeps to themselves is sent anywhere, a
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from libs.eventlog import Record
 from libs.runtime.eventually import eventually
 from services.worker.build.naming import name_package
 from tests.fixtures.installation import Installation, installed
-from tests.fixtures.otlp import GrpcReceiver, Received, Receiver, Request, attributes, logs_of
+from tests.fixtures.otlp import GrpcReceiver, Received, Receiver, Request, attributes, logs_of, metrics_of
 from tests.fixtures.providers import KEY, Asked, a_provider, files, is_silent, says, status
 
 ROOT: Final = Path(__file__).parents[2]
@@ -55,6 +56,7 @@ leader_heartbeat_s = 0.4
 
 [webhooks]
 internal = ["{host}"]
+first_pause_s = 0.1
 """
 BUILT_WITHIN_S: Final = 120.0  # a machine under full load
 RARE: Final = {"headgate.refused"}  # where two schedulers commit at once
@@ -79,6 +81,11 @@ class Story:
     def trace(self, trace_id: str) -> list[Received]:
         return [each for each in self.received if each.span.trace_id.hex() == trace_id]
 
+    def points(self, name: str) -> list[Any]:
+        """What this metric was at last, one for each of its labels."""
+        series = [metric for _, metric in metrics_of(self.others) if metric.name == name]
+        return list(getattr(series[-1], str(series[-1].WhichOneof("data"))).data_points)
+
     def spans(self, trace_id: str) -> dict[str, list[Span]]:
         found: defaultdict[str, list[Span]] = defaultdict(list)
         for each in self.trace(trace_id):
@@ -95,7 +102,7 @@ async def story(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Story
         spans, others = stack.enter_context(GrpcReceiver()), stack.enter_context(Receiver())
         deeds = (is_silent, says(files(WRONG)), rejected, says(files(TIDY)))
         parrot = await stack.enter_async_context(a_provider(*deeds))
-        hooks = await stack.enter_async_context(a_provider(status(200)))
+        hooks = await stack.enter_async_context(a_provider(status(503), status(200)))
         host = httpx.URL(hooks.url).netloc.decode()
         environ = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": others.url,
@@ -113,8 +120,9 @@ async def story(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Story
             installed(folder, policy=POLICY.format(host=host), workers=1, environ=environ) as there,
             there.client("ann", Tier.CTO_SCALE) as ann,
         ):
-            first = await lived(there, ann, hook=f"http://{host}/hook", asked=parrot.asked)
-            again = await retried(ann, first["id"])
+            body = {"pipeline": "build", "input": {"prompt": PROMPT}, "notify_url": f"http://{host}/hook"}
+            first = await lived(there, ann, body, at_work=lambda _: len(parrot.asked) == 1)
+            again = await confirmed(ann, await retried(ann, first["id"]))
             assert (await ann.post("/jobs", json={"project_id": "shop"})).status_code == 422
             records = await there.records()
         said = "".join(path.read_text() for path in (folder / "state").rglob("*.log"))
@@ -122,30 +130,36 @@ async def story(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Story
         yield Story(first, again, spans.received(), others.requests(), said, shown, hooks.asked, records)
 
 
-async def lived(there: Installation, ann: httpx.AsyncClient, *, hook: str, asked: list[Asked]) -> dict[str, Any]:
-    """Its worker is killed in the middle of a call; then its checks fail, it asks, goes on, and fails."""
-    body = {"project_id": "shop", "pipeline": "build", "input": {"prompt": PROMPT}, "notify_url": hook}
+async def lived(
+    there: Installation, ann: httpx.AsyncClient, body: dict[str, Any], *, at_work: Callable[[str], Any]
+) -> dict[str, Any]:
+    """Its worker is killed once the job is at work; then its checks fail, it asks, goes on, and fails."""
     carried = {"traceparent": f"00-{'-'.join(CALLER)}-01", "tracestate": STATE}
-    submitted = await ann.post("/jobs", json=body, headers=carried)
+    submitted = await ann.post("/jobs", json={"project_id": "shop", **body}, headers=carried)
     assert submitted.status_code == 202, submitted.text
     job = submitted.json()["id"]
-    await eventually(lambda: len(asked) == 1)
+    await eventually(lambda: at_work(job))
     await there.kill("worker")
     await until(ann, job, "awaiting_confirmation")
-    assert (await ann.post(f"/jobs/{job}/confirm")).status_code == 202
-    shown = await until(ann, job, "failed")
-    await listened(ann, job)
-    return shown
+    async with asyncio.TaskGroup() as group:
+        group.create_task(listened(ann, job))
+        assert (await ann.post(f"/jobs/{job}/confirm")).status_code == 202
+        return await until(ann, job, "failed")
 
 
 async def retried(ann: httpx.AsyncClient, job: str) -> dict[str, Any]:
+    """By its client, within another trace; as far as its question, if it asks one."""
     carried = {"traceparent": f"00-{'-'.join(RETRIER)}-01"}
     submitted = await ann.post(f"/jobs/{job}/retry", headers=carried)
     assert submitted.status_code == 202, submitted.text
-    await until(ann, submitted.json()["id"], "awaiting_confirmation", "ready")
-    if (await ann.post(f"/jobs/{submitted.json()['id']}/confirm")).status_code == 202:
-        await until(ann, submitted.json()["id"], "ready")
-    return (await ann.get(f"/jobs/{submitted.json()['id']}")).json()
+    return await until(ann, submitted.json()["id"], "awaiting_confirmation", "ready")
+
+
+async def confirmed(ann: httpx.AsyncClient, shown: dict[str, Any]) -> dict[str, Any]:
+    if shown["status"] == "ready":
+        return shown
+    assert (await ann.post(f"/jobs/{shown['id']}/confirm")).status_code == 202
+    return await until(ann, shown["id"], "ready")
 
 
 async def until(client: httpx.AsyncClient, job: str, *statuses: str) -> dict[str, Any]:
@@ -168,12 +182,9 @@ async def listened(client: httpx.AsyncClient, job: str) -> None:
 async def test_one_trace_goes_through_four_processes_a_lost_worker_a_question_and_a_failure(story: Story) -> None:
     spans = story.spans(CALLER[0])
 
-    assert {each.service for each in story.trace(CALLER[0])} == {"admission", "scheduler", "worker", "notifier"}
+    goes_through_all(spans, {each.service for each in story.trace(CALLER[0])})
     assert story.first["debug_id"] == CALLER[0]
-    assert len(spans["decide dispatched"]) == 3  # at first, after the lost worker, after the question
-    assert [span.status.message for span in spans["decide given_back"]] == ["the job's worker was lost"]
-    assert {"append confirmed", "append failed", "call webhook", "deliver", "wait for slots", "command"} <= spans.keys()
-    assert [span.parent_span_id.hex() for span in spans["POST /v1/jobs"]] == [CALLER[1]]
+    assert {"call webhook", "command"} <= spans.keys()
 
 
 async def test_each_span_is_below_one_that_is_known_but_for_those_that_died_with_their_worker(story: Story) -> None:
@@ -213,11 +224,8 @@ async def test_what_failed_says_so_in_the_words_of_its_user(story: Story) -> Non
 
 
 async def test_a_retried_jobs_trace_links_to_the_first_ones(story: Story) -> None:
-    [accept] = story.spans(RETRIER[0])["accept"]
-    [request] = story.spans(CALLER[0])["POST /v1/jobs"]
-
     assert story.again["debug_id"] == RETRIER[0]
-    assert (request.trace_id, request.span_id) in [(link.trace_id, link.span_id) for link in accept.links]
+    links_to_first(story.spans(RETRIER[0]), story.spans(CALLER[0]))
 
 
 async def test_every_event_of_a_job_carries_its_trace_admissions_later_ones_too(story: Story) -> None:
@@ -230,6 +238,17 @@ async def test_every_event_of_a_job_carries_its_trace_admissions_later_ones_too(
 
     assert {"queued", "given_back", "awaiting_confirmation", "confirmed", "failed"} <= carried.keys()
     assert set(carried.values()) == {CALLER[0]}
+
+
+async def test_the_notifiers_figures_are_what_the_receiver_and_the_log_say(story: Story) -> None:
+    calls, lags = story.points("headgate_notifier_webhooks"), story.points("headgate_notifier_lag_seconds")
+    datas = [record.event.data for record in story.records if isinstance(record.event, Event)]
+    names = [data.EVENT.value for data in datas if isinstance(data, JobData) and data.job_id == story.first["id"]]
+    live = names[names.index("awaiting_confirmation") + 1 :]  # it was listened to from there on
+    outcomes = {attributes(each)["outcome"]: each.as_int for each in calls}
+
+    assert outcomes == {"refused": 1, "taken": len(story.called) - 1}
+    assert 1 <= sum(each.count for each in lags) <= len(live)  # what is due together is one piece
 
 
 async def test_no_prompt_secret_token_or_address_is_sent_anywhere(story: Story) -> None:
@@ -270,6 +289,20 @@ async def test_what_looks_like_a_mistake_is_said_to_who_starts_it(story: Story) 
     said = "policy: tiers.partner.cycles_per_batch"
 
     assert said in story.shown_at_start.partition("\nready http")[0]
+
+
+def goes_through_all(spans: dict[str, list[Span]], services: set[str]) -> None:
+    """A client's request, a lost worker, a question and a failure."""
+    assert services == {"admission", "scheduler", "worker", "notifier"}
+    assert len(spans["decide dispatched"]) == 3  # at first, after the lost worker, after the question
+    assert [span.status.message for span in spans["decide given_back"]] == ["the job's worker was lost"]
+    assert {"append confirmed", "append failed", "deliver", "wait for slots"} <= spans.keys()
+    assert [span.parent_span_id.hex() for span in spans["POST /v1/jobs"]] == [CALLER[1]]
+
+
+def links_to_first(again: dict[str, list[Span]], first: dict[str, list[Span]]) -> None:
+    [accept], [request] = again["accept"], first["POST /v1/jobs"]
+    assert (request.trace_id, request.span_id) in [(link.trace_id, link.span_id) for link in accept.links]
 
 
 def is_of_lost(span: Span) -> bool:

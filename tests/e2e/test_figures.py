@@ -1,0 +1,209 @@
+"""What the services show of themselves, compared with the log: all four run, and are under load."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+import pytest_asyncio
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from headgate_contracts import Event
+from headgate_contracts.events import JobData, JobDispatched, JobFailed, JobReady, JobStage
+from libs.eventlog import JetStreamLog, Record, connect
+from libs.eventlog.api import state_of
+from libs.eventlog.streams import JOBS
+from libs.local.servers import NatsServer, ValkeyServer
+from libs.runtime.eventually import eventually
+from tests.fixtures.quartet import Quartet, a_quartet
+from tests.fixtures.sources import running
+
+STAGES = ["scaffold", "code", "deps", "checks"]
+INPUT = {"stages": dict.fromkeys(STAGES, 0.02), "provider": "ollama"}
+USERS, JOBS_EACH = 4, 10
+SLOTS = 4  # of a worker of which nothing is said
+CLOCKS_S = 1.0  # between the store's clock, by a round trip to it, and the log's
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was shown once a load was over, and the log of it."""
+
+    figures: Figures
+    records: tuple[Record, ...]
+    written: Counter[str]
+    oldest_s: tuple[float, float, float]  # by the log before it was looked at, as it was shown, by the log after it
+
+
+@pytest_asyncio.fixture(scope="module")
+async def measured(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Measured]:
+    """All are submitted while nothing may start, so that they wait, and run as many at once as there are slots."""
+    folder = tmp_path_factory.mktemp("quartet")
+    nats, valkey = NatsServer(folder / "nats"), ValkeyServer(folder / "valkey")
+    exporter = InMemorySpanExporter()
+    async with running(nats), running(valkey), a_quartet(nats.url, valkey.url, folder, exporter) as quartet:
+        async with quartet.client("olga", scope="jobs:read ops") as olga:
+            queue = f"{quartet.urls['admission']}/v1/queue"
+            assert (await olga.post(f"{queue}/pause", json={"scope": "all"})).status_code == 200
+            await submitted(quartet)
+            oldest_s = await aged(quartet, nats.url)
+            assert (await olga.post(f"{queue}/resume", json={"scope": "all"})).status_code == 200
+        yield await measured_at_rest(quartet, nats.url, oldest_s)
+
+
+async def submitted(quartet: Quartet) -> None:
+    """By several users at once; one of the jobs fails, and one more is refused."""
+    url = f"{quartet.urls['admission']}/v1/jobs"
+    asked = {"project_id": "shop", "pipeline": "rehearsal"}
+    async with AsyncExitStack() as stack:
+        users = [await stack.enter_async_context(quartet.client(f"user-{number}")) for number in range(USERS)]
+        content = [*[INPUT] * JOBS_EACH * USERS, INPUT | {"fail_at": "checks"}]
+        posts = (users[n % USERS].post(url, json=asked | {"input": each}) for n, each in enumerate(content))
+        assert {answer.status_code for answer in await asyncio.gather(*posts)} == {202}
+        assert (await users[0].post(url, json={})).status_code == 422
+
+
+async def aged(quartet: Quartet, nats_url: str) -> tuple[float, float, float]:
+    """Once the clocks' difference is small beside it."""
+    first, figures = (await records_of(nats_url))[0], Figures()
+
+    async def has_waited() -> tuple[float, float, float]:
+        before_s = age_s(first)
+        await figures.look(quartet.urls)
+        shown_s, after_s = figures.of("headgate_queue_oldest_seconds"), age_s(first)
+        assert after_s > 3 * CLOCKS_S
+        return before_s, shown_s, after_s
+
+    return await eventually(has_waited, every_s=0.2)
+
+
+async def measured_at_rest(quartet: Quartet, nats_url: str, oldest_s: tuple[float, float, float]) -> Measured:
+    """Once all jobs are over, and the last one's end has come everywhere."""
+    records, written, figures = list[Record](), Counter[str](), Figures()
+
+    async def all_are_over() -> bool:
+        records[:] = await records_of(nats_url)
+        written.clear()
+        written.update(events_in(records))
+        return written["ready"] + written["failed"] == written["queued"] == USERS * JOBS_EACH + 1
+
+    await eventually(all_are_over, every_s=0.5)
+    await eventually(lambda: figures.rest(quartet.urls, ended=written["queued"]))
+    return Measured(figures, tuple(records), written, oldest_s)
+
+
+async def test_submissions_and_ends_are_those_in_the_log(measured: Measured) -> None:
+    figures, written = measured.figures, measured.written
+    submissions, ended = "headgate_admission_submissions_total", "headgate_jobs_ended_total"
+    attempts, dispatched = "headgate_worker_attempts_total", "headgate_scheduler_dispatched_total"
+
+    assert figures.of(submissions, answer="202") == written["queued"]
+    assert figures.of("headgate_admission_accept_seconds_count") == written["queued"]
+    assert figures.of(submissions, answer="422") == figures.of("headgate_admission_refused_total") == 1
+    assert figures.of(dispatched) == written["dispatched"]
+    assert figures.of("headgate_scheduler_events_total", event="dispatched") == written["dispatched"]
+    assert figures.of(attempts, event="ready") == figures.of(ended, end="ready") == written["ready"]
+    assert figures.of(attempts, event="failed") == figures.of(ended, end="failed") == written["failed"] == 1
+    assert figures.of("headgate_worker_stage_seconds_count") == sum(written[f"stage {stage}"] for stage in STAGES)
+
+
+async def test_each_request_for_a_slot_counts_once(measured: Measured) -> None:
+    figures, calls = measured.figures, measured.written["stage code"]
+    acquired, blocked = "headgate_concurrency_acquisition_total", "headgate_llm_blocked_requests_total"
+
+    assert figures.of(acquired, group="llm:ollama", result="acquired") == calls
+    assert figures.of("headgate_concurrency_wait_seconds_count", group="llm:ollama") == calls
+    assert figures.of(acquired, result="rejected") == 0
+    assert figures.of(blocked) == figures.of("headgate_llm_block_seconds_count")
+
+
+async def test_a_peak_is_the_most_that_the_log_had_at_once(measured: Measured) -> None:
+    figures, records, peak = measured.figures, measured.records, "headgate_concurrency_slots_peak"
+
+    assert figures.of(peak, group="pool:default") == most_at_once(records, begins=JobDispatched) == SLOTS
+    assert 1 <= figures.of(peak, group="llm:ollama") <= most_at_once(records, begins=JobStage)
+
+
+async def test_who_waits_longest_is_as_old_as_the_log_says(measured: Measured) -> None:
+    before_s, shown_s, after_s = measured.oldest_s
+
+    assert before_s - CLOCKS_S <= shown_s <= after_s + CLOCKS_S
+
+
+async def test_nothing_is_left_of_a_load_that_is_over(measured: Measured) -> None:
+    figures = measured.figures
+
+    assert figures.of("headgate_concurrency_slots_active") == figures.of("headgate_llm_in_flight") == 0
+    assert figures.of("headgate_worker_jobs_running") == figures.of("headgate_queue_length") == 0
+    assert figures.of("headgate_queue_oldest_seconds") == 0
+
+
+@dataclass
+class Figures:
+    """What the pages of metrics say, of all four services."""
+
+    lines: list[tuple[str, dict[str, str], float]] = field(default_factory=list[tuple[str, dict[str, str], float]])
+
+    async def look(self, urls: dict[str, str]) -> None:
+        async with httpx.AsyncClient(timeout=30) as client:
+            pages = [(await client.get(f"{url}/metrics")).text for url in urls.values()]
+        lines = [line.rpartition(" ") for page in pages for line in page.splitlines() if line.startswith("headgate_")]
+        self.lines = [
+            (said.partition("{")[0], dict(re.findall(r'(\w+)="([^"]*)"', said)), float(value))
+            for said, _, value in lines
+        ]
+
+    async def rest(self, urls: dict[str, str], *, ended: int) -> bool:
+        """Whether the last job's end has come everywhere: gauges are looked at every few seconds."""
+        await self.look(urls)
+        gauges = ("headgate_worker_jobs_running", "headgate_concurrency_slots_active", "headgate_llm_in_flight")
+        return self.of("headgate_jobs_ended_total") == ended and not any(map(self.of, gauges))
+
+    def of(self, name: str, **labels: str) -> float:
+        return sum(value for said, shown, value in self.lines if said == name and labels.items() <= shown.items())
+
+
+async def records_of(nats_url: str) -> list[Record]:
+    """All that the log holds."""
+    nc = await connect(nats_url, name="figures")
+    try:
+        state, records = await state_of(nc, JOBS), list[Record]()
+        async with aclosing(JetStreamLog(nc, epoch=state.epoch or "").follow(after=0)) as pages:
+            while len(records) < state.last_seq:
+                records += (await anext(pages)).records
+    finally:
+        await nc.close()
+    return records
+
+
+def datas_in(records: Iterable[Record]) -> list[JobData]:
+    datas = [record.event.data for record in records if isinstance(record.event, Event)]
+    return [data for data in datas if isinstance(data, JobData)]
+
+
+def events_in(records: Iterable[Record]) -> list[str]:
+    """The events of jobs in the log, each stage by its name."""
+    return [f"stage {data.stage}" if isinstance(data, JobStage) else data.EVENT.value for data in datas_in(records)]
+
+
+def most_at_once(records: Iterable[Record], *, begins: type[JobDispatched | JobStage]) -> int:
+    """Jobs that ran at one moment, or those in their stage `code`: as the log has it, event by event."""
+    inside, most = set[str](), 0
+    for data in datas_in(records):
+        if isinstance(data, begins) and getattr(data, "stage", "code") == "code":
+            inside.add(data.job_id)
+        elif begins is JobStage or isinstance(data, JobReady | JobFailed):
+            inside.discard(data.job_id)
+        most = max(most, len(inside))
+    return most
+
+
+def age_s(record: Record) -> float:
+    return (datetime.now(UTC) - record.at).total_seconds()
