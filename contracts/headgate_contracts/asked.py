@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     StringConstraints,
     field_validator,
     model_validator,
@@ -116,6 +117,13 @@ class CancelJob(Asked):
     """Why a job should end."""
 
     reason: Reason = ""
+
+
+class AnswerQuestion(Asked):
+    """The answer to what a job asks, by the question's id: one of its choices, what its schema wants, or a text."""
+
+    question: Token
+    answer: JsonValue
 
 
 class CancelJobs(Asked):

@@ -11,6 +11,12 @@ export interface Analytics {
   readonly refused?: ReadonlyArray<Refused>;
 }
 
+/** The answer to what a job asks, by the question's id: one of its choices, what its schema wants, or a text. */
+export interface AnswerQuestion {
+  readonly question: string;
+  readonly answer: JsonValue;
+}
+
 /** What somebody did to others' jobs or to the queue, and why. */
 export interface AuditEntry {
   readonly seq: number;
@@ -152,6 +158,8 @@ export interface JobOrder {
   readonly concurrency_limit?: number | null;
   readonly run_timeout_s?: number | null;
 }
+
+export type JsonValue = unknown;
 
 /** What came of a forced release: a lease outside jobs ends with it, a running job's slot when it is given back. */
 export interface LeaseRelease {

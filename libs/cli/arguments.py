@@ -79,6 +79,7 @@ JOBS_EXAMPLES: Final = """examples:
   headgate jobs result JOB -o site.tar.gz
   headgate jobs result JOB -o - | tar -xz
   headgate jobs confirm JOB
+  headgate jobs answer JOB MIT
   headgate jobs priority JOB high --reason "a demo at noon"
   headgate jobs cancel JOB --reason "not needed"
   headgate jobs cancel-all --label team=growth
@@ -245,6 +246,14 @@ def _add_changes(jobs: CommandGroup) -> None:
     """What a job's owner may do about it."""
     why = option("--reason", default="", help="kept in its history")
     jobs.verb("confirm", "jobs.confirm", "let a job that asks go on for another batch of iterations", job())
+    jobs.verb(
+        "answer",
+        "jobs.answer",
+        "tell a job what it asks",
+        job(),
+        argument("answer", "one of its choices, a text, or JSON where it asks for that"),
+        option("--question", metavar="ID", help="only if this is what it asks (whatever it asks)"),
+    )
     jobs.verb("cancel", "jobs.cancel", "end it, running or not", job(), why)
     jobs.verb(
         "cancel-all",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from headgate import Problem, SyncJob
+from headgate import Problem, Question, SyncJob
 from headgate.orders import Wanted
 from libs.cli.calling import called
 from libs.cli.client import as_user
@@ -201,6 +201,25 @@ def confirm(args: Namespace, out: Output) -> int:
     """Grant a job that asks for it another batch of iterations."""
     with as_user() as hg:
         return told(hg.confirm(args.job).state.as_told(), out)
+
+
+def answer(args: Namespace, out: Output) -> int:
+    """Tell a job what it asks."""
+    with as_user() as hg:
+        asked = hg.job(args.job).state.question
+        content = _as_asked(args.answer, asked)
+        question = args.question or (asked.id if asked else "none")
+        return told(hg.answer(args.job, content, question=question).state.as_told(), out)
+
+
+def _as_asked(text: str, asked: Question | None) -> Any:
+    """As JSON where the question has a schema: what is none is taken for a text."""
+    if asked is None or asked.answer_schema is None:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def priority(args: Namespace, out: Output) -> int:

@@ -167,7 +167,7 @@ def _slot_free(told: WaitingReason) -> str:
 
 
 def _answer(told: WaitingReason) -> str:
-    who = "Your answer: confirm or cancel it" if told.owner else "Its user's answer, or its end"
+    who = "Your answer" if told.owner else "Its user's answer, or its end"
     return f"{who}{_by(told.waiting.until)}"
 
 

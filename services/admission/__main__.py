@@ -28,6 +28,7 @@ from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from services.admission.acts import Acts
+from services.admission.answering import Answering
 from services.admission.api import Edge
 from services.admission.changing import Changing
 from services.admission.erasing import ContentStores, Erasing
@@ -123,6 +124,7 @@ def _edge(
         submitting=submitting,
         retrying=Retrying(submitting, log, inputs, titles, workspaces),
         changing=changing,
+        answering=Answering(changing, inputs, policy, ids),
         reading=reading,
         listing=Listing(index, log),
         overseeing=Overseeing(view, past, reading, policy),

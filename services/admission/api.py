@@ -21,6 +21,7 @@ from libs.runtime.clock import Clock
 from libs.runtime.faults import Refused, known_query
 from libs.runtime.telemetry import Telemetry
 from services.admission import problems
+from services.admission.answering import Answering
 from services.admission.bodies import AdmissionRoute
 from services.admission.changing import Changing
 from services.admission.domain import etag_of
@@ -52,6 +53,7 @@ class Edge:
     submitting: Submitting
     retrying: Retrying
     changing: Changing
+    answering: Answering
     reading: Reading
     listing: Listing
     overseeing: Overseeing

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
 
-from headgate_contracts.asked import CancelJob, ChangePriority, MoveJob, SubmitJob
+from headgate_contracts.asked import AnswerQuestion, CancelJob, ChangePriority, MoveJob, SubmitJob
 from headgate_contracts.shown import ShownJob
 from libs.runtime.auth import OPS, Principal
 from libs.runtime.etags import tags_in
@@ -74,6 +74,15 @@ def life_routes(edge: Edge) -> APIRouter:
     async def confirm_job(job_id: JobIdPath, who: Submitter) -> JSONResponse:
         job = await edge.own(job_id, who)
         outcome = await edge.changing.confirm(job, by=who.user)
+        return await edge.answer_change(outcome, who, status=202)
+
+    @router.post("/jobs/{job_id}/answer", status_code=202, response_model=ShownJob)
+    async def answer_job(job_id: JobIdPath, who: Submitter, body: AnswerQuestion) -> JSONResponse:
+        """The answer to what the job asks: "Continue?" is answered by `yes` or `no`."""
+        job = await edge.own(job_id, who)
+        outcome = await edge.answering.answer(job, body, by=who.user)
+        if isinstance(outcome, NotAllowed):
+            raise Refused(problems.invalid(outcome))
         return await edge.answer_change(outcome, who, status=202)
 
     return router

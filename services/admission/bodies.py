@@ -11,6 +11,7 @@ from libs.runtime.guard import GuardedRoute
 KIB: Final = 1024
 WORDS: Final = BodyLimit(16 * KIB)  # ids, a reason of 500 characters
 JOB: Final = BodyLimit(256 * KIB)  # an input of 64 KiB, three times as long where its writer escapes every character
+ANSWER: Final = BodyLimit(64 * KIB)  # an answer of 16 KiB, three times as long where every character is escaped
 WORKFLOW: Final = BodyLimit(4096 * KIB)  # 50 phases at most, each with an input
 BATCH: Final = BodyLimit(7168 * KIB)  # 100 jobs, each with an input
 
@@ -20,6 +21,7 @@ BODIES: Final[Mapping[str, BodyLimit]] = {
     "POST /v1/workflows": WORKFLOW,
     "POST /v1/jobs/cancel": WORDS,
     "POST /v1/jobs/{job_id}/cancel": WORDS,
+    "POST /v1/jobs/{job_id}/answer": ANSWER,
     "POST /v1/workflows/{workflow_id}/cancel": WORDS,
     "PATCH /v1/jobs/{job_id}": WORDS,
     "POST /v1/queue/move": WORDS,

@@ -75,21 +75,21 @@ class Changing:
             if all(job.status.is_end for job in seen):
                 return Ended(seen[0])
             asked_anew = (job for job in seen if not (job.status.is_running and job.cancel_requested_by is not None))
-            return _steps((job.id, cancelling_event(job, act, self._stamp())) for job in asked_anew)
+            return _steps((job.id, cancelling_event(job, act, self.stamp())) for job in asked_anew)
 
-        return await self._settle(jobs, decide, spender=_spender(act))
+        return await self.settle(jobs, decide, spender=_spender(act))
 
     async def confirm(self, job: Job, *, by: str) -> Accepted | NotAsked | TooManyChanges:
         """Grant another batch of cycles, if that is what the job waits for."""
         answered = job.confirmations  # a later question is another one
 
         async def decide(seen: SeenJobs) -> Steps | NotAsked:
-            event = confirming_event(seen[0], self._stamp(), by=by, policy=self.policy)
+            event = confirming_event(seen[0], self.stamp(), by=by, policy=self.policy)
             if event is None or seen[0].confirmations != answered:
                 return NotAsked(seen[0])
             return {job.id: event}
 
-        return await self._settle((job,), decide, spender=by)
+        return await self.settle((job,), decide, spender=by)
 
     async def prioritize(
         self, job: Job, to: Priority, *, act: Actor, expected: frozenset[str] | None = None
@@ -105,9 +105,9 @@ class Changing:
             if not may_be_placed(seen[0]):
                 return Underway(seen[0])
             others = (each for each in seen if each.priority is not to)
-            return _steps((each.id, reprioritizing_event(each, to, act, self._stamp())) for each in others)
+            return _steps((each.id, reprioritizing_event(each, to, act, self.stamp())) for each in others)
 
-        return await self._settle(await self._with_other_phases(job), decide, spender=_spender(act))
+        return await self.settle(await self._with_other_phases(job), decide, spender=_spender(act))
 
     async def move(
         self, job: Job, *, before: str | None, after: str | None, act: Actor
@@ -118,14 +118,14 @@ class Changing:
             match await self.view.between(job.id, before=before, after=after):
                 case Between(class_number, place):
                     to = PRIORITY_OF_CLASS[class_number]
-                    event = moving_event(seen[0], to, place, act, self._stamp())
+                    event = moving_event(seen[0], to, place, act, self.stamp())
                     return Underway(seen[0]) if event is None else {job.id: event}
                 case NoGap():
                     return NoRoomBetween()
                 case NotQueued(gone):
                     return Underway(seen[0]) if gone == job.id else NeighbourGone(gone)
 
-        return await self._settle((job,), decide, spender=_spender(act))
+        return await self.settle((job,), decide, spender=_spender(act))
 
     async def unfinished(self, user: str, *, wanted: Callable[[Job], bool]) -> SeenJobs:
         """The user's jobs that have not ended, newest first: all that the log holds now, as none may be left out."""
@@ -139,9 +139,10 @@ class Changing:
             before = page[-1][1]
         return tuple(job for job in found if not job.status.is_end and wanted(job))
 
-    async def _settle(
+    async def settle(
         self, jobs: SeenJobs, decide: Callable[[SeenJobs], Awaitable[Steps | T]], *, spender: str | None
     ) -> Accepted | T | TooManyChanges:
+        """Write what is decided about the jobs, as they are by then."""
         paid = 0  # events; what is tried again is paid once
         for attempt in range(TRIES):
             steps = await decide(jobs)
@@ -180,7 +181,7 @@ class Changing:
     async def _again(self, job: Job) -> Job:
         return await job_in_log(self.log, job.id) or job
 
-    def _stamp(self) -> Stamp:
+    def stamp(self) -> Stamp:
         return Stamp(self.ids.event_id(), self._now())
 
     def _now(self) -> datetime:

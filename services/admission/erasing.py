@@ -2,9 +2,10 @@
 
     cancel what is unfinished ─► wait a while for its workers ─► delete ─► `content_erased`, once nothing can come after
 
-Events stay: they hold ids and no content. As long as a worker still runs a job of the user it may write again, so then
-the act is not written and the answer names the jobs: the same call, repeated, ends it. Whoever is killed in the middle
-repeats it too: what is gone stays gone.
+Events stay: they hold ids and no content. What stands beside the inputs is found by name: an answer to a question may
+be there that no event names. As long as a worker still runs a job of the user it may write again, so then the act is
+not written and the answer names the jobs: the same call, repeated, ends it. Whoever is killed in the middle repeats it
+too: what is gone stays gone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from typing import Final, Protocol
 from headgate_contracts import Event, Job, consumer_filter
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import ContentErased, JobData
-from headgate_contracts.tokens import input_name
 from libs.eventlog import LogUnavailable, Record
 from libs.policy import Policy
 from libs.runtime.clock import Clock
@@ -127,7 +127,7 @@ class Erasing:
     async def _delete(self, jobs: Sequence[Job]) -> None:
         for bucket in self.kept.buckets:
             await _each(bucket.delete, _of(jobs, await bucket.names()))
-        await _each(self.kept.inputs.delete, [input_name(job.id, job.submission.input_digest) for job in jobs])
+        await _each(self.kept.inputs.delete, _of(jobs, await self.kept.inputs.names()))
         await _each(self.kept.titles.delete, [job.id for job in jobs])
         await _each(self.kept.lines.erase, [job.id for job in jobs if self._may_have_lines(job)])
 
@@ -149,7 +149,7 @@ async def _each(delete: Callable[[str], Awaitable[None]], names: Iterable[str]) 
 
 
 def _of(jobs: Sequence[Job], names: Iterable[str]) -> list[str]:
-    """Results are called `<job>-<attempt>`, workspaces `<job>-<attempt>-<n>`."""
+    """Results are called `<job>-<attempt>`, workspaces `<job>-<attempt>-<n>`, inputs and answers `<job>-<digits>`."""
     owners = {job.id for job in jobs}
     return [name for name in names if owners.intersection(name.rsplit("-", count)[0] for count in range(3))]
 

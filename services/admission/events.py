@@ -12,6 +12,7 @@ from typing import Any
 from headgate_contracts import Event, Job, JobEvent, Priority, Status, Writer
 from headgate_contracts.events import (
     Estimate,
+    JobAnswered,
     JobCancelled,
     JobCancelRequested,
     JobConfirmed,
@@ -22,7 +23,7 @@ from headgate_contracts.events import (
     JobScheduled,
     JobWaiting,
 )
-from headgate_contracts.vocabulary import ChangeReason, QueuedWhy
+from headgate_contracts.vocabulary import ChangeReason, QuestionKind, QueuedWhy
 from libs.capacity.answers import Reserved
 from libs.policy import Policy
 from libs.policy.windows import DayPlace
@@ -98,9 +99,21 @@ def confirming_event(job: Job, stamp: Stamp, *, by: str, policy: Policy) -> JobE
     """Another batch of cycles, as far as the hard cap goes; null where the job does not ask for one."""
     tier = policy.tier_limits(job.tier)
     batch = min(tier.cycles_per_batch, tier.hard_cap - job.iteration)
-    if job.status is not Status.AWAITING_CONFIRMATION or batch < 1:
+    if job.status is not Status.AWAITING_CONFIRMATION or batch < 1 or asks_to_know(job):
         return None
     return _next(job, JobConfirmed(**_of(job, Status.QUEUED), by=by, batch=batch), stamp)
+
+
+def answering_event(job: Job, question: str, stamp: Stamp, *, by: str, answer: str) -> JobEvent | None:
+    """An answer is there, under this name; null where the job does not ask this question of a stage."""
+    if job.question is None or job.question.id != question or not asks_to_know(job):
+        return None
+    return _next(job, JobAnswered(**_of(job, Status.QUEUED), question=question, answer=answer, by=by), stamp)
+
+
+def asks_to_know(job: Job) -> bool:
+    """Whether it is a stage that asks, and not the question whether to go on."""
+    return job.question is not None and job.question.kind is QuestionKind.ASK
 
 
 def reprioritizing_event(job: Job, to: Priority, act: Actor, stamp: Stamp) -> JobEvent | None:

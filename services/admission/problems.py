@@ -88,8 +88,9 @@ def not_changed(outcome: NotChanged) -> Problem:
             detail = f"the job is {job.status.value}: it has ended and nothing was changed"
             return Problem(status=409, slug="ended", title="Already ended", detail=detail)
         case NotAsked(job):
-            detail = f"the job is {job.status.value} and asks nothing: nothing was changed"
-            return Problem(status=409, slug="not-asked", title="Nothing to confirm", detail=detail)
+            asks = "asks nothing" if job.question is None else f"asks another question, {job.question.id}"
+            detail = f"the job is {job.status.value} and {asks}: nothing was changed"
+            return Problem(status=409, slug="not-asked", title="Not asked", detail=detail)
         case Underway(job):
             detail = f"the job is {job.status.value}: only one that waits to start has a place that can be changed"
             return Problem(status=409, slug="underway", title="Not in the queue", detail=detail)

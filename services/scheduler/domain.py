@@ -30,7 +30,7 @@ from headgate_contracts.events import (
     JobReprioritized,
     JobScheduled,
 )
-from headgate_contracts.vocabulary import ChangeReason, Fault, GivenBackReason, QueuedWhy
+from headgate_contracts.vocabulary import ChangeReason, Fault, GivenBackReason, QuestionKind, QueuedWhy
 from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY, DayPlace, release_at
 
@@ -234,7 +234,8 @@ def _waited_too_long(job: Job, given: Circumstances) -> JobData | None:
 
 
 def _unanswered(job: Job, given: Circumstances) -> JobData:
-    summary = "Nobody answered in time whether the job should continue."
+    asks = job.question is not None and job.question.kind is QuestionKind.ASK
+    summary = f"Nobody answered in time {'what the job asked' if asks else 'whether the job should continue'}."
     detail = f"It asked after {job.iteration} iterations. Submit it again to go on from its finished work."
     return _failed(job, given, summary=summary, detail=detail, fault=Fault.TIMEOUT)
 

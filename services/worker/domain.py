@@ -8,6 +8,7 @@ Owns the way through a cycle and out of it. Refuses to know how a stage is run, 
                   └────────────────────────────┤
                                                ├─ failed, batch used up ► awaiting_confirmation
                                                └─ failed, hard cap ─────► failed (limit)
+    any stage that asks what is not answered yet ────────────► awaiting_confirmation, and then that stage again
 
 A job that goes on from earlier work walks this way from the beginning: stages that an earlier attempt finished, or the
 job that it tries again, are written with `restored` and not run.
@@ -34,7 +35,7 @@ from headgate_contracts.events import (
     JobTryFailed,
     Tried,
 )
-from headgate_contracts.questions import FailedWork, whether_to_continue
+from headgate_contracts.questions import FailedWork, Question, whether_to_continue
 from headgate_contracts.stages import Stages, next_stage_of
 from headgate_contracts.vocabulary import Fault, GivenBackReason
 from libs.policy import Policy
@@ -77,7 +78,14 @@ class GaveOut:
     why: str
 
 
-StageOutcome = Finished | ChecksFailed | Failed | Passing | GaveOut
+@dataclass(frozen=True, slots=True)
+class StageAsks:
+    """The stage wants to know something of its job's user, and ends here until it is answered."""
+
+    question: Question
+
+
+StageOutcome = StageAsks | Finished | ChecksFailed | Failed | Passing | GaveOut
 
 
 class Interruption(IntEnum):
@@ -205,6 +213,16 @@ def after_failed_checks(
         question=whether_to_continue(job.attempt, batch=batch, reason=reason),
         iterations_used=used,
         next_batch=batch,
+        expires_at=now + timedelta(seconds=policy.confirmation.timeout_s),
+    )
+
+
+def ask(job: Job, question: Question, *, policy: Policy, now: datetime) -> JobAwaitingConfirmation:
+    """The stage begins again once its question is answered."""
+    return JobAwaitingConfirmation(
+        **_about(job, Status.AWAITING_CONFIRMATION),
+        question=question,
+        iterations_used=job.iteration,
         expires_at=now + timedelta(seconds=policy.confirmation.timeout_s),
     )
 

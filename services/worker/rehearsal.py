@@ -4,7 +4,7 @@ For load tests, demonstrations and game days. Owns nothing but pretence: it need
 attempt that goes on where another stopped has nothing to restore. Input, all of it optional:
 
     {"stages": {"scaffold": 0.1, "code": 0.5, "deps": 0.1, "checks": 0.1}, "failing_cycles": 2, "fail_at": "code",
-     "provider": "ollama", "log_lines": 20}
+     "provider": "ollama", "log_lines": 20, "ask_at": "deps", "questions": 1}
 
 Durations are seconds. The first `failing_cycles` end in failed checks; `fail_at` breaks the job in that stage; the
 provider's slots are held during `code`, where also the log lines are written, evenly over its time.
@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from headgate_contracts.tokens import Token
 from headgate_pipeline import ChecksFailed, Context, Pipeline, StageFailed, TryAgain, input_as, stage
 
+COLOURS = ("red", "green", "blue")
 UNSAID_S = 0.1  # a stage of which the input says nothing: short, and still to be seen on a page
 
 StageName = Literal["scaffold", "code", "deps", "checks"]
@@ -40,6 +41,8 @@ class RehearsalInput(BaseModel):
     failing_tries: Annotated[int, Field(ge=0)] = 0
     provider: Token | None = None
     log_lines: Annotated[int, Field(ge=0, le=100_000)] = 0
+    ask_at: StageName | None = None
+    questions: Annotated[int, Field(ge=1, le=20)] = 1
 
 
 @stage("scaffold", title="Setting up the project")
@@ -75,9 +78,14 @@ async def checks(ctx: Context) -> None:
 
 async def _play(ctx: Context, *, lines: int = 0) -> None:
     asked: RehearsalInput = ctx.input
+    if asked.ask_at == ctx.stage:
+        for number in range(1, asked.questions + 1):
+            colour = await ctx.ask(f"Question {number}: which colour?", choices=COLOURS, key=f"colour-{number}")
+            ctx.log(f"the answer to question {number} is {colour}")
     duration_s = next((asked_s for name, asked_s in asked.stages.items() if name == ctx.stage), UNSAID_S)
     for number in range(1, lines + 1):
         ctx.log(f"line {number} of {lines} of iteration {ctx.iteration}")
+        ctx.progress(number / lines, f"{number} of {lines} lines")
         await asyncio.sleep(duration_s / lines)
     if not lines:
         await asyncio.sleep(duration_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import sys
 import tarfile
@@ -18,12 +19,16 @@ from pathlib import Path
 from typing import Final, Self
 
 from headgate_pipeline import Endpoint, Pipeline
+from headgate_pipeline.questions import StageQuestion
 from headgate_pipeline.rules import KnownPipeline
 from headgate_pipeline.testing import PipelineRun, ProviderPause, SlotsAsked
 from headgate_pipeline.testing.course import StageEnd
+from headgate_pipeline.testing.questions import AnsweringUser
 from libs.policy import Policy
 from services.worker.child.messages import (
     Acquire,
+    AnswerTold,
+    Ask,
     Begin,
     ChildAnswer,
     CommandEnded,
@@ -31,6 +36,7 @@ from services.worker.child.messages import (
     LeaseTold,
     OutputLine,
     Pack,
+    Progressed,
     ProviderEndpoint,
     Restore,
     RunStage,
@@ -61,7 +67,9 @@ class IsolatedHands:
         folder: Path,
         endpoints: Mapping[str, Endpoint],
         full: Collection[str],
+        user: AnsweringUser,
     ) -> None:
+        self.user = user
         self._name, self._content, self._told, self._full = pipeline.name, content, told, full
         self._folder, self._endpoints, self._policy = folder, endpoints, Policy()
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -99,6 +107,8 @@ class IsolatedHands:
             await self._child.end()
             return StageEnd("failed", f"The stage {stage} took longer than it may: {timeout_s:g} s.")
         match answer:
+            case StageEnded(outcome="asks") if self.user.open is not None:
+                return StageEnd("asks", self.user.open.text)
             case StageEnded(outcome="finished" | "checks_failed" | "failed" | "passing" as outcome):
                 return StageEnd(outcome, answer.summary, answer.detail, answer.after_s)
             case StageEnded():
@@ -162,6 +172,10 @@ class IsolatedHands:
         match said:
             case OutputLine(line=line):
                 self._told.lines.append(line)
+            case Ask():
+                await self._child.tell(self._answer(said))
+            case Progressed(fraction=fraction, message=message):
+                self._told.progress.append((fraction, message))
             case StoreReady():
                 self._stored = await asyncio.to_thread((self._home / "checkpoint.tar.gz").read_bytes)
                 await self._child.tell(StoreTaken())
@@ -174,6 +188,12 @@ class IsolatedHands:
                 self._told.commands.append((program,))
             case _:
                 pass
+
+    def _answer(self, said: Ask) -> AnswerTold:
+        question = StageQuestion(said.key, said.text, said.choices, said.answer_schema)
+        is_answered, answer = self.user.asked(question)
+        words = json.dumps(answer) if is_answered else ""
+        return AnswerTold(number=said.number, state="answered" if is_answered else "open", words=words)
 
     async def _acquire(self, asked: Acquire, stage: str) -> None:
         self._told.slots.append(SlotsAsked(stage, asked.providers, asked.groups, asked.stage_limit))

@@ -120,6 +120,7 @@ def _first(script: Callable[..., Any]) -> str:
     needed = [each for each in inspect.signature(script).parameters.values() if each.default is each.empty]
     given = ASKED.get(script.__name__) or ("j1",) * sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in needed)
     named = {"project": "shop"} if any(each.name == "project" for each in needed) else {}
+    named |= {"question": "q1"} if script is verbs.answer else {}  # without one it asks which is open
     run = script(*given, **named)
     terms = Terms(patience=Patience(), now_s=lambda: 0.0, random=lambda: 0.0, new_key=lambda: "k")
     effect = run.send(None)

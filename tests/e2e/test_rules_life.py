@@ -134,6 +134,30 @@ async def test_a_users_new_tier_holds_for_the_cycles_of_the_jobs_they_had_before
     assert asked["usage"]["iterations_remaining"] == 6
 
 
+async def test_a_stage_asks_and_its_answer_outlives_the_worker_that_would_have_had_it(
+    there: Installation, customers: Customers
+) -> None:
+    user = await customers("ask-1")
+    job = await user.submitted(QUICK | {"ask_at": "code", "log_lines": 2})
+    question = (await user.until(job, "awaiting_confirmation"))["question"]
+    path, red = f"/jobs/{job}/answer", {"question": question["id"], "answer": "red"}
+    wrong = await user.client.post(path, json=red | {"answer": "grey"})
+    await customers.paused("user:ask-1")
+    right, late = await user.client.post(path, json=red), await user.client.post(path, json=red)
+    await there.kill("worker")
+    await customers.resumed("user:ask-1")
+
+    await user.until(job, "ready", "failed")
+
+    assert (question["text"], question["choices"]) == ("Question 1: which colour?", ["red", "green", "blue"])
+    assert "red, green, blue" in problem(wrong, 422, "invalid")["detail"]
+    assert (right.status_code, right.json()["status"]) == (202, "queued")
+    problem(late, 409, "not-asked")
+    assert "the answer to question 1 is red" in (await user.client.get(f"/jobs/{job}/log")).text
+    story = [each["event"] for each in await user.events(job) if each["event"] not in ("stage", "started")]
+    assert story == ["queued", "dispatched", "awaiting_confirmation", "answered", "dispatched", "ready"]
+
+
 # ── time ──────────────────────────────────────────────────────────────────────
 
 

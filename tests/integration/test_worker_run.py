@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import os
 import sys
 import tarfile
@@ -94,6 +95,61 @@ async def contained(spawner: Spawner, level: Level, tmp_path: Path) -> AsyncIter
 
 
 # ── the way through ───────────────────────────────────────────────────────────
+
+
+async def answered(shop: Shop, answer: str, *, number: int) -> Job:
+    """As admission writes it, and dispatched again."""
+    name = f"job-1-{number:022x}"
+    await shop.inputs.put(name, json.dumps(answer).encode())
+    await shop.write("job-1", "answered", question=f"q{number}", answer=name)
+    return await shop.write("job-1", "dispatched")
+
+
+async def test_a_stage_that_asks_ends_with_its_work_and_begins_again_with_the_answer(shop: Shop) -> None:
+    shop.hand(await shop.dispatched("job-1", {"do": "asks_twice"}, pipeline="misbehaving"))
+    await shop.until("job-1", "awaiting_confirmation")
+    first = shop.job("job-1")
+    shop.hand(await answered(shop, "MIT", number=1))
+    await shop.until("job-1", "awaiting_confirmation")
+    second = shop.job("job-1")
+    shop.hand(await answered(shop, "Ann", number=2))
+
+    await shop.until("job-1", "ready", "failed")
+
+    assert first.question is not None
+    assert second.question is not None
+    assert (first.question.id, first.question.text, first.question.choices) == ("q1", "Which licence?", ("MIT", "BSD"))
+    assert (second.question.id, second.question.key, second.checkpoint is None) == ("q2", "name", False)
+    assert first.expires_at is not None
+    assert (first.finished_stages, first.groups) == (("scaffold",), ())
+    said = [line.line for line in shop.lines.lines if line.line.startswith("given")]
+    assert said == ["given MIT, found begun", "given MIT, found begun", "given Ann"]
+    assert not any(path.name.startswith("job-1") for path in shop.workspaces.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [('{"type": "stone"}', "stone"), ("[1]", "no object"), ('{"$ref": "http://127.0.0.1:1/"}', "127.0.0.1")],
+)
+async def test_what_nobody_can_answer_fails_the_job_by_its_schema(shop: Shop, schema: str, why: str) -> None:
+    job = await shop.dispatched("job-1", {"do": "asks_by", "schema": schema}, pipeline="misbehaving")
+
+    shop.hand(job)
+
+    await shop.until("job-1", "failed")
+    failure = shop.job("job-1").failure
+    assert failure is not None
+    assert failure.summary == "The stage asks what nobody can answer."
+    assert failure.fault == "system"
+
+
+async def test_a_stage_that_goes_on_after_it_has_asked_ends_with_its_question(shop: Shop) -> None:
+    job = await shop.dispatched("job-1", {"do": "asks_and_goes_on"}, pipeline="misbehaving")
+
+    shop.hand(job)
+
+    await shop.until("job-1", "awaiting_confirmation", "failed", "ready")
+    assert shop.job("job-1").question is not None
 
 
 async def test_a_job_goes_through_its_stages_to_ready(shop: Shop) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -68,6 +69,50 @@ def test_a_run_tells_all_that_the_stages_did() -> None:
     assert told.slots == asked * 2
     assert told.commands == [(sys.executable, "-c", "print('said')")] * 2
     assert json.loads(told.result["told.json"]) == ["said\n", [".cache", "env", "kept.txt", "link", "result"]]
+
+
+def test_a_question_ends_the_stage_which_begins_again_with_the_answer_of_the_test() -> None:
+    class Size(BaseModel):
+        wide: int
+
+    @stage("asks")
+    async def asks(ctx: Context) -> None:
+        ctx.log("begun")
+        licence = await ctx.ask("Which licence?", choices=["MIT", "BSD"])
+        size = await ctx.ask("How wide?", schema=Size, key="size")
+        ctx.progress(0.5, "half")
+        ctx.log(f"{licence} {size.wide}")
+
+    told = run(Pipeline("asking", (asks,)), answers={"Which licence?": "MIT", "size": {"wide": 3}})
+    unanswered = run(Pipeline("asking", (asks,)))
+
+    assert (told.status, told.attempts, told.questions) == ("ready", 3, ["Which licence?", "How wide?"])
+    assert (told.lines, told.progress) == (["begun", "begun", "begun", "MIT 3"], [(0.5, "half")])
+    assert (unanswered.status, unanswered.questions) == ("awaiting_confirmation", ["Which licence?"])
+    with pytest.raises(AssertionError, match="none of the choices"):
+        run(Pipeline("asking", (asks,)), answers={"Which licence?": "GPL"})
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"text": " "},
+        {"text": "x" * 501},
+        {"text": "?", "choices": []},
+        {"text": "?", "choices": ["a", "a"]},
+        {"text": "?", "choices": ["a"], "schema": {}},
+        {"text": "?", "key": "not a key"},
+        {"text": "?", "schema": {"enum": ["x" * 9000]}},
+    ],
+)
+def test_a_question_that_nobody_could_answer_is_the_authors_mistake(how: dict[str, Any]) -> None:
+    @stage("asks")
+    async def asks(ctx: Context) -> None:
+        await ctx.ask(**how)
+
+    told = run(Pipeline("asking", (asks,)))
+
+    assert (told.status, type(told.error)) == ("failed", ValueError)
 
 
 def test_a_worker_that_is_lost_between_stages_leaves_what_is_kept() -> None:

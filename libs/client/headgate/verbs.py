@@ -164,6 +164,16 @@ def confirm(job_id: str) -> Script[JobState]:
     return (yield from post(path_of("jobs", job_id, "confirm"), {}, JobState))
 
 
+def answer(job_id: str, answer: Any, *, question: str | None = None) -> Script[JobState]:
+    """Tell a job what it asks: one of the choices, what the schema wants, or a text. Without the id of a question it is
+    the one that is open now."""
+    if question is None:
+        asked_now = (yield from job(job_id)).question
+        question = "none" if asked_now is None else asked_now.id
+    body = {"question": question, "answer": answer}
+    return (yield from post(path_of("jobs", job_id, "answer"), body, JobState))
+
+
 def reprioritize(job_id: str, priority: str, *, reason: str = "") -> Script[JobState]:
     """Another class for a job that has not started."""
     body = {"priority": priority, "reason": reason}

@@ -9,12 +9,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, TypeGuard
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from headgate_pipeline.commands import HTTPS, CommandBounds, Ran, StageCommand
 from headgate_pipeline.errors import NoSlot, SlotLost
+from headgate_pipeline.questions import AnswerShape, StageQuestion, stage_question
 
 CallOutcome = Literal["answered", "refused", "busy", "away", "rejected", "too_much"]
 
@@ -31,6 +32,8 @@ class Link(Protocol):
     def shut(self, slots: Slots, provider: str, *, for_s: float | None) -> None: ...
     def called(self, call: ModelCall) -> None: ...
     async def keep(self) -> None: ...
+    async def ask(self, question: StageQuestion) -> Any: ...
+    def progress(self, fraction: float, message: str) -> None: ...
     async def run(self, command: StageCommand, *, bounds: CommandBounds | None) -> Ran: ...
 
 
@@ -91,6 +94,30 @@ class Context:
         for line in text.splitlines() or [""]:
             self._link.say(line)
 
+    def progress(self, fraction: float, message: str = "") -> None:
+        """Show how far the stage is, from 0 to 1, and in words. Often is fine: at most two a second are passed on."""
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"progress is from 0 to 1, not {fraction}")
+        self._link.progress(float(fraction), message)
+
+    async def ask(
+        self,
+        text: str,
+        *,
+        choices: Sequence[str] | None = None,
+        schema: AnswerShape | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """What the job's user answers: one of the choices, what the JSON Schema wants (an instance, where a model of
+        pydantic says it), or a text.
+
+        Where the question of this key was answered before, in whichever stage or attempt, the answer is here at once.
+        Else the workspace is kept and the attempt ends here, its slots are free, and once it is answered the stage
+        begins again: what it does before it asks, it does twice.
+        """
+        answer = await self._link.ask(stage_question(text, choices=choices, schema=schema, key=key))
+        return schema.model_validate(answer) if _is_model(schema) else answer
+
     def provider(self, name: str, *, wait_s: float | None = None, lease_s: float | None = None) -> Slots:
         """One slot of the provider and one of all providers together."""
         return self.slots(providers=(name,), wait_s=wait_s, lease_s=lease_s)
@@ -148,6 +175,10 @@ class Context:
         """Keep the workspace as it is now. Where the job is handed over before this stage has ended, the stage begins
         again with it. At the end of a stage that is done anyway."""
         await self._link.keep()
+
+
+def _is_model(schema: AnswerShape | None) -> TypeGuard[type[BaseModel]]:
+    return isinstance(schema, type)
 
 
 class Slots:

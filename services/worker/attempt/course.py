@@ -1,6 +1,7 @@
 """What an attempt does next: it prepares, runs the stage that was written, and says what is to be written then.
 
     earlier work ─► stage runs ─► its work is stored ─► the next event
+                        ├─ it asks ─────────────────────► awaiting_confirmation: answered, this stage begins again
                         ├─ it failed, and passes ───────► try_failed: again after a pause, or given_back until then
                         ├─ the machine gave out ────────► nothing: the attempt is left to its lease
                         │ told to stop
@@ -44,8 +45,10 @@ from services.worker.domain import (
     GaveOut,
     Interruption,
     Passing,
+    StageAsks,
     StageOutcome,
     after_failed_checks,
+    ask,
     broken_off,
     fail,
     finish,
@@ -108,18 +111,26 @@ class Course:
         match outcome:
             case Interruption():
                 return await self._broken_off(outcome, begun.stage)
-            case Passing():
-                return self._next_try(outcome, begun.stage) or self._failed(outcome)
-            case Failed():
-                return self._failed(outcome)
             case GaveOut(why):
                 return self._left(begun.stage, why)
-            case ChecksFailed(summary=summary):
-                self._process.say(begun.stage, f"{CHECKS_FAILED}{summary}")
-                policy, now = self._tools.policy, self._log_time()
-                return after_failed_checks(self._job, outcome, policy=policy, now=now, debug_id=self._debug_id)
             case Finished():
                 return await self._passed(begun.stage) if is_in_last(self._job) else next_stage(self._job)
+            case _:
+                return self._not_finished(outcome, begun.stage)
+
+    def _not_finished(self, outcome: StageAsks | ChecksFailed | Failed, stage: str) -> JobData:
+        policy, now = self._tools.policy, self._log_time()
+        match outcome:
+            case StageAsks(question):
+                self._process.say(stage, f"… [asks: {question.text}]")
+                return ask(self._job, question, policy=policy, now=now)
+            case ChecksFailed(summary=summary):
+                self._process.say(stage, f"{CHECKS_FAILED}{summary}")
+                return after_failed_checks(self._job, outcome, policy=policy, now=now, debug_id=self._debug_id)
+            case Passing():
+                return self._next_try(outcome, stage) or self._failed(outcome)
+            case Failed():
+                return self._failed(outcome)
 
     async def again(self, failed: JobTryFailed) -> JobData | None:
         """The same stage, after the pause; one that is long is spent without slots."""
@@ -231,6 +242,8 @@ class Course:
 
 def _name_of(outcome: StageOutcome | Interruption) -> str:
     match outcome:
+        case StageAsks():
+            return "asked"
         case Finished():
             return "finished"
         case ChecksFailed():

@@ -26,11 +26,13 @@ from libs.policy import Runs
 from libs.policy.sections import Sandbox as SandboxBounds
 from services.worker.attempt.checkpoints import Checkpoints
 from services.worker.attempt.lines import JobLog
+from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.secrets import for_users
 from services.worker.attempt.slots import StageSlots
 from services.worker.attempt.told import show_call, show_command
 from services.worker.child.messages import (
     Acquire,
+    Ask,
     Begin,
     ChildAnswer,
     CommandEnded,
@@ -52,7 +54,7 @@ from services.worker.child.messages import (
     StoreTaken,
 )
 from services.worker.children import Child, Spawner
-from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, Passing, StageOutcome
+from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, Passing, StageAsks, StageOutcome
 from services.worker.errors import ChildSpokeNonsense
 from services.worker.sandbox.command import CommandBounds, Level
 from services.worker.sandbox.errors import USED_UP
@@ -96,6 +98,7 @@ class AttemptProcess:
         limits: Limits,
         log: JobLog,
         checkpoints: Checkpoints,
+        questions: AttemptQuestions,
         beat_soon: Callable[[], None],
         vanished: Callable[[], None],
     ) -> None:
@@ -104,6 +107,7 @@ class AttemptProcess:
         self._limits = limits
         self._log = log
         self._checkpoints = checkpoints
+        self._questions = questions
         self._beat_soon = beat_soon
         self._vanished = vanished
         self._home = limits.workspaces / Holder.parse(holder).token
@@ -168,6 +172,8 @@ class AttemptProcess:
                 return Finished()
             case StageEnded(outcome="checks_failed", summary=summary, detail=detail):
                 return ChecksFailed(self._told(summary), self._told(detail))
+            case StageEnded(outcome="asks") if (question := self._questions.open) is not None:
+                return StageAsks(question)
             case StageEnded(outcome="passing", after_s=after_s) as ended:
                 return Passing(self._told(ended.summary), self._told(ended.detail), ended.fault, after_s)
             case other:
@@ -224,6 +230,8 @@ class AttemptProcess:
                 if isinstance(said, StoreReady):
                     await self._keep()
                     await child.tell(StoreTaken())
+                elif isinstance(said, Ask):
+                    await child.tell(await self._questions.told(said))
                 else:
                     self._heed(said, stage)
         except ChildSpokeNonsense as nonsense:

@@ -164,7 +164,7 @@ def _run(work: Work, order: RunStage) -> StageEnded:
         return _failed("The job's input is not what the pipeline needs.", work.wrong)
     try:
         ended = work.link.loop.run(_outcome(work.pipeline.step(order.stage), work.context(order), work))
-        if ended.outcome in ("checks_failed", "passing") or (
+        if ended.outcome in ("checks_failed", "passing", "asks") or (
             ended.outcome == "finished" and not work.pipeline.is_last(order.stage)
         ):
             work.link.keep_now()
@@ -176,7 +176,13 @@ def _run(work: Work, order: RunStage) -> StageEnded:
 
 
 async def _outcome(step: Step, ctx: Context, work: Work) -> StageEnded:
-    """What the stage's function makes of itself."""
+    """What the stage's function makes of itself. One that has asked ends with that, whatever it did then."""
+    ended = await _own_end(step, ctx, work)
+    work.link.progress_now()
+    return StageEnded(outcome="asks") if work.link.asks else ended
+
+
+async def _own_end(step: Step, ctx: Context, work: Work) -> StageEnded:
     try:
         await _inside(step, ctx, work.link)
     except ChecksFailed as failed:

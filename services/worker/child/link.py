@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import socket
 import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import PurePath
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from headgate_contracts.vocabulary import Fault
 from headgate_pipeline import CommandBounds, ModelCall, Ran, Slots, StageFailed
 from headgate_pipeline.commands import StageCommand
+from headgate_pipeline.questions import StageQuestion
 from services.worker.child.folder import Folder
 from services.worker.child.loop import StageLoop
 from services.worker.child.messages import (
@@ -25,6 +28,8 @@ from services.worker.child.messages import (
     MAX_WAIT_MS,
     MOST_TOKENS,
     Acquire,
+    AnswerTold,
+    Ask,
     ChildOrder,
     CommandEnded,
     Extend,
@@ -32,6 +37,7 @@ from services.worker.child.messages import (
     LeaseTold,
     ModelCalled,
     OutputLine,
+    Progressed,
     Shut,
     StoreReady,
     StoreTaken,
@@ -45,6 +51,7 @@ from services.worker.sandbox.command import CommandBounds as SandboxBounds
 from services.worker.sandbox.command import SandboxCommand
 from services.worker.sandbox.running import Sandbox
 
+PROGRESS_EVERY_S: Final = 0.5
 PROGRAMS: Final[dict[str, ToolName]] = {"python": "python", "pytest": "pytest", "ruff": "ruff", "uv": "uv"}
 LeaseState = Literal["granted", "full", "lost"]
 
@@ -65,9 +72,14 @@ class ParentLink:
         self.folder: Folder | None = None
         self.sandbox: Sandbox | None = None
         self.lost_slots = False
+        self.asks = False
+        self._questions: dict[int, asyncio.Future[AnswerTold]] = {}
         self._orders = deque[ChildOrder]()
         self._numbers: Iterator[int] = itertools.count(1)
         self._claims: dict[Slots, _Claim] = {}
+        self._progress: Progressed | None = None
+        self._progress_timer: asyncio.TimerHandle | None = None
+        self._progress_next_s = 0.0
         self._keeping = asyncio.Lock()
         self._stored = asyncio.Event()
 
@@ -97,8 +109,9 @@ class ParentLink:
         """Nothing of the attempt stays: no task that its stages have left running, no slot that they asked for."""
         self.loop.end_tasks()
         self.folder = self.sandbox = None
-        self.lost_slots = False
+        self.lost_slots = self.asks = False
         self._claims.clear()
+        self._questions.clear()
 
     # ── in a stage ────────────────────────────────────────────────────────────
 
@@ -144,6 +157,50 @@ class ParentLink:
                 self._stored.clear()
                 self.loop.tell(StoreReady())
                 await self._stored.wait()
+
+    async def ask(self, question: StageQuestion) -> Any:
+        """The answer, where there is one; else the stage ends here, whatever it does meanwhile."""
+        number = next(self._numbers)
+        answer = self._questions[number] = asyncio.get_running_loop().create_future()
+        self.loop.tell(
+            Ask(
+                number=number,
+                key=question.key,
+                text=sayable(question.text),
+                choices=tuple(map(sayable, question.choices)),
+                answer_schema=question.schema,
+            )
+        )
+        told = await answer
+        if told.state == "answered":
+            return json.loads(told.words)
+        if told.state == "wrong":
+            raise StageFailed("The stage asks what nobody can answer.", told.words, fault=Fault.SYSTEM)
+        self.asks = True
+        self.loop.break_off()
+        return await asyncio.Event().wait()
+
+    def progress(self, fraction: float, message: str) -> None:
+        """Twice a second: what comes between is told when its time has come, if nothing newer has."""
+        self._progress = Progressed(fraction=fraction, message=cut(sayable(" ".join(message.split())), max_chars=200))
+        wait_s = self._progress_next_s - time.monotonic()
+        if wait_s <= 0:
+            self._tell_progress()
+        elif self._progress_timer is None:
+            self._progress_timer = asyncio.get_running_loop().call_later(wait_s, self._tell_progress)
+
+    def progress_now(self) -> None:
+        """The stage is over: what waits is told."""
+        if self._progress_timer is not None:
+            self._progress_timer.cancel()
+            self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        self._progress_timer = None
+        if self._progress is not None:
+            self._progress_next_s = time.monotonic() + PROGRESS_EVERY_S
+            self.loop.tell(self._progress)
+            self._progress = None
 
     async def run(self, command: StageCommand, *, bounds: CommandBounds | None) -> Ran:
         assert self.sandbox is not None
@@ -193,6 +250,9 @@ class ParentLink:
                 self._lease_told(word)
             case StoreTaken():
                 self._stored.set()
+            case AnswerTold(number=number):
+                if number in self._questions and not self._questions[number].done():
+                    self._questions.pop(number).set_result(word)
             case order:
                 self._orders.append(order)
 

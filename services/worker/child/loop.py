@@ -64,6 +64,11 @@ class StageLoop:
         if left:
             self.run(_ended(left))
 
+    def break_off(self) -> None:
+        """The stage ends here: what it runs is cancelled."""
+        if self._stage is not None:
+            self._stage.cancel()
+
     def terminate(self) -> None:
         """Called in the middle of anything. What runs is told; where nothing does, that is the end."""
         self.cancelling = True

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
+from headgate_contracts.questions import MOST_SCHEMA_BYTES, Choices
 from headgate_contracts.tokens import Token
 from headgate_contracts.vocabulary import Fault
 from headgate_pipeline.context import CallOutcome
@@ -193,12 +194,42 @@ class CommandEnded(ChildMessage):
     exit_code: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
 
 
+class Ask(ChildMessage):
+    """From the process: what its stage wants to know, once under each key. `answer_schema` is JSON, or empty."""
+
+    kind: Literal["ask"] = "ask"
+    number: LeaseNumber
+    key: Token
+    text: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+    choices: Choices = ()
+    answer_schema: Annotated[str, StringConstraints(max_length=MOST_SCHEMA_BYTES)] = ""
+
+
+class AnswerTold(ChildMessage):
+    """To the process: the answer as JSON; `open`, where its user is to be asked and the stage ends here; or why nobody
+    can be asked that."""
+
+    kind: Literal["answer"] = "answer"
+    number: LeaseNumber
+    state: Literal["answered", "open", "wrong"]
+    words: str = ""
+
+
+class Progressed(ChildMessage):
+    """From the process: how far its stage is."""
+
+    kind: Literal["progress"] = "progress"
+    fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    message: Annotated[str, StringConstraints(max_length=200)] = ""
+
+
 class StageEnded(ChildMessage):
     """From the process: how the stage ended. `gave_out`: the machine did, under a job that did nothing wrong.
-    `passing`: it failed, and is worth another try, which is not to come before `after_s`."""
+    `passing`: it failed, and is worth another try, which is not to come before `after_s`. `asks`: by its last `Ask`,
+    which was left open."""
 
     kind: Literal["ended"] = "ended"
-    outcome: Literal["finished", "checks_failed", "failed", "passing", "gave_out"]
+    outcome: Literal["finished", "checks_failed", "failed", "passing", "gave_out", "asks"]
     summary: Annotated[str, StringConstraints(max_length=500)] = ""
     detail: Annotated[str, StringConstraints(max_length=4096)] = ""
     fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB
@@ -220,8 +251,9 @@ class Left(ChildMessage):
 
 ChildOrder = Begin | Restore | RunStage | Pack | Leave
 ChildAnswer = StageEnded | Packed | Restored | Left
-ToChild = ChildOrder | LeaseTold | StoreTaken
-FromChild = OutputLine | Acquire | GiveUp | Shut | Extend | StoreReady | ModelCalled | CommandEnded | ChildAnswer
+ToChild = ChildOrder | LeaseTold | StoreTaken | AnswerTold
+_InStage = OutputLine | Acquire | GiveUp | Shut | Extend | StoreReady | ModelCalled | CommandEnded | Ask | Progressed
+FromChild = _InStage | ChildAnswer
 
 _TO_CHILD: Final = TypeAdapter[ToChild](Annotated[ToChild, Field(discriminator="kind")])
 _FROM_CHILD: Final = TypeAdapter[FromChild](Annotated[FromChild, Field(discriminator="kind")])

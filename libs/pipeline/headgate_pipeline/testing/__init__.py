@@ -22,6 +22,7 @@ from headgate_pipeline.pipeline import Pipeline
 from headgate_pipeline.testing.course import Walk
 from headgate_pipeline.testing.hands import OwnHands
 from headgate_pipeline.testing.providers import providers_of
+from headgate_pipeline.testing.questions import AnsweringUser
 from headgate_pipeline.testing.told import FailedTry, PipelineRun, ProviderPause, ProviderRequest, SlotsAsked
 
 __all__ = ["FailedTry", "PipelineRun", "ProviderPause", "ProviderRequest", "SlotsAsked", "run", "run_async"]
@@ -42,6 +43,7 @@ async def run_async(
     loses: Collection[str] = (),
     providers: Mapping[str, Sequence[Any]] | None = None,
     full: Collection[str] = (),
+    answers: Mapping[str, Any] | None = None,
     iterations: int = 3,
     isolated: bool = False,
 ) -> PipelineRun:
@@ -50,6 +52,7 @@ async def run_async(
     `fails`: errors by stage, each raised once in its place. `loses`: stages after which the worker is lost, so that
     the next one begins elsewhere with what is kept. `providers`: what each answers, one after the other: a number is a
     status (429), a text a chat completion, all else JSON. `full`: providers and groups without a free slot.
+    `answers`: what its user answers, by the key of the question or its text; one without ends the run there.
     """
     told = PipelineRun()
     with (
@@ -57,8 +60,9 @@ async def run_async(
         providers_of(providers or {}, told) as endpoints,
     ):
         kind = _isolated() if isolated else OwnHands
+        user = AnsweringUser(dict(answers or {}), told)
         async with kind(
-            pipeline, json.dumps(content or {}), told, folder=Path(folder), endpoints=endpoints, full=full
+            pipeline, json.dumps(content or {}), told, folder=Path(folder), endpoints=endpoints, full=full, user=user
         ) as hands:
             await Walk(hands, told, fails or {}, loses, iterations).walk()
     return told

@@ -3,6 +3,7 @@
     stage ─► finished ─► [the worker is lost: only what is kept goes on] ─► the next stage … ─► ready
       ▲         ├ passing ───────► the same stage, while its retries last
       │         └ checks failed ─► the next iteration, while iterations last, then a question
+      ├─ a question ─► answered by the test ─► the same stage, elsewhere with what is kept
       └─ a failure that the test asks for comes in its place
 
 Owns the order. What runs a stage is `hands`: in this process, or in a worker's.
@@ -16,10 +17,11 @@ from typing import Final, Literal, Protocol, Self
 
 from headgate_pipeline.errors import ChecksFailed, StageFailed, TryAgain
 from headgate_pipeline.rules import KnownPipeline
+from headgate_pipeline.testing.questions import AnsweringUser
 from headgate_pipeline.testing.told import FailedTry, PipelineRun
 
 CONTINUE: Final = "Continue?"
-Outcome = Literal["finished", "checks_failed", "failed", "passing"]
+Outcome = Literal["finished", "checks_failed", "failed", "passing", "asks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Hands(Protocol):
 
     @property
     def known(self) -> KnownPipeline: ...
+    @property
+    def user(self) -> AnsweringUser: ...
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *_: object) -> None: ...
     async def run(self, stage: str, *, iteration: int, tries: int) -> StageEnd: ...
@@ -77,14 +81,14 @@ class Walk:
                 case "passing" if tries < self.hands.known.rules_of(name).retries:
                     tries += 1
                     self._try_again(name, ended, tries)
+                case "asks" if self.hands.user.answer():
+                    self.told.attempts += 1
+                    await self.hands.lose()
                 case "checks_failed" if self.told.iterations < self.iterations:
                     self.told.iterations += 1
                     at, tries = self._again_at(names), 0
-                case "checks_failed":
-                    self.told.questions.append(CONTINUE)
-                    return self._over("awaiting_confirmation", ended)
                 case _:
-                    return self._over("failed", ended)
+                    return self._over(ended)
             if name in losing:
                 losing.discard(name)
                 self.told.attempts += 1
@@ -107,8 +111,10 @@ class Walk:
     def _again_at(self, names: Sequence[str]) -> int:
         return names.index(self.hands.known.again_at or names[0])
 
-    def _over(self, status: Literal["failed", "awaiting_confirmation"], ended: StageEnd) -> None:
-        self.told.status = status
+    def _over(self, ended: StageEnd) -> None:
+        if ended.outcome == "checks_failed":
+            self.told.questions.append(CONTINUE)
+        self.told.status = "awaiting_confirmation" if ended.outcome in ("asks", "checks_failed") else "failed"
         self.told.summary, self.told.detail, self.told.error = ended.summary, ended.detail, ended.error
 
 

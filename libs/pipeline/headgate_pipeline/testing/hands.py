@@ -13,8 +13,10 @@ from typing import Any, Final, Self
 from headgate_pipeline.commands import CommandBounds, Ran, StageCommand
 from headgate_pipeline.context import Context, Endpoint, ModelCall, Slots
 from headgate_pipeline.pipeline import Pipeline, Step
+from headgate_pipeline.questions import StageQuestion
 from headgate_pipeline.rules import NEVER_KEPT, KnownPipeline
 from headgate_pipeline.testing.course import StageEnd, end_of
+from headgate_pipeline.testing.questions import AnsweringUser
 from headgate_pipeline.testing.told import PipelineRun, ProviderPause, SlotsAsked
 
 COMMAND_S: Final = 60.0
@@ -34,8 +36,9 @@ class OwnHands:
         folder: Path,
         endpoints: Mapping[str, Endpoint],
         full: Collection[str],
+        user: AnsweringUser,
     ) -> None:
-        self.pipeline = pipeline
+        self.pipeline, self.user = pipeline, user
         self._content, self._told, self._endpoints, self._full = content, told, endpoints, full
         self._folder, self._lives, self._failure = folder, 0, ""
         self._workspace = self._new_workspace()
@@ -55,15 +58,17 @@ class OwnHands:
     async def run(self, stage: str, *, iteration: int, tries: int) -> StageEnd:
         if (wrong := self._read_input()) is not None:
             return wrong
-        step, link = self.pipeline.step(stage), OwnLink(stage, self._workspace, self._told, self._full)
+        step, link = self.pipeline.step(stage), OwnLink(stage, self._workspace, self._told, self._full, self.user)
         ctx = self._context(link, stage, iteration=iteration, tries=tries)
         is_last = self.pipeline.is_last(stage)
         time = asyncio.timeout(step.rules.timeout_s)
         try:
             async with time:
                 await _inside(step, ctx, link)
-        except AssertionError:
-            raise  # the test's own
+        except (AssertionError, asyncio.CancelledError):
+            if self.user.open is None:
+                raise  # the test's own
+            return StageEnd("asks", self.user.open.text)
         except TimeoutError as error:
             if time.expired():
                 said = f"The stage {stage} took longer than it may: {step.rules.timeout_s:g} s."
@@ -127,9 +132,11 @@ class OwnHands:
 class OwnLink:
     """The worker, as a stage of the test sees it."""
 
-    def __init__(self, stage: str, workspace: Path, told: PipelineRun, full: Collection[str]) -> None:
+    def __init__(
+        self, stage: str, workspace: Path, told: PipelineRun, full: Collection[str], user: AnsweringUser
+    ) -> None:
         self.cancelling = False
-        self._stage, self._workspace, self._told, self._full = stage, workspace, told, full
+        self._stage, self._workspace, self._told, self._full, self._user = stage, workspace, told, full, user
 
     def say(self, line: str) -> None:
         self._told.lines.append(line)
@@ -155,6 +162,15 @@ class OwnLink:
 
     async def keep(self) -> None:
         pass
+
+    async def ask(self, question: StageQuestion) -> Any:
+        is_answered, answer = self._user.asked(question)
+        if not is_answered:
+            raise asyncio.CancelledError
+        return answer
+
+    def progress(self, fraction: float, message: str) -> None:
+        self._told.progress.append((fraction, message))
 
     async def run(self, command: StageCommand, *, bounds: CommandBounds | None) -> Ran:
         """With a short environment and a time limit, and without any sandbox."""

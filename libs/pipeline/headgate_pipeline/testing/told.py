@@ -60,6 +60,7 @@ class PipelineRun:
     pauses: list[ProviderPause] = field(default_factory=list[ProviderPause])
     commands: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     requests: list[ProviderRequest] = field(default_factory=list[ProviderRequest])
+    progress: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     questions: list[str] = field(default_factory=list[str])
     result: dict[str, bytes] = field(default_factory=dict[str, bytes])
     summary: str = ""  # of a failure, as the job's user reads it

@@ -1,0 +1,40 @@
+"""JSON Schemas of others: whether one is a schema that can be used, and what about a value is not as it wants.
+
+What stands in a schema is a stranger's word, so nothing of it is fetched, and its patterns are matched in a time in
+proportion to the text. Owns the words of a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jsonschema_rs import Draft202012Validator, ReferencingError, RegexOptions, ValidationError
+
+MOST_SAID: Final = 300
+
+
+def wrong_schema(schema: Mapping[str, Any]) -> str | None:
+    """Why nothing can be checked by this schema; null where it is one."""
+    try:
+        _validator(schema)
+    except (ValidationError, ReferencingError, ValueError) as wrong:
+        return _said(wrong)
+    return None
+
+
+def wrong_value(value: object, schema: Mapping[str, Any]) -> str | None:
+    """What about the value is not as the schema wants: the first thing, by the path to it."""
+    for wrong in _validator(schema).iter_errors(value):
+        path = ".".join(str(part) for part in wrong.instance_path)
+        return f"{path}: {_said(wrong)}" if path else _said(wrong)
+    return None
+
+
+def _validator(schema: Mapping[str, Any]) -> Draft202012Validator:
+    return Draft202012Validator(dict(schema), pattern_options=RegexOptions(), offline=True)
+
+
+def _said(wrong: ValidationError | ReferencingError | ValueError) -> str:
+    text = wrong.message if isinstance(wrong, ValidationError) else str(wrong)
+    return text.splitlines()[0][:MOST_SAID] if text else "it is no JSON Schema"
