@@ -65,6 +65,14 @@ class Asked(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def bounded_input(value: dict[str, Any]) -> dict[str, Any]:
+    """The same, where it is not too large."""
+    size = len(json.dumps(value, ensure_ascii=False).encode())
+    if size > MAX_INPUT_BYTES:
+        raise ValueError(f"{size} bytes as JSON, at most {MAX_INPUT_BYTES} are taken")
+    return value
+
+
 class JobOrder(Asked):
     """What a job, and each phase of a workflow, may ask for."""
 
@@ -79,10 +87,7 @@ class JobOrder(Asked):
     @field_validator("input")
     @classmethod
     def _fits(cls, value: dict[str, Any]) -> dict[str, Any]:
-        size = len(json.dumps(value, ensure_ascii=False).encode())
-        if size > MAX_INPUT_BYTES:
-            raise ValueError(f"{size} bytes as JSON, at most {MAX_INPUT_BYTES} are taken")
-        return value
+        return bounded_input(value)
 
 
 class SubmitJob(JobOrder):
@@ -111,6 +116,19 @@ class SubmitBatch(Asked):
     """Jobs that are taken or refused one by one."""
 
     jobs: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=100)]
+
+
+class RetryJob(Asked):
+    """Once more: with the work that its finished stages left or, with `from`, from a stage that ran, on the workspace
+    that it began with. `input` takes the place of the first one's."""
+
+    from_: Annotated[Token | None, Field(alias="from")] = None
+    input: dict[str, Any] | None = None
+
+    @field_validator("input")
+    @classmethod
+    def _fits(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        return value if value is None else bounded_input(value)
 
 
 class CancelJob(Asked):

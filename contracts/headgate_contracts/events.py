@@ -84,7 +84,7 @@ class Submission(Record):
     `shared`: the project is that of all who share the name, and not its user's own.
     `phases` is how many the workflow has. `input_bytes` is the size of its input, 0 where nobody has said it.
     A job submitted again (`retry_of`) begins with the `finished_stages` of the first iteration that the other one left
-    in its `checkpoint`.
+    in its `checkpoint`; `retry_from` is the stage from which somebody wanted it to run again.
     `traceparent` and `tracestate` (W3C) are those of the request: the job's trace is its request's.
     """
 
@@ -107,6 +107,7 @@ class Submission(Record):
     input_digest: Digest
     input_bytes: Amount = 0
     retry_of: JobId | None = None
+    retry_from: Token | None = None
     finished_stages: StageNames = ()
     checkpoint: Token | None = None
     traceparent: Traceparent | None = None

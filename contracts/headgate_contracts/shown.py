@@ -212,6 +212,22 @@ class ShownFiles(Shown):
     files: tuple[ShownFile, ...]
 
 
+class ShownStart(Shown):
+    """A stage from which a job can be run again, or why it cannot."""
+
+    stage: str
+    title: str
+    can_start: bool
+    why_not: str = ""
+
+
+class ShownStarts(Shown):
+    """From where a job that has ended can be run again: its stages, in order."""
+
+    job_id: str
+    stages: tuple[ShownStart, ...]
+
+
 class HistoryEntry(Shown):
     """One event of a job's history: what every event says. What this one says besides stands beside it under the names
     that the events have; of the jobs that it passed it tells how many."""

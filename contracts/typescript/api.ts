@@ -251,6 +251,15 @@ export interface RemovedPipeline {
   readonly message: string;
 }
 
+/**
+ * Once more: with the work that its finished stages left or, with `from`, from a stage that ran, on the workspace
+ * that it began with. `input` takes the place of the first one's.
+ */
+export interface RetryJob {
+  readonly from?: string | null;
+  readonly input?: Readonly<Record<string, unknown>> | null;
+}
+
 /** The token that is taken back, by its claim `jti`, and why. */
 export interface RevokeToken {
   readonly jti: string;
@@ -401,6 +410,20 @@ export interface ShownQueue {
   readonly paused?: ReadonlyArray<ShownPause>;
   readonly jobs?: ReadonlyArray<QueueLine> | null;
   readonly own?: ReadonlyArray<OwnPosition>;
+}
+
+/** A stage from which a job can be run again, or why it cannot. */
+export interface ShownStart {
+  readonly stage: string;
+  readonly title: string;
+  readonly can_start: boolean;
+  readonly why_not?: string;
+}
+
+/** From where a job that has ended can be run again: its stages, in order. */
+export interface ShownStarts {
+  readonly job_id: string;
+  readonly stages: ReadonlyArray<ShownStart>;
 }
 
 /** A worker that is heard of. */

@@ -1073,7 +1073,7 @@ export interface StageTitle {
  * `shared`: the project is that of all who share the name, and not its user's own.
  * `phases` is how many the workflow has. `input_bytes` is the size of its input, 0 where nobody has said it.
  * A job submitted again (`retry_of`) begins with the `finished_stages` of the first iteration that the other one left
- * in its `checkpoint`.
+ * in its `checkpoint`; `retry_from` is the stage from which somebody wanted it to run again.
  * `traceparent` and `tracestate` (W3C) are those of the request: the job's trace is its request's.
  */
 export interface Submission {
@@ -1097,6 +1097,7 @@ export interface Submission {
   readonly input_digest: string;
   readonly input_bytes?: number;
   readonly retry_of?: string | null;
+  readonly retry_from?: string | null;
   readonly finished_stages?: ReadonlyArray<string>;
   readonly checkpoint?: string | null;
   readonly traceparent?: string | null;

@@ -83,7 +83,8 @@ JOBS_EXAMPLES: Final = """examples:
   headgate jobs priority JOB high --reason "a demo at noon"
   headgate jobs cancel JOB --reason "not needed"
   headgate jobs cancel-all --label team=growth
-  headgate jobs retry JOB --follow"""
+  headgate jobs retry JOB --follow
+  headgate jobs retry JOB --from code --input @in.json"""
 
 TOKEN_EXAMPLES: Final = """examples:
   headgate token --user u1 --tier partner
@@ -270,8 +271,10 @@ def _add_changes(jobs: CommandGroup) -> None:
     jobs.verb(
         "retry",
         "submitting.retry",
-        "submit a failed or cancelled one again, with the work that it left",
+        "run it again, with the work that it left, or from a stage that is named",
         job(),
+        option("--from", "start", metavar="STAGE", help="begin with it, as it began: any job that has ended"),
+        option("--input", metavar="JSON", help="another input: an object, or @ and the name of a file"),
         option("--idempotency-key", metavar="KEY", help=KEY),
         flag("--follow", FOLLOW),
     )

@@ -41,9 +41,10 @@ def submit(args: Namespace, out: Output) -> int:
 
 
 def retry(args: Namespace, out: Output) -> int:
-    """Submit a failed or cancelled one again, with the work that its finished stages left."""
+    """Submit it again: with the work that its finished stages left, or from a stage that is named."""
+    what = None if args.input is None else _input_of(None, args.input)
     with as_user() as hg:
-        job = hg.retry(args.job, key=args.idempotency_key)
+        job = hg.retry(args.job, start=args.start, what=what, key=args.idempotency_key)
     return _taken_in(job.state.as_told(), args, out)
 
 

@@ -456,6 +456,12 @@ class Retention(Section):
     )
     results_days: Days = default(7, "results, after the job's end")
     workspaces_days: Days = default(1, "workspaces, after the job's end")
+    stage_workspaces: Annotated[Count, Unit("workspaces")] = default(
+        4, "of an attempt, the newest: a job can be run again from the stages that began with them; 1: the last alone"
+    )
+    stage_workspace_bytes: Annotated[Count, Unit("bytes")] = default(
+        262_144, "the largest, packed, that is kept when the job itself needs it no more"
+    )
     logs_days: Days = default(1, "build log lines")
     ended_s: Seconds = default(60, "how long a finished job is known without a look into the log")
     ended_jobs: Jobs = default(1000, "finished jobs that are known so, the last ones; what is longer ago sooner")

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
 
-from headgate_contracts.asked import AnswerQuestion, CancelJob, ChangePriority, MoveJob, SubmitJob
-from headgate_contracts.shown import ShownJob
+from headgate_contracts.asked import AnswerQuestion, CancelJob, ChangePriority, MoveJob, RetryJob, SubmitJob
+from headgate_contracts.shown import ShownJob, ShownStarts
 from libs.runtime.auth import OPS, Principal
 from libs.runtime.etags import tags_in
 from libs.runtime.faults import Refused
@@ -53,9 +53,19 @@ def submit_routes(edge: Edge) -> APIRouter:
         return await edge.located(await intake.job(body, who, key), who)
 
     @router.post("/jobs/{job_id}/retry", status_code=202, response_model=ShownJob)
-    async def retry_job(job_id: JobIdPath, who: Submitter, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    async def retry_job(
+        job_id: JobIdPath, who: Submitter, body: RetryJob | None = None, idempotency_key: IdempotencyKey = None
+    ) -> JSONResponse:
+        """One that failed or was cancelled goes on from the work that its finished stages left. With `from` any job
+        that has ended is run again from that stage, on the workspace that the stage began with."""
         job = await edge.own(job_id, who)
-        return await edge.located(await intake.retry(job, who, key_of(idempotency_key, "retry")), who)
+        key = key_of(idempotency_key, "retry")
+        return await edge.located(await intake.retry(job, who, key, body or RetryJob()), who)
+
+    @router.get("/jobs/{job_id}/retry", response_model=ShownStarts)
+    async def list_starts(job_id: JobIdPath, who: Submitter) -> ShownStarts:
+        """From which stages the job can be run again now, and why not from the others."""
+        return await edge.retrying.starts(await edge.own(job_id, who))
 
     return router
 

@@ -18,6 +18,7 @@ BATCH: Final = BodyLimit(7168 * KIB)  # 100 jobs, each with an input
 BODIES: Final[Mapping[str, BodyLimit]] = {
     "POST /v1/jobs": JOB,
     "POST /v1/jobs/batch": BATCH,
+    "POST /v1/jobs/{job_id}/retry": JOB,
     "POST /v1/workflows": WORKFLOW,
     "POST /v1/jobs/cancel": WORDS,
     "POST /v1/jobs/{job_id}/cancel": WORDS,

@@ -106,7 +106,7 @@ def job_of(frame: SubmitJob | SubmitWorkflow, order: JobOrder, *, job_id: str, a
         run_timeout_s=order.run_timeout_s,
         notify_url=frame.notify_url,
         labels=frame.labels,
-        input_digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
+        input_digest=digest_of(content),
         input_bytes=len(content),
         traceparent=asker.traceparent,
         tracestate=asker.tracestate,
@@ -115,9 +115,21 @@ def job_of(frame: SubmitJob | SubmitWorkflow, order: JobOrder, *, job_id: str, a
     return NewJob(job_id, asker.user_id, project_id, submission, content, title_of(order.title, order.input))
 
 
-def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_work: bool, **more: Any) -> NewJob:
-    """The same submission once more. `with_work`: what the finished stages of the first one left is still there."""
-    goes_on = with_work and bool(job.finished_stages)
+@dataclass(frozen=True, slots=True)
+class LeftWork:
+    """What a job that is submitted again begins with: finished stages, and the workspace that holds their work. `start`
+    is the stage that somebody named."""
+
+    finished: tuple[str, ...] = ()
+    checkpoint: str | None = None
+    start: str | None = None
+
+
+NO_WORK: Final = LeftWork()
+
+
+def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, work: LeftWork, **more: Any) -> NewJob:
+    """The same submission once more, with this input and this work."""
     asked = _as_shared(job.submission, job, shared=asker.shares(job.project_id))
     submission = asked.model_copy(
         update={
@@ -128,9 +140,11 @@ def retried_job(job: Job, content: bytes, *, job_id: str, asker: Asker, with_wor
             "tracestate": asker.tracestate,
             "run_at": None,
             "retry_of": job.id,
+            "retry_from": work.start,
+            "input_digest": digest_of(content),
             "input_bytes": len(content),
-            "finished_stages": job.finished_stages if goes_on else (),
-            "checkpoint": job.checkpoint if goes_on else None,
+            "finished_stages": work.finished,
+            "checkpoint": work.checkpoint if work.finished else None,
             **more,
         }
     )
@@ -147,6 +161,10 @@ def same_request(new: NewJob, first: Job) -> bool:
     now = _as_shared(new.submission, new, shared=then.shared)
     now = now.model_copy(update={name: getattr(then, name) for name in meanwhile})
     return now == then and new.project_id == first.project_id
+
+
+def digest_of(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def digest_of_all(phases: Iterable[NewJob]) -> str:
@@ -180,12 +198,18 @@ def order_refusal(order: JobOrder, policy: Policy) -> NotAllowed | None:
         return refusal
     if (order.run_timeout_s or 0) > policy.runs.max_timeout_s:
         return NotAllowed("run_timeout_s", f"at most {policy.runs.max_timeout_s:g} seconds are allowed")
-    if not _is_json(order.input):
-        return NotAllowed("input", "it holds a number that JSON cannot write: NaN or infinity")
-    if len(canonical(order.input)) > policy.submissions.max_input_bytes:
-        return NotAllowed("input", f"at most {policy.submissions.max_input_bytes} bytes as JSON are taken")
+    if (refusal := input_refusal(order.input, policy)) is not None:
+        return refusal
     if order.concurrency_limit is not None and order.concurrency_group is None:
         return NotAllowed("concurrency_limit", "a limit needs a concurrency_group to hold for")
+    return None
+
+
+def input_refusal(content: Mapping[str, Any], policy: Policy) -> NotAllowed | None:
+    if not _is_json(content):
+        return NotAllowed("input", "it holds a number that JSON cannot write: NaN or infinity")
+    if len(canonical(content)) > policy.submissions.max_input_bytes:
+        return NotAllowed("input", f"at most {policy.submissions.max_input_bytes} bytes as JSON are taken")
     return None
 
 
@@ -197,8 +221,9 @@ def pool_refusal(pool: str, policy: Policy) -> NotAllowed | None:
     return NotAllowed("pool", f"{pool!r} {wrong}: name {', '.join(policy.pools.open)}")
 
 
-def may_be_retried(job: Job) -> bool:
-    return job.status in RETRIABLE
+def may_be_retried(job: Job, *, start: str | None = None) -> bool:
+    """From a stage that is named any job that has ended, else one that did not become ready."""
+    return job.status.is_end if start is not None else job.status in RETRIABLE
 
 
 def may_be_placed(job: Job) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 from opentelemetry.trace import Link
 
 from headgate_contracts import Job, Tier
-from headgate_contracts.asked import SubmitJob, SubmitWorkflow
+from headgate_contracts.asked import RetryJob, SubmitJob, SubmitWorkflow
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownJob
 from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
@@ -25,7 +25,7 @@ from libs.runtime.telemetry import job_trace, request_trace
 from services.admission import problems
 from services.admission.api import Edge
 from services.admission.domain import Asker, NewJob, NotAllowed, new_job
-from services.admission.outcomes import Accepted, InputGone, NotOver, Previewed
+from services.admission.outcomes import Accepted, InputGone, NoStart, NotOver, Previewed
 from services.admission.workflows import NewPhases, new_workflow
 
 QUOTED: Final = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\]){1,255})"')  # a string as the draft has it (RFC 8941, 3.3.3)
@@ -67,12 +67,14 @@ class Intake:
     async def workflow_preview(self, body: SubmitWorkflow, who: Principal, key: str | None) -> tuple[ShownJob, ...]:
         return await self._preview(self._new_workflow(body, who, key))
 
-    async def retry(self, job: Job, who: Principal, key: str | None) -> Job:
+    async def retry(self, job: Job, who: Principal, key: str | None, wanted: RetryJob) -> Job:
         """The new job, or the first phase of the new workflow. It is its owner's, whoever asked for it."""
         new_id = self._workflow_id(who, key) if job.submission.workflow else self._job_id(who, key)
         asker = self._asker(who) if who.owns(job) else self._owner(job)
         with step("accept", links=[Link(job_trace(job).root)]) as span:
-            outcome = await self.edge.retrying.retry(job, new_id=new_id, asker=asker)
+            outcome = await self.edge.retrying.retry(
+                job, new_id=new_id, asker=asker, start=wanted.from_, content=wanted.input
+            )
             span.set_attribute("headgate.outcome", type(outcome).__name__)
             span.set_attribute("headgate.job.id", outcome.job.id if isinstance(outcome, Accepted) else job.id)
         match outcome:
@@ -80,7 +82,7 @@ class Intake:
                 return outcome.job
             case NotAllowed():
                 raise Refused(problems.invalid(outcome))
-            case NotOver() | InputGone():
+            case NotOver() | InputGone() | NoStart():
                 raise Refused(problems.not_retried(outcome))
             case refusal:
                 raise Refused(problems.not_taken(refusal))

@@ -87,9 +87,10 @@ PreviewOutcome = Accepted | Previewed | NotAllowed | NotTaken
 
 @dataclass(frozen=True, slots=True)
 class NotOver:
-    """Only what failed or was cancelled can be submitted again."""
+    """Only what failed or was cancelled can be submitted again; from a named stage, what has ended."""
 
     job: Job
+    with_stage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,17 @@ class InputGone:
     job: Job
 
 
-RetryOutcome = SubmitOutcome | NotOver | InputGone
+@dataclass(frozen=True, slots=True)
+class NoStart:
+    """The job cannot be run again from there."""
+
+    stage: str
+    why: str
+    possible: tuple[str, ...]
+
+
+NotRetried = NotOver | InputGone | NoStart
+RetryOutcome = SubmitOutcome | NotRetried
 
 
 # ── why nothing was changed ───────────────────────────────────────────────────

@@ -18,9 +18,11 @@ from services.admission.outcomes import (
     NeighbourGone,
     NoDayLeft,
     NoRoomBetween,
+    NoStart,
     NotAsked,
     NotChanged,
     NotOver,
+    NotRetried,
     NotTaken,
     OverBytes,
     OverShare,
@@ -72,14 +74,22 @@ def _over_bytes(held: int, most: int, retry_ms: int | None) -> Problem:
     return Problem(status=429, slug="input-share", title=title, detail=detail, retry_after_s=wait_s, more=more)
 
 
-def not_retried(outcome: NotOver | InputGone) -> Problem:
+def not_retried(outcome: NotRetried) -> Problem:
     match outcome:
-        case NotOver(job):
-            detail = f"the job is {job.status.value}: only a job that failed or was cancelled can be submitted again"
+        case NotOver(job, with_stage):
+            rule = "a job that failed or was cancelled can be submitted again; name a stage (from) to run it from there"
+            if with_stage:
+                rule = "a job that has ended can be run again"
+            detail = f"the job is {job.status.value}: only {rule}"
             return Problem(status=409, slug="not-over", title="Nothing to retry", detail=detail)
         case InputGone():
             detail = "what the job was made from is no longer kept: submit a new job with its input"
             return Problem(status=410, slug="input-gone", title="Input gone", detail=detail)
+        case NoStart(stage, why, possible):
+            instead = f"possible is {', '.join(possible)}" if possible else "submit a new job"
+            detail = f"the job cannot be run again from {stage}: {why}; {instead}"
+            more = {"possible": list(possible)}
+            return Problem(status=409, slug="no-start", title="Not from there", detail=detail, more=more)
 
 
 def not_changed(outcome: NotChanged) -> Problem:

@@ -1,24 +1,43 @@
-"""How a job that failed or was cancelled is submitted again, with the work that its finished stages left.
+"""How a job that has ended is submitted again: with the work that its finished stages left, or from a named stage.
 
-The new job is made of the same submission and has its own copy of the input. A phase is retried with all phases after
-it, as a workflow of their own. It is submitted like any other: it takes a place of the day, or waits for one.
+The new job is made of the same submission and has its own copy of the input, or another input. A phase is retried with
+all phases after it, as a workflow of their own. It is submitted like any other: it takes a place of the day, or waits
+for one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from headgate_contracts import Job
+from headgate_contracts.shown import ShownStart, ShownStarts
 from headgate_contracts.titles import title_in
 from headgate_contracts.tokens import input_name
-from services.admission.domain import Asker, NewJob, may_be_retried, pool_refusal, retried_job
-from services.admission.outcomes import InputGone, NotOver, RetryOutcome
+from services.admission.again import StartingPoint, starting_points
+from services.admission.domain import (
+    NO_WORK,
+    Asker,
+    LeftWork,
+    NewJob,
+    NotAllowed,
+    canonical,
+    input_refusal,
+    may_be_retried,
+    pool_refusal,
+    retried_job,
+)
+from services.admission.outcomes import InputGone, NoStart, NotOver, RetryOutcome
 from services.admission.phases import phases_from
 from services.admission.ports import Inputs, Log, Titles, Workspaces
 from services.admission.submitting import Submitting
 from services.admission.workflows import retried_phases
+
+NEVER_RAN: Final = "it did not run in this job"
+GONE: Final = "the workspace that it began with is no longer kept"
+GOES_ON: Final = "the job has not ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +50,88 @@ class Retrying:
     titles: Titles
     workspaces: Workspaces
 
-    async def retry(self, job: Job, *, new_id: str, asker: Asker) -> RetryOutcome:
-        """Submit the job again. `new_id` is the new job's, or the new workflow's where the job is a phase."""
-        if not may_be_retried(job):
-            return NotOver(job)
+    async def retry(
+        self,
+        job: Job,
+        *,
+        new_id: str,
+        asker: Asker,
+        start: str | None = None,
+        content: Mapping[str, Any] | None = None,
+    ) -> RetryOutcome:
+        """Submit the job again. `new_id` is the new job's, or the new workflow's where the job is a phase. `start`: a
+        stage, `content`: the input instead of the first one."""
+        if not may_be_retried(job, start=start):
+            return NotOver(job, with_stage=start is not None)
         jobs = await phases_from(self.log, job)
-        for each in jobs:
-            if (refusal := pool_refusal(each.submission.pool, asker.policy)) is not None:
-                return refusal
-        inputs = await asyncio.gather(*map(self._input, jobs))
-        kept = [(each, content) for each, content in zip(jobs, inputs, strict=True) if content is not None]
-        titles = await self.titles.of([each.id for each in jobs])
+        if (refusal := _refusal(jobs, content, asker)) is not None:
+            return refusal
+        first, *later = await asyncio.gather(*map(self._input, jobs))
+        inputs = [first if content is None else canonical(content), *later]
+        kept = [(each, found) for each, found in zip(jobs, inputs, strict=True) if found is not None]
         if len(kept) < len(jobs):
             return InputGone(job)
-        with_work = await self._left_work(job)
-        if job.submission.workflow is None:
-            [(_, content)] = kept
-            new = (retried_job(job, content, job_id=new_id, asker=asker, with_work=with_work),)
-        else:
-            new = retried_phases(kept, workflow_id=new_id, asker=asker, with_work=with_work)
+        work = await self._left_work(job) if start is None else await self._work_before(job, start)
+        if not isinstance(work, LeftWork):
+            return work
+        new: Sequence[NewJob] = [retried_job(job, kept[0][1], job_id=new_id, asker=asker, work=work)]
+        if job.submission.workflow is not None:
+            new = retried_phases(kept, workflow_id=new_id, asker=asker, work=work)
+        titles = await self.titles.of([each.id for each in jobs])
+        if first is not None and titles.get(job.id) == title_in(first):
+            titles.pop(job.id)  # its input gave it, and the input may be another now
         return await self.submitting.submit(*_titled(new, [titles.get(each.id) for each in jobs]))
+
+    async def starts(self, job: Job) -> ShownStarts:
+        """From where the job can be run again, and why not from elsewhere."""
+        points = await self._points(job)
+        kept = await asyncio.gather(*(self._why_not(job, points.get(each.name)) for each in job.stages))
+        shown = (
+            ShownStart(stage=stage.name, title=stage.title, can_start=not why, why_not=why)
+            for stage, why in zip(job.stages, kept, strict=True)
+        )
+        return ShownStarts(job_id=job.id, stages=tuple(shown))
+
+    async def _work_before(self, job: Job, start: str) -> LeftWork | NotAllowed | NoStart:
+        if start not in job.stage_names:
+            names = ", ".join(job.stage_names) or "none, as no worker has had it"
+            return NotAllowed("from", f"{start} is no stage of the job; its stages: {names}")
+        points = await self._points(job)
+        point = points.get(start)
+        why = await self._why_not(job, point)
+        if why or point is None:
+            possible = [name for name, each in points.items() if not await self._why_not(job, each)]
+            return NoStart(start, why, tuple(possible))
+        return LeftWork(point.finished, point.checkpoint, start)
+
+    async def _points(self, job: Job) -> dict[str, StartingPoint]:
+        return starting_points(await self.log.read(job.id))
+
+    async def _why_not(self, job: Job, point: StartingPoint | None) -> str:
+        """Nothing where it can be."""
+        if not job.status.is_end:
+            return GOES_ON
+        if point is None:
+            return NEVER_RAN
+        return "" if await self._is_kept(point.checkpoint) else GONE
 
     async def _input(self, job: Job) -> bytes | None:
         return await self.inputs.get(input_name(job.id, job.submission.input_digest))
 
-    async def _left_work(self, job: Job) -> bool:
-        """Whether what the finished stages left can be gone on from. Some leave nothing: then nothing can be gone."""
-        return job.checkpoint is None or await self.workspaces.find(job.checkpoint) is not None
+    async def _left_work(self, job: Job) -> LeftWork:
+        """What the finished stages left, as far as it can be gone on from."""
+        return LeftWork(job.finished_stages, job.checkpoint) if await self._is_kept(job.checkpoint) else NO_WORK
+
+    async def _is_kept(self, checkpoint: str | None) -> bool:
+        """Some stages leave nothing: then nothing can be gone."""
+        return checkpoint is None or await self.workspaces.find(checkpoint) is not None
+
+
+def _refusal(jobs: Sequence[Job], content: Mapping[str, Any] | None, asker: Asker) -> NotAllowed | None:
+    if content is not None and (refusal := input_refusal(content, asker.policy)) is not None:
+        return refusal
+    pools = (pool_refusal(each.submission.pool, asker.policy) for each in jobs)
+    return next((refusal for refusal in pools if refusal is not None), None)
 
 
 def _titled(new: Sequence[NewJob], titles: Sequence[str | None]) -> list[NewJob]:

@@ -12,7 +12,9 @@ from headgate_contracts import Job, Status
 from headgate_contracts.asked import SubmitWorkflow
 from headgate_contracts.tokens import phase_job_id
 from services.admission.domain import (
+    NO_WORK,
     Asker,
+    LeftWork,
     NewJob,
     NotAllowed,
     frame_refusal,
@@ -44,7 +46,7 @@ def new_workflow(body: SubmitWorkflow, *, workflow_id: str, asker: Asker) -> New
 
 
 def retried_phases(
-    jobs: Sequence[tuple[Job, bytes]], *, workflow_id: str, asker: Asker, with_work: bool
+    jobs: Sequence[tuple[Job, bytes]], *, workflow_id: str, asker: Asker, work: LeftWork
 ) -> tuple[NewJob, ...]:
     """A phase and all that come after it, as a workflow of their own. Only the first of them can have left work."""
     return tuple(
@@ -53,7 +55,7 @@ def retried_phases(
             content,
             job_id=phase_job_id(workflow_id, number),
             asker=asker,
-            with_work=with_work and number == 1,
+            work=work if number == 1 else NO_WORK,
             **_seat(workflow_id, number, len(jobs)),
         )
         for number, (job, content) in enumerate(jobs, 1)

@@ -296,6 +296,23 @@ async def test_a_log_is_searched_and_followed(there: Installation, visit: Visit)
         assert await said(log.locator("p.named")) == "line 7: hay"
 
 
+async def test_a_finished_job_is_run_again_from_a_stage_with_another_input(there: Installation, visit: Visit) -> None:
+    first = await submitted(there, "ria", input={"stages": QUICK})
+
+    async with visit(there, partner(there, "ria")) as ria:
+        await ria.go(f"jobs/{first}")
+        await ria.page.get_by_role("button", name="Run again from").click()
+        await ria.page.get_by_role("radio", name="Installing").check()
+        await ria.page.get_by_label("Change the input").check()
+        await ria.page.get_by_label("Input, as JSON").fill('{"stages": {"deps": 0.1}}')
+        await ria.look("run-again")
+        await ria.page.get_by_role("button", name="Run again", exact=True).click()
+
+        await expect(ria.page).not_to_have_url(f"{ria.url}/#/jobs/{first}")
+        await expect(ria.page.locator(".job-head")).to_contain_text("Ready")
+        await expect(ria.card("Progress").get_by_role("cell", name="kept")).to_have_count(2)
+
+
 async def test_a_workflow_has_a_page_and_can_be_ended_and_submitted_again(there: Installation, visit: Visit) -> None:
     phases = [{"pipeline": "rehearsal", "title": title, "input": {"stages": QUICK}} for title in ("Schema", "API")]
     phases[0]["input"] = {"stages": QUICK | {"code": 900}}

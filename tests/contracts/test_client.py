@@ -37,6 +37,8 @@ READS: Final[dict[type[values.Value], str]] = {
     values.Question: "ShownQuestion",
     values.FailedWork: "FailedWork",
     values.WorkflowState: "ShownWorkflow",
+    values.StageStart: "ShownStart",
+    values.StageStarts: "ShownStarts",
     values.ResultFile: "ShownFile",
     values.ResultFiles: "ShownFiles",
     values.HistoryEvent: "HistoryEntry",

@@ -20,6 +20,8 @@ from tests.fixtures.workers import Shop, a_shop
 
 KEY = "sk-live-0123456789abcdefghij"
 ENDPOINTS = {"openai": ProviderEndpoint(url="https://api.test/v1", model="m-1", key=KEY)}
+SHORT_LEASES = {"job_s": 3, "heartbeat_s": 0.2}
+LAST_ALONE = Policy.model_validate({"leases": SHORT_LEASES, "retention": {"stage_workspaces": 1}})
 ONE_CYCLE = ["scaffold 1", "code 1", "deps 1", "checks 1"]
 
 
@@ -33,8 +35,7 @@ async def spawner() -> AsyncIterator[Spawner]:
 
 @pytest_asyncio.fixture
 async def shop(spawner: Spawner, tmp_path: Path) -> AsyncIterator[Shop]:
-    policy = Policy.model_validate({"leases": {"job_s": 3, "heartbeat_s": 0.2}})
-    async with a_shop(spawner, tmp_path, policy=policy, providers=ENDPOINTS) as shop:
+    async with a_shop(spawner, tmp_path, policy=LAST_ALONE, providers=ENDPOINTS) as shop:
         yield shop
 
 
@@ -70,6 +71,14 @@ async def test_each_finished_stages_work_is_stored_and_named_by_the_next_event(s
     await eventually(lambda: shop.kept._kept.keys() == {"job-1-1-3"})
 
     assert checkpoints(shop) == [None, "job-1-1-1", "job-1-1-2", "job-1-1-3"]
+
+
+async def test_the_newest_small_ones_of_an_attempt_stay_to_be_run_again_from(spawner: Spawner, tmp_path: Path) -> None:
+    policy = Policy.model_validate({"leases": SHORT_LEASES, "retention": {"stage_workspaces": 3}})
+    async with a_shop(spawner, tmp_path, policy=policy, providers=ENDPOINTS) as shop:
+        await begun(shop, "ready")
+
+        await eventually(lambda: shop.kept._kept.keys() == {"job-1-1-2", "job-1-1-3"})
 
 
 async def test_the_one_before_goes_only_when_the_log_names_the_next(shop: Shop) -> None:
@@ -174,7 +183,7 @@ async def test_a_job_tried_again_goes_on_from_the_other_ones_work_and_leaves_it_
 
 
 async def test_a_drained_worker_hands_over_what_a_stage_kept_midway(spawner: Spawner, tmp_path: Path) -> None:
-    async with a_shop(spawner, tmp_path, drain_grace_s=0.2, providers=ENDPOINTS) as shop:
+    async with a_shop(spawner, tmp_path, policy=LAST_ALONE, drain_grace_s=0.2, providers=ENDPOINTS) as shop:
         await begun(shop, "deps", sleep={"deps": 600}, midway=True)
         await eventually(lambda: "midway" in [line.line for line in shop.lines.lines])
 

@@ -15,7 +15,9 @@ from libs.policy import Policy
 from libs.policy.windows import DayPlace
 from libs.runtime.faults import Refused
 from services.admission.domain import (
+    NO_WORK,
     Asker,
+    LeftWork,
     NewJob,
     NotAllowed,
     busy_minutes,
@@ -184,8 +186,10 @@ FAILED_IN_DEPS = "queued dispatched started scaffold code deps failed"
 def test_a_retry_goes_on_from_the_work_that_is_still_there() -> None:
     failed = job_after(FAILED_IN_DEPS)
 
-    new = retried_job(failed, b"{}", job_id="j2", asker=asker(), with_work=True)
-    anew = retried_job(failed, b"{}", job_id="j2", asker=asker(), with_work=False)
+    new = retried_job(
+        failed, b"{}", job_id="j2", asker=asker(), work=LeftWork(failed.finished_stages, failed.checkpoint)
+    )
+    anew = retried_job(failed, b"{}", job_id="j2", asker=asker(), work=NO_WORK)
 
     assert new.submission.retry_of == failed.id
     assert new.submission.finished_stages == ("scaffold", "code")
@@ -197,7 +201,7 @@ def test_a_retry_goes_on_from_the_work_that_is_still_there() -> None:
 def test_a_retry_asks_for_no_more_than_the_tier_of_today_gives() -> None:
     failed = job_after(FAILED_IN_DEPS, submission=submission(priority="high"))
 
-    new = retried_job(failed, b"{}", job_id="j2", asker=asker(tier=Tier.BOOTSTRAPPER), with_work=False)
+    new = retried_job(failed, b"{}", job_id="j2", asker=asker(tier=Tier.BOOTSTRAPPER), work=NO_WORK)
 
     assert new.submission.priority is Priority.NORMAL
 
@@ -205,10 +209,14 @@ def test_a_retry_asks_for_no_more_than_the_tier_of_today_gives() -> None:
 def test_a_repeated_retry_is_the_same_request_whatever_became_of_the_work() -> None:
     failed = job_after(FAILED_IN_DEPS)
     first = job_after(
-        "queued", "j2", submission=retried_job(failed, b"{}", job_id="j2", asker=asker(), with_work=True).submission
+        "queued",
+        "j2",
+        submission=retried_job(
+            failed, b"{}", job_id="j2", asker=asker(), work=LeftWork(failed.finished_stages, failed.checkpoint)
+        ).submission,
     )
 
-    again = retried_job(failed, b"{}", job_id="j2", asker=asker(tier=Tier.CTO_SCALE), with_work=False)
+    again = retried_job(failed, b"{}", job_id="j2", asker=asker(tier=Tier.CTO_SCALE), work=NO_WORK)
 
     assert same_request(NewJob("j2", "user-1", first.project_id, again.submission, b"{}"), first)
 
@@ -219,7 +227,7 @@ def test_only_the_phase_that_is_retried_has_left_work() -> None:
         for phase in (1, 2)
     ]
 
-    phases = retried_phases(jobs, workflow_id="w2", asker=asker(), with_work=True)
+    phases = retried_phases(jobs, workflow_id="w2", asker=asker(), work=LeftWork(("scaffold", "code")))
 
     assert [len(new.submission.finished_stages) for new in phases] == [2, 0]
 
@@ -230,7 +238,7 @@ def test_a_retried_phase_begins_a_workflow_of_its_own() -> None:
         for phase in (2, 3)
     ]
 
-    phases = retried_phases(jobs, workflow_id="w2", asker=asker(), with_work=False)
+    phases = retried_phases(jobs, workflow_id="w2", asker=asker(), work=NO_WORK)
 
     assert [(new.id, new.submission.phase, new.submission.phases) for new in phases] == [("w2-1", 1, 2), ("w2-2", 2, 2)]
     assert [new.submission.retry_of for new in phases] == ["w1-2", "w1-3"]
@@ -290,7 +298,7 @@ def test_a_retry_is_for_the_project_that_its_user_has_today(then: list[str], tod
     new = new_of(asker(projects=then), **IN_A_GROUP)
     first = job_after("queued cancelled", "j1", user_id="u1", project_id="shop", submission=new.submission)
 
-    again = retried_job(first, b"{}", job_id="j2", asker=asker(projects=today), with_work=False)
+    again = retried_job(first, b"{}", job_id="j2", asker=asker(projects=today), work=NO_WORK)
 
     assert again.submission.shared is bool(today)
     assert [each.name for each in again.submission.groups] == [group]

@@ -144,6 +144,28 @@ async def test_a_job_is_submitted_again_once(front: Front, desk: Desk) -> None:
     assert again.json()["usage"]["jobs_used"] == 1
 
 
+async def test_from_a_stage_a_job_is_run_again_with_another_input(front: Front, desk: Desk) -> None:
+    ready = await desk.go_on(
+        await desk.submitted(user="ann"), *["dispatched", "started", "scaffold", "code", "deps", "checks", "ready"]
+    )
+    await desk.fold()
+    path = f"/v1/jobs/{ready.id}/retry"
+    async with front.client() as ann, front.client("bob") as bob:
+        plain = await ann.post(path)
+        starts = await ann.get(path)
+        again = await ann.post(path, json={"from": "code", "input": {"prompt": "another"}})
+        wrong = await ann.post(path, json={"from": "deploy"})
+        large = await ann.post(path, json={"from": "code", "input": {"prompt": "x" * 70_000}})
+        others = await bob.post(path, json={"from": "code"})
+
+    assert "name a stage" in refused(plain, 409, "not-over")["detail"]
+    assert [each["can_start"] for each in starts.json()["stages"]] == [True] * 4
+    assert (again.status_code, again.json()["title"]) == (202, "another")
+    assert refused(wrong, 422, "invalid")["errors"][0]["field"] == "from"
+    refused(large, 422, "invalid")
+    refused(others, 404, "not-found")
+
+
 async def test_without_its_input_a_job_cannot_be_submitted_again(front: Front, desk: Desk) -> None:
     async with front.client() as ann:
         job = await submitted(ann)

@@ -103,6 +103,8 @@ NUMBERS = {
     "retention.inputs_bytes": 536_870_912,
     "retention.results_days": 7,
     "retention.workspaces_days": 1,
+    "retention.stage_workspaces": 4,
+    "retention.stage_workspace_bytes": 262_144,
     "retention.logs_days": 1,
     "retention.ended_s": 60,
     "retention.ended_jobs": 1000,

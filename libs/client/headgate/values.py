@@ -150,6 +150,22 @@ class WorkflowState(Value):
     phases: tuple[JobState, ...]
 
 
+class StageStart(Value):
+    """A stage from which a job can be run again, or why it cannot."""
+
+    stage: str
+    title: str
+    can_start: bool
+    why_not: str = ""
+
+
+class StageStarts(Value):
+    """From where a job that has ended can be run again: its stages, in order."""
+
+    job_id: str
+    stages: tuple[StageStart, ...]
+
+
 class ResultFile(Value):
     """One file of a result. `type` is one of few that are safe to show."""
 

@@ -10,7 +10,7 @@ from headgate.errors import Problem, TryLater, problem_of
 from headgate.exchange import KEY, Give, Pause, Request, Script, Stream, asked, path_of, terms
 from headgate.following import follow, of_all, of_job
 from headgate.happenings import Event
-from headgate.orders import Options, Order, Wanted, What, WorkflowOptions, named, order, workflow
+from headgate.orders import Options, Order, Wanted, What, WorkflowOptions, input_of, named, order, workflow
 from headgate.repeating import answered, shaped, told
 from headgate.values import (
     Explanation,
@@ -23,6 +23,8 @@ from headgate.values import (
     QueueState,
     ResultFile,
     ResultFiles,
+    StageStart,
+    StageStarts,
     UsageOfDay,
     WorkflowState,
 )
@@ -67,9 +69,19 @@ def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[Jo
     return outcomes  # pyright: ignore[reportPossiblyUnboundVariable] - there is one try at least
 
 
-def retry(job_id: str, *, key: str | None = None) -> Script[JobState]:
-    """A failed or cancelled one again, with the work that its finished stages left: a job of its own."""
-    return (yield from _keyed(path_of("jobs", job_id, "retry"), {}, key, JobState))
+def retry(
+    job_id: str, *, start: str | None = None, what: What | None = None, key: str | None = None
+) -> Script[JobState]:
+    """A failed or cancelled one again, with the work that its finished stages left: a job of its own. With `start` any
+    that has ended, from that stage, on the workspace that it began with; with `what` with another input."""
+    content = None if what is None else input_of(what)
+    body = asked(**{"from": start, "input": content})
+    return (yield from _keyed(path_of("jobs", job_id, "retry"), body, key, JobState))
+
+
+def retry_starts(job_id: str) -> Script[tuple[StageStart, ...]]:
+    """Its stages, and from which of them it can be run again."""
+    return (yield from told(Request(path=path_of("jobs", job_id, "retry")), StageStarts)).stages
 
 
 def submit_workflow(

@@ -4,19 +4,23 @@
                                                                                     │ given back, confirmed, tried again
     another worker ◄─ unpacked by its process ◄─ fetched here ◄────────────────────┘
 
-Owns those names and when one of them is not needed any more. A name is never used twice, so a worker that was given up
-can put nothing in the place of what a later attempt has stored. What is stored and never named (its worker died in
-between) is found by its name and deleted with all else of the job, after its end.
+Owns those names and when one of them is not needed any more. The newest few small ones of an attempt stay until some
+time after the job's end, so that it can be run again from the stages that began with them (policy). A name is never
+used twice, so a worker that was given up can put nothing in the place of what a later attempt has stored. What is
+stored and never named (its worker died in between) is found by its name and deleted with all else of the job, after its
+end.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from typing import Final
 
 from headgate_contracts import Job
 from libs.eventlog import LogError
+from libs.policy import Retention
 from libs.runtime.clock import Clock
 from services.worker.attempt.patience import insist
 from services.worker.domain import checkpoint_name, superseded
@@ -64,8 +68,11 @@ class Shelf:
 class Checkpoints:
     """Those of one attempt."""
 
-    def __init__(self, job: Job, shelf: Shelf) -> None:
+    def __init__(self, job: Job, shelf: Shelf, kept: Retention) -> None:
         self.newest: str | None = None  # stored, and in no event yet
+        self._kept = kept
+        self._sizes: dict[str, int] = {}
+        self._earlier: deque[str] = deque()  # which the job needs no more, oldest first
         self._job = job
         self._shelf = shelf
         self._count = 0
@@ -73,14 +80,17 @@ class Checkpoints:
     async def fetch(self) -> bytes | None:
         """What the job goes on from; null where it is gone."""
         assert self._job.checkpoint is not None
-        return await self._shelf.get(self._job.checkpoint)
+        content = await self._shelf.get(self._job.checkpoint)
+        if content is not None:
+            self._sizes[self._job.checkpoint] = len(content)
+        return content
 
     async def keep(self, content: bytes) -> None:
         """Stored when this returns."""
         self._count += 1
         name, before = checkpoint_name(self._job, self._count), self.newest
         await self._shelf.put(name, content)
-        self.newest = name
+        self.newest, self._sizes[name] = name, len(content)
         if before is not None:
             self._shelf.forget(before)
 
@@ -91,4 +101,14 @@ class Checkpoints:
         self.newest = None
         gone = superseded(before, job)
         if gone is not None:
-            self._shelf.forget(gone)
+            for name in self._beyond(gone):
+                self._shelf.forget(name)
+
+    def _beyond(self, superseded: str) -> list[str]:
+        """Of those that the job needs no more, what is too large or too old to be kept for another run."""
+        size = self._sizes.get(superseded)
+        if size is None or size > self._kept.stage_workspace_bytes:
+            return [superseded]
+        self._earlier.append(superseded)
+        too_many = max(0, len(self._earlier) - (self._kept.stage_workspaces - 1))
+        return [self._earlier.popleft() for _ in range(too_many)]

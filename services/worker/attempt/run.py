@@ -46,7 +46,7 @@ class Attempt:
         self._budget_ms = round(claimed.budget_s * 1000)
         self._tenure = Tenure(Lease(claimed.at_ms + round(tools.policy.leases.job_s * 1000)), clock)
         self._chain = Chain(job, log=tools.log, clock=clock, new_id=tools.new_id, ours=self._tenure.is_ours)
-        self._checkpoints = Checkpoints(job, tools.shelf)
+        self._checkpoints = Checkpoints(job, tools.shelf, tools.policy.retention)
         self._process = AttemptProcess(
             self.holder,
             spawner=tools.spawner,

@@ -8,6 +8,7 @@ import { hasEnded, heard, linesAfter, newer } from "../state.js";
 import { follow } from "../stream.js";
 import { titleOf } from "../titles.js";
 import { date, eventWords, plural, span, statusWord } from "../words.js";
+import { Again } from "./again.js";
 import { Files } from "./files.js";
 import { Log } from "./log.js";
 import { Place } from "./place.js";
@@ -83,6 +84,7 @@ function useJob(id) {
 const result = (job) => download(`/jobs/${job.id}/result`, `${job.id}.tar.gz`).catch(sayFault);
 
 function Head({ job }) {
+  const asks = useSignal(false);
   const act = (path, done) => () => send("POST", `/jobs/${job.id}/${path}`, {}).then(done, sayFault);
   const again = act("retry", (fresh) => {
     keep(fresh);
@@ -101,9 +103,11 @@ function Head({ job }) {
         </div></div>
       <div class="row acts">
         ${["failed", "cancelled"].includes(job.status) && html`<button onClick=${again}>Submit again</button>`}
+        ${hasEnded(job) && job.attempt > 0 && html`<button class="quiet" onClick=${() => (asks.value = true)}>Run again from…</button>`}
         ${goesOn && html`<button class="quiet danger" onClick=${cancel}>Cancel</button>`}
       </div>
     </div>
+    ${asks.value && html`<${Again} job=${job} close=${() => (asks.value = false)} />`}
   </header>`;
 }
 
