@@ -394,8 +394,8 @@ class GroupStatus:
     group: str
     limit: int
     active: int
-    waiting: int
-    parked: int
+    waiting: int  # for a lease
+    blocked: int  # queued jobs that name it, while it has no slot for the first of them
     holders: tuple[SlotHolder, ...]
     shut_until_ms: int | None  # nobody gets a slot before
 
@@ -477,9 +477,7 @@ class Observation:
     slots: Mapping[str, int]
     room: tuple[str, ...]
     leases: Mapping[str, int]  # running holder → when its lease ends
-    eligible: Mapping[str, tuple[str, ...]]  # pool → jobs that nothing is known to block, in order
-    parked: Mapping[str, tuple[str, ...]]  # bucket → jobs, in order
-    debts: Mapping[str, int]  # bucket → how many of its jobs are owed another look
+    members: Mapping[str, tuple[str, ...]]  # scope, group or gate → entries of the queue that name it, in order
     lapses: Mapping[str, int]  # job with a reservation → when it lapses
     claims: Mapping[str, int]  # job with a claim → when that lapses
     spent: Mapping[str, int]  # user → up to when the time is spent that reservations cost

@@ -61,19 +61,14 @@ KEYS: Final = (
     Key(
         "job:<id>",
         "HASH",
-        "a row: shape, status, seq, cancelling, worker, doc; where it stands: spot; boost, passed, reservation, claim",
-        "fold, seed, reserve, release, defer, plan, claim, sweep",
+        "a row: shape, status, seq, cancelling, worker, doc; spot: queued, held; boost, passed, reservation, claim",
+        "fold, seed, reserve, release, defer, claim, sweep",
         "fold, long after the end; lapse without a row",
     ),
     Key("queue", "ZSET", "every queued or reserved job → score", "fold, seed, reserve, release, sweep", "no member"),
     Key("line:<pool>", "ZSET", "the unpaused ones of a pool → score", "as queue", "no member"),
     Key("queued", "HASH", "tier → queued jobs of it, without reserved ones", "fold, seed", "no field"),
-    Key("eligible:<pool>", "ZSET", "those that nothing is known to block → score", "fold, seed, plan", "no member"),
-    Key("parked:<bucket>", "ZSET", "those that a full group blocks → score", "fold, seed, plan", "no member"),
-    Key("buckets", "ZSET", "buckets with parked jobs, all of score 0: in name order", "as parked", "no member"),
-    Key("debts", "HASH", "bucket → parked jobs of it that are owed a look", "whatever frees a slot; plan", "no field"),
-    Key("debtors", "ZSET", "the buckets in `debts`, all of score 0: in name order", "as debts", "no member"),
-    Key("members:<scope>", "ZSET", "queued jobs of a user, project or workflow → score", "as queue", "no member"),
+    Key("members:<name>", "ZSET", "entries that name a scope, a group or a gate → score", "as queue", "no member"),
     Key("owned:<user>", "ZSET", "a user's jobs → seq of their first event", "fold, seed", "no member"),
     Key("passing", "HASH", "job → reservations that stand and passed it", "reserve, release, sweep, fold", "no field"),
     Key("lapses", "ZSET", "jobs with a reservation → its lapse", "reserve, release, defer, fold", "no member; sweep"),
@@ -127,7 +122,7 @@ KEYS: Final = (
     Key("deadlines", "ZSET", "who waits → until when", "as waiters, prolong", "no member"),
     Key("asking:<job>", "SET", "who waits inside a job", "as waiters", "no member"),
     Key(
-        "untold", "LIST", "grants that no answer could carry, as JSON", "acquire, plan, configure", "the next that can"
+        "untold", "LIST", "grants that no answer could carry, as JSON", "acquire, claim, configure", "the next that can"
     ),
     Key(
         "shut", "ZSET", "groups of which nobody gets a slot → until when", "shut, open", "whoever catches up after that"

@@ -25,7 +25,6 @@ from libs.capacity.answers import (
     LeaseRequest,
     Observation,
     Outlook,
-    Plan,
     QueueEntry,
     Release,
     ReleaseAnswer,
@@ -76,10 +75,9 @@ class Entrance(Protocol):
     async def day_used(self, user: str, day: int) -> int: ...
 
 
-class Planning(Protocol):
-    """Who may start, what that takes, and what is due."""
+class Starting(Protocol):
+    """What a start takes of that which leases want too, and what is due."""
 
-    async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan: ...
     async def claim(
         self,
         claims: Sequence[Claim],
@@ -158,5 +156,5 @@ class Board(Protocol):
     async def published(self, name: str) -> str | None: ...
 
 
-class View(Life, Entrance, Planning, Leases, Readings, Refusals, Tickets, Board, Protocol):
+class View(Life, Entrance, Starting, Leases, Readings, Refusals, Tickets, Board, Protocol):
     """What the log says, in the shape decisions need. Whoever needs one part of it asks for that."""

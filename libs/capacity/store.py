@@ -29,7 +29,6 @@ from libs.capacity.answers import (
     LeaseRequest,
     Observation,
     Outlook,
-    Plan,
     QueueEntry,
     Release,
     ReleaseAnswer,
@@ -127,10 +126,7 @@ class _Entrance(_Asked):
         return store_answers.between(await self._ask("between_v1", job, "before" if before else "after", neighbour))
 
 
-class _Planning(_Asked):
-    async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
-        return store_answers.plan(await self._ask("plan_v1", limit, _text(only_class), now_ms=now_ms))
-
+class _Starting(_Asked):
     async def claim(
         self,
         claims: Sequence[Claim],
@@ -243,7 +239,7 @@ class _Board(_Asked):
         return await self._ask("published_v1", name)
 
 
-class RedisView(_Life, _Entrance, _Planning, _Leases, _Readings, _Refusals, _Tickets, _Board):
+class RedisView(_Life, _Entrance, _Starting, _Leases, _Readings, _Refusals, _Tickets, _Board):
     """The view of one shard, for readers of the log `epoch`. The client is `store_client.open_client`'s."""
 
     async def close(self) -> None:

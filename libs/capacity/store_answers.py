@@ -30,8 +30,6 @@ from libs.capacity.answers import (
     NotReleasable,
     NotYours,
     Other,
-    Pick,
-    Plan,
     ReleaseAnswer,
     ReserveAnswer,
     Reserved,
@@ -126,11 +124,6 @@ def between(reply: Reply) -> BetweenAnswer:
             return NotQueued(job)
         case _:
             raise _unknown(reply)
-
-
-def plan(reply: Reply) -> Plan:
-    applied, picks, limits, slots, more = reply
-    return Plan(applied, tuple(Pick(job, seq) for job, seq in picks), dict(limits), dict(slots), bool(more))
 
 
 def claimed(reply: Reply) -> ClaimAnswer:

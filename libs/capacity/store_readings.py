@@ -51,13 +51,13 @@ def outlook(reply: Reply) -> Outlook | None:
 
 
 def group(reply: Reply, name: str) -> GroupStatus:
-    limit, waiting, parked, holders, until_ms = reply
+    limit, waiting, blocked, holders, until_ms = reply
     return GroupStatus(
         group=name,
         limit=limit,
         active=len(holders),
         waiting=waiting,
-        parked=parked,
+        blocked=blocked,
         holders=_holders(holders),
         shut_until_ms=until_ms,
     )
@@ -94,7 +94,7 @@ def jobs_of(reply: Reply) -> tuple[tuple[str, int], ...]:
 
 def observation(reply: Reply, epoch: str) -> Observation:
     generation, applied, entries, statuses, groups, waiters, quotas, used, timers, limits, pauses, *rest = reply
-    slots, room, leases, eligible, parked, debts, lapses, claims, spent, *more = rest
+    slots, room, leases, members, lapses, claims, spent, *more = rest
     shut, published, stored, input_ends = more
     return Observation(
         mark=ViewMark(epoch, generation, applied, open=True),
@@ -110,9 +110,7 @@ def observation(reply: Reply, epoch: str) -> Observation:
         slots=_numbers(slots),
         room=tuple(room),
         leases=_numbers(leases),
-        eligible=_lists(eligible),
-        parked=_lists(parked),
-        debts=_numbers(debts),
+        members=_lists(members),
         lapses=_numbers(lapses),
         claims=_numbers(claims),
         spent=_numbers(spent),

@@ -1,6 +1,6 @@
 """The real rules on a virtual clock: jobs enter, start and end in a view in memory, as fast as it can fold.
 
-Who starts is the view's own plan; nothing of it is repeated here. Owns the clock and the changes that a
+Who starts is the twin's own plan; nothing of it is repeated here. Owns the clock and the changes that a
 job's start, end and rise make to its row. Deterministic: what is due at the same moment goes in the order in
 which it was set.
 """
@@ -16,7 +16,8 @@ from headgate_contracts import Holder
 from headgate_contracts.vocabulary import PRIORITY_OF_CLASS
 from libs.capacity.answers import Heartbeat, Plan, Request, Reserved
 from libs.capacity.memory import MemoryStore, MemoryView
-from libs.capacity.memory.state import limit_of
+from libs.capacity.memory.planning import plan as planned
+from libs.capacity.memory.state import State, limit_of
 from libs.capacity.rows import Change, OperatorOrder, Row, Seed, StandingOrders
 from libs.capacity.turns import Turns, next_starts
 from libs.forecast.agenda import Agenda, Happening
@@ -185,7 +186,7 @@ class Machine:
 
     async def _picks(self, most: int, *, only_class: int | None = None) -> Plan:
         while True:
-            plan = await self.view.plan(most, only_class=only_class)
+            plan = planned(self._state, most, only_class=only_class, now_ms=self.now_ms)
             if plan.picks or not plan.more:
                 return plan
 
@@ -201,8 +202,12 @@ class Machine:
 
     def limit(self, group: str, tier: str) -> int:
         """How many slots the group has for a job of this tier."""
+        return limit_of(self._state, group, tier=tier, now_ms=self.now_ms)
+
+    @property
+    def _state(self) -> State:
         assert self.store.state is not None, "a machine begins before it is asked"
-        return limit_of(self.store.state, group, tier=tier, now_ms=self.now_ms)
+        return self.store.state
 
     def _started(self, row: Row) -> Row:
         attempt = row.attempt + 1

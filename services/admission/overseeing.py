@@ -174,7 +174,7 @@ def shown_group(status: GroupStatus) -> ShownGroup:
         group=status.group,
         limit=status.limit,
         active=status.active,
-        waiting=status.waiting + status.parked,
+        waiting=status.waiting + status.blocked,
         shut_until=utc(status.shut_until_ms) if status.shut_until_ms is not None else None,
         holders=tuple(map(_holder, status.holders)),
     )

@@ -28,7 +28,7 @@ def none_free(group: str, status: GroupStatus, *, user: str, now_ms: int) -> Pro
         more={
             "limit": status.limit,
             "active": status.active,
-            "waiting": status.waiting + status.parked,
+            "waiting": status.waiting + status.blocked,
             "holders": [_holder(each, user) for each in status.holders],
         },
     )

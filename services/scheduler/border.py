@@ -18,7 +18,7 @@ from headgate_contracts import Holder, Job
 from libs.capacity.answers import Claim, ClaimAnswer
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.capacity.ports import Planning
+from libs.capacity.ports import Starting
 from libs.capacity.projection import gates_of, groups_of, is_inner
 
 ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or at the next look, if that is sooner
@@ -27,7 +27,7 @@ ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or 
 class Border:
     """One replica's claims."""
 
-    def __init__(self, view: Planning, engine: Engine, *, lapse_ms: int) -> None:
+    def __init__(self, view: Starting, engine: Engine, *, lapse_ms: int) -> None:
         self._view = view
         self._engine = engine
         self._lapse_ms = lapse_ms
@@ -53,6 +53,10 @@ class Border:
         return frozenset(
             job for job, claim in claims.items() if claim.groups or not shut.keys().isdisjoint(claim.gates)
         )
+
+    async def serve(self) -> None:
+        """Whoever waits for a slot is looked at, though nobody claims one: what was shut may be open again."""
+        await self._view.claim((), applied=self._engine.applied, lapse_ms=self._lapse_ms)
 
     def settled(self) -> None:
         """What they were for is in the log, or may be: there it is told whose they are."""

@@ -218,7 +218,9 @@ class Cycle:
             self._outages.settled()
         if self._outages.can_judge:
             await self._tell((await self._view.sweep()).grants)
-        await self._planner.look_at_workers()
+        else:
+            await self._planner.border.serve()
+        self._planner.look_at_workers()
         due = await self._planner.look()
         return tuple(each for each in due if each.kind != Due.LEASE or self._outages.can_judge)
 

@@ -28,7 +28,6 @@ from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
 from services.scheduler.border import Border
 from services.scheduler.domain import Circumstances, Decision, Due, decide, start
 from services.scheduler.duties import Duties
-from services.scheduler.shadow import Shadow
 from services.scheduler.spreading import spread_out
 
 logger = logging.getLogger(__name__)
@@ -62,7 +61,6 @@ class Planner:
     shard: str
     absences: Absences
     engine: Engine
-    shadow: Shadow
     border: Border
     aside: dict[str, int] = field(default_factory=dict[str, int])
     stopped: set[str] = field(default_factory=set[str])
@@ -105,12 +103,10 @@ class Planner:
         self.absences.forget()
         self.border.settled()
 
-    async def look_at_workers(self) -> None:
-        """What a plan counts with beside the log, as it is now; and the view's own plan, which shows readers who waits
-        for what."""
+    def look_at_workers(self) -> None:
+        """What a plan counts with beside the log, as it is now."""
         self.engine.forget_silent()
         self.engine.unlearn()
-        await self.shadow.compare(BATCH_MAX)
         self.absences.look(self.engine.heard())
 
     async def look(self) -> tuple[answers.DueTimer, ...]:

@@ -26,7 +26,6 @@ from services.scheduler.outages import SETTLING_BEATS, Outages
 from services.scheduler.peaks import Peaks
 from services.scheduler.planning import Planner
 from services.scheduler.ports import Adapters
-from services.scheduler.shadow import Shadow
 from services.scheduler.signals import Signals
 from services.scheduler.snapshots import SnapshotKeeper
 
@@ -119,7 +118,6 @@ def _planner(ledger: Ledger, leader: Leader, *, shard: str, patience_ms: int, ad
         policy,
         shard,
         engine=engine,
-        shadow=Shadow(view, engine, adapters.telemetry.meter),
         border=Border(view, engine, lapse_ms=round(policy.submissions.reservation_s * 1000)),
         absences=Absences(SETTLING_BEATS * patience_ms),
     )

@@ -1,7 +1,6 @@
 """Every store of the view that the conformance suite holds to the rules, and the world around each."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -10,7 +9,7 @@ from libs.capacity.memory import MemoryStore, MemoryView
 from libs.capacity.ports import View
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
-from tests.conformance.view_beside import Beside
+from tests.conformance.view_beside import beside
 from tests.conformance.view_log import NOW_MS
 from tests.conformance.view_world import Views, World
 from tests.fixtures.stores import EPOCH
@@ -52,8 +51,7 @@ def view(views: Views) -> View:
 @pytest_asyncio.fixture
 async def world(view: View) -> World:
     """An open view over an empty log, with a worker that has room for all, and an engine beside it."""
-    beside: Any = Beside(view, lambda: world)
-    world = World(beside)
+    world = beside(view)
     await world.open()
     await world.worker()
     return world

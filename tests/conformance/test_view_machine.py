@@ -84,7 +84,8 @@ class PairMachine(ViewMachine):
     def make(self) -> View:
         self.run(self.client.flushall())
         self.pair: Any = Pair(MemoryView(EPOCH, clock=lambda: NOW_MS), self.store)
-        return self.pair
+        beside: Any = Beside(self.pair, lambda: self.world)
+        return beside
 
     def run(self, asked: Any) -> Any:
         return self.loop.run_until_complete(asked)

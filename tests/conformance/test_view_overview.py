@@ -118,24 +118,16 @@ async def test_every_group_is_listed_that_there_is_something_to_say_of(world: Wo
     assert groups == tuple(sorted({"workflows", OLLAMA, "llm:global"} | own))
 
 
-async def test_a_group_is_listed_that_blocks_a_job_or_that_somebody_waits_for(world: World) -> None:
+async def test_a_group_is_listed_that_somebody_waits_for_or_that_is_shut(world: World) -> None:
     await world.set_limit("group:none", 0)
     await world.configure({**DEFAULTS, "group": 0})
 
     await world.acquire("waits", "group:awaited")
-    await world.spread("blocked", groups=("group:blocks",))
-
-    groups = await world.view.groups(now_ms=world.now_ms)
-    assert {"group:awaited", "group:blocks"} <= set(groups)
-
-
-async def test_a_group_whose_gate_keeps_a_job_is_listed_by_its_name(world: World) -> None:
     await world.shut("llm:gemini", 5_000)
-    await world.spread("kept", gates=("llm:gemini",))
+    listed = await world.view.groups(now_ms=world.now_ms)
     world.later(5_000)
 
-    assert "llm:gemini" in await world.view.groups(now_ms=world.now_ms)
-    await world.plan_all()
+    assert {"group:awaited", "group:none", "llm:gemini"} <= set(listed)
     assert "llm:gemini" not in await world.view.groups(now_ms=world.now_ms)
 
 

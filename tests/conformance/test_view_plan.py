@@ -303,19 +303,6 @@ async def test_a_class_by_itself_keeps_to_every_limit(world: World) -> None:
     assert await world.plan(only_class=90) == ["j0", "x"]
 
 
-async def test_debts_are_paid_whichever_class_is_planned(world: World) -> None:
-    for job in ("a", "b", "c"):
-        await world.submit(job, project=job)
-    await world.dispatch(*await world.plan())
-    await world.plan_all()
-    await world.finish("a")
-
-    await world.plan(only_class=90)
-
-    assert (await world.view.observe(now_ms=world.now_ms)).debts == {}
-    assert await world.plan() == ["c"]
-
-
 async def test_a_job_that_is_passed_over_stands_in_nobodys_way(world: World) -> None:
     """Picks of another pool fill one of its groups, so its other group is for who is parked behind it."""
     await world.worker("w2", pool="gpu", slots=1)
@@ -327,16 +314,3 @@ async def test_a_job_that_is_passed_over_stands_in_nobodys_way(world: World) -> 
     world.later(5_000)
 
     assert await world.plan() == ["of-gpu", "behind"]
-
-
-async def test_of_those_that_are_passed_over_no_more_stay_on_the_walk_than_there_are_slots(world: World) -> None:
-    for number in range(6):
-        await world.submit(f"j{number}", project=f"p{number}")
-    for job in ("first", "second"):
-        await world.submit(job, project=job, class_number=20)
-
-    assert await world.plan() == ["first", "second"]
-
-    seen = await world.view.observe(now_ms=world.now_ms)
-    assert seen.eligible == {"default": ("first", "second", "j0", "j1")}
-    assert seen.parked == {"user:ann@default/50": ("j2", "j3", "j4", "j5")}

@@ -178,7 +178,7 @@ async def test_a_groups_status_counts_whom_its_gate_keeps(world: World) -> None:
 
     status = await world.view.group(OLLAMA, now_ms=world.now_ms)
 
-    assert (status.parked, status.active, status.shut_until_ms) == (2, 0, world.now_ms + 5_000)
+    assert (status.blocked, status.active, status.shut_until_ms) == (2, 0, world.now_ms + 5_000)
 
 
 @pytest.mark.parametrize("how", ["groups", "gates"])

@@ -174,13 +174,13 @@ async def test_a_groups_status_names_its_holders(world: World) -> None:
     await world.hold("outside", DB, ttl_ms=5_000)
     await world.hold("third", DB)
     await world.acquire("waits", DB)
-    await world.submit("parked", groups=(DB,))
+    await world.submit("blocked", groups=(DB,))
 
     db = await world.view.group(DB, now_ms=world.now_ms)
     llm = await world.view.group(OLLAMA, now_ms=world.now_ms)
     pool = await world.view.group("pool:default", now_ms=world.now_ms)
 
-    assert (db.limit, db.active, db.waiting, db.parked) == (3, 3, 1, 1)
+    assert (db.limit, db.active, db.waiting, db.blocked) == (3, 3, 1, 1)
     assert db.holders[0] == SlotHolder("a:1", "a", 1, "user-a", "w7", started_ms, started_ms + LEASE_MS)
     assert db.holders[1] == SlotHolder("outside", None, None, None, None, world.now_ms, world.now_ms + 5_000)
     assert llm.holders == (SlotHolder("inner", "a", 1, "user-a", "w7", world.now_ms, world.now_ms + LEASE_MS),)

@@ -230,7 +230,9 @@ class World:
         return [pick.job for pick in planned.picks]
 
     async def look(self, limit: int = 20, *, only_class: int | None = None) -> Plan:
-        return await self.view.plan(limit, only_class=only_class, now_ms=self.now_ms)
+        """Of an engine beside the view: a view plans nothing."""
+        engine: Any = self.view
+        return await engine.plan(limit, only_class=only_class, now_ms=self.now_ms)
 
     async def plan_all(self) -> None:
         """Until all that is to be parked is parked."""

@@ -15,6 +15,7 @@ from libs.capacity.rooms import Room
 from libs.capacity.rows import SetLimit
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
+from tests.conformance.view_log import Details
 from tests.conformance.view_world import LEASE_MS, TODAY, World, request, row
 from tests.fixtures.stores import EPOCH
 from tests.fixtures.suites import some_or_many
@@ -174,24 +175,28 @@ async def test_of_many_who_ask_for_the_last_of_a_users_tickets_one_has_it(
 async def test_under_a_limit_lowered_below_what_runs_nothing_starts_until_below_it_and_nothing_is_ended(
     rivals: tuple[RedisView, RedisView], world: World, rounds: int
 ) -> None:
-    """One scheduler plans and dispatches while an operator changes the limit; whoever comes first, the limit holds."""
+    """One scheduler claims and dispatches while an operator changes the limit; whoever comes first, the limit holds."""
     random, group, limit = Random(SEED), "group:shop:db", 1
     for round_ in range(rounds):
         await _top_up(world, round_, group)
         lowered = world.write(order=SetLimit(group, random.randint(0, 4)))
         running = {job for job, each in world.rows.items() if each.holder}
 
-        planned, folded = await both(
-            rivals[1].plan(20, now_ms=world.now_ms), rivals[0].fold([lowered], lease_ms=LEASE_MS, now_ms=world.now_ms)
+        claims = [world.claim_of(job) for job, each in world.rows.items() if each.place is not None]
+        asked: Details = {"lapse_ms": 60_000, "now_ms": world.now_ms}
+
+        early, folded = await both(
+            rivals[1].claim(claims, applied=lowered.prev, **asked),
+            rivals[0].fold([lowered], lease_ms=LEASE_MS, now_ms=world.now_ms),
         )
 
         assert isinstance(folded, Folded)
         before, limit = limit, world.orders.limits[group]
-        counted = limit if planned.applied == lowered.seq else before
-        assert len(planned.picks) == max(0, counted - len(running))
-        fits = [pick.job for pick in (await rivals[1].plan(20, now_ms=world.now_ms)).picks]
-        assert len(fits) == max(0, limit - len(running))
-        assert set(await world.active(group)) == {world.rows[job].holder for job in running}
+        assert len(early.held) in (0, max(0, before - len(running)))
+        late = await rivals[1].claim(claims, applied=lowered.seq, drop=early.held, **asked)
+        assert len(late.held) == max(0, limit - len(running))
+        assert set(await world.active(group)) == {*late.held, *(world.rows[job].holder for job in running)}
+        fits = [holder.rpartition(":")[0] for holder in late.held]
         heard = await world.worker(holders=tuple(f"{job}:1" for job in running))
         assert (len(heard.kept), heard.cancel, heard.not_yours) == (len(running), (), ())
         await world.dispatch(*fits)

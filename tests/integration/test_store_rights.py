@@ -15,6 +15,7 @@ from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import access_rules, open_client
 from libs.local.servers import ValkeyServer, ValkeyUser
+from tests.conformance.view_beside import beside
 from tests.conformance.view_world import World
 from tests.fixtures.stores import EPOCH
 from tests.integration.test_store import live
@@ -60,7 +61,7 @@ async def read(view: RedisView) -> None:
 async def test_a_service_may_do_all_that_a_view_needs(connect: Connect) -> None:
     client = connect(1)
     view = RedisView(client, shard="main", epoch=EPOCH)
-    world = World(view)
+    world = beside(view)
     await world.open()
     await world.worker()
 
@@ -78,7 +79,7 @@ async def test_a_service_may_do_all_that_a_view_needs(connect: Connect) -> None:
     await view.sweep(now_ms=world.now_ms)
     await view.observe(now_ms=world.now_ms)
     await world.open(seeds=world.seeds(), generation="g2", quarantine_ms=1)
-    await world.plan_all()
+    await world.claim()
     await view.cleaner.wait()
     await RedisLead(ScriptRunner(client, view=lead_key("main"))).hold("one", ttl_ms=1_000)
 

@@ -14,6 +14,7 @@ from libs.capacity.ports import View
 from libs.capacity.rows import ARRIVAL_STEP, FreeLease, Row
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
+from tests.conformance.view_beside import Beside
 from tests.conformance.view_pair import Pair
 from tests.conformance.view_world import LEASE_MS, NOW_MS, World, row
 from tests.fixtures.stores import EPOCH
@@ -22,14 +23,18 @@ GROUPS = ("group:shop:a", "group:shop:b", "group:shop:c")
 
 
 class PairWorld(World):
-    """Every answer is the twin's, and was the store's too."""
+    """Every answer is the twin's, and was the store's too. Who may run is planned by an engine beside them."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        super().__init__(cast(View, Beside(cast(View, pair), lambda: self)))
 
     async def crowd(self, rows: list[Row]) -> None:
         changes = [self.write(each) for each in rows]
         await self.view.fold(changes, lease_ms=LEASE_MS, now_ms=self.now_ms)
 
     async def alike(self) -> None:
-        pair = cast(Pair, self.view)
+        pair = self.pair
         seen, expected = [await each.observe(now_ms=self.now_ms) for each in (pair.store, pair.twin)]
         assert seen == expected
 
@@ -45,7 +50,7 @@ class PairWorld(World):
 async def world(redis_url: str) -> AsyncIterator[PairWorld]:
     client = open_client(redis_url)
     store = RedisView(client, shard="main", epoch=EPOCH)
-    world = PairWorld(cast(View, Pair(MemoryView(EPOCH, clock=lambda: NOW_MS), store)))
+    world = PairWorld(Pair(MemoryView(EPOCH, clock=lambda: NOW_MS), store))
     await world.open()
     await world.worker(slots=100_000)
     yield world

@@ -69,7 +69,7 @@ TARGETS: Final = (
         "engine",
         "libs.capacity.engine",
         "libs/capacity/engine.py",
-        (*_unit("engine", "scheduler_shadow", "scheduler_border"), *_conformance("view_plan", "view_shut")),
+        (*_unit("engine", "scheduler_border"), *_conformance("view_plan", "view_shut")),
     ),
     Target(
         "planner",
@@ -80,7 +80,6 @@ TARGETS: Final = (
             "scheduler_cycle",
             "scheduler_order",
             "scheduler_border",
-            "scheduler_shadow",
             "scheduler_rules",
             "scheduler_ended",
             "scheduler_faults",

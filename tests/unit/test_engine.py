@@ -1,4 +1,4 @@
-"""The engine by itself. That it plans what the view would is shown in tests/conformance, where worlds have both."""
+"""The engine by itself. That it plans what a walk over the whole queue would is shown in tests/conformance."""
 
 from dataclasses import replace
 from typing import Any
@@ -219,3 +219,40 @@ def test_a_quarantine_gives_no_slot_and_leaves_gates_open(fed: Fed) -> None:
     fed.engine.unlearn()
 
     assert (quarantined, over, again, fed.plan()) == (["b"], ["a", "b"], ["b"], ["a", "b"])
+
+
+# ── what a plan keeps in mind ─────────────────────────────────────────────────
+
+
+def of_ann(job: str, place: int, *, class_number: int = 50) -> Row:
+    """Who may run two at a time."""
+    ours = row(job, user="ann", project=f"p-{job}", class_number=class_number)
+    return replace(ours, place=place, arrival=place)
+
+
+def test_of_those_that_are_passed_over_no_more_stay_on_the_walk_than_there_are_slots(fed: Fed) -> None:
+    for number in range(6):
+        fed.write(of_ann(f"j{number}", number + 1))
+    for number, job in enumerate(("first", "second")):
+        fed.write(of_ann(job, number + 7, class_number=20))
+
+    assert fed.plan() == ["first", "second"]
+
+    state = fed.engine._state
+    assert [*state.eligible["default"]] == ["first", "second", "j0", "j1"]
+    assert {name: [*jobs] for name, jobs in state.parked.items()} == {"user:ann@default/50": ["j2", "j3", "j4", "j5"]}
+
+
+def test_debts_are_paid_whichever_class_is_planned(fed: Fed) -> None:
+    for number, job in enumerate("abc"):
+        fed.write(of_ann(job, number + 1))
+    for job in fed.plan():
+        fed.write(started(of_ann(job, 1)))
+    fed.plan()
+    fed.write(replace(of_ann("a", 1), status="ready", place=None, holder=None))
+    owed = dict(fed.engine._state.debts)
+
+    fed.engine.plan(20, only_class=90)
+
+    assert (owed, fed.engine._state.debts) == ({"user:ann@default/50": 1}, {})
+    assert fed.plan() == ["c"]

@@ -11,7 +11,7 @@ import pytest
 from headgate_contracts import Event, Priority, Status, Tier
 from headgate_contracts.events import JobGivenBack, SchedulerCommitted
 from headgate_contracts.vocabulary import GivenBackReason
-from libs.capacity.answers import Plan
+from libs.capacity.answers import Swept
 from libs.capacity.errors import ViewUnavailable
 from libs.capacity.lead import Led, MemoryLead
 from libs.capacity.ledger import Ledger
@@ -28,18 +28,18 @@ from tests.fixtures.schedulers import EPOCH, World
 SECOND = 1000
 
 
-class Replanned(MemoryView):
-    """A view on whose plans something happens first."""
+class SweptLate(MemoryView):
+    """A view on whose sweeps something happens first."""
 
     before: Callable[[], Awaitable[None]] | None = None
 
     def __init__(self, world: World) -> None:
         super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
 
-    async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
+    async def sweep(self, *, now_ms: int | None = None) -> Swept:
         if self.before is not None:
             await self.before()
-        return await super().plan(limit, only_class=only_class, now_ms=now_ms)
+        return await super().sweep(now_ms=now_ms)
 
 
 def leaders(world: World) -> list[str]:
@@ -122,7 +122,7 @@ async def test_a_view_that_a_slower_leader_made_anew_is_not_planned_by(world: Wo
         await world.view.open(generation="slow", quarantine_ms=0)
         await world.beat(slots=8)
 
-    view = Replanned(world)
+    view = SweptLate(world)
     a = world.replica("a", view=view)
     await world.settle(a)
     await world.submit("first", user="me", project="held", tier=Tier.PARTNER, priority=Priority.HIGH)

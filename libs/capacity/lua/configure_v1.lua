@@ -1,4 +1,4 @@
--- Takes over the limits that policy names; whom a raised one blocked is looked at again.
+-- Takes over the limits that policy names; whoever waits is looked at again.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 the limits (JSON: group, user/<tier>, project/<tier> or group/<name> → limit)
 --   GIVES    OK; its grants are given by the next call that can
@@ -6,12 +6,10 @@
 -- include: head.lua
 -- include: time.lua
 -- use: leases
-debts.change_limits(redis.call('ZRANGE', key('buckets'), 0, -1), function()
-  redis.call('DEL', key('defaults'))
-  for name, limit in pairs(cjson.decode(ARGV[3])) do
-    redis.call('HSET', key('defaults'), name, limit)
-  end
-end)
+redis.call('DEL', key('defaults'))
+for name, limit in pairs(cjson.decode(ARGV[3])) do
+  redis.call('HSET', key('defaults'), name, limit)
+end
 leases.wake(redis.call('ZRANGE', key('awaited'), 0, -1))
 grants.tell_later()
 return redis.status_reply('OK')

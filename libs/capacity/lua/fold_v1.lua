@@ -39,7 +39,7 @@ local ENDS = { ready = true, failed = true, cancelled = true }
 -- A job's first event: its user's tier and the limits it brings. GIVES the groups whose limit it may have changed.
 local function begin_job(row)
   local user = 'user:' .. row.user
-  local changed, buckets = { user }, debts.buckets_of(user)
+  local changed = { user }
   for group in pairs(row.limits or {}) do
     local named = redis.call('HEXISTS', key('limits'), group) == 1
     for _, limit in ipairs(redis.call('HMGET', key('defaults'), unpack(limits.names_in_policy(group)))) do
@@ -47,18 +47,13 @@ local function begin_job(row)
     end
     if not named then
       changed[#changed + 1] = group
-      for _, bucket in ipairs(debts.buckets_of(group)) do
-        buckets[#buckets + 1] = bucket
-      end
     end
   end
-  local function change()
-    redis.call('HSET', key('tiers'), row.user, row.tier)
-    for at = 2, #changed do
-      redis.call('HSET', key('limits'), changed[at], row.limits[changed[at]])
-    end
+  redis.call('HSET', key('tiers'), row.user, row.tier)
+  for at = 2, #changed do
+    redis.call('HSET', key('limits'), changed[at], row.limits[changed[at]])
   end
-  debts.change_limits(buckets, change)
+  limits.forget()
   limits.learn_tier(row.user, row.tier)
   return changed
 end
@@ -73,7 +68,7 @@ local function fold_row()
     reservations.drop(id, was[5])
   end
   local unclaimed = was[6] and claims.settle(id, was[6], row) or {}
-  local freed = rows.replace({ shape = was[1], spot = was[2], status = was[3] }, row, {
+  local freed = rows.replace({ shape = was[1], status = was[3] }, row, {
     shape = ARGV[8], status = ARGV[9], seq = ARGV[10], cancelling = ARGV[11], worker = ARGV[12], doc = ARGV[13],
     passed = ENDS[ARGV[9]] and 0 or passed,
   }, tonumber(ARGV[3]))
@@ -84,7 +79,7 @@ local function fold_row()
     freed[#freed + 1] = group
   end
   if #freed > 0 then
-    leases.hand_on(freed)
+    leases.wake(freed)
   end
   if #changed > 0 and redis.call('EXISTS', key('awaited')) == 1 then
     leases.wake(changed)

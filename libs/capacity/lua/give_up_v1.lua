@@ -9,7 +9,7 @@
 if ARGV[4] == '' or leases.user_of(ARGV[3]) == ARGV[4] then
   leases.stop_waiting(ARGV[3])
   if ARGV[5] == '' then
-    leases.hand_on(leases.let_go(ARGV[3]))
+    leases.wake(leases.let_go(ARGV[3]))
   end
 end
 return grants.told()

@@ -1,11 +1,11 @@
--- Lists the groups that there is something to say of: a limit was set, somebody holds, waits or is blocked, or it is shut.
+-- Lists the groups that there is something to say of: a limit was set, somebody holds a slot or waits for one, or it is shut.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty)
 --   GIVES    their names
 --   KEEPS    changes nothing
 -- include: head.lua
 -- include: time.lua
--- use: debts
+-- use: limits
 local known, names = {}, {}
 
 local function add(group)
@@ -51,9 +51,5 @@ end
 add_limits()
 add_held()
 add_all(redis.call('ZRANGE', key('awaited'), 0, -1))
-for _, bucket in ipairs(redis.call('ZRANGE', key('buckets'), 0, -1)) do
-  local group = debts.measure_of(bucket)
-  add(shutting.of_gate(group) or group)
-end
 add_all(redis.call('ZRANGEBYSCORE', key('shut'), '(' .. now, '+inf'))
 return names

@@ -4,13 +4,13 @@
 --   ARGV     1 epoch, 2 now (ms or empty)
 --   GIVES    generation · applied · queue, as queue_v1 · then lists of name, value, …: status by job, holders by group, waiters by
 --            group, jobs by <user>:<day>, users and places by day, timers, limits, pauses (JSON), slots by pool, room, leases,
---            eligible by pool, parked by bucket, debts, lapses, claims, spent, shut, published, stored bytes, ends of inputs
+--            members by name, lapses, claims, spent, shut, published, stored bytes, ends of inputs
 --   KEEPS    changes nothing
 -- include: head.lua
 -- include: time.lua
 -- use: listing
 -- use: holders
-local found = { job = {}, held = {}, waiters = {}, quota = {}, used = {}, eligible = {}, parked = {}, worker = {} }
+local found = { job = {}, held = {}, waiters = {}, quota = {}, used = {}, members = {}, worker = {} }
 
 local function scan()
   local cursor = '0'
@@ -75,9 +75,7 @@ return {
   slots_by_pool(),
   all_of(key('room')),
   with_scores(key('leases')),
-  list_by('eligible', all_of),
-  list_by('parked', all_of),
-  redis.call('HGETALL', key('debts')),
+  list_by('members', all_of),
   with_scores(key('lapses')),
   with_scores(key('claims')),
   with_scores(key('spent')),

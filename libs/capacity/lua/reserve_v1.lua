@@ -11,6 +11,7 @@
 -- include: time.lua
 -- use: places
 -- use: days
+-- use: limits
 -- use: inputs
 local MINUTE_MS = 60000 -- how much of their time a user may spend ahead: a minute's reservations at once
 local ask = cjson.decode(ARGV[3])

@@ -10,10 +10,10 @@ if mark[2] == '1' then
 end
 -- include: time.lua
 -- use: rows
-local job = redis.call('HMGET', key('job', ARGV[6]), 'shape', 'spot', 'status')
+local job = redis.call('HMGET', key('job', ARGV[6]), 'shape', 'status')
 local row = cjson.decode(ARGV[7])
 redis.call('HSETNX', key('tiers'), row.user, row.tier)
-rows.replace({ shape = job[1], spot = job[2], status = job[3] }, row, {
+rows.replace({ shape = job[1], status = job[2] }, row, {
   shape = ARGV[7], status = ARGV[8], seq = ARGV[9], cancelling = ARGV[10], worker = ARGV[11], doc = ARGV[12], passed = ARGV[5],
 }, tonumber(ARGV[4]))
 return redis.status_reply('OK')

@@ -139,8 +139,10 @@ def _put(state: State, row: Row, *, now_ms: int, lease_ms: int) -> slots.Freed:
     if row.quota_day is not None:
         take_day(state, row.id, (row.user, row.quota_day))
     state.jobs[row.user].add(row.id, row.first_seq)
-    if row.place is not None and join(state, spot_of(row, row.id, row.place)):
-        enter(state, row, now_ms=now_ms)
+    if row.place is not None:
+        spot = spot_of(row, row.id, row.place, named=(*row.groups, *row.gates))
+        if join(state, spot):
+            enter(state, row, now_ms=now_ms)
     if row.status in ENDS:
         del state.passed[row.id]
     inputs.fold(state, row)

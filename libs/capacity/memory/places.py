@@ -5,13 +5,14 @@ Owns queue, lines and members. Refuses to know who may enter, which is `entering
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from libs.capacity.answers import Between, BetweenAnswer, NoGap, NotQueued, Request, Reserved
 from libs.capacity.errors import ViewMisused
 from libs.capacity.memory.state import Reservation, Spot, State, is_aside, times_passed
 from libs.capacity.rows import ARRIVAL_STEP, CLASS_STEP, Row, score_of
+from libs.capacity.scopes import owners_of
 
 # ── where a job lands ─────────────────────────────────────────────────────────
 
@@ -107,7 +108,9 @@ def _place_after(state: State, score: int, neighbour: str, job: str) -> int:
 # ── queue and lines ───────────────────────────────────────────────────────────
 
 
-def spot_of(wanted: Request | Row, job: str, place: int) -> Spot:
+def spot_of(wanted: Request | Row, job: str, place: int, *, named: Iterable[str] = ()) -> Spot:
+    """`named`: what a row names beside its owners, groups and gates; a reservation has none yet."""
+    owners = owners_of(wanted.user, wanted.project, wanted.workflow)
     return Spot(
         job=job,
         user=wanted.user,
@@ -117,6 +120,7 @@ def spot_of(wanted: Request | Row, job: str, place: int) -> Spot:
         class_number=wanted.class_number,
         boost=wanted.boost,
         score=score_of(wanted.class_number, place),
+        names=tuple(dict.fromkeys((*owners, *named))),
     )
 
 
@@ -124,8 +128,8 @@ def join(state: State, spot: Spot) -> bool:
     """Into the queue; whether into its pool's line too, as nothing pauses it."""
     state.spots[spot.job] = spot
     state.queue.add(spot.job, spot.score)
-    for scope in spot.owners:
-        state.members[scope].add(spot.job)
+    for name in spot.names:
+        state.members[name].add(spot.job)
     if is_aside(state, spot):
         return False
     state.line[spot.pool].add(spot.job, spot.score)
@@ -138,10 +142,10 @@ def quit_queue(state: State, job: str) -> None:
         return
     state.queue.discard(job)
     state.line[spot.pool].discard(job)
-    for scope in spot.owners:
-        state.members[scope].discard(job)
-        if not state.members[scope]:
-            del state.members[scope]
+    for name in spot.names:
+        state.members[name].discard(job)
+        if not state.members[name]:
+            del state.members[name]
 
 
 def position(state: State, spot: Spot) -> int:

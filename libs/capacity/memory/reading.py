@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import compress, islice
 from math import inf
@@ -25,10 +26,10 @@ from libs.capacity.memory.places import position
 from libs.capacity.memory.slots import job_of
 from libs.capacity.memory.sorted_set import SortedSet
 from libs.capacity.memory.state import (
-    GATE,
     State,
     Worker,
     active,
+    is_full,
     is_quarantined,
     limit_of,
     live_pools,
@@ -106,16 +107,25 @@ def _full_since(state: State, group: str) -> int | None:
 
 def group(state: State, name: str, *, tier: str | None, now_ms: int) -> GroupStatus:
     holders = _holders(state, name, now_ms)
-    buckets = (*state.buckets.get(name, ()), *state.buckets.get(f"{GATE}{name}", ()))
     return GroupStatus(
         group=name,
         limit=limit_of(_with_tier(state, name, tier), name, tier=tier, now_ms=now_ms),
         active=len(holders),
         waiting=len(state.waiters.get(name, ())),
-        parked=sum(len(state.parked[bucket]) for bucket in buckets),
+        blocked=_blocked(state, name, tier=tier, now_ms=now_ms),
         holders=tuple(_holder(state, holder) for holder in holders),
         shut_until_ms=shut_until(state, name, now_ms),
     )
+
+
+def _blocked(state: State, name: str, *, tier: str | None, now_ms: int) -> int:
+    """All that name it, where it has no slot for the first of them: of a project each tier has its own limit."""
+    jobs = state.members.get(name, ())
+    if not jobs:
+        return 0
+    first = _ordered(state, jobs)[0]
+    own = None if is_reserved(state, first) else state.rows[first].tier
+    return len(jobs) if is_full(_with_tier(state, name, tier), name, tier=own, now_ms=now_ms) else 0
 
 
 def _with_tier(state: State, group: str, tier: str | None) -> State:
@@ -125,14 +135,13 @@ def _with_tier(state: State, group: str, tier: str | None) -> State:
 
 
 def groups(state: State, *, now_ms: int) -> tuple[str, ...]:
-    """Every group that somebody has set a limit of, holds, waits for or is blocked by."""
+    """Every group that has a limit of its own, that somebody holds a slot of or waits for, or that is shut."""
     named = {name for name in state.defaults if "/" not in name and name != "group"}
     pools = {f"pool:{pool}" for pool in live_pools(state, now_ms) if slots_of(state, pool, now_ms)}
     held = {group for group in state.held if active(state, group, now_ms)}
     waited = {group for group, waiters in state.waiters.items() if waiters}
-    blocking = {group.removeprefix(GATE) for group, buckets in state.buckets.items() if buckets}
     shut = {group for group in state.shut if shut_until(state, group, now_ms)}
-    return tuple(sorted(named | pools | held | waited | blocking | shut | state.limits.keys()))
+    return tuple(sorted(named | pools | held | waited | shut | state.limits.keys()))
 
 
 def workers(state: State, *, now_ms: int) -> tuple[WorkerStatus, ...]:
@@ -213,9 +222,7 @@ def observe(state: State, *, now_ms: int) -> Observation:
         slots={pool: slots_of(state, pool, now_ms) for pool in live_pools(state, now_ms)},
         room=tuple(state.room),
         leases=_scores(state.running),
-        eligible=_in_order(state.eligible),
-        parked=_in_order(state.parked),
-        debts=dict(state.debts),
+        members={name: _ordered(state, jobs) for name, jobs in state.members.items()},
         lapses=_scores(state.lapses),
         claims=_scores(state.claim_lapses),
         spent=_scores(state.spent),
@@ -224,6 +231,10 @@ def observe(state: State, *, now_ms: int) -> Observation:
         stored=dict(state.stored) | ({"": stored(state)} if state.stored else {}),
         input_ends=_scores(state.input_ends),
     )
+
+
+def _ordered(state: State, jobs: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(jobs, key=lambda job: (state.spots[job].score, job)))
 
 
 def _in_order(sets: dict[str, SortedSet]) -> dict[str, tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """Everything the view in memory holds, and the two questions every decision asks of it: how many, and how many at most.
 
-Owns the shape. Each field is one kind of key of the Redis store, under the same name where it has one.
+Owns the shape. A field is one kind of key of the Redis store, under the same name where it has one, or for plans alone.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Spot:
     class_number: int
     boost: int
     score: int
+    names: tuple[str, ...]  # under which its membership is kept: its scopes, and of a row also its groups and gates
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -131,6 +132,7 @@ class State:
     input_ends: SortedSet = field(default_factory=SortedSet)
     spent: SortedSet = field(default_factory=SortedSet)  # user → up to when their time is spent
 
+    # What only a plan looks at: the store keeps none of it.
     eligible: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
     parked: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
     parked_in: dict[str, str] = field(default_factory=dict[str, str])

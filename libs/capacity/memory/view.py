@@ -26,7 +26,6 @@ from libs.capacity.answers import (
     LeaseRequest,
     Observation,
     Outlook,
-    Plan,
     QueueEntry,
     Release,
     ReleaseAnswer,
@@ -40,7 +39,7 @@ from libs.capacity.answers import (
 from libs.capacity.errors import ViewLost
 from libs.capacity.keys import check_digest
 from libs.capacity.memory import claims as claiming
-from libs.capacity.memory import entering, inputs, life, places, planning, reading, slots, workers
+from libs.capacity.memory import entering, inputs, life, places, reading, slots, workers
 from libs.capacity.memory.state import State
 from libs.capacity.rows import Change, Pause, Seed, StandingOrders
 
@@ -140,10 +139,7 @@ class _Entrance(_Kept):
         return places.between(self._open(), job, before=before, after=after)
 
 
-class _Planning(_Kept):
-    async def plan(self, limit: int, *, only_class: int | None = None, now_ms: int | None = None) -> Plan:
-        return planning.plan(self._open(), limit, only_class=only_class, now_ms=self._now(now_ms))
-
+class _Starting(_Kept):
     async def claim(
         self,
         claims: Sequence[Claim],
@@ -260,5 +256,5 @@ class _Board(_Kept):
         return self._open().published.get(name)
 
 
-class MemoryView(_Life, _Entrance, _Planning, _Leases, _Readings, _Refusals, _Tickets, _Board):
+class MemoryView(_Life, _Entrance, _Starting, _Leases, _Readings, _Refusals, _Tickets, _Board):
     """The view for readers of the log `epoch`."""

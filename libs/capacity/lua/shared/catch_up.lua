@@ -7,7 +7,7 @@ function catch_up.all()
   end
   local ended = redis.call('ZRANGEBYSCORE', key('ends'), '-inf', now)
   for _, lease in ipairs(ended) do
-    debts.owe_groups(leases.let_go(lease))
+    leases.let_go(lease)
   end
   if mark[5] then
     reopening.if_over()

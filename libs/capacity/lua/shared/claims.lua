@@ -31,7 +31,7 @@ function claims.drop(holder)
   local id = leases.job_of(holder)
   local text = redis.call('HGET', key('job', id), 'claim')
   if text and cjson.decode(text).holder == holder then
-    leases.hand_on(take_back(id, text, {}))
+    leases.wake(take_back(id, text, {}))
   end
 end
 
@@ -43,7 +43,7 @@ function claims.lapse()
       freed[#freed + 1] = group
     end
   end
-  leases.hand_on(freed)
+  leases.wake(freed)
 end
 
 function claims.hold(wanted, lapses)

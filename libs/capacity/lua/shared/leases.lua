@@ -1,6 +1,6 @@
 -- Slots held inside a job or outside any, those who wait for one, and what a freed slot sets off.
 -- A waiter holds nothing: it gets all its groups at once, or moves to the one that is full now.
--- use: debts
+-- use: limits
 -- use: grants
 
 function leases.job_of(owner)
@@ -127,10 +127,4 @@ function leases.wake(groups)
       wake(group)
     end
   end
-end
-
--- Slots came free, one for each time a group is named: waiters first, then parked jobs.
-function leases.hand_on(freed)
-  leases.wake(freed)
-  debts.owe_groups(freed)
 end

@@ -119,11 +119,7 @@ function limits.active(group)
 end
 
 function limits.is_full(group, tier)
-  local gate = shutting.of_gate(group)
-  if gate or shutting.ends_of(group) then
-    return not gate or shutting.ends_of(gate) ~= nil
-  end
-  return quarantine.shuts(group) or limits.active(group) >= limits.of(group, tier)
+  return shutting.ends_of(group) ~= nil or quarantine.shuts(group) or limits.active(group) >= limits.of(group, tier)
 end
 
 -- Reads at once what is set for several groups.

@@ -12,25 +12,20 @@ local function members_of(scope, class)
   return redis.call('ZRANGEBYSCORE', key('queue'), from, string.format('(%.0f', above))
 end
 
--- GIVES what makes a job an entry of the queue, whether that is its row, and its spot.
+-- GIVES what makes a job an entry of the queue.
 local function entry_of(id)
   local job = redis.call('HMGET', key('job', id), 'reservation', 'shape', 'spot')
   if job[3] and job[3] ~= '' then -- a queued job, which may hold another day besides
-    return cjson.decode(job[2]), true, job[3]
+    return cjson.decode(job[2])
   end
-  return cjson.decode(job[1]), false
+  return cjson.decode(job[1])
 end
 
--- `all` and pools are looked at when planning: their jobs stay where they are.
+-- `all` and pools are looked at by whoever plans: their jobs stay where they are.
 function orders.pause(order)
   redis.call('HSET', key('paused'), order.scope, order.text)
   for _, id in ipairs(members_of(order.scope, order.class)) do
-    local entry, is_row, spot = entry_of(id)
-    redis.call('ZREM', key('line', entry.pool), id)
-    if is_row then
-      queue.leave(id, entry, spot, false)
-      queue.set_spot(id, 'aside')
-    end
+    redis.call('ZREM', key('line', entry_of(id).pool), id)
   end
 end
 
@@ -39,27 +34,22 @@ function orders.resume(order)
     return
   end
   for _, id in ipairs(members_of(order.scope, order.class)) do
-    local entry, is_row = entry_of(id)
+    local entry = entry_of(id)
     if not queue.is_aside(entry) then
       queue.join_line(id, entry)
-      if is_row then
-        queue.set_spot(id, queue.enter(id, entry))
-      end
     end
   end
 end
 
 function orders.set_limit(order)
-  debts.change_limits(debts.buckets_of(order.group), function()
-    redis.call('HSET', key('limits'), order.group, order.limit)
-  end)
+  redis.call('HSET', key('limits'), order.group, order.limit)
+  limits.forget()
   leases.wake({ order.group })
 end
 
 function orders.unset_limit(order)
-  debts.change_limits(debts.buckets_of(order.group), function()
-    redis.call('HDEL', key('limits'), order.group)
-  end)
+  redis.call('HDEL', key('limits'), order.group)
+  limits.forget()
   leases.wake({ order.group })
 end
 
@@ -76,5 +66,5 @@ function orders.free_lease(order)
   if held[2] ~= '' then
     redis.call('SADD', key('freed', leases.job_of(held[2])), order.lease)
   end
-  leases.hand_on(leases.let_go(order.lease))
+  leases.wake(leases.let_go(order.lease))
 end

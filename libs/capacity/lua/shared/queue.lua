@@ -1,7 +1,6 @@
--- Where a queued job stands: in `queue` always, in its pool's `line` unless paused, and there eligible or parked.
--- `spot` of a job says which: eligible, parked:<bucket>, aside (paused) or held (it runs). Reserved ones have none.
--- An entry is a row or a reservation: user, project, workflow, pool, class, priority, place.
--- use: debts
+-- Where a queued job stands: in `queue` always, in its pool's `line` unless paused, and among the members of all that it names.
+-- `spot` of a job says whether it is queued or held (it runs). Reserved ones have none.
+-- An entry is a row or a reservation: user, project, workflow, pool, class, priority, place, of a row also groups and gates.
 
 local CLASS_STEP = 2 ^ 46
 
@@ -14,13 +13,26 @@ function queue.scores_of(class)
   return class * CLASS_STEP, (class + 1) * CLASS_STEP
 end
 
--- Whose it is: the scopes whose members are kept.
+-- Whose it is: the scopes that may be paused with it.
 function queue.owners_of(entry)
   return { 'user:' .. entry.user, 'project:' .. entry.project, entry.workflow and 'workflow:' .. entry.workflow }
 end
 
+-- Under which its membership is kept, each once: its scopes, and the groups and gates that readers ask about.
+local function names_of(entry)
+  local names, known = {}, {}
+  for _, list in ipairs({ queue.owners_of(entry), entry.groups or {}, entry.gates or {} }) do
+    for _, name in ipairs(list) do
+      if not known[name] then
+        known[name], names[#names + 1] = true, name
+      end
+    end
+  end
+  return names
+end
+
 -- The pauses that hold an entry, the widest scope first, each with its JSON; or those alone that take it aside: `all` and pools are
--- flags that plan reads, and move nobody.
+-- flags that whoever plans reads, and move nobody.
 function queue.pauses_of(entry, taking_aside)
   if redis.call('HLEN', key('paused')) == 0 then
     return {}
@@ -40,57 +52,6 @@ function queue.is_aside(entry)
   return #queue.pauses_of(entry, true) > 0
 end
 
-function queue.set_spot(id, spot)
-  redis.call('HSET', key('job', id), 'spot', spot)
-end
-
--- These three give the spot it stands in; writing it is for the caller.
-function queue.park(id, row, group)
-  local bucket = debts.bucket_of(group, row)
-  redis.call('ZADD', key('parked', bucket), queue.score_of(row), id)
-  redis.call('ZADD', key('buckets'), 0, bucket)
-  return 'parked:' .. bucket
-end
-
-function queue.make_eligible(id, row)
-  redis.call('ZADD', key('eligible', row.pool), queue.score_of(row), id)
-  return 'eligible'
-end
-
--- All that may keep it from running: the groups it needs a slot of, and its gates.
-function queue.blockers_of(row)
-  local names = { unpack(row.groups) }
-  for _, gate in ipairs(row.gates or {}) do
-    names[#names + 1] = shutting.gate(gate)
-  end
-  return names
-end
-
-function queue.enter(id, row)
-  local full = limits.first_full(row.gates and queue.blockers_of(row) or row.groups, row.tier)
-  return full and queue.park(id, row, full) or queue.make_eligible(id, row)
-end
-
-function queue.unpark(id, bucket)
-  redis.call('ZREM', key('parked', bucket), id)
-  if redis.call('EXISTS', key('parked', bucket)) == 0 then
-    redis.call('ZREM', key('buckets'), bucket)
-    debts.forgive(bucket)
-  end
-end
-
--- Out of eligible or parked. One that was eligible stood for a slot that another may have, unless it takes it.
-function queue.leave(id, row, spot, takes_slots)
-  if spot == 'eligible' then
-    redis.call('ZREM', key('eligible', row.pool), id)
-    if not takes_slots then
-      debts.owe_groups(row.groups)
-    end
-  elseif string.find(spot, '^parked:') then
-    queue.unpark(id, string.sub(spot, 8))
-  end
-end
-
 function queue.join_line(id, entry)
   redis.call('ZADD', key('line', entry.pool), queue.score_of(entry), id)
 end
@@ -99,16 +60,16 @@ end
 function queue.join(id, entry)
   local score = queue.score_of(entry)
   redis.call('ZADD', key('queue'), score, id)
-  for _, owner in ipairs(queue.owners_of(entry)) do
-    redis.call('ZADD', key('members', owner), score, id)
+  for _, name in ipairs(names_of(entry)) do
+    redis.call('ZADD', key('members', name), score, id)
   end
 end
 
 function queue.quit(id, entry)
   redis.call('ZREM', key('queue'), id)
   redis.call('ZREM', key('line', entry.pool), id)
-  for _, owner in ipairs(queue.owners_of(entry)) do
-    redis.call('ZREM', key('members', owner), id)
+  for _, name in ipairs(names_of(entry)) do
+    redis.call('ZREM', key('members', name), id)
   end
 end
 

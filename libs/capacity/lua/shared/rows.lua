@@ -98,7 +98,6 @@ end
 -- Out of the indexes that it may stand in no more. GIVES the groups in which a slot came free.
 local function take_back(was, old, row, status)
   if old.place then
-    queue.leave(row.id, old, was.spot, row.holder)
     queue.quit(row.id, old)
     count_tier(old.tier, -1)
   end
@@ -108,7 +107,7 @@ local function take_back(was, old, row, status)
   return leave_slots(old, row)
 end
 
--- GIVES the spot it stands in.
+-- GIVES its spot.
 local function put(old, row, lease_ms)
   move_timers(row.id, old, row)
   move_day(row.id, old, row)
@@ -124,14 +123,13 @@ local function put(old, row, lease_ms)
   end
   queue.join(row.id, row)
   count_tier(row.tier, 1)
-  if queue.is_aside(row) then
-    return 'aside'
+  if not queue.is_aside(row) then
+    queue.join_line(row.id, row)
   end
-  queue.join_line(row.id, row)
-  return queue.enter(row.id, row)
+  return 'queued'
 end
 
--- The new row in the place of the old one. `was`: shape, spot and status, or {}; `is`: the row's shape as text, and the
+-- The new row in the place of the old one. `was`: shape and status, or {}; `is`: the row's shape as text, and the
 -- fields that are kept beside it. GIVES the groups in which a slot came free.
 function rows.replace(was, row, is, lease_ms)
   local old = was.shape and cjson.decode(was.shape) or {}

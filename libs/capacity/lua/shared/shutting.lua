@@ -1,6 +1,5 @@
 -- Groups of which nobody gets a slot for a while: a provider has asked for a pause, or nobody knows who holds them since
 -- the view was lost. `shut` of the view says that there are any.
--- A gate blocks by being shut alone, as no slot of it is wanted: among what blocks a job it is called shut:<group>.
 local ends -- group → until when
 
 local function read()
@@ -19,15 +18,6 @@ function shutting.ends_of(group)
     read()
   end
   return ends[group] and ends[group] > now and ends[group] or nil
-end
-
-function shutting.gate(group)
-  return 'shut:' .. group
-end
-
--- The group of a gate; nil where it is none.
-function shutting.of_gate(name)
-  return string.match(name, '^shut:(.*)$')
 end
 
 function shutting.shut(group, till)
