@@ -20,6 +20,7 @@ from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ports import Starting
 from libs.capacity.projection import gates_of, groups_of, is_inner
+from services.scheduler.folding import Folding
 
 ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or at the next look, if that is sooner
 
@@ -27,8 +28,9 @@ ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or 
 class Border:
     """One replica's claims."""
 
-    def __init__(self, view: Starting, engine: Engine, *, lapse_ms: int) -> None:
+    def __init__(self, view: Starting, engine: Engine, folding: Folding, *, lapse_ms: int) -> None:
         self._view = view
+        self._folding = folding
         self._engine = engine
         self._lapse_ms = lapse_ms
         self._pending: set[str] = set()  # holders whose claims stand, as far as is known here
@@ -64,6 +66,7 @@ class Border:
 
     async def _claim(self, claims: Sequence[Claim], *, drop: Sequence[str]) -> set[str]:
         try:
+            await self._folding.over()
             claimed = await self._view.claim(claims, applied=self._engine.applied, lapse_ms=self._lapse_ms, drop=drop)
         except (ViewLost, ViewUnavailable):
             self._learn_nothing_answers(claims)

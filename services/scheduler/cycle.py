@@ -1,4 +1,4 @@
-"""The leader's loop. Nothing is decided before all that is known was folded; only what is in the log has happened.
+"""The leader's loop. Nothing is decided before all that is known was taken; only what is in the log has happened.
 
                  ┌────────────── a record, a nudge, or one second ──────────────┐
                  ▼                                                              │
@@ -6,7 +6,9 @@
                  │yes                                                           │
              caught up? ─no────────────────────────────────────────────────────►┤
                  │yes                                                           │
-             bring ──► each second: mark, prolong, sweep, due                   │
+             bring, beside all that follows; whatever asks the view waits for it │
+                 │                                                              │
+             each second: mark, prolong, sweep, due                             │
                  │                                                              │
              propose, claim ─nothing────────────────────────────────────────────►┤
                  │                                                              │
@@ -39,6 +41,7 @@ from libs.foundation.ground import LOG, VIEW
 from services.scheduler.batches import Batch
 from services.scheduler.chain import Chain
 from services.scheduler.domain import Due
+from services.scheduler.folding import Folding
 from services.scheduler.handlers import Granting
 from services.scheduler.inbox import Inbox
 from services.scheduler.leader import Leader
@@ -69,6 +72,7 @@ class Cycle:
         planner: Planner,
         chain: Chain,
         outages: Outages,
+        folding: Folding,
         granting: Granting,
         signals: Signals,
         woken: asyncio.Event,
@@ -84,6 +88,7 @@ class Cycle:
         self._planner = planner
         self._chain = chain
         self._outages = outages
+        self._folding = folding
         self._granting = granting
         self._signals = signals
         self._woken = woken
@@ -136,11 +141,13 @@ class Cycle:
                 return False
             if not self._inbox.caught_up:
                 return False
-            await self._bring()
-            due = await self._look_around() if self._is_time_to_look else ()
-            await self._stop_forced()
-            await self._chain.find()
-            return not self._inbox.caught_up or await self._decide(due)
+            async with self._folding.beside(self._bring()):
+                if not self._configured:
+                    await self._folding.over()
+                due = await self._look_around() if self._is_time_to_look else ()
+                await self._stop_forced()
+                await self._chain.find()
+                return not self._inbox.caught_up or await self._decide(due)
 
     async def _take(self) -> None:
         while page := self._inbox.take():
@@ -208,6 +215,7 @@ class Cycle:
     async def _look_around(self) -> tuple[DueTimer, ...]:
         """What time alone has changed. Reservations lapse here, so the log's leader is asked first what there is."""
         await self._mark()
+        await self._folding.over()
         self._stopped = frozenset()  # what was told may have been lost: it is told again
         if not self._inbox.caught_up:
             self._look_at_ms = self._clock.monotonic_ms()

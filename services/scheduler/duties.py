@@ -25,6 +25,7 @@ from libs.capacity.ports import Entrance
 from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY, DayPlace
 from services.scheduler.domain import Due, Placement, urgency
+from services.scheduler.folding import Folding
 
 ENTERING: Final = frozenset({Status.SCHEDULED, Status.WAITING})
 
@@ -37,6 +38,7 @@ class Duties:
     view: Entrance
     ledger: Ledger
     policy: Policy
+    folding: Folding
     stopped: set[str] = field(default_factory=set[str])
     refused: dict[str, int] = field(default_factory=dict[str, int])
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -100,6 +102,7 @@ class Duties:
             passed_bound=self.policy.order.max_passed,
             lapse_ms=self._lapse_ms,
         )
+        await self.folding.over()
         match await self.view.release(request):
             case answers.Reserved(arrival, place, passed, position):
                 self.refused.pop(job.id, None)
@@ -120,6 +123,7 @@ class Duties:
             horizon_days=self.policy.queue.horizon_days,
             lapse_ms=self._lapse_ms,
         )
+        await self.folding.over()
         match await self.view.defer(deferral):
             case answers.Deferred(day):
                 self.refused.pop(job.id, None)

@@ -28,6 +28,7 @@ from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
 from services.scheduler.border import Border
 from services.scheduler.domain import Circumstances, Decision, Due, decide, start
 from services.scheduler.duties import Duties
+from services.scheduler.folding import Folding
 from services.scheduler.spreading import spread_out
 
 logger = logging.getLogger(__name__)
@@ -62,13 +63,14 @@ class Planner:
     absences: Absences
     engine: Engine
     border: Border
+    folding: Folding
     aside: dict[str, int] = field(default_factory=dict[str, int])
     stopped: set[str] = field(default_factory=set[str])
     duties: Duties = field(init=False)
     _looked: bool = False
 
     def __post_init__(self) -> None:
-        self.duties = Duties(self.view, self.ledger, self.policy, self.stopped)
+        self.duties = Duties(self.view, self.ledger, self.policy, self.folding, self.stopped)
 
     async def propose(self, due: Sequence[answers.DueTimer], *, leader: str, now: datetime, excused: int) -> Proposal:
         """The next batch. `excused`: attempts not heard of since this record could not be heard."""
@@ -165,6 +167,8 @@ class Planner:
 
     async def _spread(self) -> list[Decision]:
         """In a batch of their own: where one of them could not be written, none may be."""
+        if self.ledger.places.narrow:
+            await self.folding.over()
         moves = await spread_out(self.view, self.ledger, aside=self.aside)
         sound = [self._sound(move.job, lambda move=move: move) for move in moves]
         return [decision for decisions in sound for decision in decisions] if all(sound) else []

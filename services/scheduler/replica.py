@@ -17,6 +17,7 @@ from services.scheduler.absences import Absences
 from services.scheduler.border import Border
 from services.scheduler.chain import Chain
 from services.scheduler.cycle import Cycle
+from services.scheduler.folding import Folding
 from services.scheduler.gauges import Gauges
 from services.scheduler.handlers import Granting, Handlers
 from services.scheduler.inbox import Inbox
@@ -58,7 +59,8 @@ def assemble(
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
     outages = _outages(inbox, clock, patience_ms=patience_ms, lease_ms=lease_ms)
     leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up)
-    planner = _planner(ledger, leader, shard=shard, patience_ms=patience_ms, adapters=adapters)
+    folding = Folding()
+    planner = _planner(ledger, leader, folding, shard=shard, patience_ms=patience_ms, adapters=adapters)
     handlers = _handlers(planner, leader, Granting(adapters.commands, signals, shard), adapters=adapters)
     folder = Folder(
         adapters.view, ledger, epoch=epoch, lease_ms=lease_ms, new_generation=adapters.new_id, engine=planner.engine
@@ -71,6 +73,7 @@ def assemble(
         planner=planner,
         chain=Chain(adapters, shard=shard, inbox=inbox, leader=leader, signals=signals),
         outages=outages,
+        folding=folding,
         granting=handlers.granting,
         signals=signals,
         woken=woken,
@@ -109,7 +112,9 @@ def _outages(inbox: Inbox, clock: Clock, *, patience_ms: int, lease_ms: int) -> 
     )
 
 
-def _planner(ledger: Ledger, leader: Leader, *, shard: str, patience_ms: int, adapters: Adapters) -> Planner:
+def _planner(
+    ledger: Ledger, leader: Leader, folding: Folding, *, shard: str, patience_ms: int, adapters: Adapters
+) -> Planner:
     view, policy = adapters.view, ledger.policy
     engine = Engine.of(ledger, clock=lambda: epoch_ms(leader.now))
     return Planner(
@@ -118,7 +123,8 @@ def _planner(ledger: Ledger, leader: Leader, *, shard: str, patience_ms: int, ad
         policy,
         shard,
         engine=engine,
-        border=Border(view, engine, lapse_ms=round(policy.submissions.reservation_s * 1000)),
+        border=Border(view, engine, folding, lapse_ms=round(policy.submissions.reservation_s * 1000)),
+        folding=folding,
         absences=Absences(SETTLING_BEATS * patience_ms),
     )
 

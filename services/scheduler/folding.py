@@ -1,0 +1,37 @@
+"""The fold of a turn into the view, beside what the turn decides: a plan needs the ledger alone.
+
+    take ──► fold into the view ───────────────┐
+       └───► plan ──► commit                   ├──► the next turn
+               └── asks the view? waits here ──┘
+
+Owns the wait: before the view is asked anything, and at the end of the turn. Refuses to fold: its caller says how.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+
+class Folding:
+    """One replica's."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def beside(self, fold: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+        """It has ended when this does, which raises what it has raised."""
+        task = self._task = asyncio.create_task(fold)
+        try:
+            yield
+        finally:
+            self._task = None
+            await task
+
+    async def over(self) -> None:
+        """The view has all that was taken. Raises what the fold has raised: then nothing is to be asked."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
