@@ -50,7 +50,6 @@ async def live(world: World) -> None:
     await world.reserve("unseen", user="dora", tier="partner", cost_ms=6_000)
     await world.reserve("tomorrow", user="dora", per_day=1)
     assert await world.release("later", cap=1) is not None
-    await world.plan_all()
     await world.dispatch("a", "b")
     await world.hold("inside", "llm:ollama", owner="a:1")
     await world.acquire("waits inside", "llm:ollama", owner="b:1")
