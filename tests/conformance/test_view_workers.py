@@ -1,6 +1,6 @@
 """What workers say and are told, after a rebuild too, and what a reader sees of slots, by every store of the view."""
 
-from libs.capacity.answers import SlotHolder, WaitsInLine
+from libs.capacity.answers import Reserved, SlotHolder, WaitsInLine
 from tests.conformance.view_log import LEASE_MS, held
 from tests.conformance.view_world import World
 
@@ -185,6 +185,20 @@ async def test_a_groups_status_names_its_holders(world: World) -> None:
     assert db.holders[1] == SlotHolder("outside", None, None, None, None, world.now_ms, world.now_ms + 5_000)
     assert llm.holders == (SlotHolder("inner", "a", 1, "user-a", "w7", world.now_ms, world.now_ms + LEASE_MS),)
     assert (pool.limit, pool.active) == (100, 1)
+
+
+async def test_whom_a_project_blocks_is_measured_by_the_tier_of_the_first(world: World) -> None:
+    """Also where that has been released and is not folded yet."""
+    for user in ("ann", "bob"):
+        await world.submit(f"runs-{user}", user=user)
+        await world.dispatch(f"runs-{user}")
+    await world.schedule("released", user="cleo")
+    assert isinstance(await world.release("released"), Reserved)
+    await world.submit("behind", user="dora", tier="partner", class_number=90)
+
+    project = await world.view.group("project:shop", now_ms=world.now_ms)
+
+    assert (project.active, project.limit, project.blocked) == (2, 5, 2)
 
 
 async def test_an_outlook_names_all_that_is_full(world: World) -> None:

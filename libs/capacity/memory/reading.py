@@ -123,8 +123,8 @@ def _blocked(state: State, name: str, *, tier: str | None, now_ms: int) -> int:
     jobs = state.members.get(name, ())
     if not jobs:
         return 0
-    first = _ordered(state, jobs)[0]
-    own = None if is_reserved(state, first) else state.rows[first].tier
+    first = state.rows.get(_ordered(state, jobs)[0])  # null: a submission that is not in the log yet
+    own = first.tier if first is not None else None
     return len(jobs) if is_full(_with_tier(state, name, tier), name, tier=own, now_ms=now_ms) else 0
 
 
