@@ -297,21 +297,28 @@ def give_back(job: Job, *, provider: str | None = None) -> JobGivenBack:
 
 def broken_off(job: Job, why: Interruption, *, debug_id: str, provider: str | None = None) -> JobData | None:
     """What an interruption makes of the job; null where nothing may be written any more."""
+    if late := too_late(job, why):
+        return fail(job, late, debug_id=debug_id)
     match why:
         case Interruption.CANCELLED:
             return cancel(job)
-        case Interruption.TIMED_OUT:
-            stage = "The job" if job.stage is None else f"The stage {job.stage}"
-            timed_out = Failed(f"{stage} was ended at the deadline of its run.", fault=Fault.TIMEOUT)
-            return fail(job, timed_out, debug_id=debug_id)
-        case Interruption.STAGE_TIMED_OUT:
-            summary = f"The stage {job.stage} took longer than it may."
-            return fail(job, Failed(summary, fault=Fault.TIMEOUT), debug_id=debug_id)
-        case Interruption.DRAINED:
-            return give_back(job)
         case Interruption.PROVIDER:
             return give_back(job, provider=provider)
-        case Interruption.FORCED | Interruption.LOST:
+        case Interruption.DRAINED:
+            return give_back(job)
+        case _:  # forced or lost: it is not ours any more
+            return None
+
+
+def too_late(job: Job, why: Interruption) -> Failed | None:
+    """What its user is told where the run or the stage took longer than it may."""
+    match why:
+        case Interruption.TIMED_OUT:
+            stage = "The job" if job.stage is None else f"The stage {job.stage}"
+            return Failed(f"{stage} was ended at the deadline of its run.", fault=Fault.TIMEOUT)
+        case Interruption.STAGE_TIMED_OUT:
+            return Failed(f"The stage {job.stage} took longer than it may.", fault=Fault.TIMEOUT)
+        case _:
             return None
 
 

@@ -237,6 +237,9 @@ async def test_a_stage_has_a_time_limit_beside_the_runs(
 
     assert job.failure is not None
     assert (job.failure.summary, job.failure.fault) == ("The stage code took longer than it may.", "timeout")
+    await eventually(lambda: "attempt" in {span.name for span in shop.spans.get_finished_spans()})
+    wrong = {span.name: span.status.description for span in shop.spans.get_finished_spans() if not span.status.is_ok}
+    assert wrong["stage code"] == wrong["attempt"] == job.failure.summary
 
 
 def said(shop: Shop) -> str:

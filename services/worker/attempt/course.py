@@ -55,6 +55,7 @@ from services.worker.domain import (
     give_back,
     next_stage,
     put_off,
+    too_late,
     tries_of,
     try_again,
 )
@@ -107,7 +108,7 @@ class Course:
         with self._tools.signals.stage(self._job, begun) as running, self._in_time(begun.stage):
             outcome = await self._tenure.or_interrupted(self._process.stage(begun, tries=tries))
             running.outcome = _name_of(outcome)
-            running.wrong = outcome.summary if isinstance(outcome, Failed | ChecksFailed) else None
+            running.wrong = self._wrong_in(outcome)
         match outcome:
             case Interruption():
                 return await self._broken_off(outcome, begun.stage)
@@ -213,6 +214,19 @@ class Course:
         await self._process.break_off(stage)
         why, provider = self._tenure.why or why, self._tenure.provider
         return broken_off(self._job, why, debug_id=self._debug_id, provider=provider)
+
+    def _wrong_in(self, outcome: StageOutcome | Interruption) -> str | None:
+        """What the span of the stage says went wrong: what its user is told."""
+        match outcome:
+            case Failed(summary=summary) | ChecksFailed(summary=summary):
+                return summary
+            case Interruption():
+                late = too_late(self._job, self._tenure.why or outcome)
+                return late.summary if late else None
+            case GaveOut():
+                return "the worker's machine gave out"
+            case _:
+                return None
 
     def _left(self, stage: str, why: str) -> None:
         """To its lease: nothing is written, and the schedulers give the job back as one whose worker was lost."""
