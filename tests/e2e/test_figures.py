@@ -16,11 +16,12 @@ import pytest_asyncio
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from headgate_contracts import Event
-from headgate_contracts.events import JobData, JobDispatched, JobFailed, JobReady, JobStage
+from headgate_contracts.events import JobData, JobDispatched, JobFailed, JobQueued, JobReady, JobStage
 from libs.eventlog import JetStreamLog, Record, connect
 from libs.eventlog.api import state_of
 from libs.eventlog.streams import JOBS
 from libs.local.servers import NatsServer, ValkeyServer
+from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from tests.fixtures.quartet import Quartet, a_quartet
 from tests.fixtures.sources import running
@@ -55,6 +56,7 @@ async def measured(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Me
             await submitted(quartet)
             oldest_s = await aged(quartet, nats.url)
             assert (await olga.post(f"{queue}/resume", json={"scope": "all"})).status_code == 200
+            await eventually(lambda: is_told_when(quartet), every_s=0.2)
         yield await measured_at_rest(quartet, nats.url, oldest_s)
 
 
@@ -70,9 +72,18 @@ async def submitted(quartet: Quartet) -> None:
         assert (await users[0].post(url, json={})).status_code == 422
 
 
+async def is_told_when(quartet: Quartet) -> bool:
+    """Jobs have ended meanwhile, so that the next ones are told an estimate."""
+    asked = {"project_id": "shop", "pipeline": "rehearsal", "input": INPUT}
+    async with quartet.client("user-0") as user:
+        answer = await user.post(f"{quartet.urls['admission']}/v1/jobs", json=asked)
+    return (answer.json().get("queue") or {}).get("estimate_seconds") is not None
+
+
 async def aged(quartet: Quartet, nats_url: str) -> tuple[float, float, float]:
     """Once the clocks' difference is small beside it."""
-    first, figures = (await records_of(nats_url))[0], Figures()
+    figures, records = Figures(), await records_of(nats_url)
+    first = next(each for each in records if isinstance(each.event, Event) and isinstance(each.event.data, JobQueued))
 
     async def has_waited() -> tuple[float, float, float]:
         before_s = age_s(first)
@@ -92,7 +103,7 @@ async def measured_at_rest(quartet: Quartet, nats_url: str, oldest_s: tuple[floa
         records[:] = await records_of(nats_url)
         written.clear()
         written.update(events_in(records))
-        return written["ready"] + written["failed"] == written["queued"] == USERS * JOBS_EACH + 1
+        return written["ready"] + written["failed"] == written["queued"] > USERS * JOBS_EACH
 
     await eventually(all_are_over, every_s=0.5)
     await eventually(lambda: figures.rest(quartet.urls, ended=written["queued"]))
@@ -131,6 +142,21 @@ async def test_a_peak_is_the_most_that_the_log_had_at_once(measured: Measured) -
     assert 1 <= figures.of(peak, group="llm:ollama") <= most_at_once(records, begins=JobStage)
 
 
+async def test_each_first_start_whose_user_was_told_when_is_a_hit_or_none(measured: Measured) -> None:
+    figures, datas = measured.figures, datas_in(measured.records)
+    told = [data for data in datas if isinstance(data, JobQueued) and data.estimate is not None]
+
+    assert figures.of("headgate_forecast_hits_total") == len(told) > 0
+    assert figures.of("headgate_forecast_error_seconds_count") == len(told)
+
+
+async def test_limits_are_those_of_policy_and_of_the_workers(measured: Measured) -> None:
+    figures, policy, limit = measured.figures, Policy(), "headgate_concurrency_slots_limit"
+
+    assert figures.of(limit, group="pool:default") == SLOTS
+    assert figures.of(limit, group="llm:ollama") == policy.providers.limits["ollama"]
+
+
 async def test_who_waits_longest_is_as_old_as_the_log_says(measured: Measured) -> None:
     before_s, shown_s, after_s = measured.oldest_s
 
@@ -142,7 +168,7 @@ async def test_nothing_is_left_of_a_load_that_is_over(measured: Measured) -> Non
 
     assert figures.of("headgate_concurrency_slots_active") == figures.of("headgate_llm_in_flight") == 0
     assert figures.of("headgate_worker_jobs_running") == figures.of("headgate_queue_length") == 0
-    assert figures.of("headgate_queue_oldest_seconds") == 0
+    assert figures.of("headgate_queue_oldest_seconds") == figures.of("headgate_backlog_seconds") == 0
 
 
 @dataclass

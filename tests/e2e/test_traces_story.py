@@ -22,7 +22,8 @@ import pytest_asyncio
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from headgate_contracts import Event, Tier
-from headgate_contracts.events import JobData
+from headgate_contracts.events import JobData, JobGivenBack
+from headgate_contracts.vocabulary import GivenBackReason
 from libs.eventlog import Record
 from libs.runtime.eventually import eventually
 from services.worker.build.naming import name_package
@@ -249,6 +250,13 @@ async def test_the_notifiers_figures_are_what_the_receiver_and_the_log_say(story
 
     assert outcomes == {"refused": 1, "taken": len(story.called) - 1}
     assert 1 <= sum(each.count for each in lags) <= len(live)  # what is due together is one piece
+
+
+async def test_each_attempt_that_lost_its_worker_counts_once(story: Story) -> None:
+    datas = [record.event.data for record in story.records if isinstance(record.event, Event)]
+    lost = [data for data in datas if isinstance(data, JobGivenBack) and data.reason is GivenBackReason.LOST]
+
+    assert [each.as_int for each in story.points("headgate_scheduler_lost")] == [len(lost)] == [1]
 
 
 async def test_no_prompt_secret_token_or_address_is_sent_anywhere(story: Story) -> None:
