@@ -89,6 +89,7 @@ async def compose(
 
     service.closing("the shelf", tools.shelf.stop)
     announcing = Announcing(JetStreamPipelines(ground.nc), spawner.pipelines, pool=settings.pool, clock=ground.clock)
+    await announcing.tried()
     await service.start(Loop("announcement", announcing.run))
     await service.start(Loop("remains", premises.clear_remains))
     await service.start(Loop("lines", pump.run))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from headgate_pipeline.rules import KnownPipeline
@@ -26,26 +25,29 @@ class PipelineBucket(Protocol):
     async def announce(self, pipeline: AnnouncedPipeline, /) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
 class Announcing:
     """One worker's."""
 
-    bucket: PipelineBucket
-    pipelines: Mapping[str, KnownPipeline]
-    pool: str
-    clock: Clock
+    def __init__(
+        self, bucket: PipelineBucket, pipelines: Mapping[str, KnownPipeline], *, pool: str, clock: Clock
+    ) -> None:
+        self._bucket, self._pool, self._clock = bucket, pool, clock
+        self._left = [self._told(name, known) for name, known in sorted(pipelines.items())]
+
+    async def tried(self) -> None:
+        """Before the worker is ready: who waits for that may submit at once."""
+        try:
+            while self._left:
+                await self._bucket.announce(self._left[0])
+                self._left.pop(0)
+        except LogError as fault:
+            logger.warning("the pipeline %s is not announced yet: %s", self._left[0].name, fault)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Until all of them are told."""
-        left = [self._told(name, known) for name, known in sorted(self.pipelines.items())]
-        while left and not stopping.is_set():
-            try:
-                await self.bucket.announce(left[0])
-            except LogError as fault:
-                logger.warning("the pipeline %s is not announced yet: %s", left[0].name, fault)
-                await self.clock.sleep_ms(AGAIN_MS)
-            else:
-                left.pop(0)
+        while self._left and not stopping.is_set():
+            await self._clock.sleep_ms(AGAIN_MS)
+            await self.tried()
 
     def _told(self, name: str, known: KnownPipeline) -> AnnouncedPipeline:
         schema = fitting(known.input_schema)
@@ -53,7 +55,7 @@ class Announcing:
             logger.warning("the input of %s is checked by its stages alone: its schema is too large", name)
         return AnnouncedPipeline(
             name=name,
-            pool=self.pool,
+            pool=self._pool,
             version=known.version,
             titles=known.titles,
             again_at=known.again_at,

@@ -433,6 +433,60 @@ async def test_a_form_becomes_a_submission(js: Any) -> None:
     assert told["run_at"] == "2026-03-01T10:00:00.000Z"
 
 
+SCHEMA = {
+    "type": "object",
+    "required": ["topic"],
+    "$defs": {"Tone": {"type": "string", "enum": ["plain", "formal"]}},
+    "properties": {
+        "topic": {"type": "string", "title": "Topic", "maxLength": 80},
+        "text": {"type": "string", "maxLength": 4000, "default": ""},
+        "pages": {"type": "integer", "default": 3, "minimum": 1},
+        "tone": {"$ref": "#/$defs/Tone", "default": "plain"},
+        "draft": {"type": "boolean", "default": False},
+        "sources": {"type": "array", "items": {"type": "string"}},
+        "author": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+    },
+}
+
+
+async def test_a_schema_becomes_fields_each_typed_in_as_it_is_meant(js: Any) -> None:
+    fields = await js("views/schema_form", "fieldsOf", SCHEMA)
+
+    assert {field["name"]: field["kind"] for field in fields} == {
+        "topic": "line",
+        "text": "text",
+        "pages": "number",
+        "tone": "choice",
+        "draft": "yes or no",
+        "sources": "json",
+        "author": "line",
+    }
+    assert [field["name"] for field in fields if field["required"]] == ["topic"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"topic": "tea"}, {"topic": "tea", "pages": 3, "tone": "plain", "draft": False}),
+        (
+            {"topic": "tea", "pages": "5", "draft": "yes", "sources": '["a"]', "author": "Ann", "tone": ""},
+            {"topic": "tea", "pages": 5, "draft": True, "sources": ["a"], "author": "Ann"},
+        ),
+    ],
+)
+async def test_what_is_typed_becomes_an_input_and_what_is_left_empty_is_left_out(
+    js: Any, typed: dict[str, str], told: dict[str, Any]
+) -> None:
+    given = {f"input.{name}": text for name, text in typed.items()}
+
+    assert await js("views/schema_form", "inputFrom", SCHEMA, given) == told
+
+
+async def test_without_a_schema_the_input_is_typed_as_json(js: Any) -> None:
+    assert await js("views/schema_form", "inputFrom", None, {"input": '{"a": [1]}'}) == {"a": [1]}
+    assert await js("views/schema_form", "inputFrom", None, {}) == {}
+
+
 async def test_comments_and_pauses_of_a_stream_are_no_events(js: Any) -> None:
     assert await js("stream", "parsed", ": still here") is None
     assert await js("stream", "parsed", "retry: 2000") is None

@@ -124,6 +124,29 @@ async def test_a_dry_run_tells_what_would_happen_and_submits_nothing(there: Inst
         await expect(dee.page.get_by_text("Nothing here yet")).to_be_visible()
 
 
+async def test_the_form_of_a_pipeline_is_made_from_the_schema_of_its_input(there: Installation, visit: Visit) -> None:
+    async with visit(there, partner(there, "ria")) as ria:
+        form = await ria.form()
+        await form.get_by_label("Pipeline").select_option("report")
+        await expect(form.get_by_text("What it is about")).to_be_visible()
+        assert await ria.audit() == []
+        await form.get_by_label("Topic").fill("tea")
+        await form.get_by_label("Tone").select_option("formal")
+        await form.get_by_label("Sources").fill('["a", 1]')
+        await ria.look("form-of-a-schema")
+
+        await form.get_by_role("button", name="Submit").click()
+        await expect(form.get_by_text("1 is not of type 'string'").first).to_be_visible()
+        await form.get_by_label("Sources").fill('["a"]')
+        await form.get_by_role("button", name="Submit").click()
+
+        await expect(ria.job("Ready")).to_have_count(1)
+        async with there.client("ria", Tier.PARTNER) as client:
+            [job] = (await client.get("/jobs")).json()
+            told = (await client.get(f"/jobs/{job['id']}/input")).json()
+        assert told == {"topic": "tea", "pages": 3, "tone": "formal", "draft": False, "sources": ["a"]}
+
+
 async def test_what_somebody_types_is_not_taken_away_by_what_happens(there: Installation, visit: Visit) -> None:
     typed = {"Seconds of code": "3.5", "Failing iterations": "2", "Project": "half a na"}
 

@@ -21,8 +21,8 @@ from tests.fixtures.installation import Installation
 REPOSITORY = Path(__file__).parents[2]
 SCREENSHOTS = REPOSITORY / ".screenshots"
 AXE = Path(__file__).parent / "axe.min.js"
-PIPELINES = {  # one more than there are: its log and its errors say what its input asks for
-    "HEADGATE_PIPELINES": "tests.fixtures.speaking",
+PIPELINES = {  # two more than there are: one says what its input asks for, the other's input has a schema
+    "HEADGATE_PIPELINES": "tests.fixtures.speaking,tests.fixtures.reporting",
     "PYTHONPATH": str(REPOSITORY),
 }
 TELL_VIOLATIONS = """

@@ -156,18 +156,21 @@ async def test_a_worker_announces_what_it_has_once_and_again_where_nobody_answer
     bucket, clock = AwayAtFirst(), HastyClock()
     known = {"rehearsal": REHEARSAL, "mine": KnownPipeline(version="2.1")}
 
-    await announcing(bucket, known, clock).run(asyncio.Event())
+    worker = announcing(bucket, known, clock)
+    await worker.tried()
+    assert await bucket.all() == ()
+    await worker.run(asyncio.Event())
 
     mine, told = await bucket.all()
     assert (mine.name, mine.pool, mine.version, mine.input_schema) == ("mine", "default", "2.1", None)
     assert [title.name for title in told.titles] == ["scaffold", "code", "deps", "checks"]
     revision = await bucket.revision()
-    await announcing(bucket, known, clock).run(asyncio.Event())
+    await announcing(bucket, known, clock).tried()
     assert await bucket.revision() == revision
 
 
 def announcing(bucket: MemoryPipelines, known: dict[str, KnownPipeline], clock: Clock) -> Announcing:
-    return Announcing(bucket, known, "default", clock)
+    return Announcing(bucket, known, pool="default", clock=clock)
 
 
 def test_a_schema_too_large_to_check_by_is_left_out() -> None:

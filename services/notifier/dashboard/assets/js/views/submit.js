@@ -1,4 +1,4 @@
-import { effect, html, signal, useSignal } from "/assets/vendor/preact.js";
+import { effect, html, signal, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { send } from "../api.js";
 import { keep, stirred } from "../feed.js";
 import { expect } from "../list.js";
@@ -8,6 +8,7 @@ import { claims, token } from "../session.js";
 import { PRIORITIES } from "../state.js";
 import { plural, tierWord } from "../words.js";
 import { Held } from "./pausing.js";
+import { inputFrom, labels, lookAgain, offeredAs, SchemaFields } from "./schema_form.js";
 
 const SAMPLES = [
   "A URL shortener with expiry",
@@ -50,8 +51,9 @@ const INPUTS = {
 
 /** What the form says, as the API takes it; labels are `key=value`, with commas between them. */
 export function bodyOf(told) {
-  const { input, title } = INPUTS[told.pipeline](told);
-  const labels = Object.fromEntries(
+  const { name, pool, input_schema } = offeredAs(told.pipeline);
+  const { input, title } = INPUTS[name]?.(told) ?? { input: inputFrom(input_schema, told) };
+  const marks = Object.fromEntries(
     (told.labels ?? "")
       .split(",")
       .map((pair) => pair.trim())
@@ -59,8 +61,8 @@ export function bodyOf(told) {
       .map((pair) => [pair.split("=")[0], pair.split("=").slice(1).join("=")]),
   );
   const runAt = told.run_at ? { run_at: new Date(told.run_at).toISOString() } : {};
-  const named = title ? { title } : {};
-  return { project_id: told.project, pipeline: told.pipeline, priority: told.priority, input, labels, ...named, ...runAt };
+  const more = { ...(title ? { title } : {}), ...(pool ? { pool } : {}), ...runAt };
+  return { project_id: told.project, pipeline: name, priority: told.priority, input, labels: marks, ...more };
 }
 
 /** The form of a new job, over whatever is open. */
@@ -70,6 +72,7 @@ function Submit() {
   const fault = useSignal(null),
     busy = useSignal(false),
     foreseen = useSignal(null);
+  useEffect(() => void lookAgain(), []);
 
   const attempt = async (path, headers, after) => {
     fault.value = foreseen.value = null;
@@ -99,7 +102,7 @@ function Submit() {
   return html`<form class="stack" onSubmit=${submit} onInput=${typed} onKeyDown=${keyed} autocomplete="off" aria-label="New job">
       <div class="head"><h2>New job</h2><button type="button" class="bare" aria-label="Close" onClick=${close}>✕</button></div>
       <${Held} />
-      ${draft.value.pipeline === "build" ? html`<${Prompt} />` : html`<${Rehearsal} />`}
+      <${Input} faults=${fault.value?.errors} />
       <${Basics} />
       <${More} />
       <${Wrong} fault=${fault.value} />
@@ -107,6 +110,15 @@ function Submit() {
       <div class="row"><button disabled=${busy.value}>Submit</button>
         <button type="button" class="quiet" disabled=${busy.value} onClick=${tryOut}>What would happen?</button></div>
     </form>`;
+}
+
+/** What is built in has a form of its own; of any other pipeline it is made from the schema. */
+function Input({ faults }) {
+  const { name, input_schema } = offeredAs(draft.value.pipeline);
+  if (name === "build") return html`<${Prompt} />`;
+  return name === "rehearsal"
+    ? html`<${Rehearsal} />`
+    : html`<${SchemaFields} schema=${input_schema} typed=${draft.value} faults=${faults} />`;
 }
 
 function Prompt() {
@@ -148,7 +160,7 @@ function Basics() {
       <select id="priority" name="priority" value=${priority}>${PRIORITIES.map(option)}</select></div>
     <div><label for="pipeline">Pipeline</label>
       <select id="pipeline" name="pipeline" value=${pipeline}>
-        ${Object.keys(INPUTS).map((name) => html`<option value=${name}>${name}</option>`)}</select></div>
+        ${labels().map((name) => html`<option value=${name}>${name}</option>`)}</select></div>
   </div>`;
 }
 
