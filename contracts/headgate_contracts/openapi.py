@@ -33,6 +33,7 @@ SUBJECTS: Final = {  # by the first word of a path
     "queue": "Queue",
     "concurrency": "Groups and slots",
     "workers": "Workers",
+    "stats": "Operating",
     "audit": "Operating",
     "tokens": "Operating",
     "users": "Operating",

@@ -341,6 +341,39 @@ class Analytics(Shown):
     refused: tuple[Refused, ...] = ()
 
 
+class StatsLine(Shown):
+    """One line of a chart: a number for each moment, null where nobody knows it. `queued` and `running` are how many
+    there were at the end of the step; `wait_p50` and `wait_p90` are seconds; all else is how many came in the step.
+    `of`: of which pool, provider or reason."""
+
+    name: Annotated[str, Field(description="more may come")]
+    of: str | None = None
+    values: tuple[float | None, ...]
+
+
+class ShownStats(Shown):
+    """Figures over time, in steps that begin at `times`. `unknown`: what cannot be told, and why."""
+
+    since: AwareDatetime
+    until: AwareDatetime
+    step_s: int
+    times: tuple[AwareDatetime, ...]
+    lines: tuple[StatsLine, ...]
+    unknown: tuple[str, ...]
+
+
+class WorkerAttempt(Shown):
+    """What a worker took up, and what became of it: a status, or why it was given back; null while it runs."""
+
+    job_id: str
+    attempt: int
+    worker: str
+    pool: str
+    began_at: AwareDatetime
+    ended_at: AwareDatetime | None = None
+    end: str | None = None
+
+
 class ShownHolder(Shown):
     """Who has a slot. Without a job it was asked for outside any, by `user_id`."""
 

@@ -31,6 +31,7 @@ from services.admission.acts import Acts
 from services.admission.answering import Answering
 from services.admission.api import Edge
 from services.admission.changing import Changing
+from services.admission.charting import Charting
 from services.admission.erasing import ContentStores, Erasing
 from services.admission.forecasts import Forecasts
 from services.admission.indexing import Indexing, index_file
@@ -119,6 +120,7 @@ def _edge(
     submitting = Submitting(view, log, inputs, titles, pipelines, forecasts, policy, clock, ids)
     changing = Changing(view, log, policy, clock, ids)
     reading = Reading(view, log, titles, forecasts, policy, clock)
+    listing = Listing(index, log)
     kept = ContentStores(inputs, titles, (results, workspaces), lines)
     return Edge(
         submitting=submitting,
@@ -126,7 +128,8 @@ def _edge(
         changing=changing,
         answering=Answering(changing, inputs, policy, ids),
         reading=reading,
-        listing=Listing(index, log),
+        listing=listing,
+        charting=Charting(listing, view, clock),
         overseeing=Overseeing(view, past, reading, policy),
         operating=Operating(view, log, clock, ids),
         erasing=Erasing(past, log, changing, kept, policy, clock, ids),

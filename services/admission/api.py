@@ -24,6 +24,7 @@ from services.admission import problems
 from services.admission.answering import Answering
 from services.admission.bodies import AdmissionRoute
 from services.admission.changing import Changing
+from services.admission.charting import Charting
 from services.admission.domain import etag_of
 from services.admission.erasing import Erasing
 from services.admission.leasing import Leasing
@@ -56,6 +57,7 @@ class Edge:
     answering: Answering
     reading: Reading
     listing: Listing
+    charting: Charting
     overseeing: Overseeing
     operating: Operating
     erasing: Erasing

@@ -97,7 +97,7 @@ def list_routes(edge: Edge) -> APIRouter:
         if page is None:
             raise Refused(problems.no_index())
         headers = next_link(request, cursor_of(page.before, name=name)) if page.before is not None else {}
-        headers |= _catching_up(page.progress)
+        headers |= catching_up(page.progress)
         shown = await edge.reading.shown(page.jobs, owner=wanted.user == who.user)
         return JSONResponse([each.model_dump(mode="json") for each in shown], headers=headers)
 
@@ -114,7 +114,7 @@ def list_routes(edge: Edge) -> APIRouter:
         progress, counts = counted
         return JSONResponse(
             JobCounts(counts={facet.value: names for facet, names in counts.items()}).model_dump(mode="json"),
-            headers=_catching_up(progress),
+            headers=catching_up(progress),
         )
 
     @router.get("/usage")
@@ -125,7 +125,7 @@ def list_routes(edge: Edge) -> APIRouter:
     return router
 
 
-def _catching_up(progress: Progress) -> dict[str, str]:
+def catching_up(progress: Progress) -> dict[str, str]:
     return {} if progress.is_whole else {CATCHING_UP: f"{progress.applied}/{progress.last}"}
 
 

@@ -4,6 +4,7 @@
     states    the folded job, packed
     labels    label → jobs
     words     title, id and labels: FTS5
+    minutes   what each minute's events changed, for charts; waits: each first start; attempts: what workers took up
     meta      which log, how far it is folded, and which file this was when it was made
 
 A view that can be thrown away: a file that is missing, of another log or shape, copied, or not sound is made anew.
@@ -21,14 +22,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate_contracts import ContractError, Event, Job, UnknownEvent
-from headgate_contracts.events import ContentErased, JobData
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import ContentErased, JobData, JobGivenBack
+from headgate_contracts.shown import WorkerAttempt
 from headgate_contracts.tokens import is_mapped
 from libs.capacity.projection import epoch_ms
 from libs.eventlog import Record
 from libs.eventlog.decoding import job_in
+from services.admission.figures import ChartSpan, Counted, changes, minute_of, summed, wait_ms
 from services.admission.finding import Facet, JobFilter, Sort, count_query, page_query
 
-SHAPE: Final = "1"  # of the tables; another one is made anew
+SHAPE: Final = "2"  # of the tables; another one is made anew
 KNOWN: Final = 20_000  # unfinished jobs that are kept folded
 BUSY_MS: Final = 2000
 FILES: Final = ("", "-wal", "-shm")
@@ -39,8 +43,27 @@ CREATE TABLE jobs(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user TEXT, p
 CREATE INDEX of_user ON jobs(user, seq);
 CREATE TABLE states(seq INTEGER PRIMARY KEY, state BLOB NOT NULL);
 CREATE TABLE labels(label TEXT, seq INTEGER, PRIMARY KEY(label, seq)) WITHOUT ROWID;
+CREATE TABLE minutes(minute INTEGER, name TEXT, of TEXT, count INTEGER, PRIMARY KEY(minute, name, of)) WITHOUT ROWID;
+CREATE TABLE waits(seq INTEGER PRIMARY KEY, minute INTEGER, ms INTEGER);
+CREATE INDEX of_minute ON waits(minute);
+CREATE TABLE attempts(seq INTEGER, attempt INTEGER, worker TEXT, began INTEGER, ended INTEGER, end TEXT,
+                      PRIMARY KEY(seq, attempt)) WITHOUT ROWID;
+CREATE INDEX of_worker ON attempts(worker, began);
+CREATE INDEX of_began ON attempts(began);
 CREATE VIRTUAL TABLE words USING fts5(title, id, labels, prefix='1 2 3', tokenize='unicode61 remove_diacritics 2');
 """
+MINUTES_KEPT: Final = 100 * 24 * 60
+COUNT: Final = "INSERT INTO minutes VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET count=count+excluded.count"
+LEVELS_BEFORE: Final = (
+    "SELECT name, of, sum(count) FROM minutes WHERE minute < ? AND name IN ('queued', 'running') GROUP BY 1, 2"
+)
+STEPS: Final = "SELECT (minute-?)/?, name, of, sum(count) FROM minutes WHERE minute >= ? GROUP BY 1, 2, 3"
+WAITS: Final = "SELECT (minute-?)/?, ms FROM waits WHERE minute >= ? ORDER BY ms"
+ATTEMPTS: Final = (
+    "SELECT jobs.id, attempt, worker, jobs.pool, began, ended, end FROM attempts JOIN jobs USING (seq)"
+    " WHERE worker = ? OR ? IS NULL ORDER BY began DESC, seq DESC LIMIT ?"
+)
+IndexStep = tuple[Job | None, Job, Record]  # a job before an event and after it
 JOB_ROW: Final = "INSERT OR REPLACE INTO jobs VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
 
 
@@ -87,19 +110,23 @@ class Index:
     def fold(self, records: Sequence[Record], titles: Mapping[str, str]) -> None:
         """All of them, or none."""
         db = self._checked()
-        changed, erased = dict[str, Job](), list[tuple[str, int]]()
+        changed, erased, steps = dict[str, Job](), list[tuple[str, int]](), list[IndexStep]()
         for record in records:
             match record.event:
                 case Event(data=ContentErased(user_id=user)):
                     erased.append((user, record.seq))
                 case Event(data=JobData(job_id=job_id)) | UnknownEvent(job_id=str(job_id)):
-                    job = self._after(changed.get(job_id) or self._known(db, job_id), record)
-                    changed |= {} if job is None else {job_id: job}
+                    before = changed.get(job_id) or self._known(db, job_id)
+                    job = self._after(before, record)
+                    if job is not None and job is not before:
+                        changed[job_id] = job
+                        steps.append((before, job, record))
                 case _:
                     pass
         try:
             with _transaction(db):
                 self._write(db, changed.values(), titles)
+                _count(db, steps)
                 for user, seq in erased:
                     _erase(db, user, before=seq)
                 db.execute("INSERT OR REPLACE INTO meta VALUES('applied', ?)", (str(records[-1].seq),))
@@ -119,9 +146,12 @@ class Index:
                 "DELETE FROM words WHERE rowid=?",
                 "DELETE FROM states WHERE seq=?",
                 "DELETE FROM labels WHERE seq=?",
+                "DELETE FROM waits WHERE seq=?",
+                "DELETE FROM attempts WHERE seq=?",
                 "DELETE FROM jobs WHERE seq=?",
             ):
                 db.executemany(statement, old)
+            _join_old_minutes(db)
 
     def _opened(self) -> int:
         file_id = _file_id(self.path)
@@ -223,6 +253,21 @@ class IndexReader:
             rows: list[Any] = db.execute(*count_query(wanted, facet, most=most)).fetchall()
             return {self._as_given(db, facet, name, newest): count for name, count, newest in rows}
 
+    def counted(self, span: ChartSpan) -> Counted:
+        """What charts of this span are made of."""
+        within = (span.start, span.step, span.start)
+        with self._reading() as db:
+            before: list[Any] = db.execute(LEVELS_BEFORE, (span.start,)).fetchall()
+            steps: list[Any] = db.execute(STEPS, within).fetchall()
+            waits: list[Any] = db.execute(WAITS, within).fetchall()
+            return Counted({(name, of): count for name, of, count in before}, tuple(steps), tuple(waits))
+
+    def attempts(self, worker: str | None, *, count: int) -> list[WorkerAttempt]:
+        """The newest first."""
+        with self._reading() as db:
+            rows: list[Any] = db.execute(ATTEMPTS, (worker, worker, count)).fetchall()
+            return [_attempt(row) for row in rows]
+
     def _as_given(self, db: sqlite3.Connection, facet: Facet, name: str, newest: int) -> str:
         if facet is not Facet.PROJECT or not is_mapped(name):
             return name
@@ -266,6 +311,54 @@ def _file_id(path: Path) -> str:
     """A copy that has taken its place is another file."""
     found = path.stat()
     return f"{found.st_dev}:{found.st_ino}"
+
+
+def _count(db: sqlite3.Connection, steps: Sequence[IndexStep]) -> None:
+    """What each event changed, for charts and for the workers' history."""
+    found = summed(
+        (minute_of(record), *change) for before, job, record in steps for change in changes(before, job, record)
+    )
+    db.executemany(COUNT, [(*key, count) for key, count in found.items()])
+    for before, job, record in steps:
+        waited = wait_ms(before, job, record)
+        if waited is not None:
+            db.execute("INSERT OR REPLACE INTO waits VALUES(?,?,?)", (job.first_seq, minute_of(record), waited))
+        if job.worker is not None and job.status.is_running and (before is None or before.worker is None):
+            taken = (job.first_seq, job.attempt, job.worker, epoch_ms(record.at))
+            db.execute("INSERT OR IGNORE INTO attempts VALUES(?,?,?,?,NULL,NULL)", taken)
+        if before is not None and before.status.is_running and not job.status.is_running:
+            ended = (epoch_ms(record.at), _end_of(job, record), job.first_seq, before.attempt)
+            db.execute("UPDATE attempts SET ended=?, end=? WHERE seq=? AND attempt=?", ended)
+
+
+def _end_of(job: Job, record: Record) -> str:
+    match record.event:
+        case Event(data=JobGivenBack(reason=reason)):
+            return reason.value
+        case _:
+            return job.status.value
+
+
+def _join_old_minutes(db: sqlite3.Connection) -> None:
+    """Of what is older than charts go, only the levels are kept, as one minute."""
+    [(newest,)] = db.execute("SELECT max(minute) FROM minutes").fetchall()
+    oldest = (newest or 0) - MINUTES_KEPT
+    levels: list[Any] = db.execute(LEVELS_BEFORE, (oldest,)).fetchall()
+    db.execute("DELETE FROM minutes WHERE minute < ?", (oldest,))
+    db.executemany(COUNT, [(oldest - 1, name, of, count) for name, of, count in levels if count])
+
+
+def _attempt(row: Sequence[Any]) -> WorkerAttempt:
+    job_id, attempt, worker, pool, began, ended, end = row
+    return WorkerAttempt(
+        job_id=job_id,
+        attempt=attempt,
+        worker=worker,
+        pool=pool,
+        began_at=utc(began),
+        ended_at=None if ended is None else utc(ended),
+        end=end,
+    )
 
 
 def _begun(record: Record) -> Iterator[str]:

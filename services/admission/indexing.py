@@ -26,7 +26,7 @@ from typing import Final, Protocol, TypeVar
 from headgate_contracts import Job
 from libs.eventlog import LogError, Page, Record, RecordsMissing
 from libs.runtime.clock import Clock
-from services.admission.finding import Facet, JobFilter, Sort
+from services.admission.finding import JobFilter, Sort
 from services.admission.index import Index, IndexReader, IndexStrange
 
 logger = logging.getLogger(__name__)
@@ -119,14 +119,10 @@ class Indexing:
         jobs = tuple(job for _, job in found[:count])
         return JobPage(jobs, found[count - 1][0] if len(found) > count else None, progress)
 
-    async def counts(
-        self, wanted: JobFilter, facets: Sequence[Facet], *, most: int, head: int
-    ) -> tuple[Progress, dict[Facet, dict[str, int]]] | None:
-        """How many jobs have each name; null where there is nothing yet to look in."""
-        progress, counted = await self._read(
-            lambda reader: {facet: reader.counts(wanted, facet, most=most) for facet in facets}, head=head
-        )
-        return None if counted is None else (progress, counted)
+    async def ask(self, question: Callable[[IndexReader], T], *, head: int) -> tuple[Progress, T] | None:
+        """What the reader says; null where there is nothing yet to look in."""
+        progress, answer = await self._read(question, head=head)
+        return None if answer is None else (progress, answer)
 
     async def _read(self, question: Callable[[IndexReader], T], *, head: int) -> tuple[Progress, T | None]:
         """By all that the log held up to `head` if that comes soon enough."""

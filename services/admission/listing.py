@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from libs.eventlog import LogError
 from services.admission.finding import Facet, JobFilter, Sort
+from services.admission.index import IndexReader
 from services.admission.indexing import Indexing, JobPage, Progress
 from services.admission.ports import Log
 
+T = TypeVar("T")
 NAMES: Final = 100  # of each kind, the most frequent ones
 
 
@@ -32,7 +34,11 @@ class Listing:
         self, wanted: JobFilter, facets: Sequence[Facet]
     ) -> tuple[Progress, dict[Facet, dict[str, int]]] | None:
         """How many jobs have each name, the most frequent ones; null while there is no index."""
-        return await self.index.counts(wanted, facets, most=NAMES, head=await self._head())
+        return await self.ask(lambda reader: {each: reader.counts(wanted, each, most=NAMES) for each in facets})
+
+    async def ask(self, question: Callable[[IndexReader], T]) -> tuple[Progress, T] | None:
+        """Null while there is no index."""
+        return await self.index.ask(question, head=await self._head())
 
     async def _head(self) -> int:
         try:

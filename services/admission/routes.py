@@ -17,6 +17,7 @@ from services.admission.api_leases import lease_routes
 from services.admission.api_pipelines import pipeline_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
 from services.admission.api_reading import job_routes, list_routes
+from services.admission.api_stats import stats_routes
 from services.admission.api_tickets import ticket_routes
 from services.admission.api_tokens import token_routes
 from services.admission.api_workflows import workflow_routes, workflow_submit_routes
@@ -33,6 +34,7 @@ ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
     queue_routes,
     pause_routes,
     audit_routes,
+    stats_routes,
     group_routes,
     lease_routes,
     slot_routes,

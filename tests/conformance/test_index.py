@@ -10,17 +10,19 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from headgate_contracts import Event, Job, Priority, Status, Writer
 from headgate_contracts.envelope import utc
-from headgate_contracts.events import ContentErased
+from headgate_contracts.events import ContentErased, JobDispatched
+from libs.eventlog import Record
 from libs.eventlog.decoding import job_in
 from libs.runtime.eventually import eventually
 from services.admission.events import Actor
+from services.admission.figures import ChartSpan, stats_of
 from services.admission.finding import Facet, JobFilter, Sort
 from services.admission.indexing import Indexing, index_file
 from services.admission.outcomes import Accepted
@@ -175,6 +177,50 @@ async def test_jobs_are_counted_as_a_scan_of_the_log_counts_them(desk: Desk) -> 
 
         assert counted is not None
         assert counted[1] == {facet: Counter(name for job in found for name in NAMES[facet](job)) for facet in Facet}
+
+
+async def test_charts_are_what_a_scan_of_the_log_says(desk: Desk) -> None:
+    began = utc(desk.clock.now_ms())
+    await filled(desk, random.Random(5), jobs=80)
+    span = ChartSpan.between(began, utc(desk.clock.now_ms()), step_s=60)
+
+    counted = await desk.listing.ask(lambda reader: reader.counted(span))
+    assert counted is not None
+    lines = {
+        (line.name, line.of): line.values for line in stats_of(span, counted[1], {}, now_ms=desk.clock.now_ms()).lines
+    }
+
+    histories = [await desk.log.read(job.id) for job in await scanned(desk)]
+    for n, began_at in enumerate(span.times()):
+        until = began_at + timedelta(minutes=span.step)
+        then = [job for records in histories if (job := _as_of(records, until)) is not None]
+        earlier = [job for records in histories if (job := _as_of(records, began_at)) is not None]
+        assert lines["queued", "default"][n] == sum(job.status is Status.QUEUED for job in then)
+        assert lines["running", "default"][n] == sum(job.status.is_running for job in then)
+        assert lines["started", "default"][n] == sum(bool(job.attempt) for job in then) - sum(
+            bool(job.attempt) for job in earlier
+        )
+        ended = [sum(job.status is Status.CANCELLED for job in jobs) for jobs in (earlier, then)]
+        assert lines["cancelled", "default"][n] == ended[1] - ended[0]
+    waits = sorted(_waited(records) for records in histories if any(_starts(record) for record in records))
+    whole = ChartSpan(span.start, 10_000, 1)
+    counted = await desk.listing.ask(lambda reader: reader.counted(whole))
+    assert counted is not None
+    assert [ms for _, ms in counted[1].waits] == waits
+
+
+def _as_of(records: list[Record], until: datetime) -> Job | None:
+    past = [record for record in records if record.at < until]
+    return job_in(past) if past else None
+
+
+def _starts(record: Record) -> bool:
+    return isinstance(record.event, Event) and isinstance(record.event.data, JobDispatched)
+
+
+def _waited(records: list[Record]) -> int:
+    start = next(record for record in records if _starts(record))
+    return round((start.at - records[0].at).total_seconds() * 1000)
 
 
 @pytest.mark.parametrize("text", ['"', "* -", "()", "%_", "'; DROP TABLE jobs; --", "a" * 200, "title : x", "^a + b"])

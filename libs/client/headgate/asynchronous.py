@@ -54,6 +54,8 @@ class Operators(AsyncSpeaker):
     resume = awaited(operating.resume)
     move = awaited(operating.move)
     analytics = awaited(operating.analytics)
+    stats = awaited(operating.stats)
+    attempts = awaited(operating.attempts)
     groups = awaited(operating.groups)
     group = awaited(operating.group)
     set_limit = awaited(operating.set_limit)

@@ -7,7 +7,9 @@ from typing import Final
 
 from headgate.exchange import Request, Script, Stream, asked, path_of
 from headgate.overseen import (
+    AttemptOfWorker,
     AuditRecord,
+    Charts,
     ContentErased,
     GroupState,
     LeaseFreed,
@@ -43,6 +45,18 @@ def move(job_id: str, *, before: str | None = None, after: str | None = None, re
 def analytics() -> Script[QueueAnalytics]:
     """Waits by priority and tier, and how good the forecast was."""
     return (yield from told(Request(path=path_of("queue", "analytics")), QueueAnalytics))
+
+
+def stats(*, since: datetime | None = None, step_s: int | None = None) -> Script[Charts]:
+    """What was queued, ran, started and ended, how long jobs waited, over time; of the last day by itself."""
+    query = asked(since=since and since.isoformat(), step=step_s and str(step_s))
+    return (yield from told(Request(path=path_of("stats"), query=query), Charts))
+
+
+def attempts(worker: str | None = None, *, limit: int = 100) -> Script[tuple[AttemptOfWorker, ...]]:
+    """What workers took up, the newest first; of one, or of all."""
+    query = asked(worker=worker, limit=str(limit))
+    return (yield from told(Request(path=path_of("workers", "attempts"), query=query), tuple[AttemptOfWorker, ...]))
 
 
 def groups() -> Script[tuple[GroupState, ...]]:

@@ -99,6 +99,37 @@ class QueueAnalytics(Value):
     refused: tuple[RefusalsOfHour, ...] = ()
 
 
+class ChartLine(Value):
+    """A number for each step: `queued` and `running` at its end, waits in seconds, else how many in it."""
+
+    name: str
+    of: str | None = None
+    values: tuple[float | None, ...]
+
+
+class Charts(Value):
+    """Figures over time, in steps that begin at `times`."""
+
+    since: AwareDatetime
+    until: AwareDatetime
+    step_s: int
+    times: tuple[AwareDatetime, ...]
+    lines: tuple[ChartLine, ...]
+    unknown: tuple[str, ...] = ()
+
+
+class AttemptOfWorker(Value):
+    """What a worker took up, and what became of it; `end` is null while it runs."""
+
+    job_id: str
+    attempt: int
+    worker: str
+    pool: str
+    began_at: AwareDatetime
+    ended_at: AwareDatetime | None = None
+    end: str | None = None
+
+
 class AuditRecord(Value):
     """What somebody did to others' jobs or to the queue, and why."""
 

@@ -54,6 +54,8 @@ class SyncOperators(SyncSpeaker):
     resume = at_once(operating.resume)
     move = at_once(operating.move)
     analytics = at_once(operating.analytics)
+    stats = at_once(operating.stats)
+    attempts = at_once(operating.attempts)
     groups = at_once(operating.groups)
     group = at_once(operating.group)
     set_limit = at_once(operating.set_limit)
