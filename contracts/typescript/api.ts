@@ -426,6 +426,16 @@ export interface ShownStarts {
   readonly stages: ReadonlyArray<ShownStart>;
 }
 
+/** Figures over time, in steps that begin at `times`. `unknown`: what cannot be told, and why. */
+export interface ShownStats {
+  readonly since: string;
+  readonly until: string;
+  readonly step_s: number;
+  readonly times: ReadonlyArray<string>;
+  readonly lines: ReadonlyArray<StatsLine>;
+  readonly unknown: ReadonlyArray<string>;
+}
+
 /** A worker that is heard of. */
 export interface ShownWorker {
   readonly worker: string;
@@ -453,6 +463,18 @@ export interface ShownWorkflow {
 export interface StageTitle {
   readonly name: string;
   readonly title: string;
+}
+
+/**
+ * One line of a chart: a number for each moment, null where nobody knows it. `queued` and `running` are how many
+ * there were at the end of the step; `wait_p50` and `wait_p90` are seconds; all else is how many came in the step.
+ * `of`: of which pool, provider or reason.
+ */
+export interface StatsLine {
+  /** more may come */
+  readonly name: string;
+  readonly of?: string | null;
+  readonly values: ReadonlyArray<number | null>;
 }
 
 /** Opens one stream, once, as `?ticket=`. */
@@ -567,4 +589,15 @@ export interface Waits {
   readonly p50: number;
   readonly p90: number;
   readonly p99: number;
+}
+
+/** What a worker took up, and what became of it: a status, or why it was given back; null while it runs. */
+export interface WorkerAttempt {
+  readonly job_id: string;
+  readonly attempt: number;
+  readonly worker: string;
+  readonly pool: string;
+  readonly began_at: string;
+  readonly ended_at?: string | null;
+  readonly end?: string | null;
 }

@@ -81,7 +81,8 @@ def advanced(line: JobLine, event: Event) -> JobLine:
         case "status":
             return _from_status(line, event.data)
         case "position" if line.status == "queued":
-            return replace(line, note=_part(event.data, "queue").get("position_message", line.note))
+            place: str = _part(event.data, "queue").get("position_message", "")
+            return replace(line, note=_with_pause(place, event.data) or line.note)
         case "log":
             return replace(line, why=failed_checks(event.data, last=line.last) or line.why)
         case "confirmation" if "next_batch" in event.data:
@@ -145,7 +146,7 @@ def failed_checks(said: Mapping[str, Any], *, last: str) -> str:
 
 def _from_snapshot(line: JobLine, job: Mapping[str, Any]) -> JobLine:
     status, iterations = job["status"], _part(job, "iterations")
-    note = job.get("message", "") if status in WAITING else _part(job, "error").get("summary", "")
+    note = _with_pause(job.get("message", ""), job) if status in WAITING else _part(job, "error").get("summary", "")
     if not note and status == line.status:  # all that led here was told before
         note = line.note
     stage = job.get("stage") or ""
@@ -182,6 +183,12 @@ def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
         stage=stage or line.stage,
         under_way=bool(stage),
     )
+
+
+def _with_pause(place: str, said: Mapping[str, Any]) -> str:
+    """Where it stands, and the pause that holds it there."""
+    paused = (reason["message"] for reason in said.get("waiting_on") or () if reason["reason"] == "paused")
+    return "; ".join(part for part in (place, next(paused, "")) if part)
 
 
 def _asked(data: Mapping[str, Any]) -> str:

@@ -51,7 +51,7 @@ def shown_job(
         scheduled_for=job.scheduled_for,
         iterations=iterations,
         usage=usage_of(job, policy, used_today=used_today, now=now),
-        upgrade=upgrade_of(job, policy),
+        upgrade=None if any(each.reason == "paused" for each in waiting_on) else upgrade_of(job, policy),
         error=error_of(job),
         result_url=f"/v1/jobs/{job.id}/result" if job.result else None,
         workflow=asked.workflow,
@@ -144,7 +144,7 @@ def usage(tier_name: Tier, policy: Policy, *, used_today: int, now: datetime, it
 
 
 def upgrade_of(job: Job, policy: Policy) -> Upgrade | None:
-    """What the tier above offers, where there is one."""
+    """What the tier above offers, where policy says where that is. While a pause holds the job, no tier helps."""
     url = policy.tier_limits(job.tier).upgrade_url
     return Upgrade(message="Upgrade to jump ahead", url=url) if url else None
 

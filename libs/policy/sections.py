@@ -130,7 +130,7 @@ class TierLimits(Section):
     )
     first_duration_s: Seconds = default(480, "first guess of a job's duration, until some have been measured")
     highest_priority: Class = default(Priority.NORMAL, "highest priority a user may ask for")
-    upgrade_url: Text = default("/pricing", "where the next tier is offered; empty: there is none")
+    upgrade_url: Text = default("", "where the next tier is offered; empty: there is none")
 
 
 class Tiers(Section):
@@ -154,7 +154,6 @@ class Tiers(Section):
         cycles_per_batch=5,
         first_duration_s=900,
         highest_priority=Priority.URGENT,
-        upgrade_url="",
     )
 
 

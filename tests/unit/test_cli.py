@@ -129,6 +129,18 @@ def test_each_end_says_how(event: tuple[str, dict[str, Any]], words: str) -> Non
     assert told(event) == [words]
 
 
+def test_who_follows_is_told_of_the_pause_that_holds_the_job() -> None:
+    held = {"reason": "paused", "message": "The whole queue is paused by olga: maintenance"}
+    place = {"position_message": "You are #1 in queue"}
+    line = JobLine("j1", status="queued")
+
+    paused = advanced(line, Event("position", {"queue": place, "waiting_on": [held]}))
+    again = advanced(paused, Event("position", {"queue": place, "waiting_on": []}))
+
+    assert paused.words == "queued: You are #1 in queue; The whole queue is paused by olga: maintenance"
+    assert again.words == "queued: You are #1 in queue"
+
+
 def rows_of(*lines: JobLine, width: int) -> list[str]:
     console = Console(file=io.StringIO(), width=width, record=True, soft_wrap=True)
     console.print(Board(lines))

@@ -313,6 +313,21 @@ def test_more_used_than_there_is_leaves_nothing_not_less() -> None:
     assert shown.usage.jobs_remaining == 0
 
 
+@pytest.mark.parametrize(
+    ("url", "reason", "offered"),
+    [("/plans", "user_limit", "/plans"), ("/plans", "paused", None), ("", "user_limit", None)],
+)
+def test_a_higher_tier_is_offered_where_policy_says_where_and_no_pause_holds_the_job(
+    url: str, reason: str, offered: str | None
+) -> None:
+    policy = Policy.model_validate({"tiers": {"partner": {"upgrade_url": url}}})
+    waits = (WaitingOn(reason=reason, message=""),)
+
+    shown = shown_job(job_after("queued"), policy=policy, used_today=0, now=NOW, debug_id="d", waiting_on=waits)
+
+    assert (shown.upgrade and shown.upgrade.url) == offered
+
+
 def test_a_failed_job_shows_its_failure_and_a_ready_one_its_result() -> None:
     running = "queued dispatched started scaffold code deps checks"
     failed = shown_job(job_after(f"{running} failed"), policy=Policy(), used_today=1, now=NOW, debug_id="d")

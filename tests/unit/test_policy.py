@@ -19,8 +19,8 @@ from libs.policy.sections import Order, keys, toml_text
 
 # jobs per user, per project and per day, boost, cycles, hard cap, first duration, highest priority, has a tier above
 TIERS = {
-    Tier.BOOTSTRAPPER: (2, 2, 5, 0, 2, 6, 480, Priority.NORMAL, True),
-    Tier.PARTNER: (3, 3, 50, 2, 3, 9, 600, Priority.HIGH, True),
+    Tier.BOOTSTRAPPER: (2, 2, 5, 0, 2, 6, 480, Priority.NORMAL, False),
+    Tier.PARTNER: (3, 3, 50, 2, 3, 9, 600, Priority.HIGH, False),
     Tier.CTO_SCALE: (10, 5, 200, 5, 5, 15, 900, Priority.URGENT, False),
 }
 
