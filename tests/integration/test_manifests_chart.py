@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from libs.deployment.chart.binaries import NEWEST
 from libs.deployment.chart.rendering import Manifests, rendered
-from tests.fixtures.chart import CHART, checksum, refused, templated, without_checksums
+from tests.fixtures.chart import CHART, checksum, linted, refused, templated, without_checksums
 from tests.fixtures.kubectl import HELMS, kubectl
 from tests.fixtures.manifests import COMPONENT_NAMES, OVERLAYS, ROOT, render
 from tests.integration.test_manifests import VERSIONS
@@ -108,6 +109,22 @@ def test_an_image_may_be_named_by_its_digest() -> None:
 )
 def test_a_value_that_nobody_reads_is_refused(version: str, wrong: dict[str, Any]) -> None:
     assert next(iter(wrong)) in refused(wrong, by=version)
+
+
+@pytest.mark.parametrize("version", HELMS)
+def test_helm_finds_nothing_to_say_against_it(version: str) -> None:
+    assert linted(by=version) == []
+
+
+def test_the_values_that_the_guide_shows_are_taken() -> None:
+    [shown] = re.findall(
+        r"^```yaml\n(registry:.*?)^```", (ROOT / "docs" / "run.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+
+    mine = templated(yaml.safe_load(shown))
+
+    assert mine["Deployment/worker"]["spec"]["replicas"] == 6
+    assert {"HorizontalPodAutoscaler/admission", "PrometheusRule/headgate"} <= mine.keys()
 
 
 def test_the_guide_promises_the_helms_that_are_run_and_the_chart_the_oldest_kubernetes() -> None:
