@@ -27,7 +27,6 @@ SERVERS: Final = ("nats",)  # for compose, with what asks whether the server is 
 DOCKERFILE: Final = ROOT / "Dockerfile"
 FOLDER: Final = ROOT / "dist" / "images"
 TOOLCHAIN: Final = ROOT / "services" / "worker" / "build" / "toolchain"
-PROJECTS: Final = ("pyproject.toml", "contracts/pyproject.toml", "libs/client/pyproject.toml")
 LABEL: Final = "org.opencontainers.image"
 
 
@@ -47,7 +46,7 @@ def bill(image: str, base: BaseImage) -> str:
     exports = [_exported("--no-emit-workspace", "--only-group", image)]
     if image == "worker":  # brings what builds are made of
         exports.append(_exported("--project", str(TOOLCHAIN), "--all-groups", "--no-emit-project"))
-    ours = _our_own()
+    ours = our_own()
     return bill_of(
         Contents(
             image=image,
@@ -82,14 +81,17 @@ def _environment(base: str) -> Mapping[str, str]:
     }
 
 
-def _our_own() -> Mapping[str, str]:
-    projects = [tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"] for path in PROJECTS]
-    return {project["name"]: project["version"] for project in projects}
+def our_own() -> Mapping[str, str]:
+    """The packages that are made here, with their versions: an image holds them all."""
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    members = [ROOT / name / "pyproject.toml" for name in root["tool"]["uv"]["workspace"]["members"]]
+    projects = [root, *(tomllib.loads(path.read_text(encoding="utf-8")) for path in members)]
+    return {each["project"]["name"]: each["project"]["version"] for each in projects}
 
 
 def build(image: str, base: BaseImage) -> str:
     """By Docker; gives the image's id."""
-    version = _our_own()["headgate-server"]
+    version = our_own()["headgate-server"]
     tag = f"headgate-{image}:{version}"
     labels = {
         f"{LABEL}.version": version,

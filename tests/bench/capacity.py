@@ -28,7 +28,7 @@ from libs.runtime.eventually import eventually
 from tests.bench.asked import Asked, Told
 from tests.bench.page import table
 from tests.bench.processes import cpu_s, resident_mib
-from tests.bench.reckoning import DAY_S, PEAK, OneJob, asks
+from tests.bench.reckoning import HEADS, OneJob, row_of
 from tests.fixtures.crowd import POLICY, Crowd, a_crowd
 from tests.fixtures.lives import life_of, queued
 from tests.fixtures.logs import new_epoch, settings
@@ -59,12 +59,8 @@ class Held:
 
 async def capacity(asked: Asked) -> Told:
     """Tables of what was measured, and of what follows."""
-    jobs, subjects = asked.some(FINISHED, least=100), asked.some(SUBJECTS, least=1000)
-    asked.say(f"{jobs:,} finished jobs")
-    fresh = await _held(asked, _batched(_of_lives(jobs)))
-    old = await _held(asked, _batched(map(_forgotten, _of_lives(jobs))))
-    asked.say(f"{subjects:,} subjects")
-    many, one = [await _held(asked, _batched(_bare(subjects, apart=apart))) for apart in (True, False)]
+    log = await _log_part(asked)
+    subjects = await _subject_part(asked)
     asked.say("connections")
     connection_kib = await _connection_kib(asked)
     waiting = asked.some(WAITING, least=100)
@@ -72,59 +68,45 @@ async def capacity(asked: Asked) -> Told:
     scheduler_kib, valkey_kib = await _waiting_kib(asked, waiting)
     asked.say("jobs that are started")
     started_ms, beat_ms = await _processor_ms(asked)
-
-    job = OneJob(
-        fresh.events / jobs,
-        fresh.disk_bytes / jobs,
-        old.kept_mib * MIB / jobs,
-        fresh.written_mib * MIB / jobs,
-        started_ms / 1000,
-    )
-    subject_kib = (many.kept_mib - one.kept_mib) * 1024 / subjects
+    job = replace(log, scheduler_s=started_ms / 1000)
     measured = [
         ["events of a job", f"{job.events:.0f}"],
-        ["subjects of a job", f"{fresh.subjects / jobs:.0f}"],
+        ["subjects of a job", f"{job.subjects:.0f}"],
         ["disk of a job, its events", f"{job.disk_bytes / 1024:.1f} KiB"],
         ["nats-server's memory for a finished job, just written", f"{job.written_bytes / 1024:.1f} KiB"],
         ["the same when it is longer ago than duplicates are looked for", f"{job.kept_bytes / 1024:.1f} KiB"],
-        ["nats-server's memory for a subject", f"{subject_kib:.2f} KiB"],
+        ["nats-server's memory for a subject", f"{subjects:.2f} KiB"],
         ["nats-server's memory for a connection", f"{connection_kib:.0f} KiB"],
         ["a scheduler's memory for a waiting job", f"{scheduler_kib:.1f} KiB"],
         ["Valkey's memory for a waiting job", f"{valkey_kib:.1f} KiB"],
         ["a scheduler's processor for a job, from queued to ready", f"{started_ms:.1f} ms"],
         ["a scheduler's processor for a worker's heartbeat", f"{beat_ms:.2f} ms"],
     ]
-    return Told("\n\n".join([table(("one", "takes"), measured), _reckoned(job)]))
+    reckoned = table(HEADS, [row_of(job, a_day=a_day, days=days) for a_day, days in DAYS])
+    return Told("\n\n".join([table(("one", "takes"), measured), reckoned]))
 
 
-def _reckoned(job: OneJob) -> str:
-    rows: list[list[str]] = []
-    for a_day, days in DAYS:
-        it = asks(job, a_day=a_day, days=days)
-        rate = f"{a_day / DAY_S:.2f}" if a_day < DAY_S else f"{a_day / DAY_S:.1f}"
-        rows.append(
-            [
-                f"{a_day:,}",
-                f"{days}",
-                f"{it.events / 1e6:,.0f} million",
-                f"{it.disk_gib:,.1f} GiB",
-                f"{it.kept_gib:,.1f} to {it.written_gib:,.1f} GiB",
-                f"{rate}; {PEAK * a_day / DAY_S:,.1f}",
-                f"{it.events_a_second:,.0f}",
-                f"{it.scheduler_cores:.2f}",
-            ]
-        )
-    heads = (
-        "jobs a day",
-        "days kept",
-        "events",
-        "disk",
-        "nats-server's memory",
-        f"jobs a second, mean; {PEAK} times that",
-        "events a second then",
-        "processors of a scheduler then",
+async def _log_part(asked: Asked) -> OneJob:
+    """What a finished job leaves in the log and in its server."""
+    jobs = asked.some(FINISHED, least=100)
+    asked.say(f"{jobs:,} finished jobs")
+    fresh = await _held(asked, _batched(_of_lives(jobs)))
+    old = await _held(asked, _batched(map(_forgotten, _of_lives(jobs))))
+    return OneJob(
+        events=fresh.events / jobs,
+        subjects=fresh.subjects / jobs,
+        disk_bytes=fresh.disk_bytes / jobs,
+        kept_bytes=old.kept_mib * MIB / jobs,
+        written_bytes=fresh.written_mib * MIB / jobs,
     )
-    return table(heads, rows)
+
+
+async def _subject_part(asked: Asked) -> float:
+    """In KiB: as many messages under a subject each, and under one."""
+    subjects = asked.some(SUBJECTS, least=1000)
+    asked.say(f"{subjects:,} subjects")
+    many, one = [await _held(asked, _batched(_bare(subjects, apart=apart))) for apart in (True, False)]
+    return (many.kept_mib - one.kept_mib) * 1024 / subjects
 
 
 async def _held(asked: Asked, batches: Iterable[Sequence[Message]]) -> Held:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +11,9 @@ import httpx
 import pytest
 from packaging.markers import Marker
 
+from libs.deployment.images import our_own
 from libs.runtime.eventually import eventually
 from tests.fixtures.compose import IMAGE_OF_COMMANDS, Composition, done, run
-from tests.fixtures.manifests import ROOT
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(900)]
 
@@ -159,7 +158,7 @@ def test_an_image_holds_the_locked_dependencies_of_its_process_and_no_others(
 
     python, *found = json.loads(done(run(["docker", "run", "--rm", "--entrypoint", "python", tag, "-c", LISTING])))
 
-    assert {_plain(name): version for name, version in found} == _locked(image, python=python) | _our_own()
+    assert {_plain(name): version for name, version in found} == _locked(image, python=python) | dict(our_own())
 
 
 def test_no_image_holds_a_secret_or_an_installer(composition: Composition) -> None:
@@ -197,15 +196,6 @@ def _locked(group: str, *, python: str) -> dict[str, str]:
 def _needed(line: str, *, python: str) -> bool:
     _, _, marker = line.partition(";")
     return not marker or Marker(marker).evaluate({"python_full_version": python})
-
-
-def _our_own() -> dict[str, str]:
-    texts = [
-        (ROOT / path).read_text()
-        for path in ("pyproject.toml", "contracts/pyproject.toml", "libs/client/pyproject.toml")
-    ]
-    projects = [tomllib.loads(text)["project"] for text in texts]
-    return {project["name"]: project["version"] for project in projects}
 
 
 def _plain(name: str) -> str:

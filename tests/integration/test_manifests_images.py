@@ -15,7 +15,7 @@ import grimp
 import pytest
 
 from libs.deployment.bill import BaseImage
-from libs.deployment.images import TOOLCHAIN, bill
+from libs.deployment.images import TOOLCHAIN, bill, our_own
 from tests.fixtures.manifests import ROOT
 
 ROOTS: Final = {
@@ -31,13 +31,14 @@ ROOTS: Final = {
     "operator": ("libs.cli.*", "libs.deployment.secrets"),
 }
 ON_ITS_OWN_SERVERS: Final = {"libs.cli.demo", "libs.cli.up"}  # which no image brings
-OURS: Final = {"headgate", "headgate_contracts", "libs", "services"}
+OURS: Final = {"headgate", "headgate_contracts", "headgate_pipeline", "libs", "services"}
 # What is imported from a package that brings it along, and what is used without a word of ours importing it.
 BROUGHT_BY: Final = {
     "cryptography": "pyjwt",
     "h11": "uvicorn",
     "prometheus-client": "opentelemetry-exporter-prometheus",
     "pydantic-core": "pydantic",
+    "referencing": "jsonschema",
 }
 OF_OPENTELEMETRY: Final = {
     "opentelemetry-exporter-otlp-proto-grpc",
@@ -85,7 +86,7 @@ def test_a_bill_lists_what_the_lock_brings_into_the_image_with_hashes(image: str
     listed = json.loads(bill(image, BaseImage("python:3.14-slim")))["components"]
 
     named = {(each["name"], each["version"]) for each in listed if each["type"] == "library"}
-    ours = {("headgate", "0.1.0"), ("headgate-server", "0.1.0"), ("headgate-contracts", "1.0.0")}
+    ours = set(our_own().items())
     brought = named - ours
     assert ours <= named
     assert set(_group(image)) <= {name for name, _ in brought}

@@ -39,17 +39,6 @@ class Soaked:
 
 def page(soaked: Soaked) -> str:
     """As Markdown."""
-    rows = [
-        [
-            each.name,
-            f"{each.first:,.0f}",
-            f"{each.last:,.0f}",
-            f"{each.grown:+,.0f}",
-            f"{each.allowed:,.0f}",
-            "yes" if each.is_flat else "**no**",
-        ]
-        for each in soaked.verdicts
-    ]
     facts = [
         ["ran for", f"{soaked.minutes:.1f} min, of which {soaked.warm_up_minutes:.1f} are the warm-up"],
         ["load", soaked.load],
@@ -68,12 +57,23 @@ def page(soaked: Soaked) -> str:
             *_length(soaked),
             table(("", ""), facts),
             "",
-            table(heads, rows),
+            table(heads, [_row(each) for each in soaked.verdicts]),
             "",
             *(f"* {fault}" for fault in soaked.faults),
             ALLOWED,
         ]
     )
+
+
+def _row(each: Verdict) -> list[str]:
+    return [
+        each.name,
+        f"{each.first:,.0f}",
+        f"{each.last:,.0f}",
+        f"{each.grown:+,.0f}",
+        f"{each.allowed:,.0f}",
+        "yes" if each.is_flat else "**no**",
+    ]
 
 
 def _length(soaked: Soaked) -> list[str]:

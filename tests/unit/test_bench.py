@@ -162,7 +162,7 @@ def test_a_table_has_a_head_and_its_rows() -> None:
 
 
 def test_what_a_day_of_jobs_asks_follows_from_one_job() -> None:
-    job = OneJob(events=8, disk_bytes=1024, kept_bytes=512, written_bytes=2048, scheduler_s=0.01)
+    job = OneJob(events=8, subjects=5, disk_bytes=1024, kept_bytes=512, written_bytes=2048, scheduler_s=0.01)
 
     it = asks(job, a_day=86_400, days=1024)
 
