@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
+import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from headgate_pipeline import Context, Pipeline, TryAgain, stage
-from headgate_pipeline.testing import ProviderPause, SlotsAsked, run_async
+from headgate_pipeline.testing import ProviderPause, SlotsAsked, run, run_async
 from tests.fixtures import trial
+
+PAGE = (Path(__file__).parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")
 
 
 async def test_a_provider_answers_what_the_test_says_and_a_429_gives_the_slots_up() -> None:
@@ -66,3 +72,26 @@ async def test_an_isolated_stage_that_ends_its_process_fails_the_job() -> None:
 async def test_a_pipeline_that_no_module_has_cannot_be_isolated() -> None:
     with pytest.raises(ValueError, match="none has it as `pipeline`: import it from where"):
         await run_async(Pipeline("loose", trial.pipeline.steps), isolated=True)
+
+
+def test_a_pipeline_with_all_of_it_takes_fifty_lines_and_its_test_fifteen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, survey, test, *_ = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    (tmp_path / "survey.py").write_text(survey, encoding="utf-8")
+    (tmp_path / "test_survey.py").write_text(test, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    try:
+        found = importlib.import_module("test_survey")
+        found.test_a_survey_outlives_an_archive_that_is_away_and_a_worker_that_is_lost()
+        told = run(found.pipeline, {"topic": "tea"}, answers={"Which tone?": "plain"}, isolated=True)
+    finally:
+        for name in ("survey", "test_survey"):
+            sys.modules.pop(name, None)
+
+    assert len(survey.splitlines()) <= 50
+    assert len(test.splitlines()) <= 15
+    assert (told.status, told.questions) == ("ready", ["Which tone?"])
+    assert told.progress[-1] == (1.0, "3 of 3 pages")
+    assert told.result["survey.txt"].decode().splitlines()[0] == "A plain survey"
