@@ -154,6 +154,17 @@ class LogLine(Record):
     ts: AwareDatetime
 
 
+class JobProgress(Record):
+    """How far the stage of a running job is, by its own account. It is told while the job is in that stage."""
+
+    job_id: JobId
+    user_id: Token
+    attempt: Annotated[int, Field(ge=1)]
+    stage: Token
+    fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    message: Annotated[str, StringConstraints(max_length=200)] = ""
+
+
 class AskPosition(Record):
     """Where does this job stand?"""
 

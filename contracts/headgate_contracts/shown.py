@@ -114,6 +114,13 @@ class ShownQuestion(Shown):
     expires_at: AwareDatetime
 
 
+class ShownProgress(Shown):
+    """How far the stage is that the job is in, from 0 to 1, by its own account."""
+
+    fraction: float
+    message: str
+
+
 class ShownJob(Shown):
     """A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
     is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
@@ -138,6 +145,7 @@ class ShownJob(Shown):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     message: str
+    progress: ShownProgress | None = None
     question: ShownQuestion | None = None
     queue: QueuePart | None
     waiting_on: tuple[WaitingOn, ...]

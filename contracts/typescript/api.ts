@@ -345,6 +345,7 @@ export interface ShownJob {
   readonly created_at: string;
   readonly updated_at: string;
   readonly message: string;
+  readonly progress?: ShownProgress | null;
   readonly question?: ShownQuestion | null;
   readonly queue: QueuePart | null;
   readonly waiting_on: ReadonlyArray<WaitingOn>;
@@ -386,6 +387,12 @@ export interface ShownPipeline {
   readonly version?: string | null;
   readonly stages?: ReadonlyArray<StageTitle>;
   readonly input_schema?: Readonly<Record<string, unknown>> | null;
+}
+
+/** How far the stage is that the job is in, from 0 to 1, by its own account. */
+export interface ShownProgress {
+  readonly fraction: number;
+  readonly message: string;
 }
 
 /**

@@ -85,6 +85,8 @@ def advanced(line: JobLine, event: Event) -> JobLine:
             return replace(line, note=_with_pause(place, event.data) or line.note)
         case "log":
             return replace(line, why=failed_checks(event.data, last=line.last) or line.why)
+        case "progress" if event.data["stage"] == line.stage and line.under_way:
+            return replace(line, note=_how_far(event.data))
         case "confirmation" if "next_batch" in event.data:
             return replace(line, note=_asked(event.data))
         case _:
@@ -147,6 +149,7 @@ def failed_checks(said: Mapping[str, Any], *, last: str) -> str:
 def _from_snapshot(line: JobLine, job: Mapping[str, Any]) -> JobLine:
     status, iterations = job["status"], _part(job, "iterations")
     note = _with_pause(job.get("message", ""), job) if status in WAITING else _part(job, "error").get("summary", "")
+    note = note or _how_far(_part(job, "progress"))
     if not note and status == line.status:  # all that led here was told before
         note = line.note
     stage = job.get("stage") or ""
@@ -189,6 +192,10 @@ def _with_pause(place: str, said: Mapping[str, Any]) -> str:
     """Where it stands, and the pause that holds it there."""
     paused = (reason["message"] for reason in said.get("waiting_on") or () if reason["reason"] == "paused")
     return "; ".join(part for part in (place, next(paused, "")) if part)
+
+
+def _how_far(told: Mapping[str, Any]) -> str:
+    return f"{told['fraction']:.0%} {told['message']}".rstrip() if told else ""
 
 
 def _asked(data: Mapping[str, Any]) -> str:

@@ -303,6 +303,8 @@ def _shown(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     used = job["iterations"]
     yield "iterations", f"{used['used']} of {used['cap']}, {used['batch']} at a time"
     yield from (("waits for", reason["message"]) for reason in job["waiting_on"])
+    if told := job.get("progress"):
+        yield "progress", f"{told['fraction']:.0%} {told['message']}".rstrip()
     if job.get("question"):
         yield from _question(job["question"])
     if job.get("error"):

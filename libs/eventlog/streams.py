@@ -5,6 +5,7 @@
     INPUTS       a bucket of keys                          what jobs are made from: for workers and retries
     TITLES       a bucket of keys                          what jobs are called: content too, and shown in lists
     PIPELINES    a bucket of keys                          what workers say of their pipelines: it lasts
+    PROGRESS     a bucket of keys                          how far a running job is: the last word alone
     SNAPSHOTS    a bucket of objects                       folds of the log: they grow past what one message may hold
     WORKSPACES   a bucket of objects                       a stage's work
     RESULTS      a bucket of objects                       what a job made
@@ -29,6 +30,7 @@ LOGS: Final = "LOGS"
 INPUTS: Final = "INPUTS"
 TITLES: Final = "TITLES"
 PIPELINES: Final = "PIPELINES"
+PROGRESS: Final = "PROGRESS"
 SNAPSHOTS: Final = "SNAPSHOTS"
 WORKSPACES: Final = "WORKSPACES"
 RESULTS: Final = "RESULTS"
@@ -58,6 +60,7 @@ class LogSettings:
     inputs_max_bytes: int | None = None  # null: what policy says
     titles_max_bytes: int = 128 * MIB
     pipelines_max_bytes: int = 16 * MIB
+    progress_max_bytes: int = 16 * MIB  # some 40,000 jobs
     snapshots_max_bytes: int = 256 * MIB
     workspaces_max_bytes: int = 1024 * MIB
     results_max_bytes: int = 1024 * MIB
@@ -86,6 +89,7 @@ def streams(settings: LogSettings) -> tuple[Stream, ...]:
         _bucket(INPUTS, settings, max_bytes=settings.inputs_max_bytes or kept.inputs_bytes, days=kept.events_days),
         _titles(settings),
         _bucket(PIPELINES, settings, max_bytes=settings.pipelines_max_bytes, days=0),  # for ever
+        _progress(settings),
         _objects(SNAPSHOTS, settings, max_bytes=settings.snapshots_max_bytes, days=kept.events_days),
         _objects(WORKSPACES, settings, max_bytes=settings.workspaces_max_bytes, days=kept.events_days),
         _objects(RESULTS, settings, max_bytes=settings.results_max_bytes, days=kept.results_days),
@@ -149,6 +153,13 @@ def _titles(settings: LogSettings) -> Stream:
     """As long as the events of their jobs. A list asks for all its titles in one question, which only a direct get is:
     a copy may be a moment behind. A title decorates: where there is no room, the oldest goes and no job is refused."""
     kept = _bucket(TITLES, settings, max_bytes=settings.titles_max_bytes, days=settings.retention.events_days)
+    return Stream(kept.name, {**kept.settings, "allow_direct": True, "discard": "old"})
+
+
+def _progress(settings: LogSettings) -> Stream:
+    """What is told twice a second and is wrong a moment later: the last word of a job is enough. In a file, as a server
+    that is alone forgets a stream in memory, its settings too, when it starts again."""
+    kept = _bucket(PROGRESS, settings, max_bytes=settings.progress_max_bytes, days=settings.retention.logs_days)
     return Stream(kept.name, {**kept.settings, "allow_direct": True, "discard": "old"})
 
 

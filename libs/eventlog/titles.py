@@ -26,7 +26,42 @@ MOST_AT_ONCE = 1000  # the server answers for 1,024 subjects
 SUBJECT = "Nats-Subject"  # of a message, in a direct answer
 
 
-class JetStreamTitles(JetStreamKeys):
+class DirectKeys(JetStreamKeys):
+    """A bucket of which many keys are asked for at once."""
+
+    async def newest(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """What is there, by its name; what was erased is empty."""
+        if len(ids) == 1:
+            return {ids[0]: await self.get(ids[0]) or b""}
+        found = dict[str, bytes]()
+        for start in range(0, len(ids), MOST_AT_ONCE):
+            found |= await self._newest(ids[start : start + MOST_AT_ONCE])
+        return found
+
+    async def _newest(self, ids: Sequence[str]) -> dict[str, bytes]:
+        found, told, inbox = dict[str, bytes](), asyncio.Event(), self._nc.new_inbox()
+
+        async def take(message: Msg) -> None:
+            headers = message.headers or {}
+            if SUBJECT in headers:
+                found[headers[SUBJECT].rpartition(".")[2]] = message.data
+            else:
+                told.set()  # the end of the answer, or a refusal
+
+        subscription = await listen(self._nc, inbox, hear=take)
+        question = to_json({"multi_last": [self._subject(job_id) for job_id in ids]})
+        try:
+            with translated(self._bucket):
+                await self._nc.publish(f"$JS.API.DIRECT.GET.{self._stream}", question, reply=inbox)
+                async with asyncio.timeout(ANSWER_WITHIN_S):
+                    await told.wait()
+        finally:
+            with translated(self._bucket):
+                await subscription.unsubscribe()
+        return found
+
+
+class JetStreamTitles(DirectKeys):
     """The titles of jobs."""
 
     def __init__(self, nc: Client) -> None:
@@ -44,35 +79,7 @@ class JetStreamTitles(JetStreamKeys):
 
     async def found(self, ids: Sequence[str]) -> dict[str, str]:
         """The same, for who must know."""
-        found = dict[str, str]()
-        if len(ids) == 1:
-            found = {ids[0]: (await self.get(ids[0]) or b"").decode()}
-        else:
-            for start in range(0, len(ids), MOST_AT_ONCE):
-                found |= await self._newest(ids[start : start + MOST_AT_ONCE])
-        return {job_id: title for job_id, title in found.items() if title}
-
-    async def _newest(self, ids: Sequence[str]) -> dict[str, str]:
-        found, told, inbox = dict[str, str](), asyncio.Event(), self._nc.new_inbox()
-
-        async def take(message: Msg) -> None:
-            headers = message.headers or {}
-            if SUBJECT in headers:
-                found[headers[SUBJECT].rpartition(".")[2]] = message.data.decode()
-            else:
-                told.set()  # the end of the answer, or a refusal
-
-        subscription = await listen(self._nc, inbox, hear=take)
-        question = to_json({"multi_last": [self._subject(job_id) for job_id in ids]})
-        try:
-            with translated(TITLES):
-                await self._nc.publish(f"$JS.API.DIRECT.GET.{self._stream}", question, reply=inbox)
-                async with asyncio.timeout(ANSWER_WITHIN_S):
-                    await told.wait()
-        finally:
-            with translated(TITLES):
-                await subscription.unsubscribe()
-        return found
+        return {job_id: title.decode() for job_id, title in (await self.newest(ids)).items() if title}
 
 
 class MemoryTitles(MemoryBucket):

@@ -8,8 +8,19 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from headgate_contracts import Job, Status, Tier
+from headgate_contracts.commands import JobProgress
 from headgate_contracts.events import Tried
-from headgate_contracts.shown import Iterations, JobError, QueuePart, ShownJob, ShownQuestion, Upgrade, Usage, WaitingOn
+from headgate_contracts.shown import (
+    Iterations,
+    JobError,
+    QueuePart,
+    ShownJob,
+    ShownProgress,
+    ShownQuestion,
+    Upgrade,
+    Usage,
+    WaitingOn,
+)
 from headgate_contracts.vocabulary import QuestionKind
 from libs.policy import Policy
 
@@ -22,6 +33,7 @@ def shown_job(
     now: datetime,
     debug_id: str,
     title: str | None = None,
+    progress: JobProgress | None = None,
     queue: QueuePart | None = None,
     waiting_on: tuple[WaitingOn, ...] = (),
 ) -> ShownJob:
@@ -45,6 +57,7 @@ def shown_job(
         stages=job.stages,
         tried=job.tried,
         message=queue.position_message if queue else message_of(job, iterations, now=now),
+        progress=progress_of(job, progress),
         question=question_of(job),
         queue=queue,
         waiting_on=waiting_on,
@@ -147,6 +160,13 @@ def upgrade_of(job: Job, policy: Policy) -> Upgrade | None:
     """What the tier above offers, where policy says where that is. While a pause holds the job, no tier helps."""
     url = policy.tier_limits(job.tier).upgrade_url
     return Upgrade(message="Upgrade to jump ahead", url=url) if url else None
+
+
+def progress_of(job: Job, told: JobProgress | None) -> ShownProgress | None:
+    """What was told in the stage that the job is in; what an earlier one has told is over."""
+    if told is None or not job.status.is_running or (told.attempt, told.stage) != (job.attempt, job.stage):
+        return None
+    return ShownProgress(fraction=told.fraction, message=told.message)
 
 
 def question_of(job: Job) -> ShownQuestion | None:

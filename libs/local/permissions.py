@@ -34,7 +34,18 @@ from libs.eventlog import LogSettings
 from libs.eventlog.connection import SHARED_INBOXES
 from libs.eventlog.pools import pool_consumer
 from libs.eventlog.servers import SERVERS_SUBJECT
-from libs.eventlog.streams import INPUTS, JOBS, LOGS, PIPELINES, RESULTS, SNAPSHOTS, TITLES, WORKSPACES, streams
+from libs.eventlog.streams import (
+    INPUTS,
+    JOBS,
+    LOGS,
+    PIPELINES,
+    PROGRESS,
+    RESULTS,
+    SNAPSHOTS,
+    TITLES,
+    WORKSPACES,
+    streams,
+)
 from libs.local.nats_config import NatsUser, team_asks
 from libs.local.servers import ValkeyUser
 
@@ -117,6 +128,8 @@ def _admission(shard: str, pools: Sequence[str]) -> Rights:
             f"$KV.{TITLES}.*",
             *_reads_titles(),
             *_writes_pipelines(),
+            f"$KV.{PROGRESS}.*",
+            *_reads_progress(),
             f"{API}.STREAM.MSG.GET.KV_{INPUTS}",  # a job that is submitted again gets a copy
             *_deletes_objects(RESULTS),
             *_deletes_objects(WORKSPACES),
@@ -161,6 +174,7 @@ def _worker(shard: str, pools: Sequence[str]) -> Rights:
             *_writes_objects(RESULTS),
             *_writes_pipelines(),
             f"{LOGS_PREFIX}.*",
+            f"$KV.{PROGRESS}.*",
             *(command_subject(shard, command) for command in ("beat", "acquire", "give_up", "shut")),
         ),
         subscribe=(f"{CMD_PREFIX}.{shard}.granted.*", consumer_filter(event=EventName.CANCEL_REQUESTED)),
@@ -175,10 +189,11 @@ def _notifier(shard: str, pools: Sequence[str]) -> Rights:
             *_scans(LOGS),
             f"{API}.STREAM.MSG.GET.{LOGS}",  # how far the lines of a job go
             *_reads_titles(),
+            *_reads_progress(),
             *_calls_webhooks(),
             *(command_subject(shard, command) for command in ("position", "redeem")),
         ),
-        subscribe=(f"{LIVE_PREFIX}.{shard}.position.*.*",),
+        subscribe=(f"{LIVE_PREFIX}.{shard}.position.*.*", f"$KV.{PROGRESS}.*"),
         refused=(*_disturbs_workers(pools), *_remakes_webhooks()),
     )
 
@@ -303,6 +318,10 @@ def _reads_titles() -> Subjects:
 def _writes_pipelines() -> Subjects:
     """Each under its pool and name, after a look at what is there."""
     return (f"$KV.{PIPELINES}.*.*", f"{API}.STREAM.MSG.GET.KV_{PIPELINES}")
+
+
+def _reads_progress() -> Subjects:
+    return (f"{API}.STREAM.MSG.GET.KV_{PROGRESS}", f"{API}.DIRECT.GET.KV_{PROGRESS}")
 
 
 def _reads_objects(bucket: str) -> Subjects:

@@ -16,6 +16,7 @@ from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.history import History, JetStreamScans
 from libs.eventlog.lines import JetStreamLines
 from libs.eventlog.pipelines import JetStreamPipelines
+from libs.eventlog.progress import JetStreamProgress
 from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.eventlog.titles import JetStreamTitles
 from libs.foundation import Ground
@@ -115,13 +116,13 @@ def _edge(
 ) -> Edge:
     nc, log, policy, clock, ids = ground.nc, ground.log, ground.policy, ground.clock, RandomIds(ground)
     inputs, results, workspaces = JetStreamInputs(nc), JetStreamObjects(nc, RESULTS), JetStreamObjects(nc, WORKSPACES)
-    titles = JetStreamTitles(nc)
+    titles, progress = JetStreamTitles(nc), JetStreamProgress(nc)
     past, lines, forecasts = History(JetStreamScans(nc)), JetStreamLines(nc), Forecasts(view, policy, clock)
     submitting = Submitting(view, log, inputs, titles, pipelines, forecasts, policy, clock, ids)
     changing = Changing(view, log, policy, clock, ids)
-    reading = Reading(view, log, titles, forecasts, policy, clock)
+    reading = Reading(view, log, titles, progress, forecasts, policy, clock)
     listing = Listing(index, log)
-    kept = ContentStores(inputs, titles, (results, workspaces), lines)
+    kept = ContentStores(inputs, titles, progress, (results, workspaces), lines)
     return Edge(
         submitting=submitting,
         retrying=Retrying(submitting, log, inputs, titles, workspaces),

@@ -25,7 +25,7 @@ from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 from services.admission.changing import Changing
 from services.admission.events import Actor
-from services.admission.ports import Ids, Inputs, Lines, Log, Objects, Titles
+from services.admission.ports import Ids, Inputs, KeptProgress, Lines, Log, Objects, Titles
 
 BATCH: Final = 100
 AT_ONCE: Final = 16  # deletions under way
@@ -58,6 +58,7 @@ class ContentStores:
 
     inputs: Inputs
     titles: Titles
+    progress: KeptProgress
     buckets: tuple[Objects, ...]  # results and workspaces
     lines: Lines
 
@@ -129,6 +130,7 @@ class Erasing:
             await _each(bucket.delete, _of(jobs, await bucket.names()))
         await _each(self.kept.inputs.delete, _of(jobs, await self.kept.inputs.names()))
         await _each(self.kept.titles.delete, [job.id for job in jobs])
+        await _each(self.kept.progress.delete, [job.id for job in jobs if self._may_have_lines(job)])
         await _each(self.kept.lines.erase, [job.id for job in jobs if self._may_have_lines(job)])
 
     def _may_have_lines(self, job: Job) -> bool:

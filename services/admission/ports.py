@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
-from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
+from headgate_contracts.commands import AcquireLease, GiveUpLease, JobProgress, LeaseReply
 from libs.capacity.answers import (
     BetweenAnswer,
     GroupStatus,
@@ -69,6 +69,11 @@ class Inputs(Protocol):
 class Titles(Protocol):
     async def write(self, job_id: str, title: str, /) -> None: ...
     async def of(self, ids: Sequence[str], /) -> dict[str, str]: ...
+    async def delete(self, name: str, /) -> None: ...
+
+
+class KeptProgress(Protocol):
+    async def of(self, ids: Sequence[str], /) -> dict[str, JobProgress]: ...
     async def delete(self, name: str, /) -> None: ...
 
 

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from headgate_contracts import Event, Job, Status, Tier
+from headgate_contracts.commands import JobProgress
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
 from headgate_contracts.shown import Explanation, HistoryEntry, QueuePart, ShownJob, Usage, WaitingOn, shown_event
@@ -24,7 +26,9 @@ from libs.runtime.telemetry import job_trace
 from services.admission.domain import day_number
 from services.admission.forecasts import Forecasts
 from services.admission.phases import job_in_log
-from services.admission.ports import Log, Titles, View
+from services.admission.ports import KeptProgress, Log, Titles, View
+
+NO_PROGRESS: Final[Mapping[str, JobProgress]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Reading:
     view: View
     log: Log
     titles: Titles
+    progress: KeptProgress
     forecasts: Forecasts
     policy: Policy
     clock: Clock
@@ -65,10 +70,16 @@ class Reading:
     async def shown(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
         """The jobs as their owners see them, or an operator in their place."""
         users = {job.user_id for job in jobs}
-        seen, used, titles = await asyncio.gather(
-            self.seen(jobs, owner=owner), self._used_today(users), self.titles.of([job.id for job in jobs])
+        running = [job.id for job in jobs if job.status.is_running]
+        seen, used, titles, progress = await asyncio.gather(
+            self.seen(jobs, owner=owner),
+            self._used_today(users),
+            self.titles.of([job.id for job in jobs]),
+            self.progress.of(running),
         )
-        return [self._in_words(each, used_today=used[each.job.user_id], titles=titles) for each in seen]
+        return [
+            self._in_words(each, used_today=used[each.job.user_id], titles=titles, progress=progress) for each in seen
+        ]
 
     async def taken(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
         """What was just taken in or changed. It is in the log: that the view is away by now must not look like a
@@ -115,7 +126,14 @@ class Reading:
         counts = await asyncio.gather(*(self.view.day_used(user, today) for user in names))
         return dict(zip(names, counts, strict=True))
 
-    def _in_words(self, seen: Seen, *, used_today: int, titles: Mapping[str, str]) -> ShownJob:
+    def _in_words(
+        self,
+        seen: Seen,
+        *,
+        used_today: int,
+        titles: Mapping[str, str],
+        progress: Mapping[str, JobProgress] = NO_PROGRESS,
+    ) -> ShownJob:
         return shown_job(
             seen.job,
             policy=self.policy,
@@ -123,6 +141,7 @@ class Reading:
             now=self._now(),
             debug_id=job_trace(seen.job).debug_id,
             title=titles.get(seen.job.id),
+            progress=progress.get(seen.job.id),
             queue=seen.queue,
             waiting_on=seen.waiting_on,
         )

@@ -11,6 +11,7 @@ from libs.eventlog import LogUnavailable
 from libs.eventlog.dispatches import EventDispatches
 from libs.eventlog.history import JetStreamScans
 from libs.eventlog.lines import JetStreamLines
+from libs.eventlog.progress import JetStreamProgress
 from libs.eventlog.titles import JetStreamTitles
 from libs.foundation import Ground
 from libs.foundation.ground import LOG, NATS
@@ -70,6 +71,7 @@ def _edge(
         fanout,
         AskedPositions(broker, shard=shard),
         JetStreamTitles(ground.nc),
+        JetStreamProgress(ground.nc),
         ground.policy,
         ground.clock,
         Signals(ground.telemetry, streams=lambda: fanout.connections),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate_contracts import Job
-from headgate_contracts.commands import PositionChanged
+from headgate_contracts.commands import JobProgress, PositionChanged
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownJob
 from libs.eventlog import Record
@@ -22,7 +22,7 @@ from services.notifier.domain import Begin, Complete, EventId, Known, NoJob, Res
 from services.notifier.fanout import Fanout, OfJob, OfToken, OfUser, Tap
 from services.notifier.frames import frame
 from services.notifier.histories import Histories, History
-from services.notifier.ports import Lines, Positions, Titles
+from services.notifier.ports import KeptProgress, Lines, Positions, Titles
 from services.notifier.rendering import told_of
 from services.notifier.said import Said
 from services.notifier.signals import Signals
@@ -43,6 +43,7 @@ class Notifier:
     fanout: Fanout
     positions: Positions
     titles: Titles
+    progress: KeptProgress
     policy: Policy
     clock: Clock
     signals: Signals
@@ -69,14 +70,27 @@ class Notifier:
     async def show(self, jobs: Sequence[Job]) -> list[ShownJob]:
         """Jobs of one user. What stands nowhere is not asked about; but one answer is needed, as it says the day."""
         asked = [job for number, job in enumerate(jobs) if number == 0 or not job.status.is_end]
-        titles, answers = await asyncio.gather(
-            self.titles.of([job.id for job in jobs]), asyncio.gather(*(self.positions.ask(job.id) for job in asked))
+        titles, progress, answers = await asyncio.gather(
+            self.titles.of([job.id for job in jobs]),
+            self.progress.of([job.id for job in jobs if job.status.is_running]),
+            asyncio.gather(*(self.positions.ask(job.id) for job in asked)),
         )
         told = {answer.job_id: answer for answer in answers if answer is not None}
         used = max((answer.used_today or 0 for answer in told.values()), default=0)
-        return [self._shown(job, told.get(job.id), used_today=used, title=titles.get(job.id)) for job in jobs]
+        return [
+            self._shown(job, told.get(job.id), used_today=used, title=titles.get(job.id), progress=progress.get(job.id))
+            for job in jobs
+        ]
 
-    def _shown(self, job: Job, standing: PositionChanged | None, *, used_today: int, title: str | None) -> ShownJob:
+    def _shown(
+        self,
+        job: Job,
+        standing: PositionChanged | None,
+        *,
+        used_today: int,
+        title: str | None,
+        progress: JobProgress | None,
+    ) -> ShownJob:
         return shown_job(
             job,
             policy=self.policy,
@@ -84,6 +98,7 @@ class Notifier:
             now=utc(self.clock.now_ms()),
             debug_id=job_trace(job).debug_id,
             title=title,
+            progress=progress,
             queue=standing and standing.queue,
             waiting_on=standing.waiting_on if standing else (),
         )

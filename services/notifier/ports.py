@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
-from headgate_contracts.commands import PositionChanged, TicketRedeemed
+from headgate_contracts.commands import JobProgress, PositionChanged, TicketRedeemed
 from libs.eventlog import Page, Record, Wanted
 from libs.eventlog.lines import LinePage
 
@@ -34,6 +34,10 @@ class Tickets(Protocol):
     async def redeem(self, ticket: str) -> TicketRedeemed | None:
         """What the ticket stood for, once; null where nobody can say at the moment."""
         ...
+
+
+class KeptProgress(Protocol):
+    async def of(self, ids: Sequence[str], /) -> dict[str, JobProgress]: ...
 
 
 class Titles(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from headgate_contracts import Event, UnknownEvent
-from headgate_contracts.commands import PositionChanged
+from headgate_contracts.commands import JobProgress, PositionChanged
 from headgate_contracts.events import JobData
 from headgate_contracts.subjects import job_and_user
 from libs.eventlog import Record
@@ -41,6 +41,10 @@ def line_told(line: Line) -> Told:
 def position_told(moved: PositionChanged) -> Told:
     where = {"job_id": moved.job_id, "queue": moved.queue, "waiting_on": moved.waiting_on}
     return Told(frame("position", where))
+
+
+def progress_told(said: JobProgress) -> Told:
+    return Told(frame("progress", said.model_dump(mode="json", exclude={"user_id"})))
 
 
 def concerned(job_id: str, user_id: str) -> tuple[Interest, ...]:

@@ -19,11 +19,20 @@ from headgate_contracts.commands import (
     command_subject,
     job_said_on,
 )
+from libs.eventlog.progress import PROGRESS_SUBJECTS, progress_in
 from libs.foundation.live import AWAY
 from libs.runtime.eventually import cancellable
 from services.notifier.fanout import Fanout, OfJob
 from services.notifier.ports import FollowedLines, FollowedLog
-from services.notifier.rendering import concerned, interests_in, interests_of, line_told, position_told, told_of
+from services.notifier.rendering import (
+    concerned,
+    interests_in,
+    interests_of,
+    line_told,
+    position_told,
+    progress_told,
+    told_of,
+)
 
 ASK_WITHIN_S: Final = 1.0  # a snapshot without a position is better than a client that waits
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -37,6 +46,12 @@ def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
     async def position(moved: Any, message: NatsMessage) -> None:
         user_id, job_id = message.raw_message.subject.split(".")[-2:]
         fanout.spread(concerned(job_id, user_id), lambda: position_told(PositionChanged.model_validate(moved)))
+
+    @broker.subscriber(PROGRESS_SUBJECTS, no_reply=True)
+    async def progress(_: Any, message: NatsMessage) -> None:
+        said = progress_in(message.raw_message.data)
+        if said is not None and message.raw_message.subject.endswith(f".{said.job_id}"):
+            fanout.spread(concerned(said.job_id, said.user_id), lambda: progress_told(said))
 
 
 async def hear_log(log: FollowedLog, fanout: Fanout, *, after: int, epoch: str) -> None:

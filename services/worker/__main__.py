@@ -21,6 +21,7 @@ from libs.eventlog import LogMissing, LogUnavailable
 from libs.eventlog.buckets import JetStreamInputs, JetStreamObjects
 from libs.eventlog.dispatches import PoolDispatches
 from libs.eventlog.pipelines import JetStreamPipelines
+from libs.eventlog.progress import JetStreamProgress
 from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.foundation import Ground, bootstrap
 from libs.foundation.ground import LOG, NATS
@@ -182,6 +183,7 @@ def _tools(
         scheduler=scheduler,
         spawner=spawner,
         pump=pump,
+        progress=JetStreamProgress(ground.nc),
         signals=Signals(ground.telemetry, pool=ground.settings.pool),
         clock=ground.clock,
         new_id=ground.new_id,

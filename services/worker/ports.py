@@ -6,7 +6,16 @@ from enum import Enum, auto
 from typing import Protocol
 
 from headgate_contracts import Job, JobEvent
-from headgate_contracts.commands import AcquireLease, Beat, BeatReply, LeaseReply, LogLine, ProviderShut, ShutProvider
+from headgate_contracts.commands import (
+    AcquireLease,
+    Beat,
+    BeatReply,
+    JobProgress,
+    LeaseReply,
+    LogLine,
+    ProviderShut,
+    ShutProvider,
+)
 from libs.eventlog import Appended, Conflicted, Record
 
 
@@ -58,6 +67,12 @@ class Scheduler(Protocol):
     async def acquire(self, wanted: AcquireLease) -> LeaseReply | Unheard: ...
     async def give_up(self, lease: str) -> None: ...
     async def shut(self, pause: ShutProvider) -> ProviderShut | Unheard: ...
+
+
+class ProgressOut(Protocol):
+    """Where it is told how far a job is."""
+
+    async def tell(self, said: JobProgress) -> None: ...
 
 
 class LinesOut(Protocol):

@@ -12,14 +12,16 @@ import pytest_asyncio
 from nats.aio.client import Client
 
 from headgate_contracts import InvalidToken
-from headgate_contracts.commands import LogLine, logs_subject
+from headgate_contracts.commands import JobProgress, LogLine, logs_subject
 from libs.eventlog import LogFull, LogRefused, migrate
 from libs.eventlog.api import subjects_of
 from libs.eventlog.buckets import SMALL_BYTES, JetStreamInputs, JetStreamObjects, MemoryBucket
 from libs.eventlog.lines import JetStreamLines, Line, MemoryLines
 from libs.eventlog.pipelines import AnnouncedPipeline, JetStreamPipelines, MemoryPipelines
+from libs.eventlog.progress import JetStreamProgress, MemoryProgress
 from libs.eventlog.streams import INPUTS, RESULTS
 from libs.eventlog.titles import JetStreamTitles, MemoryTitles
+from libs.runtime.eventually import eventually
 from tests.fixtures.logs import connected, new_epoch, settings
 
 LARGE = bytes(range(256)) * 2_000  # four chunks
@@ -46,6 +48,11 @@ def inputs(request: pytest.FixtureRequest) -> JetStreamInputs | MemoryBucket:
 @pytest.fixture(params=["memory", "one"])
 def titles(request: pytest.FixtureRequest) -> JetStreamTitles | MemoryTitles:
     return MemoryTitles() if request.param == "memory" else JetStreamTitles(request.getfixturevalue("nc"))
+
+
+@pytest.fixture(params=["memory", "one"])
+def progress(request: pytest.FixtureRequest) -> JetStreamProgress | MemoryProgress:
+    return MemoryProgress() if request.param == "memory" else JetStreamProgress(request.getfixturevalue("nc"))
 
 
 @pytest.fixture(params=["memory", "one"])
@@ -328,3 +335,29 @@ async def test_a_pipeline_is_announced_once_for_each_pool_until_it_is_removed(
     assert await pipelines.all() == (other,)
     assert await pipelines.announce(first)
     assert await pipelines.all() == (other, first)
+
+
+def how_far(job_id: str, fraction: float) -> JobProgress:
+    return JobProgress(job_id=job_id, user_id="ann", attempt=1, stage="code", fraction=fraction, message="on its way")
+
+
+async def test_the_last_word_of_a_job_about_its_progress_is_kept_until_it_is_erased(
+    progress: JetStreamProgress | MemoryProgress,
+) -> None:
+    for said in (how_far("job-1", 0.1), how_far("job-1", 0.2), how_far("job-2", 0.3), how_far("job-3", 0.4)):
+        await progress.tell(said)
+
+    async def all_there() -> bool:
+        return len(await progress.of(["job-1", "job-2", "job-3", "job-4"])) == 3
+
+    await eventually(all_there)
+    many, one = await progress.of(["job-1", "job-2", "job-4"]), await progress.of(["job-3"])
+    await progress.delete("job-1")
+
+    assert {job_id: said.fraction for job_id, said in (many | one).items()} == {
+        "job-1": 0.2,
+        "job-2": 0.3,
+        "job-3": 0.4,
+    }
+    assert await progress.of(["job-1"]) == {}
+    assert await progress.of([]) == {}

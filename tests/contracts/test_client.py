@@ -35,6 +35,7 @@ READS: Final[dict[type[values.Value], str]] = {
     values.UsageOfDay: "Usage",
     values.JobFault: "JobError",
     values.Question: "ShownQuestion",
+    values.StageProgress: "ShownProgress",
     values.FailedWork: "FailedWork",
     values.WorkflowState: "ShownWorkflow",
     values.StageStart: "ShownStart",

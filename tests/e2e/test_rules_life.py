@@ -138,7 +138,7 @@ async def test_a_stage_asks_and_its_answer_outlives_the_worker_that_would_have_h
     there: Installation, customers: Customers
 ) -> None:
     user = await customers("ask-1")
-    job = await user.submitted(QUICK | {"ask_at": "code", "log_lines": 2})
+    job = await user.submitted(QUICK | {"ask_at": "code", "log_lines": 2, "stages": {"code": 2}})
     question = (await user.until(job, "awaiting_confirmation"))["question"]
     path, red = f"/jobs/{job}/answer", {"question": question["id"], "answer": "red"}
     wrong = await user.client.post(path, json=red | {"answer": "grey"})
@@ -146,9 +146,12 @@ async def test_a_stage_asks_and_its_answer_outlives_the_worker_that_would_have_h
     right, late = await user.client.post(path, json=red), await user.client.post(path, json=red)
     await there.kill("worker")
     await customers.resumed("user:ask-1")
+    async with user.client.stream("GET", f"/jobs/{job}/stream") as stream:
+        told = [line async for line in stream.aiter_lines() if line.startswith(("event: progress", "event: end"))]
 
     await user.until(job, "ready", "failed")
 
+    assert told[0] == "event: progress"
     assert (question["text"], question["choices"]) == ("Question 1: which colour?", ["red", "green", "blue"])
     assert "red, green, blue" in problem(wrong, 422, "invalid")["detail"]
     assert (right.status_code, right.json()["status"]) == (202, "queued")

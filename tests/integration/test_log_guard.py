@@ -50,7 +50,8 @@ async def test_migrating_makes_all_streams_once(nc: Client) -> None:
     second = await migrate(nc, settings(), new_epoch=new_epoch())
 
     assert first.made == (
-        *("JOBS", "LOGS", "KV_INPUTS", "KV_TITLES", "KV_PIPELINES", "OBJ_SNAPSHOTS", "OBJ_WORKSPACES", "OBJ_RESULTS"),
+        *("JOBS", "LOGS", "KV_INPUTS", "KV_TITLES", "KV_PIPELINES", "KV_PROGRESS"),
+        *("OBJ_SNAPSHOTS", "OBJ_WORKSPACES", "OBJ_RESULTS"),
         "worker-default",
     )
     assert first.changed == second.made == second.changed == ()
@@ -116,7 +117,8 @@ async def test_migrating_changes_what_differs_and_says_so(nc: Client) -> None:
     migrated = await migrate(nc, settings(retention=Retention(logs_days=2)), new_epoch=new_epoch())
 
     assert migrated.made == ()
-    assert migrated.changed == ("LOGS: max_age is 86400 s, must be 172800 s",)
+    days = "max_age is 86400 s, must be 172800 s"
+    assert migrated.changed == (f"LOGS: {days}", f"KV_PROGRESS: {days}")
     assert await open_log(nc, settings(retention=Retention(logs_days=2)))
 
 

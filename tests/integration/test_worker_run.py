@@ -127,6 +127,26 @@ async def test_a_stage_that_asks_ends_with_its_work_and_begins_again_with_the_an
     assert not any(path.name.startswith("job-1") for path in shop.workspaces.iterdir())
 
 
+async def test_how_far_a_stage_is_is_told_twice_a_second_and_the_last_word_is_kept(shop: Shop, door: Door) -> None:
+    job = await shop.dispatched("job-1", {"do": "tells_how_far", "for": str(door.path)}, pipeline="misbehaving")
+    shop.hand(job)
+
+    async def told_last() -> bool:
+        said = (await shop.progress.of(["job-1"])).get("job-1")
+        return said is not None and said.fraction == 1
+
+    await eventually(told_last)
+    said = (await shop.progress.of(["job-1"]))["job-1"]
+    told, since = await shop.progress.revision(), shop.job("job-1").claimed_at
+    door.open()
+    await shop.until("job-1", "ready", "failed")
+
+    assert (said.stage, said.attempt, said.user_id) == ("code", 1, job.user_id)
+    assert said.message == "1000 of 1000, key=[masked]"
+    assert since is not None
+    assert told <= 2 + 2 * (shop.job("job-1").updated_at - since).total_seconds()
+
+
 @pytest.mark.parametrize(
     ("schema", "why"),
     [('{"type": "stone"}', "stone"), ("[1]", "no object"), ('{"$ref": "http://127.0.0.1:1/"}', "127.0.0.1")],

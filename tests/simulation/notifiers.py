@@ -68,6 +68,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         fanout,
         AskedPositions(cast("Any", broker), shard=SHARD),
         world.titles,
+        world.progress,
         POLICY,
         clock,
         Signals(quiet_telemetry(), streams=lambda: fanout.connections),

@@ -51,6 +51,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         scheduler=scheduler,
         spawner=cast("Any", stages),
         pump=pump,
+        progress=world.progress,
         signals=Signals(quiet_telemetry(), pool="default"),
         clock=clock,
         new_id=world.ids(machine),

@@ -23,6 +23,7 @@ from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.memory import MemorySnapshots
 from libs.eventlog.pipelines import AnnouncedPipeline, MemoryPipelines
+from libs.eventlog.progress import MemoryProgress
 from libs.eventlog.settling import SettlingLog
 from libs.eventlog.titles import MemoryTitles
 from libs.eventlog.values import Record
@@ -69,6 +70,9 @@ class _Kept(BaseModel):
     seq: int
 
 
+OWN = AnnouncedPipeline(name="own", pool="default")
+
+
 class World:
     """One simulation's."""
 
@@ -87,7 +91,7 @@ class World:
         self.leads: dict[str, MemoryLead] | None = None  # where each replica believes in its own
         self.snapshots = MemorySnapshots()
         self.inputs, self.workspaces, self.results = MemoryBucket(), WatchedShelf(), MemoryBucket()
-        self.titles, self.pipelines = MemoryTitles(), MemoryPipelines(AnnouncedPipeline(name="own", pool="default"))
+        self.titles, self.progress, self.pipelines = MemoryTitles(), MemoryProgress(), MemoryPipelines(OWN)
         self.pool = Pool(self.network)
         self.lines = KeptLines(self.clock)
         self.hooks = Hooks(self.network, dice)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from headgate_contracts import Tier
+from headgate_contracts.commands import JobProgress
 from headgate_contracts.events import Estimate
 from headgate_contracts.shown import REASONS, WaitingOn
 from libs.capacity.answers import Obstacle, Outlook, SlotHolder
@@ -197,7 +199,7 @@ def test_a_later_phase_names_the_one_before_it() -> None:
         ("user_limit", {"jobs": ("a", "b")}, "One of these jobs ends or is cancelled (yours: a, b)"),
         ("group_limit", {"group": "group:p:db"}, "A slot of group:p:db comes free, or an operator raises its limit"),
         ("no_worker", {}, "A worker of pool default starts"),
-        ("confirmation", {"until": NOW}, "Your answer: confirm or cancel it by 2026-01-01 23:30 UTC"),
+        ("confirmation", {"until": NOW}, "Your answer by 2026-01-01 23:30 UTC"),
         ("behind", {}, "The jobs ahead of it start"),
     ],
 )
@@ -305,6 +307,23 @@ def test_the_usage_resets_at_the_next_midnight() -> None:
     assert (shown.usage.jobs_used, shown.usage.jobs_remaining) == (7, 43)
     assert (shown.usage.iterations_used, shown.usage.iterations_remaining) == (1, 8)
     assert shown.usage.daily_limit_resets_at == STARTED_AT + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [({}, 0.4), ({"attempt": 2}, None), ({"stage": "scaffold"}, None)],
+)
+def test_only_what_was_told_in_the_stage_that_a_job_is_in_is_its_progress(
+    told: dict[str, Any], shown: float | None
+) -> None:
+    said = {"job_id": "job-1", "user_id": "ann", "attempt": 1, "stage": "code", "fraction": 0.4, **told}
+    job = job_after("queued dispatched started scaffold code")
+
+    seen = shown_job(
+        job, policy=Policy(), used_today=1, now=STARTED_AT, debug_id="d", progress=JobProgress.model_validate(said)
+    )
+
+    assert (seen.progress and seen.progress.fraction) == shown
 
 
 def test_more_used_than_there_is_leaves_nothing_not_less() -> None:

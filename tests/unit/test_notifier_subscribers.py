@@ -10,7 +10,7 @@ import pytest
 from faststream.nats import NatsBroker, TestNatsBroker
 from pydantic import ValidationError
 
-from headgate_contracts.commands import PositionChanged, position_subject
+from headgate_contracts.commands import JobProgress, PositionChanged, position_subject
 from libs.eventlog import Page, Record, Wanted
 from libs.eventlog.memory import MemoryLog
 from services.notifier.fanout import Fanout, Interest, OfJob, OfUser
@@ -47,6 +47,24 @@ async def test_a_position_that_nobody_listens_to_is_not_read() -> None:
         await broker.publish({"no": "position"}, SUBJECT)
         with fanout.attached([OfUser("ann")]), pytest.raises(ValidationError):
             await broker.publish({"no": "position"}, SUBJECT)
+
+
+@pytest.mark.parametrize("interest", [OfJob("job-1"), OfUser("ann")])
+async def test_progress_reaches_who_listens_to_its_job_or_its_user(interest: Interest) -> None:
+    broker, fanout = NatsBroker(), Fanout()
+    subscribe(broker, fanout, shard="main")
+    said = JobProgress(job_id="job-1", user_id="ann", attempt=1, stage="code", fraction=0.4, message="12 of 30")
+
+    async with TestNatsBroker(broker):
+        with fanout.attached([interest]) as tap:
+            await broker.publish(said, "$KV.PROGRESS.job-1")
+            await broker.publish(said, "$KV.PROGRESS.job-2")  # says of another what it cannot know
+            await broker.publish(b"", "$KV.PROGRESS.job-1")  # erased
+            heard = await tap.take(within_s=1)
+
+    assert [told.frames.partition(b"\n")[0] for told in heard] == [b"event: progress"]
+    assert b'"fraction":0.4' in heard[0].frames
+    assert b"ann" not in heard[0].frames
 
 
 class Noted(MemoryLog):

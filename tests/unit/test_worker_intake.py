@@ -93,6 +93,7 @@ class Scene:
             scheduler=nothing,
             spawner=cast("Any", SimpleNamespace(pipelines={})),
             pump=nothing,
+            progress=nothing,
             signals=Signals(self._telemetry, pool="default"),
             clock=self.clock,
             new_id=lambda: event_id(name, next(self._ids)),

@@ -209,6 +209,7 @@ async def test_the_rehearsal_says_as_much_as_it_is_asked_for_while_it_holds_its_
 
     assert link.lines == ["line 1 of 2 of iteration 1", "line 2 of 2 of iteration 1"]
     assert link.acts == ["acquire ollama", "give up ollama"]
+    assert link.told == [(0.5, "1 of 2 lines"), (1.0, "2 of 2 lines")]
 
 
 @pytest.mark.parametrize(("iteration", "passes"), [(1, False), (2, False), (3, True)])

@@ -75,6 +75,13 @@ class JobFault(Value):
     debug_id: str
 
 
+class StageProgress(Value):
+    """How far the stage is that a job is in, from 0 to 1, by its own account."""
+
+    fraction: float
+    message: str = ""
+
+
 class FailedWork(Value):
     """What was not good enough, in words."""
 
@@ -121,6 +128,7 @@ class JobState(Value):
     iterations: IterationsUsed
     stage: str | None = None  # the one that it is in, or has ended in
     stages: tuple[StageTitle, ...] = ()  # all, in order, once a worker has told them
+    progress: StageProgress | None = None
     question: Question | None = None
     queue: QueuePlace | None = None
     waiting_on: tuple[Hindrance, ...] = ()

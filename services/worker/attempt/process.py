@@ -26,6 +26,7 @@ from libs.policy import Runs
 from libs.policy.sections import Sandbox as SandboxBounds
 from services.worker.attempt.checkpoints import Checkpoints
 from services.worker.attempt.lines import JobLog
+from services.worker.attempt.progress import AttemptProgress
 from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.secrets import for_users
 from services.worker.attempt.slots import StageSlots
@@ -44,6 +45,7 @@ from services.worker.child.messages import (
     OutputLine,
     Pack,
     Packed,
+    Progressed,
     ProviderEndpoint,
     Restore,
     Restored,
@@ -99,6 +101,7 @@ class AttemptProcess:
         log: JobLog,
         checkpoints: Checkpoints,
         questions: AttemptQuestions,
+        progress: AttemptProgress,
         beat_soon: Callable[[], None],
         vanished: Callable[[], None],
     ) -> None:
@@ -108,6 +111,7 @@ class AttemptProcess:
         self._log = log
         self._checkpoints = checkpoints
         self._questions = questions
+        self._progress = progress
         self._beat_soon = beat_soon
         self._vanished = vanished
         self._home = limits.workspaces / Holder.parse(holder).token
@@ -211,6 +215,7 @@ class AttemptProcess:
     async def end(self, *, well: bool) -> None:
         """Nothing of it stays: no file, and no process, unless that may have another job after one that ended well."""
         child = self._child
+        self._progress.close()
         if child is not None and not (well and self._reuses and await self._spawner.keep(child, self._reuses)):
             await child.end()
         self.close_log()
@@ -247,22 +252,19 @@ class AttemptProcess:
         await self._checkpoints.keep(content)
 
     def _heed(self, said: FromChild, stage: str) -> None:
-        slots = self._slots
         match said:
             case OutputLine(line=line):
                 self._log.add(stage, line)
+            case Progressed():
+                self._progress.show(stage, said)
             case Extend():
                 self._beat_soon()
-            case Acquire() if slots is not None:
-                slots.ask(said, stage)
-            case GiveUp(lease=number) if slots is not None:
-                slots.give_up(number)
-            case Shut() if slots is not None:
-                slots.shut(said)
             case ModelCalled():
                 show_call(said, endpoints=self._limits.providers)
             case CommandEnded():
                 show_command(said)
+            case _ if self._slots is not None:
+                _heed_about_slots(said, stage, self._slots)
             case _:
                 pass
 
@@ -297,6 +299,18 @@ class AttemptProcess:
             return GaveOut("its process was killed, as where memory runs out")
         how = f"by signal {-code}" if code is not None and code < 0 else f"with code {code}"
         return Failed(f"The stage {stage} ended its own process.", f"It ended {how}.")
+
+
+def _heed_about_slots(said: FromChild, stage: str, slots: StageSlots) -> None:
+    match said:
+        case Acquire():
+            slots.ask(said, stage)
+        case GiveUp(lease=number):
+            slots.give_up(number)
+        case Shut():
+            slots.shut(said)
+        case _:
+            pass
 
 
 def _nonsense(stage: str) -> Failed:

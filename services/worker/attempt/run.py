@@ -22,6 +22,7 @@ from services.worker.attempt.checkpoints import Checkpoints
 from services.worker.attempt.course import Course
 from services.worker.attempt.lines import JobLog
 from services.worker.attempt.process import AttemptProcess
+from services.worker.attempt.progress import AttemptProgress
 from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.slots import StageSlots
 from services.worker.attempt.tenure import Tenure
@@ -53,6 +54,7 @@ class Attempt:
             limits=tools.limits,
             log=JobLog(job, tools.pump, clock=clock, runs=tools.limits.runs, secrets=tools.limits.secrets),
             checkpoints=self._checkpoints,
+            progress=AttemptProgress(job, tools.progress, clock, secrets=tools.limits.secrets),
             questions=AttemptQuestions(job, inputs=tools.inputs, clock=clock, secrets=tools.limits.secrets),
             beat_soon=beat_soon,
             vanished=lambda: self.interrupt(Interruption.LOST),

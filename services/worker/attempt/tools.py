@@ -16,7 +16,7 @@ from services.worker.attempt.checkpoints import Shelf
 from services.worker.attempt.lines import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.children import Spawner
-from services.worker.ports import Inputs, Log, Results, Scheduler
+from services.worker.ports import Inputs, Log, ProgressOut, Results, Scheduler
 from services.worker.signals import Signals
 
 
@@ -34,6 +34,7 @@ class Tools:
     scheduler: Scheduler
     spawner: Spawner
     pump: LinePump
+    progress: ProgressOut
     signals: Signals
     clock: Clock
     new_id: Callable[[], str]

@@ -69,6 +69,8 @@ export function heard(job, kind, data, now = Date.now()) {
         moves: movesAfter(job, queue, now),
       };
     }
+    case "progress": // of another stage: told late
+      return data.stage === job.stage ? { ...job, progress: { fraction: data.fraction, message: data.message } } : job;
     case "confirmation":
       return { ...job, question: { ...job.question, ...data } };
     default:
@@ -105,6 +107,7 @@ function afterStatus(job, data) {
     moved.iterations = { ...job.iterations, used: Math.max(job.iterations.used, data.iteration) };
   if (data.event === "try_failed") moved.tried = data.tried;
   else if (data.event === "stage" && !data.restored && data.stage !== job.tried?.stage) moved.tried = null;
+  if (moved.stage !== job.stage || moved.attempt !== job.attempt) moved.progress = null;
   if (data.until) moved.scheduled_for = data.until;
   if (data.event === "confirmed")
     moved.iterations = { ...job.iterations, confirmations: job.iterations.confirmations + 1 };

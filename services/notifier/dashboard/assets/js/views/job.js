@@ -12,7 +12,7 @@ import { Again } from "./again.js";
 import { Files } from "./files.js";
 import { Log } from "./log.js";
 import { Place } from "./place.js";
-import { Progress } from "./progress.js";
+import { HowFar, Progress } from "./progress.js";
 import { Question } from "./question.js";
 import { Timeline } from "./timeline.js";
 import { Usage } from "./usage.js";
@@ -33,6 +33,7 @@ export function Job({ id }) {
     <${Done} job=${job.value} events=${events.value} />
     <div class="columns aside">
       <div class="stack"><${Failure} job=${job.value} /><${Place} job=${job.value} />
+        <${HowFar} job=${job.value} />
         <${Files} job=${job.value} /><${Timeline} job=${job.value} events=${events.value} lines=${lines.value} />
         <${Progress} job=${job.value} events=${events.value} /><${Log} job=${job.value} lines=${lines.value} /></div>
       <div class="stack"><${Facts} job=${job.value} /><${Input} job=${job.value} /><${History} events=${events.value} /><${Usage} /></div>

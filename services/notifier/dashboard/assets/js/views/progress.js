@@ -14,6 +14,14 @@ const WORDS = {
   ready: "passed",
 };
 
+/** How far the stage is that the job is in, as it says itself. */
+export function HowFar({ job: { progress, stage } }) {
+  if (!progress) return "";
+  const { fraction, message } = progress;
+  return html`<div class="how-far"><progress max="1" value=${fraction} aria-label=${`How far ${stage} is`}></progress>
+    <span class="soft">${Math.floor(fraction * 100)} %${message && `, ${message}`}</span></div>`;
+}
+
 /** Every iteration a row, every stage a column: what passed, what did not, and how long it took. */
 export function Progress({ job, events }) {
   const cycles = cyclesOf(events, job),
