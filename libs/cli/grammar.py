@@ -161,8 +161,9 @@ def version_flag() -> click.Option:
     return click.Option(names, help=about, is_flag=True, is_eager=True, expose_value=False, callback=tell)
 
 
-def positive(text: str) -> int:
-    """A number that counts something."""
+def positive(given: str | int) -> int:
+    """A number that counts something. A default comes by here too, as the number that it is."""
+    text = str(given)
     if not text.removeprefix("-").isdecimal():
         raise click.BadParameter(f"{text!r} is no number: write 1 or more")
     if int(text) < 1:

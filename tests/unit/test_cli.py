@@ -539,6 +539,11 @@ def test_what_nothing_is_like_is_refused_without_a_guess(capsys: pytest.CaptureF
     assert "Did you mean" not in refused_words(capsys, "xyzzy")[2]
 
 
+@pytest.mark.parametrize(("words", "name", "number"), [("migrate", "replicas", 1), ("jobs list", "limit", 50)])
+def test_a_number_that_nobody_names_is_the_default(words: str, name: str, number: int) -> None:
+    assert getattr(parse(words.split()), name) == number
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_is_given_what_completes_words(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     args = parse(["completion", shell])
