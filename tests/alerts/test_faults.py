@@ -191,7 +191,7 @@ async def a_notifier_that_hangs(night: Night) -> None:
     async with doing(night.read(pages=PAGES)):
         await eventually(lambda: streams(night.watch, PAGES), within_s=FIRES_WITHIN_S, every_s=0.2)
         night.there.signal("notifier", signal.SIGSTOP)
-        await night.submit(JOB)
+        await eventually(lambda: is_accepted(night), within_s=FIRES_WITHIN_S, every_s=0.2)
         await asyncio.sleep(5)  # later than an event may be
         await night.fires("HeadgateServiceDown")
         night.there.signal("notifier", signal.SIGCONT)
@@ -227,6 +227,11 @@ async def all_panels_show_something(watch: Watch) -> bool:
 
 def is_number(series: dict[str, Any]) -> bool:
     return series["value"][1] != "NaN"
+
+
+async def is_accepted(night: Night) -> bool:
+    answer = await night.submit(JOB)
+    return answer is not None and answer.status_code == 202
 
 
 async def is_told_when(night: Night) -> bool:
