@@ -148,6 +148,7 @@ TABLE: Final[dict[str, dict[str, Attempt]]] = {
             "GET /v1/queue/analytics",
             "PUT /v1/concurrency/db",
             "DELETE /v1/concurrency/user:ann/leases/x",
+            "DELETE /v1/pipelines/build",
             "POST /v1/queue/move",
             "POST /v1/queue/pause",
             "POST /v1/queue/resume",

@@ -115,7 +115,7 @@ async def _workflows(scene: Scene) -> str:
 
 
 async def _bytes(scene: Scene) -> str:
-    work = {**WORK, "more": "x" * 60_000}
+    work = {**WORK, "prompt": "x" * 60_000}
     codes = [(await _submit(scene, "hasty-s", run_at=_tomorrow(), input=work)).status_code for _ in range(50)]
     return HELD if 429 in codes and set(codes) <= {202, 429} else f"answered {set(codes)}"
 
@@ -182,10 +182,11 @@ async def _large_at_once(scene: Scene) -> str:
 
 
 async def _wide(scene: Scene) -> str:
-    """Wide and not deep: taken, or refused for its size, and never a fault."""
+    """Wide and not deep, each part of it wrong: the first faults are told, and not all of them."""
     wide = {f"key-{number}": number for number in range(2000)}
-    answer = await _submit(scene, "wide", input={**WORK, "wide": wide})
-    return HELD if answer.status_code == 202 else f"{answer.status_code}: {answer.text[:200]}"
+    answer = await _submit(scene, "wide", input={"stages": wide})
+    told = answer.json().get("errors", [])
+    return HELD if answer.status_code == 422 and 0 < len(told) <= 20 else f"{answer.status_code}: {answer.text[:200]}"
 
 
 async def _unknown_fields(scene: Scene) -> str:

@@ -9,7 +9,7 @@ from tests.abuse.attempts import HELD, Attempt, Tries
 from tests.abuse.forging import forged
 from tests.abuse.scene import JSON, Scene
 
-JOB = b'{"project_id": "p", "input": {}}'
+JOB = b'{"project_id": "p", "input": {"prompt": "a"}}'
 
 
 def after_revocation(*lines: str) -> dict[str, Attempt]:
