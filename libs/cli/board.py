@@ -38,6 +38,8 @@ class JobLine:
     stage: str = ""  # the last one that was begun
     under_way: bool = False
     why: str = ""  # the checks of the iteration before failed
+    detail: str = ""  # of its failure
+    asks: str = ""  # the kind of its question, while that is open
 
     @property
     def ended(self) -> bool:
@@ -161,6 +163,8 @@ def _from_snapshot(line: JobLine, job: Mapping[str, Any]) -> JobLine:
         stages=_names(job),
         stage=stage or line.stage,
         under_way=bool(stage) and status not in ENDS,
+        detail=_part(job, "error").get("detail", ""),
+        asks=_kind(job),
     )
 
 
@@ -185,6 +189,8 @@ def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
         stages=stages,
         stage=stage or line.stage,
         under_way=bool(stage),
+        detail=data.get("detail", "") if data["event"] == "failed" else "",
+        asks=_kind(data),
     )
 
 
@@ -196,6 +202,12 @@ def _with_pause(place: str, said: Mapping[str, Any]) -> str:
 
 def _how_far(told: Mapping[str, Any]) -> str:
     return f"{told['fraction']:.0%} {told['message']}".rstrip() if told else ""
+
+
+def _kind(said: Mapping[str, Any]) -> str:
+    """Of the question that is open, whether or not it is told."""
+    is_open = said["status"] == "awaiting_confirmation"
+    return str(_part(said, "question").get("kind", "continue")) if is_open else ""
 
 
 def _asked(data: Mapping[str, Any]) -> str:

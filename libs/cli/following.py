@@ -29,18 +29,20 @@ def watch(target: Target, job_id: str, out: Output) -> int:
         out.say(f"The job goes on: `{called()} jobs follow {job_id}` watches it again.")
         raise
     if line.status == "failed":
+        if line.detail:
+            out.say(line.detail)
         out.say(f"`{called()} jobs show {job_id}` says why.")  # the row of a terminal may be too short for it
     return 0 if line.status == "ready" else 1
 
 
 async def _watched(target: Target, job_id: str, out: Output) -> JobLine:
     async with Headgate(target.url, target.token) as hg:
-        [line] = await watch_all([(JobLine(job_id), hg.events(job_id))], out)
+        [line] = await watch_all([(JobLine(job_id), hg.events(job_id))], out, hints=True)
     return line
 
 
-async def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
-    """All of them at once, each to the end of its stream; how each stood then."""
+async def watch_all(watched: Sequence[Watched], out: Output, *, hints: bool = False) -> list[JobLine]:
+    """All of them at once, each to the end of its stream; how each stood then. `hints`: of what answers a question."""
     lines = [line for line, _ in watched]
     with _screen(out) as live:
         async for number, event in merged([events for _, events in watched]):
@@ -53,7 +55,15 @@ async def watch_all(watched: Sequence[Watched], out: Output) -> list[JobLine]:
                 live.update(Board(tuple(lines)), refresh=True)
             elif not live and lines[number].words != before.words:
                 out.say(before.titled(lines[number].words))
+            if hints and lines[number].asks and not before.asks:
+                out.say(_answering(lines[number]))
     return lines
+
+
+def _answering(line: JobLine) -> str:
+    if line.asks == "ask":
+        return f"`{called()} jobs answer {line.id} ANSWER` answers it; `{called()} jobs show {line.id}` has all of it."
+    return f"`{called()} jobs confirm {line.id}` lets it go on, `{called()} jobs cancel {line.id}` ends it."
 
 
 @contextmanager

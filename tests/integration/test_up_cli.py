@@ -422,6 +422,23 @@ def test_whoever_follows_a_job_that_fails_is_told_where_all_of_it_stands(
     assert hint.endswith("jobs show j1` says why.")
 
 
+def test_whoever_follows_a_job_is_told_why_it_failed_and_how_to_answer_it(
+    far: Far, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("status", {"event": "awaiting_confirmation", "status": "awaiting_confirmation"}, "E-5")
+    which = ("status", asked[1] | {"question": {"kind": "ask", "text": "Which licence?"}}, "E-7")
+    queued = ("status", {"event": "confirmed", "status": "queued"}, "E-6")
+    far.says(as_stream(asked, queued, which, status("failed", 8, summary="no", detail="assert 3 == 4"), END))
+
+    code = main(["jobs", "follow", "j1"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert code == 1
+    assert [line for line in lines if "jobs confirm j1`" in line]
+    assert [line for line in lines if "jobs answer j1 ANSWER`" in line]
+    assert lines[-2] == "assert 3 == 4"
+
+
 @pytest.mark.parametrize(("end", "code"), [("ready", 0), ("failed", 1), ("cancelled", 1)])
 def test_following_ends_as_the_job_did(far: Far, end: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     log = ("log", {"stage": "code", "line": "def main():", "ts": "…"}, None)

@@ -9,6 +9,7 @@ import { follow } from "../stream.js";
 import { titleOf } from "../titles.js";
 import { date, eventWords, plural, span, statusWord } from "../words.js";
 import { Again } from "./again.js";
+import { CopyId } from "./copy.js";
 import { Files } from "./files.js";
 import { Log } from "./log.js";
 import { Place } from "./place.js";
@@ -153,7 +154,7 @@ function Facts({ job }) {
   return html`<section class="card" aria-labelledby="facts-title">
     <h2 id="facts-title">About</h2>
     <dl class="facts">
-      <dt>Job</dt><dd><code>${job.id}</code></dd>
+      <dt>Job</dt><dd><code>${job.id}</code> <${CopyId} text=${job.id} what="job" /></dd>
       <dt>Project</dt><dd>${job.project_id}</dd>
       <dt>Pipeline</dt><dd>${job.pipeline}, pool ${job.pool}</dd>
       <dt>Submitted</dt><dd>${date(job.created_at)}</dd>
@@ -172,8 +173,9 @@ function Facts({ job }) {
 }
 
 function Trace({ job }) {
-  if (!job.trace_url) return html`<code>${job.debug_id}</code>`;
-  return html`<a href=${job.trace_url} target="_blank" rel="noopener noreferrer"><code>${job.debug_id}</code></a>`;
+  const id = html`<code>${job.debug_id}</code>`;
+  const shown = job.trace_url ? html`<a href=${job.trace_url} target="_blank" rel="noopener noreferrer">${id}</a>` : id;
+  return html`${shown} <${CopyId} text=${job.debug_id} what="trace" />`;
 }
 
 /** What it was made from, asked for when somebody wants to see it. */

@@ -3,7 +3,7 @@ import { now } from "../feed.js";
 import { COLUMNS, columnsFor, liking } from "../liking.js";
 import { chosen } from "../list.js";
 import { Mark, Priority } from "../parts.js";
-import { jobLink } from "../route.js";
+import { jobLink, workflowLink } from "../route.js";
 import { isOperator } from "../session.js";
 import { hasEnded, isRunning, stageTitle } from "../state.js";
 import { titleOf } from "../titles.js";
@@ -64,7 +64,9 @@ const CELLS = {
     return html`<span class="cut soft" title=${words.join(", ")}>${words.join(", ")}</span>`;
   },
   workflow: ({ workflow }) =>
-    workflow && html`<${CopyId} text=${workflow} what="workflow" label=${html`<code>${workflow.slice(0, 8)}…</code>`} />`,
+    workflow &&
+    html`<a class="above" href=${workflowLink(workflow)}><code>${workflow.slice(0, 8)}…</code></a>
+      <${CopyId} text=${workflow} what="workflow" />`,
   iterations: ({ iterations: { used, cap } }) => (used ? `${used} of ${cap}` : ""),
   attempt: ({ attempt }) => attempt || "",
   updated: (job) => html`<time datetime=${job.updated_at} title=${date(job.updated_at)}>${minute(job.updated_at)}</time>`,
