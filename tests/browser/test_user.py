@@ -107,6 +107,7 @@ async def test_the_sample_is_built_before_ones_eyes_and_its_result_taken(there: 
         await files.get_by_role("button", name="pyproject.toml").click()
         await expect(files.locator("pre")).to_contain_text("[project]")
         await cat.look("job-files")
+        assert await cat.audit() == []
 
         async with cat.page.expect_download() as downloading:
             await cat.page.get_by_role("button", name="Download the result").click()
@@ -329,11 +330,13 @@ async def test_a_finished_job_is_run_again_from_a_stage_with_another_input(there
         await ria.page.get_by_label("Change the input").check()
         await ria.page.get_by_label("Input, as JSON").fill('{"stages": {"deps": 0.1}}')
         await ria.look("run-again")
+        assert await ria.audit() == []
         await ria.page.get_by_role("button", name="Run again", exact=True).click()
 
         await expect(ria.page).not_to_have_url(f"{ria.url}/#/jobs/{first}")
         await expect(ria.page.locator(".job-head")).to_contain_text("Ready")
         await expect(ria.card("Progress").get_by_role("cell", name="kept")).to_have_count(2)
+        await expect(ria.card("About")).to_contain_text(f"{first}, from deps")
 
 
 async def test_a_workflow_has_a_page_and_can_be_ended_and_submitted_again(there: Installation, visit: Visit) -> None:
@@ -347,6 +350,7 @@ async def test_a_workflow_has_a_page_and_can_be_ended_and_submitted_again(there:
         await wes.page.get_by_role("link", name="Its workflow").click()
         await expect(wes.card("Phases").get_by_role("listitem")).to_have_count(2 + 4)  # and the stages of the first
         await wes.look("workflow")
+        assert await wes.audit() == []
         await wes.page.get_by_role("button", name="Cancel all").click()
         await wes.page.get_by_role("button", name="Submit again from phase 1").click()
 

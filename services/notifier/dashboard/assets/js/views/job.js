@@ -37,7 +37,8 @@ export function Job({ id }) {
         <${HowFar} job=${job.value} />
         <${Files} job=${job.value} /><${Timeline} job=${job.value} events=${events.value} lines=${lines.value} />
         <${Progress} job=${job.value} events=${events.value} /><${Log} job=${job.value} lines=${lines.value} /></div>
-      <div class="stack"><${Facts} job=${job.value} /><${Input} job=${job.value} /><${History} events=${events.value} /><${Usage} /></div>
+      <div class="stack"><${Facts} job=${job.value} events=${events.value} /><${Input} job=${job.value} />
+        <${History} events=${events.value} /><${Usage} /></div>
     </div>
   </article>`;
 }
@@ -149,7 +150,8 @@ function Failure({ job }) {
   </section>`;
 }
 
-function Facts({ job }) {
+function Facts({ job, events }) {
+  const { retry_of: before, retry_from: from } = events[0]?.submission ?? {};
   const labels = Object.entries(job.labels ?? {});
   return html`<section class="card" aria-labelledby="facts-title">
     <h2 id="facts-title">About</h2>
@@ -158,6 +160,10 @@ function Facts({ job }) {
       <dt>Project</dt><dd>${job.project_id}</dd>
       <dt>Pipeline</dt><dd>${job.pipeline}, pool ${job.pool}</dd>
       <dt>Submitted</dt><dd>${date(job.created_at)}</dd>
+      ${
+        before &&
+        html`<dt>Runs again</dt><dd><a href=${jobLink(before)}><code>${before}</code></a>${from ? `, from ${from}` : ""}</dd>`
+      }
       <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.iterations.cap - job.iterations.used} left</dd>
       ${job.attempt > 0 && html`<dt>Attempt</dt><dd>${job.attempt}</dd>`}
       ${job.workflow && html`<dt>Workflow</dt><dd><a href=${workflowLink(job.workflow)}><code>${job.workflow}</code></a></dd>`}
