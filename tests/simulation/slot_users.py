@@ -66,7 +66,9 @@ class SlotUser:
                 self._kept(outcome, asked_s)
                 wait.ended_s = self._now_s
                 return self._now_s < self._due_s or await self._extended()
-            if isinstance(outcome, NoneFree) or not left_s:
+            if isinstance(outcome, NoneFree):  # and it stands in no line any more
+                wait.ended_s = self._now_s
+            if wait.ended_s is not None or not left_s:
                 return False
             await asyncio.sleep(AGAIN_S)
 
