@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from headgate_contracts import Job, SchedSubject, job_filter
 from libs.eventlog.values import Page
 from services.scheduler.batches import Batch
-from services.scheduler.border import Border
 from services.scheduler.chain import Chain
 from services.scheduler.domain import Circumstances, Decision
 from services.scheduler.inbox import PAGES_AHEAD, Inbox
 from services.scheduler.leader import Leader
 from services.scheduler.outages import Outages
+from services.scheduler.planning import Planner, Proposal
 from tests.planted.bug import Bug
 
 SILENT_AFTER_S: Final = 2.0
@@ -100,10 +101,14 @@ def adds_no_outage(sound: Any) -> Any:
 
 
 def starts_what_it_cannot_ask_about(sound: Any) -> Any:
-    def unasked(self: Border, jobs: Sequence[Job]) -> frozenset[str]:
-        return frozenset()
+    async def go_on(self: Planner, *, leader: str, now: datetime) -> Proposal:
+        async def unasked(jobs: Sequence[Job]) -> frozenset[str]:
+            return frozenset()
 
-    return unasked
+        starts, started = await self._start((), unasked, now=now)
+        return Proposal(self._composed((), starts, started, leader=leader, now=now), starts.plan.more, overdue=False)
+
+    return go_on
 
 
 SCHEDULER: Final = (
@@ -151,7 +156,7 @@ SCHEDULER: Final = (
     ),
     Bug(
         "starts-unasked-while-the-store-is-away",
-        "services.scheduler.border:Border.unasked",
+        "services.scheduler.planning:Planner.go_on",
         starts_what_it_cannot_ask_about,
         "While the store is away only those start that need nothing of it. A job that names a group starts as well, "
         "though stages and applications hold its slots, of which only the store knows (I5).",

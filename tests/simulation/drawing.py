@@ -14,7 +14,7 @@ from tests.simulation.drawing_edge import faults_among, readers_of
 from tests.simulation.drawing_rush import is_rush, rush_of
 from tests.simulation.drawing_work import LONG_S, LONG_STAGES, faults_around_one
 from tests.simulation.losses import long_holds, losses_of
-from tests.simulation.outages import long_runs, outages_of
+from tests.simulation.outages import held_through, long_runs, outages_of
 from tests.simulation.plan import (
     ADMISSIONS,
     BUSY_S,
@@ -58,7 +58,8 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
     outages = outages_of(dice)
     losses = losses_of(dice)
-    orders = long_holds(dice, long_runs(dice, orders, outages=outages), losses=losses)
+    orders = held_through(dice, long_runs(dice, orders, outages=outages), outages=outages)
+    orders = long_holds(dice, orders, losses=losses)
     orders = _notified(dice, stumbling(dice, orders))
     slots = 1 if dice.chance("crowded", CROWDED) else SLOTS
     orders, alone = withdrawn(dice, orders) if slots == 1 else (orders, ())

@@ -7,18 +7,19 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headgate_contracts import Event
-from headgate_contracts.events import GroupLeased, JobData, LeaseReleased, LimitSet
+from headgate_contracts.events import GroupLeased, JobData, JobDispatched, LeaseReleased, LimitSet
 from libs.policy import Policy
 from tests.simulation.deeds import Holding
 from tests.simulation.evidence import Evidence, Finding, lost_view_s, without
 
+LETS_GO: Final = frozenset({"queued", "scheduled", "awaiting_confirmation", "ready", "failed", "cancelled"})
 NOTICED_S: Final = 10.0  # that the view is an older one: what is granted meanwhile goes with it
 
 
 def slots_were_real(evidence: Evidence) -> Iterator[Finding]:
-    """I5, as stages really were inside: the highest limit that a group ever had is never exceeded."""
+    """I5, as stages, whole jobs and applications really were inside: the highest limit of a group is never exceeded."""
     limits, scopes = _limits(evidence), scopes_of(evidence)
-    for group, holdings in _by_group(evidence.deeds.holdings, scopes).items():
+    for group, holdings in _by_group((*evidence.deeds.holdings, *_whole_jobs(evidence)), scopes).items():
         limit = limits.get(group) or _default(group, evidence.policy)
         moments = sorted(_moments(evidence, holdings))
         inside: list[str] = []
@@ -27,8 +28,23 @@ def slots_were_real(evidence: Evidence) -> Iterator[Finding]:
                 inside.remove(holder)
                 continue
             inside.append(holder)
-            if len(inside) > limit:
+            if len(set(inside)) > limit:  # a stage of a job that holds the group itself takes no other slot
                 yield Finding("I5 real", group, f"{', '.join(inside)} at once in {limit}, at {at_s:.2f} s")
+
+
+def _whole_jobs(evidence: Evidence) -> Iterator[Holding]:
+    """Attempts of jobs that name groups: while their process ran, as long as the log gives them the slots."""
+    began = {(run.job, run.attempt): run for run in evidence.deeds.executions}
+    held: dict[str, JobDispatched] = {}
+    for record in evidence.records:
+        data = record.event.data if isinstance(record.event, Event) else None
+        if isinstance(data, JobDispatched):
+            held[data.job_id] = data
+        elif isinstance(data, JobData) and data.status.value in LETS_GO and (was := held.pop(data.job_id, None)):
+            run = began.get((was.job_id, was.attempt))
+            names = tuple(name for name in was.groups if name.startswith("group:"))
+            if run is not None and names:
+                yield Holding(was.job_id, was.attempt, names, run.began, min(run.ended, evidence.at_s(record.at)))
 
 
 def _limits(evidence: Evidence) -> dict[str, int]:

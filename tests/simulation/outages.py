@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.simulation.dice import Dice
-from tests.simulation.plan import PEACE_S, WORKERS, Fault, Order
+from tests.simulation.plan import GROUPS, PEACE_S, PROJECTS, WORKERS, Fault, Order
 
 SHARE: Final = 0.15  # of the seeds
 ALONE: Final = 0.08  # of the seeds: one worker, and nobody else
 AWAY: Final = ("view", "view", "commands", "log", "*")
 LONG_S: Final = (12.0, 40.0)
+HELD: Final = 0.6  # of those in which the view alone is away
+HELD_S: Final = 12.0
 BEYOND_S: Final = (45.0, 65.0)
 
 
@@ -43,6 +45,26 @@ def long_runs(dice: Dice, orders: tuple[Order, ...], *, outages: tuple[Fault, ..
         _long(dice, order, lasts_s) if outages and number % every == 0 and not order.phases else order
         for number, order in enumerate(orders)
     )
+
+
+def held_through(dice: Dice, orders: tuple[Order, ...], *, outages: tuple[Fault, ...]) -> tuple[Order, ...]:
+    """While the view alone is away some stages hold a slot, and jobs that name its group wait: nobody can be asked."""
+    if not any(fault.server == "view" for fault in outages) or not dice.chance("held through", HELD):
+        return orders
+    return tuple(_at_one_slot(order, number % 3) if not order.phases else order for number, order in enumerate(orders))
+
+
+def _at_one_slot(order: Order, part: int) -> Order:
+    at_s, code = order.at_s / 3, order.stages["code"]
+    match part:
+        case 0:
+            stages = {**order.stages, "code": {**code, "s": HELD_S, "slots": GROUPS[:1]}}
+            return replace(order, at_s=at_s, project=PROJECTS[0], group=None, limit=None, stages=stages)
+        case 1:
+            stages = {**order.stages, "code": {name: value for name, value in code.items() if name != "slots"}}
+            return replace(order, at_s=at_s, project=PROJECTS[0], group=GROUPS[0], limit=None, stages=stages)
+        case _:
+            return order
 
 
 def _long(dice: Dice, order: Order, lasts_s: tuple[float, float]) -> Order:
