@@ -7,6 +7,7 @@ python -m tests.simulation --seeds 2000 --planted               which of tests/p
 python -m tests.simulation --seeds 2000 --bugs name,name        only those; with --seed: the story of one of them
 python -m tests.simulation --seeds 5 --hashes                   of each log, to be compared with another machine's
 python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md     the seeds, then the hunt, and their page
+python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md --rest     the same in slices
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from tests.planted import BUGS
 from tests.simulation.drawing import plan_of
 from tests.simulation.hunting import PIECE, Hunt, chosen, hunt_all
 from tests.simulation.plan import JOBS, Plan
@@ -28,10 +30,12 @@ from tests.simulation.planting import planted
 from tests.simulation.proof import Swept, proof_of
 from tests.simulation.run import Run, simulate
 from tests.simulation.shrink import shrink
+from tests.simulation.slices import Slices
 from tests.simulation.story import story_of
 from tests.simulation.verdicts import Verdict, settle_in, verdict_of
 
 SAID_EVERY: Final = 100
+SWEPT_AT_ONCE: Final = 100  # seeds of a proof
 SHOWN: Final = 20
 
 
@@ -47,13 +51,9 @@ def main() -> int:
         if asked.planted or asked.bugs:
             hunts = _hunt(asked, asked.seeds, pool)
             return 0 if all(hunt.finding for hunt in hunts) else 1
-        swept, wrong = _sweep(asked, pool)
+        wrong = _prove(asked, pool) if asked.proof else _sweep(asked, pool)[1]
         if wrong:
             _tell(wrong, jobs=asked.jobs, shortest=True)
-        elif asked.proof:
-            _print("now the planted bugs")
-            hunts = _hunt(asked, asked.within, pool)
-            Path(asked.proof).write_text(proof_of(swept, hunts), encoding="utf-8")
     return 1 if wrong else 0
 
 
@@ -66,16 +66,38 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--proof")
     parser.add_argument("--within", type=int, default=2000, help="seeds for each planted bug, beside a proof")
+    parser.add_argument("--rest", action="store_true", help="of a proof: what earlier slices have not done")
     parser.add_argument("--hashes", action="store_true")
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--bugs", help="names of tests/planted, with commas")
     return parser
 
 
-def _sweep(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> tuple[Swept, int | None]:
+def _prove(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> int | None:
+    """The seeds, then the hunt, and their page; the first seed in which something was found. In slices: what is done is
+    kept as it goes."""
+    page = Path(asked.proof)
+    slices = Slices.of(page, rest=asked.rest)
+    while slices.swept.seeds < asked.seeds:
+        after = slices.swept.seeds
+        piece = argparse.Namespace(**{**vars(asked), "seeds": min(asked.seeds, after + SWEPT_AT_ONCE)})
+        swept, wrong = _sweep(piece, pool, after=after)
+        if wrong:
+            return wrong
+        slices.sweep(swept)
+    _print("now the planted bugs")
+    names = slices.at_large([bug.name for bug in BUGS], within=asked.within)
+    for hunt in _hunted(asked, names, asked.within, pool, searched=slices.searched):
+        slices.hunt(hunt)
+    hunts = [slices.hunts[bug.name] for bug in BUGS]
+    page.write_text(proof_of(slices.swept, hunts), encoding="utf-8")
+    return None
+
+
+def _sweep(asked: argparse.Namespace, pool: ProcessPoolExecutor, *, after: int = 0) -> tuple[Swept, int | None]:
     """All seeds, and the first of those in which something was found."""
     began_s = time.monotonic()
-    verdicts = list(_said(_verdicts(asked, pool)))
+    verdicts = list(_said(_verdicts(asked, pool, after=after)))
     wrong = [each for each in verdicts if each.findings]
     records = sum(each.records for each in verdicts)
     swept = Swept(asked.seeds, records, time.monotonic() - began_s, asked.processes)
@@ -85,8 +107,8 @@ def _sweep(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> tuple[Swept,
     return swept, wrong[0].seed if wrong else None
 
 
-def _verdicts(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> Iterator[Verdict]:
-    return pool.map(verdict_of, range(1, asked.seeds + 1), [asked.jobs] * asked.seeds, chunksize=PIECE)
+def _verdicts(asked: argparse.Namespace, pool: ProcessPoolExecutor, *, after: int = 0) -> Iterator[Verdict]:
+    return pool.map(verdict_of, range(after + 1, asked.seeds + 1), [asked.jobs] * asked.seeds, chunksize=PIECE)
 
 
 def _said(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
@@ -97,16 +119,27 @@ def _said(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
 
 
 def _hunt(asked: argparse.Namespace, seeds: int, pool: ProcessPoolExecutor) -> list[Hunt]:
-    """In the order of the bugs; told as they come."""
-    bugs = chosen(asked.bugs)
-    hunts = dict[str, Hunt]()
+    """Told as they come."""
+    names = [bug.name for bug in chosen(asked.bugs)]
+    hunts = list(_hunted(asked, names, seeds, pool, searched=lambda bug: 0))
+    found = sum(hunt.finding is not None for hunt in hunts)
+    _print(f"{found} of {len(names)} found within {seeds} seeds")
+    return hunts
+
+
+def _hunted(
+    asked: argparse.Namespace,
+    names: Sequence[str],
+    seeds: int,
+    pool: ProcessPoolExecutor,
+    *,
+    searched: Callable[[str], int],
+) -> Iterator[Hunt]:
+    bugs = chosen(",".join(names)) if names else ()
     width = asked.processes + 1
-    for hunt in hunt_all(bugs, seeds=seeds, jobs=asked.jobs, pool=pool, width=width, tell=_print):
-        hunts[hunt.bug] = hunt
+    for hunt in hunt_all(bugs, seeds=seeds, jobs=asked.jobs, pool=pool, width=width, tell=_print, searched=searched):
         _print(str(hunt))
-    found = sum(hunt.finding is not None for hunt in hunts.values())
-    _print(f"{found} of {len(bugs)} found within {seeds} seeds")
-    return [hunts[bug.name] for bug in bugs]
+        yield hunt
 
 
 def _tell(seed: int, *, jobs: int, shortest: bool, bugs: str | None = None) -> int:

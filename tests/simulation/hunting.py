@@ -39,10 +39,10 @@ class Hunt:
 class _Chase:
     """One bug while it is looked for."""
 
-    def __init__(self, bug: str, seeds: int) -> None:
+    def __init__(self, bug: str, seeds: int, *, after: int = 0) -> None:
         self.bug = bug
         self._seeds = seeds
-        self._taken = 0
+        self._taken = after
         self._out: list[range] = []
         self._found: tuple[int, Finding] | None = None
 
@@ -80,10 +80,17 @@ def chosen(names: str | None) -> tuple[Bug, ...]:
 
 
 def hunt_all(
-    bugs: Sequence[Bug], *, seeds: int, jobs: int, pool: ProcessPoolExecutor, width: int, tell: Callable[[str], None]
+    bugs: Sequence[Bug],
+    *,
+    seeds: int,
+    jobs: int,
+    pool: ProcessPoolExecutor,
+    width: int,
+    tell: Callable[[str], None],
+    searched: Callable[[str], int] = lambda bug: 0,
 ) -> Iterator[Hunt]:
-    """As they are found; `width` pieces at once."""
-    chases, said = deque(_Chase(bug.name, seeds) for bug in bugs), 0
+    """As they are found; `width` pieces at once. Those that were searched before are looked for behind that."""
+    chases, said = deque(_Chase(bug.name, seeds, after=searched(bug.name)) for bug in bugs), 0
     out: dict[Future[tuple[int, Finding] | None], tuple[_Chase, range]] = {}
     while chases or out:
         while chases and len(out) < width:

@@ -61,3 +61,7 @@ def test_a_planted_bug_is_hunted_down_in_other_processes() -> None:
         hunts = list(hunt_all([bug], seeds=PIECE, jobs=JOBS, pool=pool, width=2, tell=print))
 
     assert [hunt.finding.invariant for hunt in hunts if hunt.finding] == ["I5"]
+
+
+def test_a_bug_that_was_looked_for_before_is_looked_for_behind_that() -> None:
+    assert _Chase("bug", 3 * PIECE, after=2 * PIECE).take() == range(2 * PIECE + 1, 3 * PIECE + 1)

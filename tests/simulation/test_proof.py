@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 
 from tests.simulation.evidence import Finding
 from tests.simulation.hunting import Hunt
 from tests.simulation.judge import INVARIANTS
 from tests.simulation.proof import Swept, proof_of
+from tests.simulation.slices import Slices
 
 HUNTS = (Hunt("early", 7, Finding("I5", "user:ann", "has 3 of 2")), Hunt("late", 2000, None))
 
@@ -32,3 +34,19 @@ def test_the_page_says_what_was_run_and_on_what() -> None:
     assert told["seeds"].startswith("1 to 300,")
     assert platform.python_version() in told["with"]
     assert {f"`{each.__name__}`" for each in INVARIANTS} <= told.keys()
+
+
+def test_a_proof_goes_on_where_the_slice_before_it_was_ended(tmp_path: Path) -> None:
+    before = Slices.of(tmp_path / "page.md", rest=False)
+    before.sweep(Swept(100, 20_000, took_s=10.0, processes=2))
+    before.sweep(Swept(200, 21_000, took_s=11.0, processes=2))
+    for hunt in HUNTS:
+        before.hunt(hunt)
+
+    after = Slices.of(tmp_path / "page.md", rest=True)
+
+    assert after.swept == Swept(200, 41_000, took_s=21.0, processes=2)
+    assert after.hunts == {hunt.bug: hunt for hunt in HUNTS}
+    assert after.at_large(["early", "late", "new"], within=2000) == ["new"]
+    assert after.at_large(["early", "late", "new"], within=3000) == ["late", "new"]
+    assert Slices.of(tmp_path / "page.md", rest=False).hunts == {}
