@@ -428,6 +428,11 @@ def test_an_unknown_event_that_contradicts_the_job_is_refused(story: str, change
     assert refused.value.field == field
 
 
+def test_a_refused_event_is_told_which_number_would_have_followed() -> None:
+    with pytest.raises(IllegalTransition, match="next event is number 2, not 3"):
+        step_over(job_after("queued"), _unknown(sequence=3))
+
+
 def test_no_job_begins_with_an_unknown_event() -> None:
     with pytest.raises(IllegalTransition):
         step_over(None, _unknown(sequence=1))
