@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headgate_contracts import Event
-from headgate_contracts.events import JobData, JobDispatched, JobGivenBack, JobReprioritized, Submission
+from headgate_contracts.events import JobData, JobDispatched, JobGivenBack, JobMoved, JobReprioritized, Submission
 from tests.simulation.evidence import STARTED_WITHIN_S, Evidence, Finding, Standing
 from tests.simulation.plan import WORKERS
 
@@ -58,7 +58,7 @@ class _Model:
     def _job(self, data: JobData) -> None:
         job = self.jobs.get(data.job_id) or self._begin(data)
         was, job.status = job.status, data.status.value
-        if isinstance(data, JobReprioritized):
+        if isinstance(data, JobReprioritized | JobMoved):  # an operator's move may lead into another class
             job.priority = data.to.value
         if isinstance(data, JobGivenBack | JobDispatched):
             job.gated = isinstance(data, JobGivenBack) and data.provider is not None
