@@ -417,6 +417,26 @@ async def test_jobs_are_grouped_by_day(js: Any) -> None:
     assert await js("days", "zoneWords") == "UTC"
 
 
+async def test_figures_become_charts_that_are_told_by_the_hour(js: Any) -> None:
+    lines = [
+        {"name": "queued", "of": "default", "values": [3, 4]},
+        {"name": "started", "of": "default", "values": [1, 2]},
+        {"name": "started", "of": "gpu", "values": [0, 1]},
+        {"name": "refused", "of": "rate-limited", "values": [None, 2]},
+    ]
+
+    charts = {
+        chart["title"]: chart["lines"] for chart in await js("charts", "chartsOf", {"lines": lines, "step_s": 1800})
+    }
+
+    assert charts["Queued"] == [{"label": "default", "values": [3, 4]}]
+    assert charts["Started and ended"] == [{"label": "started", "values": [2, 6]}]
+    assert charts["Refused"] == [{"label": "refused", "values": [None, 4]}]
+    assert "Given back as a provider had paused" not in charts
+    asked = await js("charts", "statsPath", "week", 1_772_359_200_000)
+    assert asked == "/stats?since=2026-02-22T10%3A00%3A00.000Z&step=7200"
+
+
 async def test_the_palette_finds_by_every_word(js: Any) -> None:
     entries = [{"words": "Go to Jobs"}, {"words": "New job"}, {"words": "Failed jobs"}]
 

@@ -140,7 +140,7 @@ async def test_every_view_of_an_operator_is_for_everybody(scene: Scene, visit: V
         views = {
             "queue": ("queue", "slots are taken"),
             "groups": ("groups", "3 of 3 slots taken"),
-            "workers": ("workers", "3 of 4 slots taken"),
+            "workers": ("workers", "What they did"),
             "insight": ("insight", "Was the forecast right?"),
         }
 

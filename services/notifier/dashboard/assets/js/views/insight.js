@@ -3,6 +3,7 @@ import { usePoll } from "../feed.js";
 import { Ago, Empty, Late, Looking, Priority } from "../parts.js";
 import { PRIORITIES } from "../state.js";
 import { date, percent, plural, short, tierWord } from "../words.js";
+import { Charts } from "./charts.js";
 import { Refused } from "./refused.js";
 
 /** How long jobs waited, how good the forecast was, what was refused, who did what. */
@@ -15,6 +16,7 @@ export function Insight() {
       ${value.since && html`<span class="soft">since ${date(value.since)}</span>`}</div>
     <${Late} fault=${fault} />
     <${Tiles} told=${value} acts=${audit.value ?? []} />
+    <${Charts} />
     <${Waits} waits=${value.waits} />
     <div class="columns halves"><${Forecast} rates=${value.forecast} /><${Refused} refused=${value.refused ?? []} />
       </div>
