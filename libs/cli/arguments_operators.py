@@ -63,6 +63,9 @@ CONCURRENCY_EXAMPLES: Final = """examples:
   headgate concurrency set llm:openai --limit 6 --reason "new quota"
   headgate concurrency unset llm:openai
   headgate concurrency release group:shop:staging-db LEASE --force
+  headgate concurrency take staging-db --project shop --limit 3 --wait 60
+  headgate concurrency extend staging-db LEASE --project shop
+  headgate concurrency give-back staging-db LEASE --project shop
 
 Where nobody has set the LIMIT of a project, it depends on the tier of the job
 that starts: the highest is shown, `headgate explain JOB` tells a job's own."""
@@ -160,6 +163,22 @@ def _add_concurrency(root: CommandGroup) -> None:
     limit = option("--limit", type=positive, required=True, metavar="N", help="so many at once")
     groups.verb("set", "concurrency.set_limit", "another limit, at once and for good", group, limit, why())
     groups.verb("unset", "concurrency.unset_limit", "what was set is taken back", group, why())
+    project = option("--project", required=True, help="whose group it is")
+    name, lease = argument("group", "its name within the project"), argument("lease")
+    ttl = option("--ttl", type=positive, metavar="SECONDS", help="how long it is held (300)")
+    groups.verb(
+        "take",
+        "concurrency.take",
+        "a slot of a project's group for what is no job",
+        name,
+        project,
+        option("--limit", type=positive, metavar="N", help="so many at once, where nobody has set the group's limit"),
+        ttl,
+        option("--wait", type=positive, metavar="SECONDS", help="wait in line for so long at most (until it is there)"),
+        option("--lease", metavar="ULID", help="the same lease again is the same slot (a new one)"),
+    )
+    groups.verb("extend", "concurrency.extend", "hold a slot for longer", name, lease, project, ttl)
+    groups.verb("give-back", "concurrency.give_back", "let go of a slot", name, lease, project)
 
 
 def _add_pipelines(root: CommandGroup) -> None:

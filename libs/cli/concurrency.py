@@ -6,7 +6,9 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from libs.cli.client import as_operator
+from headgate.leasing import new_lease
+from headgate.overseen import LeaseState
+from libs.cli.client import as_operator, as_user
 from libs.cli.output import Output, clock_time, local_time
 from libs.runtime.wording import counted
 
@@ -55,6 +57,41 @@ def unset_limit(args: Namespace, out: Output) -> int:
         told = hg.ops.unset_limit(args.group, reason=args.reason).as_told()
     out.data(told)
     out.say(f"{told['group']}  {counted(told['limit'], 'slot')} from now on: nothing is set by hand.")
+    return 0
+
+
+def take(args: Namespace, out: Output) -> int:
+    """A slot for what is no job, waited for in line. It is held for its time, or until it is given back."""
+    lease = args.lease or new_lease()
+    with as_user() as hg:
+        state = hg.take_slot(
+            args.group, lease, project=args.project, limit=args.limit, ttl_s=args.ttl, wait_s=args.wait
+        )
+    return _held(state, out)
+
+
+def extend(args: Namespace, out: Output) -> int:
+    """It is held for as long from now."""
+    with as_user() as hg:
+        state = hg.extend_slot(args.group, args.lease, project=args.project, ttl_s=args.ttl)
+    return _held(state, out)
+
+
+def give_back(args: Namespace, out: Output) -> int:
+    """Whoever waits has it at once."""
+    with as_user() as hg:
+        hg.give_slot_back(args.group, args.lease, project=args.project)
+    out.data({"lease": args.lease})
+    out.say(f"{args.lease}  is held no more.")
+    return 0
+
+
+def _held(state: LeaseState, out: Output) -> int:
+    told = state.as_told()
+    out.data(told)
+    out.plain(told["lease"])
+    if out.is_terminal:  # elsewhere a program reads the lease, and nothing else
+        out.say(f"It is held until {clock_time(told['expires_at'])}.", style="dim")
     return 0
 
 

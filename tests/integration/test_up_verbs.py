@@ -124,6 +124,18 @@ async def test_a_paused_queue_is_shown_explained_and_goes_on() -> None:
     assert "all  was not paused: `headgate queue show` says what is." in once_more.out
 
 
+async def test_a_slot_is_taken_extended_and_given_back_by_a_script() -> None:
+    of_shop = ("--project", "shop")
+    lease = (await headgate("concurrency", "take", "yard", *of_shop, "--limit", "1")).out.strip()
+    full = await headgate("concurrency", "take", "yard", *of_shop, "--wait", "1")
+    longer = await headgate("concurrency", "extend", "yard", lease, *of_shop, "--ttl", "200", "--json")
+    given = await headgate("concurrency", "give-back", "yard", lease, *of_shop)
+    lost = await headgate("concurrency", "extend", "yard", lease, *of_shop)
+
+    assert len(lease) == 26
+    assert (full.code, longer.data["lease"], given.code, lost.code) == (3, lease, 0, 4)
+
+
 async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     group = "group:user:shop:db"
     running = await submitted(LONG, "--group", "db", "--group-limit", "1")
