@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any, Final
 
 from headgate_contracts import Job, advance
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobData, JobStage, Tried
+from headgate_contracts.questions import Question
 from libs.eventlog import Appended, Conflicted
 from services.worker.attempt.chain import Chain, append_surely
 from services.worker.attempt.checkpoints import Checkpoints
+from services.worker.attempt.questions import AttemptQuestions
 from services.worker.domain import Interruption, Lease, cancel, checkpoint_name, event_about
 from tests.planted.bug import Bug
 
@@ -87,6 +90,16 @@ def counts_within_an_attempt(sound: Any) -> Any:
     return _is_about
 
 
+def takes_the_newest_answer(sound: Any) -> Any:
+    async def _answer(self: AttemptQuestions, question: Question) -> tuple[bool, Any]:
+        newest = next(reversed(self._names.values()), None)
+        if newest is None:
+            return False, None
+        return True, json.loads(await self._inputs.get(newest) or b"null")
+
+    return _answer
+
+
 WORKER: Final = (
     Bug(
         "checkpoint-named-before-it-is-stored",
@@ -129,6 +142,13 @@ WORKER: Final = (
         leaves_it_to_its_lease,
         "A worker that is told to stop hands its jobs over, and a rollout does not count against them. They wait for a "
         "lease and are given back as lost; after the fourth rollout they fail.",
+    ),
+    Bug(
+        "answer-to-another-question",
+        "services.worker.attempt.questions:AttemptQuestions._answer",
+        takes_the_newest_answer,
+        "A question has its own answer, by its key. Whatever was answered last is told: a stage that asks twice takes "
+        "its first answer for both.",
     ),
     Bug(
         "retry-forgets-its-count",

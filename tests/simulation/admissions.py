@@ -12,6 +12,7 @@ from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.eventlog.errors import LogFull, LogUnavailable, OutcomeUnknown
 from libs.runtime.lifecycle import Service
 from services.admission.acts import Acts
+from services.admission.answering import Answering
 from services.admission.changing import Changing
 from services.admission.forecasts import Forecasts
 from services.admission.leasing import Leasing, NamedGroups, WaitingHere
@@ -44,6 +45,7 @@ class Desk:
 
     submitting: Submitting
     changing: Changing
+    answering: Answering
     retrying: Retrying
     operating: Operating
     leasing: Leasing
@@ -59,7 +61,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     retrying = Retrying(submitting, cast("Any", log), inputs, titles, world.bucket(process, world.workspaces))
     acts = Acts(cast("Any", log), clock, ids)
     operating, leasing = Operating(view, cast("Any", log), clock, ids), _leasing(world, service, machine, process, acts)
-    machine.desk = Desk(submitting, changing, retrying, operating, leasing)
+    machine.desk = Desk(submitting, changing, Answering(changing, inputs, POLICY, ids), retrying, operating, leasing)
 
 
 def _leasing(world: World, service: Service, machine: Machine, process: Process, acts: Acts) -> Leasing:

@@ -15,10 +15,12 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from headgate_contracts import Event, Job, Priority
-from headgate_contracts.asked import JobOrder, SubmitJob, SubmitWorkflow
+from headgate_contracts.asked import AnswerQuestion, JobOrder, SubmitJob, SubmitWorkflow
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobAwaitingConfirmation
+from headgate_contracts.questions import Question
 from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
+from headgate_contracts.vocabulary import QuestionKind
 from libs.eventlog.values import Record
 from services.admission import events
 from services.admission.domain import Asker, NewJob, NotAllowed, new_job
@@ -26,6 +28,7 @@ from services.admission.outcomes import Accepted, KeyReused
 from services.admission.phases import job_in_log
 from services.admission.workflows import new_workflow
 from tests.simulation.admissions import Desk, NoAnswer, Unavailable, ask
+from tests.simulation.askers import answer_to
 from tests.simulation.network import Link
 from tests.simulation.plan import POLICY, USERS, Order
 from tests.simulation.system import System
@@ -65,15 +68,18 @@ class Client:
             return
         await asyncio.gather(self._cancel_later(), self._raise(), self._ask_for_more())
 
-    async def answer(self, job_id: str) -> None:
-        """It was asked whether it should go on."""
+    async def answer(self, job_id: str, question: Question | None) -> None:
+        """It was asked this, or whether it should go on."""
         await asyncio.sleep(self.order.answer_after_s)
 
-        async def confirm(desk: Desk) -> Any:
+        async def answer(desk: Desk) -> Any:
             job = await job_told(desk, job_id)
-            return await desk.changing.confirm(job, by=self.order.user)
+            if question is None or question.kind is QuestionKind.CONTINUE:
+                return await desk.changing.confirm(job, by=self.order.user)
+            body = AnswerQuestion(question=question.id, answer=answer_to(job_id, question.key))
+            return await desk.answering.answer(job, body, by=self.order.user)
 
-        await self._asked_surely(confirm)
+        await self._asked_surely(answer)
 
     # ── submitting ────────────────────────────────────────────────────────────
 
@@ -196,7 +202,7 @@ def questions(system: System, by_job: dict[str, Client]) -> Callable[[Record], N
         if isinstance(event, Event) and isinstance(event.data, JobAwaitingConfirmation):
             client = by_job.get(event.data.job_id)
             if client is not None:
-                system.loop.create_task(client.answer(event.data.job_id))
+                system.loop.create_task(client.answer(event.data.job_id, event.data.question))
 
     return heard
 

@@ -46,6 +46,16 @@ class TryRun:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerHeard:
+    """A stage was told this, when it asked by this key."""
+
+    job: str
+    attempt: int
+    key: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """A process was told to stop by its machine, and did."""
 
@@ -62,6 +72,7 @@ class Deeds:
     holdings: list[Holding] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     tries: list[TryRun] = field(default_factory=list)
+    answers: list[AnswerHeard] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     unread: list[tuple[int, str, str]] = field(default_factory=list)  # record, job, and the work that it names in vain
     shut: set[str] = field(default_factory=set)  # jobs whose provider has had enough of them, once each

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from headgate_contracts import Priority
+from tests.simulation.askers import asking
 from tests.simulation.dice import Dice
 from tests.simulation.drawing_edge import faults_among, readers_of
 from tests.simulation.drawing_rush import is_rush, rush_of
@@ -60,7 +61,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     losses = losses_of(dice)
     orders = held_through(dice, long_runs(dice, orders, outages=outages), outages=outages)
     orders = long_holds(dice, orders, losses=losses)
-    orders = _notified(dice, stumbling(dice, orders))
+    orders = _notified(dice, asking(dice, stumbling(dice, orders)))
     slots = 1 if dice.chance("crowded", CROWDED) else SLOTS
     orders, alone = withdrawn(dice, orders) if slots == 1 else (orders, ())
     readers = readers_of(dice, orders)

@@ -30,6 +30,7 @@ from tests.simulation.evidence import (
     waiting_for_a_day,
     without,
 )
+from tests.simulation.judge_answers import answers_came_to_their_questions
 from tests.simulation.judge_clocks import deadlines_follow_no_wall_clock
 from tests.simulation.judge_drains import drains_handed_over
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
@@ -132,6 +133,7 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     work_was_named_once,
     no_stage_was_done_twice,
     tries_were_counted,
+    answers_came_to_their_questions,
     pauses_were_kept,
     drains_handed_over,
     deadlines_follow_no_wall_clock,

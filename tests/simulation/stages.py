@@ -25,6 +25,8 @@ from headgate_contracts.vocabulary import Fault
 from headgate_pipeline.rules import KnownPipeline
 from services.worker.child.messages import (
     Acquire,
+    AnswerTold,
+    Ask,
     Begin,
     GiveUp,
     LeaseTold,
@@ -39,7 +41,7 @@ from services.worker.child.messages import (
     StoreTaken,
 )
 from tests.fixtures.audit import Execution
-from tests.simulation.deeds import Deeds, Holding, TryRun, Wait
+from tests.simulation.deeds import AnswerHeard, Deeds, Holding, TryRun, Wait
 from tests.simulation.dice import Dice
 from tests.simulation.stumbles import TRIED
 from tests.simulation.virtual import Process, VirtualLoop
@@ -151,7 +153,7 @@ class Play:
 
     async def _run(self, order: RunStage, asked: dict[str, Any], store: str) -> None:
         ended = await self._outcome(order, asked)
-        if ended.outcome not in ("failed", "passing"):
+        if ended.outcome not in ("failed", "passing", "asks"):
             self._done.append(f"{order.iteration} {order.stage}")
             if ended.outcome == "checks_failed" or order.stage not in LAST:
                 _write(store, json.dumps(self._done).encode())
@@ -163,6 +165,8 @@ class Play:
     async def _outcome(self, order: RunStage, asked: dict[str, Any]) -> StageEnded:
         run = TryRun(*self._who, order.iteration, order.stage, order.tries, self._loop.time())
         self._deeds.tries.append(run)
+        if not await self._are_answered(order.stage, asked.get("questions", 0)):
+            return StageEnded(outcome="asks")
         names = (*asked.get("slots", ()), *((f"llm:{asked['provider']}",) if "provider" in asked else ()))
         if names:
             failed = await self._inside(names, asked)
@@ -177,6 +181,17 @@ class Play:
         if order.iteration <= asked.get("fails", 0):
             return StageEnded(outcome="checks_failed", summary="They failed, as they were told to.")
         return StageEnded(outcome="finished")
+
+    async def _are_answered(self, stage: str, questions: int) -> bool:
+        for number in range(1, questions + 1):
+            key = f"{stage}-{number}"
+            self._to_parent_say(Ask(number=number, key=key, text=f"Question {number}?"))
+            while not isinstance(told := await self._to_child.hear(), AnswerTold):
+                pass
+            if told.state != "answered":
+                return False
+            self._deeds.answers.append(AnswerHeard(*self._who, key, json.loads(told.words)))
+        return True
 
     async def _inside(self, names: tuple[str, ...], asked: dict[str, Any]) -> StageEnded | None:
         number = self._leases = self._leases + 1
