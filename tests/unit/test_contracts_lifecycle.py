@@ -396,11 +396,22 @@ def test_the_logs_own_time_is_the_jobs_time() -> None:
 def test_an_unknown_event_moves_the_job_by_what_every_event_says() -> None:
     job = job_after("queued")
 
-    moved = step_over(job, _unknown(sequence=2, attempt=1, status=Status.STARTING), seq=9, at=STARTED_AT)
+    later = STARTED_AT.replace(year=2027)
+
+    moved = step_over(job, _unknown(sequence=2, attempt=1, status=Status.STARTING), seq=9, at=later)
 
     assert moved == job.model_copy(
-        update={"status": Status.STARTING, "attempt": 1, "sequence": 2, "seq": 9, "updated_at": STARTED_AT}
+        update={"status": Status.STARTING, "attempt": 1, "sequence": 2, "seq": 9, "updated_at": later}
     )
+    assert step_over(job, _unknown(sequence=2)).updated_at == STARTED_AT
+
+
+def test_a_job_keeps_the_number_of_its_first_record() -> None:
+    job = advance(None, queued("job-1"), seq=41)
+
+    moved = advance(job, step(job, "dispatched"), seq=43)
+
+    assert (job.first_seq, moved.first_seq, moved.seq) == (41, 41, 43)
 
 
 def test_of_a_status_that_it_does_not_know_a_reader_keeps_the_one_before() -> None:
