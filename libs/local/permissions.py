@@ -9,7 +9,7 @@ what", by the event's token. Refuses to make passwords: they are arguments.
     scheduler   its events, its chain, snapshots, positions, grants; follows the log, answers commands
     worker      its events, log lines, workspaces, results, the pipelines that it has; pulls what is dispatched, reads
                 inputs, sends commands, hears who is to be cancelled
-    notifier    writes nothing; follows the log, hears lines and positions, asks for positions
+    notifier    writes nothing; follows the log, hears lines, positions and progress, asks for positions
     operator    makes and changes streams, buckets and the consumers of pools and teams: `headgate migrate`
     team-…      what another team gets: pulls from its own consumers, in an account of its own
     consumer    `headgate up` alone: reads the log, with consumers of its own. It belongs to the machine's owner, whose

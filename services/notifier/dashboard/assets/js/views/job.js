@@ -19,7 +19,7 @@ import { Timeline } from "./timeline.js";
 import { Usage } from "./usage.js";
 
 const TOGETHER_MS = 80;
-const TELLS_MORE = new Set(["ready", "failed", "cancelled", "awaiting_confirmation", "given_back", "confirmed"]);
+const TELLS_MORE = new Set(["ready", "failed", "cancelled", "awaiting_confirmation", "given_back", "confirmed", "answered"]);
 
 /** One job: its own stream, its history, and what can be done about it. */
 export function Job({ id }) {
