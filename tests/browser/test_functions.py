@@ -247,6 +247,25 @@ async def test_what_broke_a_stage_off_and_what_came_after_stand_in_the_timeline(
     assert {("checks", "broken"), ("asks", "asks"), ("waits", "wait")} <= kinds
 
 
+async def test_a_stage_that_asks_is_left_and_begins_again_after_the_answer(js: Any) -> None:
+    question = {"id": "q1", "kind": "ask", "text": "Which licence?"}
+    asked = [
+        told("awaiting_confirmation", 20, question=question),
+        told("answered", 30, question="q1", by="ann"),
+        told("dispatched", 31, attempt=2),
+        told("stage", 32, stage="scaffold", iteration=1, restored=True, attempt=2),
+        told("stage", 33, stage="code", iteration=1, attempt=2),
+    ]
+
+    assert [part for part in await parts(js, *asked) if part[0] in ("code", "asks", "scaffold")] == [
+        ("scaffold", "done", 12, 14),
+        ("scaffold", "kept", 32, 33),
+        ("code", "left", 14, 20),
+        ("code", "run", 33, None),
+        ("asks", "asks", 20, 30),
+    ]
+
+
 async def test_a_try_is_followed_by_its_pause_and_the_next_one(js: Any) -> None:
     tried = {"stage": "code", "iteration": 1, "tries": 1, "most": 3, "summary": "away", "again_at": at(22)}
     short = [told("try_failed", 20, tried=tried), told("stage", 30, stage="deps", iteration=1)]

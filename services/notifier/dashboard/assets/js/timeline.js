@@ -51,8 +51,8 @@ const HEARD = {
     enter(told, again, { ...part, kind: "run", words: `try ${tried.tries + 1} of ${tried.most + 1}` });
   },
   awaiting_confirmation: (told, event, at) => {
-    const why = event.question?.kind === "ask" ? "done" : "broken";
-    leave(told, at, why);
+    if (event.question?.kind === "ask") leave(told, at, "left", "it asked, and begins again with the answer");
+    else leave(told, at, "broken");
     enter(told, at, { lane: "asks", kind: "asks", words: event.question?.text ?? "Asked whether to go on" });
   },
   answered: (told, { by }, at) => answered(told, at, `${by} answered: waits for a place`),
