@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 from opentelemetry import trace
-from opentelemetry.context import Context
+from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import INVALID_SPAN, Link, NoOpTracer, Span, SpanKind, StatusCode, Tracer
 
 from libs.runtime.terminal import without_credentials
@@ -45,30 +45,31 @@ def begun(
 ) -> Generator[Span]:
     """A span of this tracer, which is lent to what runs inside."""
     span = tracer.start_span(name, context=context, kind=kind, links=links, attributes=attributes)
-    with lent(tracer), trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
-        try:
-            yield span
-        except Exception as fault:
-            span.set_attribute("error.type", type(fault).__qualname__)
-            span.set_status(StatusCode.ERROR, type(fault).__qualname__)
-            raise
+    lending, inside = _lent.set(tracer), attach(trace.set_span_in_context(span))
+    try:
+        yield span
+    except Exception as fault:
+        span.set_attribute("error.type", type(fault).__qualname__)
+        span.set_status(StatusCode.ERROR, type(fault).__qualname__)
+        raise
+    finally:
+        detach(inside)
+        _lent.reset(lending)
+        span.end()
 
 
-@contextmanager
 def step(
     name: str,
     attributes: Attributes | None = None,
     *,
     kind: SpanKind = SpanKind.INTERNAL,
     links: Sequence[Link] = (),
-) -> Generator[Span]:
+) -> AbstractContextManager[Span]:
     """A part of what is recorded here."""
     tracer = _lent.get()
     if tracer is None:
-        yield INVALID_SPAN
-        return
-    with begun(tracer, name, kind=kind, links=links, attributes=attributes) as span:
-        yield span
+        return nullcontext(INVALID_SPAN)
+    return begun(tracer, name, kind=kind, links=links, attributes=attributes)
 
 
 def passed(
