@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from statistics import median
 
@@ -47,6 +48,20 @@ async def test_a_job_traced_and_not(nats_url: str, redis_url: str, tmp_path: Pat
     print("| --- | --- | --- | --- | --- |")
     between = f"{more[0]:.1f} to {more[-1]:.1f} %"
     print(f"| {before:.1f} ms | {after:.1f} ms | {median(more):.1f} % | {between} | {len(names) / (JOBS + 1):.0f} |")
+
+    alone = await spans_alone_ms(len(names) // (JOBS + 1))
+    print("\n\n### the spans of a job in a process that does nothing else, made and sent\n")
+    print("| CPU | of a job's |\n| --- | --- |")
+    print(f"| {alone:.2f} ms | {100 * alone / before:.1f} % |")
+
+
+async def spans_alone_ms(spans: int) -> float:
+    """The least of several rounds, which others that are at work change little."""
+    words = (sys.executable, "-m", "tests.bench.spans", str(spans))
+    with Receiver() as receiver:
+        environ = os.environ | {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{receiver.url}/v1/traces"}
+        process = await asyncio.create_subprocess_exec(*words, env=environ, stdout=asyncio.subprocess.PIPE)
+        return float((await process.communicate())[0])
 
 
 async def cpu_ms_a_job(floor: Floor) -> float:
