@@ -19,7 +19,7 @@ from tests.fixtures.otlp import Receiver
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
 SHARE = float(os.environ.get("HEADGATE_BENCH_SHARE", "1"))
-JOBS, TURNS = max(20, round(150 * SHARE)), max(1, round(9 * SHARE))
+JOBS, TURNS = max(20, round(100 * SHARE)), max(1, round(5 * SHARE))
 SENT_WITHIN_S = 8  # spans go out each 5 s
 OFF = {"OTEL_SDK_DISABLED": "true"}
 LAST = ("attempt", "decide dispatched")  # that the worker and the scheduler end of a job, here
