@@ -234,7 +234,7 @@ async def test_workers_show_their_slots_and_jobs(
         await expect(olga.page.get_by_text("1 worker, 1 of 2 slots taken")).to_be_visible()
         await olga.look("workers")
 
-        await olga.page.get_by_role("link", name=running).click()
+        await olga.page.locator(f"a[href$='{running}']").first.click()
 
         await expect(olga.page.locator(".job-head")).to_contain_text("Writing code")
 

@@ -52,8 +52,8 @@ async def test_a_pasted_token_signs_in_and_nonsense_is_told_what_to_do(there: In
         await ann.page.get_by_role("button", name="Sign in").click()
 
         await expect(ann.page.get_by_role("heading", name="Your jobs")).to_be_visible()
-        await ann.page.locator(".menu summary").click()
-        await expect(ann.page.locator(".menu")).to_contain_text("partner")
+        await ann.page.locator(".bar .menu summary").click()
+        await expect(ann.page.locator(".bar .menu")).to_contain_text("partner")
         await ann.page.get_by_role("button", name="Sign out").click()
         await expect(ann.page.get_by_role("heading", name="Sign in to Headgate")).to_be_visible()
 
@@ -84,12 +84,12 @@ async def test_a_link_with_anothers_token_asks_whoever_is_signed_in(there: Insta
         await expect(dialog).to_contain_text("You are signed in as bea")
         assert "token" not in bea.page.url
         await dialog.get_by_role("button", name="Stay bea").click()
-        await expect(bea.page.locator(".menu summary")).to_have_text("bea")
+        await expect(bea.page.locator(".bar .menu summary")).to_have_text("bea")
 
         await bea.page.goto(link)
         await dialog.get_by_role("button", name="Sign in as bob").click()
 
-        await expect(bea.page.locator(".menu summary")).to_have_text("bob")
+        await expect(bea.page.locator(".bar .menu summary")).to_have_text("bob")
 
 
 async def test_the_sample_is_built_before_ones_eyes_and_its_result_taken(there: Installation, visit: Visit) -> None:
@@ -415,7 +415,7 @@ async def test_what_others_wrote_is_shown_as_text(there: Installation, visit: Vi
         await form.get_by_label("Project").fill(evil)
         await form.get_by_role("button", name="Submit").click()
         await expect(quo.job(evil).first).to_be_visible()
-        await expect(quo.page.locator(".menu summary")).to_have_text(user)
+        await expect(quo.page.locator(".bar .menu summary")).to_have_text(user)
         await quo.go(f"jobs/{failed}")
         await expect(quo.page.get_by_role("log")).to_contain_text(f"<script>{evil}</script>")
         await quo.page.get_by_text("Details").click()
