@@ -25,6 +25,13 @@ TELEMETRY: Final = set(re.findall(r"`(headgate_[a-z_]+)`", (ROOT / "docs" / "tel
 UNITS_S: Final = {"m": 60, "h": 3600, "d": 86_400}
 
 
+def test_the_page_of_metrics_has_those_that_the_code_makes_and_no_other() -> None:
+    paths = [path for folder in ("libs", "services") for path in (ROOT / folder).rglob("*.py")]
+    made = {name for path in paths for name in re.findall(r'"(headgate_[a-z_]+)"', path.read_text())}
+
+    assert {name.removesuffix("_total") for name in TELEMETRY} == made
+
+
 def test_each_alert_has_a_page_and_each_page_names_its_alerts() -> None:
     named = {ROOT / rule["annotations"]["runbook_url"]: set[str]() for rule in ALERTS.values()}
     for name, rule in ALERTS.items():
