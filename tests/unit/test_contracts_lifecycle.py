@@ -1,6 +1,7 @@
 """The life of a job: `advance` accepts exactly the table, and nothing that contradicts the job."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
@@ -404,6 +405,18 @@ def test_an_unknown_event_moves_the_job_by_what_every_event_says() -> None:
         update={"status": Status.STARTING, "attempt": 1, "sequence": 2, "seq": 9, "updated_at": later}
     )
     assert step_over(job, _unknown(sequence=2)).updated_at == STARTED_AT
+
+
+@pytest.mark.parametrize(("field", "value"), [("user_id", "user-2"), ("project_id", "site")])
+def test_an_event_of_anothers_job_is_refused(field: str, value: str) -> None:
+    job = job_after("queued")
+    event = step(job, "dispatched")
+    strange = replace(event, data=event.data.model_copy(update={field: value}))
+
+    with pytest.raises(IllegalTransition) as refused:
+        advance(job, strange)
+
+    assert refused.value.field == f"data.{field}"
 
 
 def test_a_job_keeps_the_number_of_its_first_record() -> None:
