@@ -14,7 +14,7 @@ when somebody has had a word about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import inf
 from typing import Final, Self
@@ -25,7 +25,7 @@ from libs.capacity.memory import life, slots
 from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import plan
 from libs.capacity.memory.state import SlotLease, Worker, live_pools, slots_of
-from libs.capacity.projection import is_inner, row_of
+from libs.capacity.projection import row_of
 from libs.capacity.rows import Change, Row, Seed, StandingOrders
 
 NAMELESS: Final = ""  # it has no generations, and is of one log for as long as it lives
@@ -135,21 +135,6 @@ class Engine:
         return {pool: count for pool, count in found.items() if count}
 
     # ── what the log does not tell ────────────────────────────────────────────
-
-    def at_border(self) -> set[str]:
-        """The queued jobs that name a group or a gate which leases want too."""
-        return {row.id for row in self._queued() if any(map(is_inner, (*row.groups, *row.gates)))}
-
-    def border(self) -> set[str]:
-        """Those groups and gates."""
-        return {name for row in self._queued() for name in (*row.groups, *row.gates) if is_inner(name)}
-
-    def _queued(self) -> Iterator[Row]:
-        return (row for row in self._state.rows.values() if row.place is not None)
-
-    def runs(self, holder: str) -> bool:
-        """Whether the log says that this attempt holds its job's slots."""
-        return slots.is_running(self._state, holder)
 
     def learn(self, group: str, *, others: int, until_ms: int | None = None) -> None:
         """So many slots of the group are held by somebody whom the log does not tell of, and it is shut until then."""

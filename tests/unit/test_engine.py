@@ -175,11 +175,15 @@ def test_what_is_learned_anew_takes_the_place_of_what_was_learned_before(fed: Fe
     assert len(fed.plan()) == 3
 
 
-def test_a_job_is_at_the_border_by_one_group_of_several(fed: Fed) -> None:
-    fed.write(queued("a", 1, groups=("user:u-a", "llm:ollama")))
-    fed.write(queued("b", 2, groups=("user:u-b",)))
+def test_a_providers_pause_is_known_until_it_is_over(fed: Fed) -> None:
+    fed.engine.pause("llm:ollama", NOW_MS + 5000)
+    fed.engine.pause("llm:ollama", NOW_MS + 3000)
+    told = fed.engine.paused_until_ms("llm:ollama")
+    fed.now_ms += 5000
 
-    assert (fed.engine.at_border(), fed.engine.border()) == ({"a"}, {"llm:ollama"})
+    assert told == NOW_MS + 5000
+    assert fed.engine.paused_until_ms("llm:ollama") is None
+    assert fed.engine.paused_until_ms("llm:other") is None
 
 
 def test_part_of_a_group_is_learned_too(fed: Fed) -> None:
