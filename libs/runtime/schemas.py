@@ -17,7 +17,7 @@ MOST_SAID: Final = 300
 def wrong_schema(schema: Mapping[str, Any]) -> str | None:
     """Why nothing can be checked by this schema; null where it is one."""
     try:
-        _validator(schema)
+        validator_of(schema)
     except (ValidationError, ReferencingError, ValueError) as wrong:
         return _said(wrong)
     return None
@@ -25,13 +25,14 @@ def wrong_schema(schema: Mapping[str, Any]) -> str | None:
 
 def wrong_value(value: object, schema: Mapping[str, Any]) -> str | None:
     """What about the value is not as the schema wants: the first thing, by the path to it."""
-    for wrong in _validator(schema).iter_errors(value):
+    for wrong in validator_of(schema).iter_errors(value):
         path = ".".join(str(part) for part in wrong.instance_path)
         return f"{path}: {_said(wrong)}" if path else _said(wrong)
     return None
 
 
-def _validator(schema: Mapping[str, Any]) -> Draft202012Validator:
+def validator_of(schema: Mapping[str, Any]) -> Draft202012Validator:
+    """For a schema of which `wrong_schema` has nothing to say."""
     return Draft202012Validator(dict(schema), pattern_options=RegexOptions(), offline=True)
 
 

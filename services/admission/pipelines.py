@@ -12,20 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
-from jsonschema import Draft202012Validator, SchemaError, ValidationError
-from jsonschema.protocols import Validator
+from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 from pydantic_core import from_json
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from headgate_pipeline.rules import BUILT_IN
 from libs.eventlog.errors import LogError
 from libs.eventlog.pipelines import AnnouncedPipeline
 from libs.runtime.clock import Clock
+from libs.runtime.schemas import validator_of, wrong_schema
 from services.admission.domain import NewJob, NotAllowed
 
 logger = logging.getLogger(__name__)
@@ -34,7 +31,6 @@ LOOK_EVERY_MS: Final = 1000
 MOST_FAULTS: Final = 20  # of one input
 MOST_SAID: Final = 200  # of one fault: its words hold what was wrong with them
 MISSING: Final = "it is missing"
-NOWHERE: Final = Registry[Any]()  # a schema that points elsewhere is not fetched
 
 PoolAndName = tuple[str, str]
 
@@ -46,15 +42,60 @@ class Bucket(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class InputCheck:
+    """What an author's schema says of inputs, by field and in words."""
+
+    schema: Mapping[str, Any]
+    validator: Draft202012Validator
+
+    @classmethod
+    def of(cls, announced: AnnouncedPipeline) -> InputCheck | None:
+        """Null where there is no schema, or none that can be used: then nothing is checked here."""
+        schema = announced.input_schema
+        if schema is None:
+            return None
+        if wrong := wrong_schema(schema):
+            logger.warning("the input of %s is not checked: its schema is none: %s", announced.name, wrong)
+            return None
+        return cls(schema, validator_of(schema))
+
+    def faults(self, content: object) -> Iterator[tuple[str, str]]:
+        for fault in self.validator.iter_errors(content):
+            yield from self._in_words(fault)
+
+    def _in_words(self, fault: ValidationError) -> Iterator[tuple[str, str]]:
+        """By the field that is missing or unknown, not by what it should stand in."""
+        field = ".".join(("input", *map(str, fault.instance_path)))
+        match fault.kind:
+            case ValidationErrorKind.Required(missing):
+                yield f"{field}.{missing}", MISSING
+            case ValidationErrorKind.AdditionalProperties(unexpected):
+                said = f"it is unknown here: name one of {', '.join(self._known(fault))}"[:MOST_SAID]
+                yield from ((f"{field}.{name}", said) for name in unexpected)
+            case ValidationErrorKind.PropertyNames(wrong):
+                yield f"{field}.{wrong.instance}", wrong.message[:MOST_SAID]
+            case _:
+                yield field, fault.message[:MOST_SAID]
+
+    def _known(self, fault: ValidationError) -> Sequence[str]:
+        """The properties that the schema has where the fault is."""
+        *where, _ = fault.schema_path
+        there: Any = self.schema
+        for key in where:
+            there = there[key]
+        return list(there.get("properties", {}))
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineBook:
     """Those that there are now, by pool and name, each with what checks its input where it has a schema."""
 
     announced: Mapping[PoolAndName, AnnouncedPipeline] = field(default_factory=dict[PoolAndName, AnnouncedPipeline])
-    checks: Mapping[PoolAndName, Validator] = field(default_factory=dict[PoolAndName, Validator])
+    checks: Mapping[PoolAndName, InputCheck] = field(default_factory=dict[PoolAndName, InputCheck])
 
     @classmethod
     def of(cls, announced: Sequence[AnnouncedPipeline]) -> PipelineBook:
-        checks = {each.place: check for each in announced if (check := _check_of(each)) is not None}
+        checks = {each.place: check for each in announced if (check := InputCheck.of(each)) is not None}
         return cls({each.place: each for each in announced}, checks)
 
     def has(self, pool: str, name: str) -> bool:
@@ -66,9 +107,7 @@ class PipelineBook:
     def faults(self, pool: str, name: str, content: bytes) -> Iterator[tuple[str, str]]:
         """What the schema says against this input: field and words."""
         check = self.checks.get((pool, name))
-        with suppress(Unresolvable):  # it points to another schema: nothing is said of that part
-            for fault in () if check is None else check.iter_errors(from_json(content)):
-                yield from _in_words(fault)
+        return iter(()) if check is None else check.faults(from_json(content))
 
     def refusal(self, new: NewJob) -> NotAllowed | None:
         pool, name = new.submission.pool, new.submission.pipeline
@@ -79,27 +118,6 @@ class PipelineBook:
             return NotAllowed("pipeline", f"there is no {name!r} in pool {pool!r}{where}: name one of {there}")
         faults = [fault for fault, _ in zip(self.faults(pool, name, new.input), range(MOST_FAULTS), strict=False)]
         return NotAllowed(*faults[0], also=tuple(faults[1:])) if faults else None
-
-
-def _in_words(fault: ValidationError) -> Iterator[tuple[str, str]]:
-    """By the field that is missing or unknown, not by what it should stand in."""
-    field = ".".join(("input", *(str(part) for part in fault.absolute_path)))
-    match fault.validator:
-        case "required":  # one fault for each that is missing, which only its words name
-            missing = (
-                name for name in cast("list[str]", fault.validator_value) if fault.message.startswith(f"{name!r} ")
-            )
-            yield from ((f"{field}.{name}", MISSING) for name in missing)
-        case "additionalProperties" if fault.validator_value is False and isinstance(fault.schema, Mapping):
-            known = fault.schema.get("properties", {})
-            said = f"it is unknown here: name one of {', '.join(known)}"[:MOST_SAID]
-            yield from (
-                (f"{field}.{name}", said) for name in cast("dict[str, Any]", fault.instance) if name not in known
-            )
-        case _ if "propertyNames" in fault.absolute_schema_path:
-            yield f"{field}.{fault.instance}", fault.message[:MOST_SAID]
-        case _:
-            yield field, fault.message[:MOST_SAID]
 
 
 class Pipelines:
@@ -145,16 +163,3 @@ class Pipelines:
             if refusal is not None:
                 return refusal if len(phases) == 1 else refusal.below(f"phases.{number}")
         return None
-
-
-def _check_of(announced: AnnouncedPipeline) -> Validator | None:
-    """A schema that is none checks nothing."""
-    schema = announced.input_schema
-    if schema is None:
-        return None
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        logger.warning("the input of %s is not checked: its schema is none: %s", announced.name, error.message)
-        return None
-    return Draft202012Validator(schema, registry=NOWHERE)

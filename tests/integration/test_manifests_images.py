@@ -38,7 +38,6 @@ BROUGHT_BY: Final = {
     "h11": "uvicorn",
     "prometheus-client": "opentelemetry-exporter-prometheus",
     "pydantic-core": "pydantic",
-    "referencing": "jsonschema",
 }
 OF_OPENTELEMETRY: Final = {
     "opentelemetry-exporter-otlp-proto-grpc",
