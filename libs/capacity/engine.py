@@ -24,7 +24,7 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.memory import life, slots
 from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import plan
-from libs.capacity.memory.state import SlotLease, Worker, live_pools, slots_of
+from libs.capacity.memory.state import SlotLease, Worker
 from libs.capacity.projection import row_of
 from libs.capacity.rows import Change, Row, Seed, StandingOrders
 
@@ -127,12 +127,6 @@ class Engine:
             return until_ms
         self._pauses.pop(provider, None)
         return None
-
-    def slots(self) -> dict[str, int]:
-        """Of each pool that has any."""
-        now_ms = self._clock()
-        found = {pool: slots_of(self._state, pool, now_ms) for pool in live_pools(self._state, now_ms)}
-        return {pool: count for pool, count in found.items() if count}
 
     # ── what the log does not tell ────────────────────────────────────────────
 

@@ -260,3 +260,20 @@ def test_debts_are_paid_whichever_class_is_planned(fed: Fed) -> None:
 
     assert (owed, fed.engine._state.debts) == ({"user:ann@default/50": 1}, {})
     assert fed.plan() == ["c"]
+
+
+def test_after_a_quarantine_those_it_held_up_are_looked_at_again(fed: Fed) -> None:
+    fed.write(queued("a", groups=("user:u-a", DB)))
+    fed.engine.quarantine(NOW_MS + 60_000)
+    held_up = fed.plan()
+
+    fed.engine.unlearn()
+
+    assert (held_up, fed.plan()) == ([], ["a"])
+
+
+def test_a_pool_was_heard_by_those_of_its_workers_that_take_work(fed: Fed) -> None:
+    fed.now_ms += 1000
+    fed.hear("w2", slots=3, draining=True)
+
+    assert fed.engine.heard() == {"default": NOW_MS}
