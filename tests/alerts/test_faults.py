@@ -66,6 +66,7 @@ QUICK = AlertRules(
 )
 STAGES = dict.fromkeys(("scaffold", "code", "deps", "checks"), 0.02)
 JOB = {"stages": STAGES, "provider": "ollama"}
+LONG_CALLS = {"stages": STAGES | {"code": 3.0}, "provider": "ollama"}  # more than the provider has slots: some wait
 SLOW_JOB = {"stages": STAGES | {"code": 4.0}}
 SLOTS = 8
 PAGES = 5
@@ -98,11 +99,11 @@ class Night:
         except httpx.HTTPError:
             return None
 
-    async def load(self) -> None:
+    async def load(self, content: object = JOB) -> None:
         """A few jobs each second, whatever becomes of those before, until it is cancelled."""
         async with asyncio.TaskGroup() as submitting:
             while True:
-                submitting.create_task(self.submit(JOB))
+                submitting.create_task(self.submit(content))
                 await asyncio.sleep(self.every_s)
 
     async def read(self, *, pages: int = 1) -> None:
@@ -152,7 +153,7 @@ async def test_each_alert_fires_by_its_fault_and_clears_without_it(tmp_path: Pat
         async with doing(night.load()):
             await a_store_that_hangs_and_dies(night)
             await a_log_that_is_too_small(night)
-            async with doing(night.read()):
+            async with doing(night.read()), doing(night.load(LONG_CALLS)):
                 await eventually(lambda: all_panels_show_something(night.watch), within_s=FIRES_WITHIN_S, every_s=0.5)
         told = await night.watch.told()
         await eventually(lambda: is_quiet(night.watch), within_s=FIRES_WITHIN_S, every_s=0.5)
