@@ -44,7 +44,7 @@ def writes_phase_by_phase(sound: Any) -> Any:
 
 
 def takes_a_race_for_done(sound: Any) -> Any:
-    async def _settle(
+    async def settle(
         self: Changing, jobs: SeenJobs, decide: Callable[[SeenJobs], Awaitable[Any]], *, spender: str | None
     ) -> Any:
         tried = False
@@ -57,7 +57,7 @@ def takes_a_race_for_done(sound: Any) -> Any:
 
         return await sound(self, jobs, once, spender=spender)
 
-    return _settle
+    return settle
 
 
 def asks_no_user(sound: Any) -> Any:
@@ -99,7 +99,7 @@ ADMISSION: Final = (
     ),
     Bug(
         "cancel-loses-to-a-dispatch",
-        "services.admission.changing:Changing._settle",
+        "services.admission.changing:Changing.settle",
         takes_a_race_for_done,
         "Whoever was first is looked at, and it is decided again. A cancel that a dispatch forestalls is answered with "
         "202 and written nowhere: the job runs to its end (I9).",
