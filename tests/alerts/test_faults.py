@@ -153,6 +153,7 @@ async def test_each_alert_fires_by_its_fault_and_clears_without_it(tmp_path: Pat
         async with doing(night.load()):
             await a_store_that_hangs_and_dies(night)
             await a_log_that_is_too_small(night)
+            night.every_s = 0.6  # a few more than there are slots for, so that they are soon over
             async with doing(night.read()), doing(night.load(LONG_CALLS)):
                 await eventually(lambda: all_panels_show_something(night.watch), within_s=FIRES_WITHIN_S, every_s=0.5)
         told = await night.watch.told()
