@@ -19,7 +19,7 @@ from libs.capacity.engine import Engine
 from libs.capacity.ledger import Ledger
 from libs.capacity.patience import covered_ms
 from libs.capacity.ports import View
-from libs.capacity.projection import epoch_ms, groups_of
+from libs.capacity.projection import epoch_ms, groups_of, timers_of
 from libs.capacity.turns import Starts, next_starts
 from libs.policy import Policy
 from libs.runtime.telemetry import job_context, job_trace
@@ -140,11 +140,19 @@ class Planner:
                 break
             if job is None or each.attempt not in (None, job.attempt) or self.aside.get(job.id) == job.seq:
                 continue
+            if self._is_outdated(each, job, now_ms=epoch_ms(now)):
+                continue
             kind = self.duties.kind_of(each)
             asked += kind in (Due.RELEASE, Due.PHASE, Due.SLIPPED)
             given = await self._circumstances(kind, job, now=now, excused=excused)
             decided += self._sound(job, partial(decide, kind, job, given=given))
         return decided
+
+    def _is_outdated(self, due: answers.DueTimer, job: Job, *, now_ms: int) -> bool:
+        """Whether the job has a later timer of this kind: a view that was put back tells the one before, until a fold
+        notices."""
+        later_ms = timers_of(job, self.policy).get(due.kind, 0)
+        return due.due_ms < later_ms and now_ms < later_ms
 
     async def _circumstances(self, kind: str, job: Job, *, now: datetime, excused: int) -> Circumstances:
         given = self._given(job, now, outage=job.seq <= excused)

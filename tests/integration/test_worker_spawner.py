@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from libs.runtime.eventually import eventually
-from services.worker.child.messages import OutputLine, RunStage, StageEnded, StoreReady
+from services.worker.child.messages import OutputLine, Progressed, RunStage, StageEnded, StoreReady
 from services.worker.children import Child, Spawner, clean_environment
 from services.worker.errors import PipelinesNotLoaded, SpawnerDied
 from tests.fixtures.begins import begin_of
@@ -276,8 +276,8 @@ async def test_fifty_attempts_at_once_each_get_their_own_answers(spawner: Spawne
         await child.tell(begin_of(home, f"job-{number}", "rehearsal", {"stages": {"code": 0}, "log_lines": 3}))
         await child.tell(RunStage(stage="code", iteration=number + 1))
         said: list[str] = []
-        while isinstance(word := await child.hear(), OutputLine):
-            said.append(word.line)
+        while isinstance(word := await child.hear(), OutputLine | Progressed):
+            said += [word.line] if isinstance(word, OutputLine) else []
         assert isinstance(word, StageEnded)
         await child.end()
         return said

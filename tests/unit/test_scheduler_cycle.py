@@ -430,12 +430,15 @@ async def test_a_crowd_of_timers_is_worked_off_at_once(world: World, leader: Rep
     assert max(len(link.jobs) for link in world.written(SchedulerCommitted)) == 20
 
 
+LATE_MS = 10**13  # a timer of then is later than what any job has
+
+
 async def test_a_lost_attempt_is_decided_before_all_that_can_wait(world: World, leader: Replica) -> None:
     names = await world.submit_many(41, tier=Tier.BOOTSTRAPPER)
     await world.beat(slots=1)
     await world.settle(leader)
     due = [
-        *(DueTimer("age", name, number) for number, name in enumerate(names[1:])),
+        *(DueTimer("age", name, LATE_MS + number) for number, name in enumerate(names[1:])),
         DueTimer("lease", names[0], 99, 1),
     ]
 

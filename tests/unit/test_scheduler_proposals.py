@@ -21,6 +21,7 @@ from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
 
 HOUR = 3_600_000
+LATE_MS = 10**13  # a timer of then is later than what any job of these tests has
 CAP = 30  # jobs in the queue
 
 
@@ -43,7 +44,7 @@ async def fill(world: World, leader: Replica, *, scheduled: int) -> list[DueTime
     for number in range(scheduled):
         await world.schedule(f"later-{number}", in_ms=HOUR)
     await world.settle(leader)
-    return [DueTimer("release", f"later-{number}", number) for number in range(scheduled)]
+    return [DueTimer("release", f"later-{number}", LATE_MS + number) for number in range(scheduled)]
 
 
 async def test_no_more_places_are_asked_for_in_one_turn_than_fifty(world: World, leader: Replica) -> None:
@@ -196,11 +197,23 @@ async def test_no_place_is_asked_for_behind_a_full_batch(world: World, leader: R
     names = await world.submit_many(BATCH_MAX, tier=Tier.BOOTSTRAPPER)
     await world.schedule("later", in_ms=HOUR)
     await world.settle(leader)
-    due = [DueTimer("age", name, number) for number, name in enumerate(names)]
+    due = [DueTimer("age", name, LATE_MS + number) for number, name in enumerate(names)]
 
-    await propose(leader, *due, DueTimer("release", "later", 99))
+    await propose(leader, *due, DueTimer("release", "later", LATE_MS))
 
     assert len(await world.view.queue()) == BATCH_MAX
+
+
+async def test_a_timer_that_the_job_has_a_later_one_of_is_left_alone(world: World, leader: Replica) -> None:
+    """As a view tells it that was put back: the job rose a moment ago, or has only just come."""
+    [name] = await world.submit_many(1, tier=Tier.BOOTSTRAPPER)
+    await world.settle(leader)
+
+    early = await propose(leader, DueTimer("age", name, 1))
+    due = await propose(leader, DueTimer("age", name, LATE_MS))
+
+    assert early.batch is None
+    assert due.batch is not None
 
 
 async def test_who_left_while_there_was_no_room_is_not_remembered(world: World, leader: Replica) -> None:
@@ -323,7 +336,7 @@ async def test_beside_a_full_batch_nothing_is_claimed(world: World, leader: Repl
     await world.settle(leader)
     await world.beat(slots=64)
     planner, asked = asking(planner_of(leader))
-    due = [DueTimer("age", name, number) for number, name in enumerate(names)]
+    due = [DueTimer("age", name, LATE_MS + number) for number, name in enumerate(names)]
 
     proposal = await planner.propose(due, leader="a", now=leader.leader.now, excused=0)
 
