@@ -38,7 +38,7 @@ SANDBOXED: Final = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-FilePath = Annotated[str, Path(min_length=1, max_length=1024)]
+FilePath = Annotated[str, Path(min_length=1, max_length=500)]  # of any letters: a gateway takes a head of 8 KiB
 Known = Annotated[str | None, Header(alias="If-None-Match")]
 
 

@@ -39,7 +39,8 @@ def _changes(*names: str) -> dict[str, Attempt]:
 
 
 TABLE: Final[dict[str, dict[str, Attempt]]] = {
-    "another's job is not read": _reads("running", "ready", "failed"),
+    "another's job is not read": _reads("running", "ready"),
+    "another's job that failed is not read": _reads("failed"),
     "another's job in the queue is not read": _reads("queued", "waiting"),
     "another's job that waits is not read": _reads("asking", "scheduled"),
     "another's job is not changed": _changes("queued", "running", "asking", "failed", "scheduled"),
