@@ -93,12 +93,13 @@ async def test_nobody_holds_more_than_their_share_of_the_queue(customers: Custom
 async def test_nobody_holds_more_than_their_share_of_inputs(customers: Customers) -> None:
     await customers.paused()
     greedy, other = await customers("bytes-1"), await customers("bytes-2")
-    large = {"note": "x" * 1800}
+    large = {"prompt": "x" * 1800}
     phases = [{"pipeline": "rehearsal", "input": LONG | large}] * 20
     flow = await greedy.client.post("/workflows", json={"project_id": "shop", "phases": phases})
     assert flow.status_code == 202, flow.text
 
-    tried = await greedy.client.post("/jobs?dry_run=true", json={"project_id": "shop", "input": LONG | large})
+    body = {"project_id": "shop", "pipeline": "rehearsal", "input": LONG | large}
+    tried = await greedy.client.post("/jobs?dry_run=true", json=body)
     refused = await greedy.asked(LONG | large)
     told, same = problem(refused, 429, "input-share"), problem(tried, 429, "input-share")
 
