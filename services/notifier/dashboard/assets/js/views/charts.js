@@ -65,7 +65,7 @@ function Chart({ chart, times, draw }) {
     ${
       lines.length === 0
         ? html`<${Empty}>Nothing in this time.</>`
-        : html`<div ref=${box} class="plot" role="img" aria-label=${`${title}, ${unit}. ${lines.map(lineWords).join(". ")}`}></div>`
+        : html`<div ref=${box} class="chart-plot" role="img" aria-label=${`${title}, ${unit}. ${lines.map(lineWords).join(". ")}`}></div>`
     }
     <ul class="legend">${lines.slice(0, COLOURS.length).map(
       ({ label, values }, n) => html`<li><i class=${`c${n}`}></i>${label} <strong class="number">${worded(told(values))}</strong></li>`,
