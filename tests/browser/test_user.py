@@ -137,7 +137,7 @@ async def test_the_form_of_a_pipeline_is_made_from_the_schema_of_its_input(there
         await ria.look("form-of-a-schema")
 
         await form.get_by_role("button", name="Submit").click()
-        await expect(form.get_by_text("1 is not of type 'string'").first).to_be_visible()
+        await expect(form.get_by_text('1 is not of type "string"').first).to_be_visible()
         await form.get_by_label("Sources").fill('["a"]')
         await form.get_by_role("button", name="Submit").click()
 
