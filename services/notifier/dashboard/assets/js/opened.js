@@ -1,6 +1,6 @@
 // Which of the page's own dialogs is open: submit, palette, help, or none.
 
-import { html, signal, useEffect, useRef } from "/assets/vendor/preact.js";
+import { html, signal, useLayoutEffect, useRef } from "/assets/vendor/preact.js";
 
 export const opened = signal("");
 export const open = (name) => (opened.value = name);
@@ -10,7 +10,7 @@ export const close = () => (opened.value = "");
 export function Over({ name, title, kind = "", children }) {
   const box = useRef(null);
   const shown = opened.value === name;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!shown) return;
     const from = document.activeElement;
     box.current.showModal();
