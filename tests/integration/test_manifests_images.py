@@ -80,6 +80,12 @@ def test_every_image_starts_the_process_itself_so_that_signals_arrive() -> None:
     assert all(line.startswith("[") for line in started)  # else a shell would get the signals
 
 
+@pytest.fixture(autouse=True)
+def dated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `make images` dates them by the commit: where these tests run there need be no git."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1800000000")
+
+
 @pytest.mark.parametrize("image", sorted(ROOTS))
 def test_a_bill_lists_what_the_lock_brings_into_the_image_with_hashes(image: str) -> None:
     listed = json.loads(bill(image, BaseImage("python:3.14-slim")))["components"]

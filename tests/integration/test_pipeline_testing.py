@@ -26,6 +26,7 @@ async def test_a_provider_answers_what_the_test_says_and_a_429_gives_the_slots_u
             try:
                 asked(ctx)
             except urllib.error.HTTPError as error:
+                error.close()
                 await slot.shut("openai", for_s=float(error.headers["Retry-After"]))
             ctx.log(asked(ctx))
 
