@@ -19,37 +19,37 @@ from tests.fixtures.otlp import Receiver
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
 SHARE = float(os.environ.get("HEADGATE_BENCH_SHARE", "1"))
-JOBS, TURNS = max(20, round(100 * SHARE)), max(1, round(5 * SHARE))
+JOBS, TURNS = max(20, round(100 * SHARE)), max(1, round(10 * SHARE))
 SENT_WITHIN_S = 8  # spans go out each 5 s
-OFF = {"OTEL_SDK_DISABLED": "true"}
+OFF = {"OTEL_TRACES_SAMPLER": "always_off"}
 LAST = ("attempt", "decide dispatched")  # that the worker and the scheduler end of a job, here
 
 
 async def test_a_job_traced_and_not(nats_url: str, redis_url: str, tmp_path: Path) -> None:
-    turns, names = list[tuple[float, float]](), list[str]()
-    for turn in range(TURNS):
-        folder = tmp_path / str(turn)
-        async with a_floor(nats_url, redis_url, folder_of(folder, "off"), policy=POLICY, **OFF) as floor:
-            plain = await cpu_ms_a_job(floor)
-        await emptied(nats_url, redis_url)
-        with Receiver() as receiver:
-            on = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{receiver.url}/v1/traces", "OTEL_TRACES_SAMPLER": "always_on"}
-            async with a_floor(nats_url, redis_url, folder_of(folder, "on"), policy=POLICY, **on) as floor:
-                traced = await cpu_ms_a_job(floor)
-            names = [each.span.name for each in receiver.received()]
-            assert all(names.count(last) > JOBS for last in LAST)
-        await emptied(nats_url, redis_url)
-        turns.append((plain, traced))
+    turns = list[dict[str, float]]()
+    with Receiver() as receiver:
+        on = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{receiver.url}/v1/traces", "OTEL_TRACES_SAMPLER": "always_on"}
+        for turn in range(TURNS):
+            cost = dict[str, float]()
+            for name, environ in sorted({"plain": OFF, "traced": on}.items(), reverse=turn % 2 == 1):
+                folder = folder_of(tmp_path / str(turn), name)
+                async with a_floor(nats_url, redis_url, folder, policy=POLICY, **environ) as floor:
+                    cost[name] = await cpu_ms_a_job(floor)
+                await emptied(nats_url, redis_url)
+            turns.append(cost)
+        names = [each.span.name for each in receiver.received()]
+    assert all(names.count(last) > TURNS * JOBS for last in LAST)
 
-    more = sorted(100 * (traced / plain - 1) for plain, traced in turns)
-    before, after = (median(costs) for costs in zip(*turns, strict=True))
+    more = sorted(100 * (turn["traced"] / turn["plain"] - 1) for turn in turns)
+    before, after = (median(turn[name] for turn in turns) for name in ("plain", "traced"))
+    spans = len(names) // (TURNS * (JOBS + 1))
     print(f"\n\n### a job traced: CPU of scheduler and worker for each, medians of {TURNS} pairs of {JOBS} jobs\n")
-    print("| nothing recorded | every span recorded and sent | more, pair by pair | least and most | spans a job |")
+    print("| no span recorded | every span recorded and sent | more, pair by pair | least and most | spans a job |")
     print("| --- | --- | --- | --- | --- |")
     between = f"{more[0]:.1f} to {more[-1]:.1f} %"
-    print(f"| {before:.1f} ms | {after:.1f} ms | {median(more):.1f} % | {between} | {len(names) / (JOBS + 1):.0f} |")
+    print(f"| {before:.1f} ms | {after:.1f} ms | {median(more):.1f} % | {between} | {spans} |")
 
-    alone = await spans_alone_ms(len(names) // (JOBS + 1))
+    alone = await spans_alone_ms(spans)
     print("\n\n### the spans of a job in a process that does nothing else, made and sent\n")
     print("| CPU | of a job's |\n| --- | --- |")
     print(f"| {alone:.2f} ms | {100 * alone / before:.1f} % |")
