@@ -12,9 +12,9 @@ from statistics import median
 import pytest
 
 from tests.bench.bench_worker import emptied
-from tests.fixtures.crowd import POLICY
-from tests.fixtures.floor import QUICK, Floor, a_floor, children_of
 from tests.fixtures.otlp import Receiver
+from tests.fixtures.scheduler_system import POLICY
+from tests.fixtures.worker_system import QUICK, WorkerSystem, a_worker_system, children_of
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
@@ -33,8 +33,8 @@ async def test_a_job_traced_and_not(nats_url: str, redis_url: str, tmp_path: Pat
             cost = dict[str, float]()
             for name, environ in sorted({"plain": OFF, "traced": on}.items(), reverse=turn % 2 == 1):
                 folder = folder_of(tmp_path / str(turn), name)
-                async with a_floor(nats_url, redis_url, folder, policy=POLICY, **environ) as floor:
-                    cost[name] = await cpu_ms_a_job(floor)
+                async with a_worker_system(nats_url, redis_url, folder, policy=POLICY, **environ) as system:
+                    cost[name] = await cpu_ms_a_job(system)
                 await emptied(nats_url, redis_url)
             turns.append(cost)
         names = [each.span.name for each in receiver.received()]
@@ -64,16 +64,16 @@ async def spans_alone_ms(spans: int) -> float:
         return float((await process.communicate())[0])
 
 
-async def cpu_ms_a_job(floor: Floor) -> float:
+async def cpu_ms_a_job(system: WorkerSystem) -> float:
     """Until what there was to send is sent, and for as long where nothing is: who rests costs something too."""
-    processes = [await floor.crowd.scheduler("a"), await floor.worker("w1", slots=4)]
-    await floor.submit("first", {"stages": QUICK})
-    await floor.until("first", "ready")
+    processes = [await system.base.scheduler("a"), await system.worker("w1", slots=4)]
+    await system.submit("first", {"stages": QUICK})
+    await system.until("first", "ready")
     pids = [each.pid for each in processes] + children_of(processes[1].pid)  # where attempts are begun
     before = sum(map(cpu_s, pids))
     for number in range(JOBS):
-        await floor.submit(f"job-{number}", {"stages": QUICK}, user=f"u{number}")
-    await floor.crowd.all_end(within_s=600)
+        await system.submit(f"job-{number}", {"stages": QUICK}, user=f"u{number}")
+    await system.base.all_end(within_s=600)
     await asyncio.sleep(SENT_WITHIN_S)
     return 1000 * (sum(map(cpu_s, pids)) - before) / JOBS
 

@@ -28,9 +28,9 @@ from services.worker.child.folder import Folder
 from services.worker.child.messages import Begin
 from services.worker.sandbox.command import CommandBounds, Level
 from tests.fixtures.clients import nats_client
-from tests.fixtures.crowd import POLICY
-from tests.fixtures.floor import QUICK, Floor, a_floor
 from tests.fixtures.logs import new_epoch, settings
+from tests.fixtures.scheduler_system import POLICY
+from tests.fixtures.worker_system import QUICK, WorkerSystem, a_worker_system
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
@@ -51,25 +51,25 @@ async def test_from_a_kill_to_the_job_running_elsewhere(nats_url: str, redis_url
     for lease_s, policy in LEASES.items():
         folder = tmp_path / str(lease_s)
         folder.mkdir()
-        async with a_floor(nats_url, redis_url, folder, policy=policy) as floor:
-            print(f"| {lease_s} s | {await kill_to_stage(floor, lease_s):.1f} |")
+        async with a_worker_system(nats_url, redis_url, folder, policy=policy) as system:
+            print(f"| {lease_s} s | {await kill_to_stage(system, lease_s):.1f} |")
         await emptied(nats_url, redis_url)
 
 
-async def kill_to_stage(floor: Floor, lease_s: int) -> float:
-    await floor.crowd.scheduler("a")
+async def kill_to_stage(system: WorkerSystem, lease_s: int) -> float:
+    await system.base.scheduler("a")
     told = {"HEADGATE_PIPELINES": BUILDING, "HEADGATE_PROVIDERS": "ollama"}
-    w1 = await floor.worker("w1", slots=1, ready=True, **told)
+    w1 = await system.worker("w1", slots=1, ready=True, **told)
     job = f"job-{lease_s}"
-    await floor.submit(job, {"sleep": {"deps": 5}, "bytes": MIB}, pipeline="building")
-    await floor.until(job, "deps")
-    await floor.worker("w2", slots=1, ready=True, **told)
+    await system.submit(job, {"sleep": {"deps": 5}, "bytes": MIB}, pipeline="building")
+    await system.until(job, "deps")
+    await system.worker("w2", slots=1, ready=True, **told)
     killed = time.time()
     await w1.kill()
 
     async def again() -> float:
-        stages = [record for record in await floor.crowd.log.read(job) if _is_stage(record, "deps")]
-        assert len(stages) == 2, await floor.story(job)
+        stages = [record for record in await system.base.log.read(job) if _is_stage(record, "deps")]
+        assert len(stages) == 2, await system.story(job)
         return stages[1].at.timestamp()
 
     return await eventually(again, within_s=60, every_s=0.1) - killed
@@ -163,15 +163,15 @@ async def took(work: Callable[[], Awaitable[Any]]) -> float:
 
 
 async def test_a_job_in_which_nothing_is_to_be_done(nats_url: str, redis_url: str, tmp_path: Path) -> None:
-    async with a_floor(nats_url, redis_url, tmp_path, policy=POLICY) as floor:
-        await floor.crowd.scheduler("a")
-        worker = await floor.worker("w1", slots=SLOTS)
-        alone = [await life_ms(floor, f"alone-{number}") for number in range(20)]
+    async with a_worker_system(nats_url, redis_url, tmp_path, policy=POLICY) as system:
+        await system.base.scheduler("a")
+        worker = await system.worker("w1", slots=SLOTS)
+        alone = [await life_ms(system, f"alone-{number}") for number in range(20)]
         cpu_before = cpu_s(worker.pid)
         began = time.perf_counter()
         for number in range(JOBS):
-            await floor.submit(f"many-{number}", {"stages": QUICK}, user=f"u{number}")
-        await floor.crowd.all_end(within_s=120)
+            await system.submit(f"many-{number}", {"stages": QUICK}, user=f"u{number}")
+        await system.base.all_end(within_s=120)
         many_s, used_s = time.perf_counter() - began, cpu_s(worker.pid) - cpu_before
 
     print("\n\n### a job in which nothing is to be done: five events, one process, one result\n")
@@ -181,10 +181,10 @@ async def test_a_job_in_which_nothing_is_to_be_done(nats_url: str, redis_url: st
     print(f"| jobs a second, {SLOTS} slots, submission included | {JOBS / many_s:.0f} |")
 
 
-async def life_ms(floor: Floor, job_id: str) -> float:
-    await floor.submit(job_id, {"stages": QUICK}, user=job_id)
-    await floor.until(job_id, "ready")
-    times = {record.event.data.EVENT.value: record.at for record in await floor.crowd.log.read(job_id)}  # type: ignore[union-attr]
+async def life_ms(system: WorkerSystem, job_id: str) -> float:
+    await system.submit(job_id, {"stages": QUICK}, user=job_id)
+    await system.until(job_id, "ready")
+    times = {record.event.data.EVENT.value: record.at for record in await system.base.log.read(job_id)}  # type: ignore[union-attr]
     return (times["ready"] - times["started"]).total_seconds() * 1000
 
 

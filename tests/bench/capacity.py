@@ -29,9 +29,9 @@ from tests.bench.asked import Asked, Told
 from tests.bench.page import table
 from tests.bench.processes import cpu_s, resident_mib
 from tests.bench.reckoning import HEADS, OneJob, row_of
-from tests.fixtures.crowd import POLICY, Crowd, a_crowd
 from tests.fixtures.lives import life_of, queued
 from tests.fixtures.logs import new_epoch, settings
+from tests.fixtures.scheduler_system import POLICY, SchedulerSystem, a_scheduler_system
 
 FINISHED: Final = 4_000
 WAITING: Final = 4_000
@@ -170,15 +170,15 @@ async def _waiting_kib(asked: Asked, jobs: int) -> tuple[float, float]:
 
 
 async def _folded(asked: Asked, jobs: int) -> tuple[float, float]:
-    async with _servers(asked) as (crowd, valkey):
+    async with _servers(asked) as (system, valkey):
         for start in range(0, jobs, APPENDED):
             numbers = range(start, min(jobs, start + APPENDED))
             events = [queued(f"job-{number}", place=(number + 1) << 16, quota_day=None) for number in numbers]
-            await crowd.log.append_batch([Entry(event, 0) for event in events])
-        scheduler = await crowd.scheduler("a")
+            await system.log.append_batch([Entry(event, 0) for event in events])
+        scheduler = await system.scheduler("a")
 
         async def is_folded() -> bool:
-            mark = await crowd.view.mark()
+            mark = await system.view.mark()
             return mark is not None and mark.applied >= jobs
 
         await eventually(is_folded, within_s=120, every_s=0.2)
@@ -188,28 +188,28 @@ async def _folded(asked: Asked, jobs: int) -> tuple[float, float]:
 async def _processor_ms(asked: Asked) -> tuple[float, float]:
     """Of a scheduler for each job that it starts and sees end, and for each first heartbeat of a worker."""
     jobs, beats = asked.some(STARTED, least=20), asked.some(BEATS, least=50)
-    async with _servers(asked) as (crowd, _):
-        scheduler = await crowd.scheduler("a")
-        crowd.worker("w1", slots=16, run_s=0)
-        await crowd.submit_many(5)
-        await crowd.all_end()
+    async with _servers(asked) as (system, _):
+        scheduler = await system.scheduler("a")
+        system.worker("w1", slots=16, run_s=0)
+        await system.submit_many(5)
+        await system.all_end()
         before, begun = cpu_s([scheduler.pid]), time.perf_counter()
-        await crowd.submit_many(jobs)
-        await crowd.all_end(within_s=300)
+        await system.submit_many(jobs)
+        await system.all_end(within_s=300)
         asked.say(f"{jobs} jobs in {time.perf_counter() - begun:.1f} s")
         between = cpu_s([scheduler.pid])
         for number in range(beats):
-            assert await crowd.beat(f"idle-{number}", slots=0, timeout_s=10) is not None
+            assert await system.beat(f"idle-{number}", slots=0, timeout_s=10) is not None
         return 1000 * (between - before) / jobs, 1000 * (cpu_s([scheduler.pid]) - between) / beats
 
 
 @asynccontextmanager
-async def _servers(asked: Asked) -> AsyncIterator[tuple[Crowd, ValkeyServer]]:
+async def _servers(asked: Asked) -> AsyncIterator[tuple[SchedulerSystem, ValkeyServer]]:
     async with AsyncExitStack() as stack:
         nats = await stack.enter_async_context(NatsServer(asked.room()))
         valkey = await stack.enter_async_context(ValkeyServer(asked.room()))
-        crowd = await stack.enter_async_context(a_crowd(nats.url, valkey.url, asked.room(), policy=ROOMY))
-        yield crowd, valkey
+        system = await stack.enter_async_context(a_scheduler_system(nats.url, valkey.url, asked.room(), policy=ROOMY))
+        yield system, valkey
 
 
 async def _used_mib(url: str) -> float:

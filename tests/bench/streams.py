@@ -27,9 +27,9 @@ from tests.bench.figures import Spread, growth, percentile
 from tests.bench.page import table
 from tests.bench.plots import curves
 from tests.bench.processes import resident_mib
-from tests.fixtures.hearers import hearing
 from tests.fixtures.lives import STARTED_AT, queued, step
 from tests.fixtures.logs import new_epoch
+from tests.fixtures.stream_readers import reading_streams
 from tests.fixtures.streams import notifiers
 
 SIZES: Final = (1, 10, 100, 1_000, 5_000)
@@ -83,7 +83,7 @@ async def streams(asked: Asked) -> Told:
 async def _heard(server: Server, size: int, asked: Asked) -> Heard:
     before = resident_mib([server.pid])
     events = asked.some(EVENTS if size < 1_000 else EVENTS // 2, least=5)
-    async with hearing(server.port, size, server.target, server.token) as report:
+    async with reading_streams(server.port, size, server.target, server.token) as report:
         each_kib = (resident_mib([server.pid]) - before) * 1024 / size
         said: dict[int, float] = {}
         for number in range(size * 1000, size * 1000 + events):
@@ -109,13 +109,13 @@ async def _up(who: str, size: int, asked: Asked) -> AsyncIterator[Server]:
 @asynccontextmanager
 async def _notifier(size: int, asked: Asked) -> AsyncIterator[Server]:
     user = f"everybody-{size}"  # has no past: what is measured is not the reading of it
-    async with NatsServer(asked.room()) as nats, notifiers(nats.url, asked.room(), policy=ROOMY) as hall:
+    async with NatsServer(asked.room()) as nats, notifiers(nats.url, asked.room(), policy=ROOMY) as replicas:
 
         async def append(number: int) -> None:
-            await hall.write(step(f"b-{number}", "queued", user_id=user))
+            await replicas.write(step(f"b-{number}", "queued", user_id=user))
 
-        process, target = hall.processes[0], f"/v1/stream?last_event_id={hall.log.epoch}-0"
-        yield Server(process.port, process.pid, target, hall.token(user), append)
+        process, target = replicas.processes[0], f"/v1/stream?last_event_id={replicas.log.epoch}-0"
+        yield Server(process.port, process.pid, target, replicas.token(user), append)
 
 
 @asynccontextmanager

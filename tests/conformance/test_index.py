@@ -26,39 +26,39 @@ from services.admission.figures import ChartSpan, stats_of
 from services.admission.finding import Facet, JobFilter, Sort
 from services.admission.indexing import Indexing, index_file
 from services.admission.outcomes import Accepted
-from tests.fixtures.desk import EPOCH, Desk
+from tests.fixtures.memory_admission import EPOCH, MemoryAdmission
 
 WORDS = ("shop", "shortener", "blog", "list", "rate", "limiter", "éclair", "OR", "AND", "NEAR", "title:", '"', "*")
 SECRET = "xqzvwkjhy"
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
-    desk = Desk(submissions={"per_minute": 100_000}, queue={"cap": 100_000, "user_share": 100_000})
-    await desk.fold()
-    yield desk
-    await desk.index.close()
+async def admission() -> AsyncIterator[MemoryAdmission]:
+    admission = MemoryAdmission(submissions={"per_minute": 100_000}, queue={"cap": 100_000, "user_share": 100_000})
+    await admission.fold()
+    yield admission
+    await admission.index.close()
 
 
-async def filled(desk: Desk, dice: random.Random, *, jobs: int) -> None:
+async def filled(admission: MemoryAdmission, dice: random.Random, *, jobs: int) -> None:
     """So many jobs of three users, some of which went on or ended."""
     for number in range(jobs):
-        job = await desk.submitted(
+        job = await admission.submitted(
             user=dice.choice(("u1", "u2", "u3")),
             project_id=dice.choice(("shop", "blog")),
             title=" ".join(dice.choices(WORDS, k=3)),
             priority=dice.choice([Priority.NORMAL, Priority.LOW]).value,
             labels={"team": dice.choice("ab")},
         )
-        await desk.clock.advance_ms(1000)
+        await admission.clock.advance_ms(1000)
         if number % 3 == 0:
-            await desk.go_on(job, *dice.choice([("cancelled",), ("dispatched", "started"), ("dispatched",)]))
+            await admission.go_on(job, *dice.choice([("cancelled",), ("dispatched", "started"), ("dispatched",)]))
 
 
-async def scanned(desk: Desk) -> list[Job]:
+async def scanned(admission: MemoryAdmission) -> list[Job]:
     """Every job, as the log says."""
-    ids = {str(record.event.data.job_id) for record in desk.server.records([">"], after=0) if _of_job(record)}  # type: ignore[union-attr]
-    found = [job_in(await desk.log.read(job_id)) for job_id in ids]
+    ids = {str(record.event.data.job_id) for record in admission.server.records([">"], after=0) if _of_job(record)}  # type: ignore[union-attr]
+    found = [job_in(await admission.log.read(job_id)) for job_id in ids]
     return [job for job in found if job is not None]
 
 
@@ -66,9 +66,9 @@ def _of_job(record: object) -> bool:
     return hasattr(getattr(getattr(record, "event", None), "data", None), "job_id")
 
 
-async def expected(desk: Desk, wanted: JobFilter, sort: Sort) -> list[Job]:
-    titles = await desk.titles.of(sorted(job.id for job in await scanned(desk)))
-    jobs = [job for job in await scanned(desk) if _takes(wanted, job, titles.get(job.id, ""))]
+async def expected(admission: MemoryAdmission, wanted: JobFilter, sort: Sort) -> list[Job]:
+    titles = await admission.titles.of(sorted(job.id for job in await scanned(admission)))
+    jobs = [job for job in await scanned(admission) if _takes(wanted, job, titles.get(job.id, ""))]
     keys: dict[Sort, Callable[[Job], tuple[int, int]]] = {
         Sort.NEWEST: lambda job: (0, -job.first_seq),
         Sort.OLDEST: lambda job: (0, job.first_seq),
@@ -125,11 +125,11 @@ def filters(dice: random.Random, jobs: list[Job]) -> Iterator[tuple[JobFilter, S
         )
 
 
-async def listed(desk: Desk, wanted: JobFilter, sort: Sort, *, count: int) -> list[Job]:
+async def listed(admission: MemoryAdmission, wanted: JobFilter, sort: Sort, *, count: int) -> list[Job]:
     """Every page."""
     found, before = list[Job](), None
     while True:
-        page = await desk.listing.page(wanted, sort, before=before, count=count)
+        page = await admission.listing.page(wanted, sort, before=before, count=count)
         assert page is not None
         assert page.progress.is_whole
         found += page.jobs
@@ -139,17 +139,17 @@ async def listed(desk: Desk, wanted: JobFilter, sort: Sort, *, count: int) -> li
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_a_list_is_what_a_scan_of_the_log_finds(desk: Desk, seed: int) -> None:
+async def test_a_list_is_what_a_scan_of_the_log_finds(admission: MemoryAdmission, seed: int) -> None:
     dice = random.Random(seed)
-    await filled(desk, dice, jobs=40)
-    asked = filters(dice, await scanned(desk))
+    await filled(admission, dice, jobs=40)
+    asked = filters(dice, await scanned(admission))
 
     for _ in range(40):
         wanted, sort = next(asked)
         if wanted.text.strip() and not _tokens(wanted.text):
             continue  # what has no word finds nothing
-        found = await listed(desk, wanted, sort, count=dice.choice((1, 7, 50)))
-        assert found == await expected(desk, wanted, sort), (wanted, sort)
+        found = await listed(admission, wanted, sort, count=dice.choice((1, 7, 50)))
+        assert found == await expected(admission, wanted, sort), (wanted, sort)
 
 
 NAMES: dict[Facet, Callable[[Job], list[str]]] = {
@@ -162,35 +162,36 @@ NAMES: dict[Facet, Callable[[Job], list[str]]] = {
 }
 
 
-async def test_jobs_are_counted_as_a_scan_of_the_log_counts_them(desk: Desk) -> None:
+async def test_jobs_are_counted_as_a_scan_of_the_log_counts_them(admission: MemoryAdmission) -> None:
     dice = random.Random(3)
-    await filled(desk, dice, jobs=60)
-    await desk.submitted(user="u1", project_id="a project with spaces")
-    wanted = filters(dice, await scanned(desk))
+    await filled(admission, dice, jobs=60)
+    await admission.submitted(user="u1", project_id="a project with spaces")
+    wanted = filters(dice, await scanned(admission))
 
     for _ in range(60):
         asked, _sort = next(wanted)
         if asked.text.strip() and not _tokens(asked.text):
             continue  # what has no word finds nothing
-        counted = await desk.listing.counts(asked, list(Facet))
-        found = await expected(desk, asked, Sort.NEWEST)
+        counted = await admission.listing.counts(asked, list(Facet))
+        found = await expected(admission, asked, Sort.NEWEST)
 
         assert counted is not None
         assert counted[1] == {facet: Counter(name for job in found for name in NAMES[facet](job)) for facet in Facet}
 
 
-async def test_charts_are_what_a_scan_of_the_log_says(desk: Desk) -> None:
-    began = utc(desk.clock.now_ms())
-    await filled(desk, random.Random(5), jobs=80)
-    span = ChartSpan.between(began, utc(desk.clock.now_ms()), step_s=60)
+async def test_charts_are_what_a_scan_of_the_log_says(admission: MemoryAdmission) -> None:
+    began = utc(admission.clock.now_ms())
+    await filled(admission, random.Random(5), jobs=80)
+    span = ChartSpan.between(began, utc(admission.clock.now_ms()), step_s=60)
 
-    counted = await desk.listing.ask(lambda reader: reader.counted(span))
+    counted = await admission.listing.ask(lambda reader: reader.counted(span))
     assert counted is not None
     lines = {
-        (line.name, line.of): line.values for line in stats_of(span, counted[1], {}, now_ms=desk.clock.now_ms()).lines
+        (line.name, line.of): line.values
+        for line in stats_of(span, counted[1], {}, now_ms=admission.clock.now_ms()).lines
     }
 
-    histories = [await desk.log.read(job.id) for job in await scanned(desk)]
+    histories = [await admission.log.read(job.id) for job in await scanned(admission)]
     for n, began_at in enumerate(span.times()):
         until = began_at + timedelta(minutes=span.step)
         then = [job for records in histories if (job := _as_of(records, until)) is not None]
@@ -204,7 +205,7 @@ async def test_charts_are_what_a_scan_of_the_log_says(desk: Desk) -> None:
         assert lines["cancelled", "default"][n] == ended[1] - ended[0]
     waits = sorted(_waited(records) for records in histories if any(_starts(record) for record in records))
     whole = ChartSpan(span.start, 10_000, 1)
-    counted = await desk.listing.ask(lambda reader: reader.counted(whole))
+    counted = await admission.listing.ask(lambda reader: reader.counted(whole))
     assert counted is not None
     assert [ms for _, ms in counted[1].waits] == waits
 
@@ -224,12 +225,14 @@ def _waited(records: list[Record]) -> int:
 
 
 @pytest.mark.parametrize("text", ['"', "* -", "()", "%_", "'; DROP TABLE jobs; --", "a" * 200, "title : x", "^a + b"])
-async def test_no_text_becomes_syntax(desk: Desk, text: str) -> None:
-    job = await desk.submitted(title="a shop")
+async def test_no_text_becomes_syntax(admission: MemoryAdmission, text: str) -> None:
+    job = await admission.submitted(title="a shop")
 
-    await listed(desk, JobFilter(user="u1", text=text), Sort.NEWEST, count=5)
+    await listed(admission, JobFilter(user="u1", text=text), Sort.NEWEST, count=5)
 
-    assert [each.id for each in await listed(desk, JobFilter(user="u1", text="shop"), Sort.NEWEST, count=5)] == [job.id]
+    assert [each.id for each in await listed(admission, JobFilter(user="u1", text="shop"), Sort.NEWEST, count=5)] == [
+        job.id
+    ]
 
 
 # ── the file ──────────────────────────────────────────────────────────────────
@@ -258,53 +261,57 @@ def _of_another_log(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [_deleted, _copied_back, _torn, _of_another_log], ids=lambda harm: harm.__name__)
-async def test_a_strange_file_is_made_anew(desk: Desk, tmp_path: Path, harm: Callable[[Path], None]) -> None:
+async def test_a_strange_file_is_made_anew(
+    admission: MemoryAdmission, tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
     path = tmp_path / "jobs.sqlite3"
-    await filled(desk, random.Random(1), jobs=9)
-    first = _indexing(desk, path)
+    await filled(admission, random.Random(1), jobs=9)
+    first = _indexing(admission, path)
     await first.open()
-    await _folded(desk, first)
+    await _folded(admission, first)
     await first.close()
 
     harm(path)
-    second = _indexing(desk, path)
+    second = _indexing(admission, path)
     assert await second.open() == 0
-    await _folded(desk, second)
+    await _folded(admission, second)
 
     page = await second.page(JobFilter(user=None), Sort.NEWEST, before=None, count=50, head=0)
     assert page is not None
-    assert list(page.jobs) == await expected(desk, JobFilter(user=None), Sort.NEWEST)
+    assert list(page.jobs) == await expected(admission, JobFilter(user=None), Sort.NEWEST)
     await second.close()
 
 
-async def test_a_sound_file_is_gone_on_from(desk: Desk, tmp_path: Path) -> None:
+async def test_a_sound_file_is_gone_on_from(admission: MemoryAdmission, tmp_path: Path) -> None:
     path = tmp_path / "jobs.sqlite3"
-    await filled(desk, random.Random(1), jobs=9)
-    first = _indexing(desk, path)
+    await filled(admission, random.Random(1), jobs=9)
+    first = _indexing(admission, path)
     await first.open()
-    await _folded(desk, first)
+    await _folded(admission, first)
     await first.close()
 
-    second = _indexing(desk, path)
+    second = _indexing(admission, path)
 
     assert await second.open() == first.progress.applied
     await second.close()
 
 
-async def test_under_load_a_file_that_is_taken_away_or_put_back_comes_right(desk: Desk, tmp_path: Path) -> None:
+async def test_under_load_a_file_that_is_taken_away_or_put_back_comes_right(
+    admission: MemoryAdmission, tmp_path: Path
+) -> None:
     path, dice = tmp_path / "jobs.sqlite3", random.Random(7)
-    index = _indexing(desk, path)
+    index = _indexing(admission, path)
     running = asyncio.create_task(index.run(asyncio.Event()))
     for harm in (_deleted, _copied_back, _torn, _deleted):
-        await filled(desk, dice, jobs=6)
+        await filled(admission, dice, jobs=6)
         with suppress(FileNotFoundError):
             harm(path)
         await index.page(JobFilter(user=None), Sort.NEWEST, before=None, count=1, head=0)
-        await desk.clock.advance_ms(2000)
-    head, whole = (await desk.log.mark()).seq, await expected(desk, JobFilter(user=None), Sort.NEWEST)
+        await admission.clock.advance_ms(2000)
+    head, whole = (await admission.log.mark()).seq, await expected(admission, JobFilter(user=None), Sort.NEWEST)
 
     async def right() -> bool:
-        await desk.clock.advance_ms(2000)
+        await admission.clock.advance_ms(2000)
         page = await index.page(JobFilter(user=None), Sort.NEWEST, before=None, count=100, head=head)
         return page is not None and list(page.jobs) == whole
 
@@ -315,24 +322,26 @@ async def test_under_load_a_file_that_is_taken_away_or_put_back_comes_right(desk
     await index.close()
 
 
-async def test_an_erased_user_leaves_no_byte_in_any_replicas_file(desk: Desk, tmp_path: Path) -> None:
-    replicas = [_indexing(desk, tmp_path / f"jobs-{number}.sqlite3") for number in range(2)]
+async def test_an_erased_user_leaves_no_byte_in_any_replicas_file(admission: MemoryAdmission, tmp_path: Path) -> None:
+    replicas = [_indexing(admission, tmp_path / f"jobs-{number}.sqlite3") for number in range(2)]
     for replica in replicas:
         await replica.open()
     for number in range(300):  # so many that the words are in several pieces
-        await desk.submitted(user="u1", title=f"{SECRET}{number % 7} the merger")
-        await desk.submitted(user="u2", title="a shop")
+        await admission.submitted(user="u1", title=f"{SECRET}{number % 7} the merger")
+        await admission.submitted(user="u2", title="a shop")
         if number % 50 == 0:
             for replica in replicas:
-                await _folded(desk, replica)
+                await _folded(admission, replica)
     for replica in replicas:
-        await _folded(desk, replica)
+        await _folded(admission, replica)
     assert all(SECRET.encode() in _bytes(tmp_path, number) for number in range(2))
 
     act = ContentErased(by="olga", reason="", user_id="u1")
-    await desk.log.append(Event(desk.ids.event_id(), Writer.ADMISSION, utc(desk.clock.now_ms()), act), after=None)
+    await admission.log.append(
+        Event(admission.ids.event_id(), Writer.ADMISSION, utc(admission.clock.now_ms()), act), after=None
+    )
     for replica in replicas:
-        await _folded(desk, replica)
+        await _folded(admission, replica)
 
     for number, replica in enumerate(replicas):
         left = _bytes(tmp_path, number)
@@ -345,29 +354,31 @@ async def test_an_erased_user_leaves_no_byte_in_any_replicas_file(desk: Desk, tm
         await replica.close()
 
 
-async def test_a_file_whose_writer_died_in_an_erasure_is_tidied_when_it_is_opened(desk: Desk, tmp_path: Path) -> None:
+async def test_a_file_whose_writer_died_in_an_erasure_is_tidied_when_it_is_opened(
+    admission: MemoryAdmission, tmp_path: Path
+) -> None:
     path = tmp_path / "jobs-0.sqlite3"
-    index = _indexing(desk, path)
-    await desk.submitted(user="u1", title=SECRET)
+    index = _indexing(admission, path)
+    await admission.submitted(user="u1", title=SECRET)
     await index.open()
-    await _folded(desk, index)
+    await _folded(admission, index)
     await index.close()
     with sqlite3.connect(path) as db:  # as one is left that was killed before the bytes were gone
         db.execute("UPDATE words SET title=''")
         db.execute("INSERT INTO meta VALUES('untidy', '1')")
     db.close()
 
-    again = _indexing(desk, path)
+    again = _indexing(admission, path)
     assert await again.open() > 0
     await again.close()
 
     assert SECRET.encode() not in _bytes(tmp_path, 0)
 
 
-async def test_what_was_just_submitted_is_in_the_next_list(desk: Desk) -> None:
+async def test_what_was_just_submitted_is_in_the_next_list(admission: MemoryAdmission) -> None:
     for _ in range(3):
-        job = await desk.submitted(title="now")
-        assert (await listed(desk, JobFilter(user="u1"), Sort.NEWEST, count=1))[0].id == job.id
+        job = await admission.submitted(title="now")
+        assert (await listed(admission, JobFilter(user="u1"), Sort.NEWEST, count=1))[0].id == job.id
 
 
 async def test_two_replicas_of_a_machine_have_a_file_each(tmp_path: Path) -> None:
@@ -382,24 +393,24 @@ async def test_two_replicas_of_a_machine_have_a_file_each(tmp_path: Path) -> Non
     await release_third()
 
 
-async def test_jobs_that_the_log_has_forgotten_are_forgotten(desk: Desk) -> None:
-    old = await desk.submitted()
-    cancelled = await desk.changing.cancel(old, act=Actor("u1"))
+async def test_jobs_that_the_log_has_forgotten_are_forgotten(admission: MemoryAdmission) -> None:
+    old = await admission.submitted()
+    cancelled = await admission.changing.cancel(old, act=Actor("u1"))
     assert isinstance(cancelled, Accepted)
-    young = await desk.submitted()
-    await listed(desk, JobFilter(user="u1"), Sort.NEWEST, count=5)
+    young = await admission.submitted()
+    await listed(admission, JobFilter(user="u1"), Sort.NEWEST, count=5)
 
-    await desk.index.forget_before(young.first_seq)
+    await admission.index.forget_before(young.first_seq)
 
-    assert [job.id for job in await listed(desk, JobFilter(user="u1"), Sort.NEWEST, count=5)] == [young.id]
-
-
-def _indexing(desk: Desk, path: Path) -> Indexing:
-    return Indexing(path, desk.log, desk.titles, epoch=EPOCH, clock=desk.clock)
+    assert [job.id for job in await listed(admission, JobFilter(user="u1"), Sort.NEWEST, count=5)] == [young.id]
 
 
-async def _folded(desk: Desk, index: Indexing) -> None:
-    records = desk.server.records([">"], after=index.progress.applied)
+def _indexing(admission: MemoryAdmission, path: Path) -> Indexing:
+    return Indexing(path, admission.log, admission.titles, epoch=EPOCH, clock=admission.clock)
+
+
+async def _folded(admission: MemoryAdmission, index: Indexing) -> None:
+    records = admission.server.records([">"], after=index.progress.applied)
     if records:
         await index.take(records, last=records[-1].seq)
 

@@ -19,8 +19,8 @@ import httpx
 
 from libs.runtime.eventually import eventually
 from tests.bench.machine import described
-from tests.drills.crowd import Crowd
 from tests.drills.losses import Cost, NodeLoss, cost_of, faults, table
+from tests.drills.steady_clients import SteadyClients
 from tests.fixtures.compose import Composition, done, run
 
 SERVICES: Final = ("admission", "scheduler", "worker", "notifier")
@@ -47,14 +47,14 @@ def main() -> int:
 
 async def drill(there: Composition) -> int:
     await eventually(lambda: _is_ready(there), within_s=120, every_s=0.5)
-    async with Crowd.at(there.url, there.state) as crowd:
-        crowd.begin()
+    async with SteadyClients.at(there.url, there.state) as clients:
+        clients.begin()
         await asyncio.sleep(BEFORE_S)
         losses = [await lose(there, name) for name in NODES]
-        await crowd.stop()
-        costs = {loss: cost_of(loss, crowd.seen) for loss in losses}
-        found = faults(crowd.seen)
-        _say(costs, accepted=len(crowd.seen.submitted), found=found)
+        await clients.stop()
+        costs = {loss: cost_of(loss, clients.seen) for loss in losses}
+        found = faults(clients.seen)
+        _say(costs, accepted=len(clients.seen.submitted), found=found)
     return 1 if found else 0
 
 

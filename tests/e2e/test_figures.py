@@ -23,7 +23,7 @@ from libs.eventlog.streams import JOBS
 from libs.local.servers import NatsServer, ValkeyServer
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
-from tests.fixtures.quartet import Quartet, a_quartet
+from tests.fixtures.four_services import FourServices, four_services
 from tests.fixtures.sources import running
 
 STAGES = ["scaffold", "code", "deps", "checks"]
@@ -46,48 +46,48 @@ class Measured:
 @pytest_asyncio.fixture(scope="module")
 async def measured(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Measured]:
     """All are submitted while nothing may start, so that they wait, and run as many at once as there are slots."""
-    folder = tmp_path_factory.mktemp("quartet")
+    folder = tmp_path_factory.mktemp("services")
     nats, valkey = NatsServer(folder / "nats"), ValkeyServer(folder / "valkey")
     exporter = InMemorySpanExporter()
-    async with running(nats), running(valkey), a_quartet(nats.url, valkey.url, folder, exporter) as quartet:
-        async with quartet.client("olga", scope="jobs:read ops") as olga:
-            queue = f"{quartet.urls['admission']}/v1/queue"
+    async with running(nats), running(valkey), four_services(nats.url, valkey.url, folder, exporter) as services:
+        async with services.client("olga", scope="jobs:read ops") as olga:
+            queue = f"{services.urls['admission']}/v1/queue"
             assert (await olga.post(f"{queue}/pause", json={"scope": "all"})).status_code == 200
-            await submitted(quartet)
-            oldest_s = await aged(quartet, nats.url)
+            await submitted(services)
+            oldest_s = await aged(services, nats.url)
             assert (await olga.post(f"{queue}/resume", json={"scope": "all"})).status_code == 200
-            await eventually(lambda: is_told_when(quartet), every_s=0.2)
-        yield await measured_at_rest(quartet, nats.url, oldest_s)
+            await eventually(lambda: is_told_when(services), every_s=0.2)
+        yield await measured_at_rest(services, nats.url, oldest_s)
 
 
-async def submitted(quartet: Quartet) -> None:
+async def submitted(services: FourServices) -> None:
     """By several users at once; one of the jobs fails, and one more is refused."""
-    url = f"{quartet.urls['admission']}/v1/jobs"
+    url = f"{services.urls['admission']}/v1/jobs"
     asked = {"project_id": "shop", "pipeline": "rehearsal"}
     async with AsyncExitStack() as stack:
-        users = [await stack.enter_async_context(quartet.client(f"user-{number}")) for number in range(USERS)]
+        users = [await stack.enter_async_context(services.client(f"user-{number}")) for number in range(USERS)]
         content = [*[INPUT] * JOBS_EACH * USERS, INPUT | {"fail_at": "checks"}]
         posts = (users[n % USERS].post(url, json=asked | {"input": each}) for n, each in enumerate(content))
         assert {answer.status_code for answer in await asyncio.gather(*posts)} == {202}
         assert (await users[0].post(url, json={})).status_code == 422
 
 
-async def is_told_when(quartet: Quartet) -> bool:
+async def is_told_when(services: FourServices) -> bool:
     """Jobs have ended meanwhile, so that the next ones are told an estimate."""
     asked = {"project_id": "shop", "pipeline": "rehearsal", "input": INPUT}
-    async with quartet.client("user-0") as user:
-        answer = await user.post(f"{quartet.urls['admission']}/v1/jobs", json=asked)
+    async with services.client("user-0") as user:
+        answer = await user.post(f"{services.urls['admission']}/v1/jobs", json=asked)
     return (answer.json().get("queue") or {}).get("estimate_seconds") is not None
 
 
-async def aged(quartet: Quartet, nats_url: str) -> tuple[float, float, float]:
+async def aged(services: FourServices, nats_url: str) -> tuple[float, float, float]:
     """Once the clocks' difference is small beside it."""
     figures, records = Figures(), await records_of(nats_url)
     first = next(each for each in records if isinstance(each.event, Event) and isinstance(each.event.data, JobQueued))
 
     async def has_waited() -> tuple[float, float, float]:
         before_s = age_s(first)
-        await figures.look(quartet.urls)
+        await figures.look(services.urls)
         shown_s, after_s = figures.of("headgate_queue_oldest_seconds"), age_s(first)
         assert after_s > 3 * CLOCKS_S
         return before_s, shown_s, after_s
@@ -95,7 +95,7 @@ async def aged(quartet: Quartet, nats_url: str) -> tuple[float, float, float]:
     return await eventually(has_waited, every_s=0.2)
 
 
-async def measured_at_rest(quartet: Quartet, nats_url: str, oldest_s: tuple[float, float, float]) -> Measured:
+async def measured_at_rest(services: FourServices, nats_url: str, oldest_s: tuple[float, float, float]) -> Measured:
     """Once all jobs are over, and the last one's end has come everywhere."""
     records, written, figures = list[Record](), Counter[str](), Figures()
 
@@ -106,7 +106,7 @@ async def measured_at_rest(quartet: Quartet, nats_url: str, oldest_s: tuple[floa
         return written["ready"] + written["failed"] == written["queued"] > USERS * JOBS_EACH
 
     await eventually(all_are_over, every_s=0.5)
-    await eventually(lambda: figures.rest(quartet.urls, ended=written["queued"]))
+    await eventually(lambda: figures.rest(services.urls, ended=written["queued"]))
     return Measured(figures, tuple(records), written, oldest_s)
 
 

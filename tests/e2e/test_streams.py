@@ -8,23 +8,23 @@ from random import Random
 
 import pytest
 
-from tests.fixtures.comers import World, faults
 from tests.fixtures.logs import caught_up
+from tests.fixtures.returning_clients import World, faults
 from tests.fixtures.streams import notifiers
 
-COMERS, CUTS, KILLS = 200, 20, 10
+CLIENTS, CUTS, KILLS = 200, 20, 10
 POLICY = "[stream]\nper_user = 1000\n"
 
 
 @pytest.mark.timeout(600)
 async def test_two_hundred_clients_see_each_status_once_and_in_order(nats_url: str, tmp_path: Path) -> None:
     seed = secrets.randbits(32)
-    async with notifiers(nats_url, tmp_path, count=2, policy=POLICY) as hall:
-        world = World(hall, Random(seed), users=20, jobs=40)
-        comers = await world.run(comers=COMERS, cuts=CUTS, linger_s=2.5, kills=KILLS)
-        records = (await caught_up(hall.log)).records
+    async with notifiers(nats_url, tmp_path, count=2, policy=POLICY) as replicas:
+        world = World(replicas, Random(seed), users=20, jobs=40)
+        clients = await world.run(clients=CLIENTS, cuts=CUTS, linger_s=2.5, kills=KILLS)
+        records = (await caught_up(replicas.log)).records
 
-    heard, cuts = sum(len(comer.seen) for comer in comers), sum(comer.cuts for comer in comers)
+    heard, cuts = sum(len(each.seen) for each in clients), sum(each.cuts for each in clients)
     print(f"\nseed {seed}: {len(records)} records, {heard} statuses heard over {cuts} cuts")  # noqa: T201 the report
-    assert not list(faults(comers, records)), f"seed {seed}"
-    assert all(comer.cuts >= CUTS and comer.seen for comer in comers)
+    assert not list(faults(clients, records)), f"seed {seed}"
+    assert all(each.cuts >= CUTS and each.seen for each in clients)

@@ -21,7 +21,7 @@ from libs.eventlog import LogSettings, connect, open_log
 from libs.local.servers import NatsServer, ValkeyServer
 from libs.runtime.clock import SystemClock
 from libs.runtime.eventually import eventually
-from tests.fixtures.quartet import Quartet, a_quartet
+from tests.fixtures.four_services import FourServices, four_services
 from tests.fixtures.sources import running
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ METRICS = {
 class Followed:
     """One job, submitted with a `traceparent` and followed to its end."""
 
-    quartet: Quartet
+    services: FourServices
     job: dict[str, Any]
     spans: tuple[ReadableSpan, ...]
     carried: tuple[str, ...]  # by each of its events
@@ -97,13 +97,13 @@ class Followed:
 @pytest_asyncio.fixture(scope="module")
 async def followed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Followed]:
     """It fails in its last stage, so that the client is told a `debug_id`. All tests look at the same one."""
-    folder, exporter = tmp_path_factory.mktemp("quartet"), InMemorySpanExporter()
+    folder, exporter = tmp_path_factory.mktemp("services"), InMemorySpanExporter()
     nats, valkey = NatsServer(folder / "nats"), ValkeyServer(folder / "valkey")
-    async with running(nats), running(valkey), a_quartet(nats.url, valkey.url, folder, exporter) as quartet:
-        async with quartet.client("ann") as ann:
-            job = await submit(ann, quartet.urls["admission"], INPUT | {"fail_at": "checks"})
-            shown = await ended(ann, f"{quartet.urls['admission']}/v1/jobs/{job}")
-            await stream_to_end(ann, f"{quartet.urls['notifier']}/v1/jobs/{job}/stream")
+    async with running(nats), running(valkey), four_services(nats.url, valkey.url, folder, exporter) as services:
+        async with services.client("ann") as ann:
+            job = await submit(ann, services.urls["admission"], INPUT | {"fail_at": "checks"})
+            shown = await ended(ann, f"{services.urls['admission']}/v1/jobs/{job}")
+            await stream_to_end(ann, f"{services.urls['notifier']}/v1/jobs/{job}/stream")
         await eventually(lambda: {"attempt", "deliver"} <= {span.name for span in exporter.get_finished_spans()})
         nc = await connect(nats.url, name="traces")
         try:
@@ -111,7 +111,7 @@ async def followed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fo
             carried = tuple(str(record.traceparent) for record in await log.read(job))
         finally:
             await nc.close()
-        yield Followed(quartet, shown, exporter.get_finished_spans(), carried, nats.url)
+        yield Followed(services, shown, exporter.get_finished_spans(), carried, nats.url)
 
 
 async def test_a_request_and_all_that_is_done_for_its_job_go_on_with_its_callers_trace(followed: Followed) -> None:
@@ -178,7 +178,7 @@ async def test_names_are_few_and_those_of_messages_follow_the_conventions(follow
 
 async def test_each_service_shows_its_own_metrics(followed: Followed) -> None:
     async with httpx.AsyncClient(timeout=30) as client:
-        pages = {name: (await client.get(f"{url}/metrics")).text for name, url in followed.quartet.urls.items()}
+        pages = {name: (await client.get(f"{url}/metrics")).text for name, url in followed.services.urls.items()}
 
     shown = {
         name: {line.split(" ")[2] for line in page.splitlines() if "# TYPE" in line} for name, page in pages.items()
@@ -190,7 +190,7 @@ async def test_each_service_shows_its_own_metrics(followed: Followed) -> None:
 async def test_the_page_of_metrics_has_all_that_are_shown(followed: Followed) -> None:
     page = set(re.findall(r"`(headgate_[a-z_]+)`", (ROOT / "docs" / "telemetry.md").read_text()))
     async with httpx.AsyncClient(timeout=30) as client:
-        pages = [(await client.get(f"{url}/metrics")).text for url in followed.quartet.urls.values()]
+        pages = [(await client.get(f"{url}/metrics")).text for url in followed.services.urls.values()]
 
     assert {line.split(" ")[2] for text in pages for line in text.splitlines() if "# TYPE headgate_" in line} <= page
 

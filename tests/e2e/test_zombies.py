@@ -18,9 +18,9 @@ from libs.eventlog import Conflicted
 from libs.local.service import ServiceProcess
 from libs.runtime.eventually import eventually
 from services.worker.domain import event_about, next_stage
-from tests.fixtures.floor import Floor, a_floor, lives, pids_of_attempts
 from tests.fixtures.lives import event_id
 from tests.fixtures.misbehaving import Door
+from tests.fixtures.worker_system import WorkerSystem, a_worker_system, lives, pids_of_attempts
 
 ZOMBIES = 200
 WORKERS, SLOTS = 4, 10
@@ -55,15 +55,15 @@ class Zombie:
 class Night:
     """Rounds of it: jobs run, all workers are stopped, the jobs are given away, all workers wake up."""
 
-    def __init__(self, floor: Floor, workers: list[ServiceProcess]) -> None:
-        self.floor = floor
+    def __init__(self, system: WorkerSystem, workers: list[ServiceProcess]) -> None:
+        self.system = system
         self.workers = workers
         self.refused = 0
         self._zombies: list[Zombie] = []
         self._numbers = count()
 
     async def round(self) -> None:
-        door = Door(self.floor.folder / f"door-{next(self._numbers)}")
+        door = Door(self.system.folder / f"door-{next(self._numbers)}")
         await self._fill(door)
         asleep = await self._fall_asleep()
         door.open()  # some stages end in their sleep, and are to be told when they wake up
@@ -89,10 +89,10 @@ class Night:
 
     async def ends(self) -> bool:
         """Whatever runs is cancelled; true once nothing is left."""
-        jobs = [await self.floor.job(name) for name in self.floor.crowd.submitted]
+        jobs = [await self.system.job(name) for name in self.system.base.submitted]
         for job in jobs:
             if job.status.is_running and job.cancel_requested_by is None:
-                await self.floor.crowd.write(job, "cancel_requested")
+                await self.system.base.write(job, "cancel_requested")
         return all(job.status.is_end for job in jobs)
 
     def _nothing_is_left(self) -> bool:
@@ -103,19 +103,19 @@ class Night:
         meanwhile."""
 
         async def are_busy() -> bool:
-            jobs = [await self.floor.job(name) for name in self.floor.crowd.submitted]
+            jobs = [await self.system.job(name) for name in self.system.base.submitted]
             for number in range(sum(not job.status.is_end for job in jobs), WORKERS * SLOTS):
-                await self._submit(self.floor.folder / "never" if number % 2 else door.path)
+                await self._submit(self.system.folder / "never" if number % 2 else door.path)
             return len(await self._running()) >= WORKERS * SLOTS * 0.9
 
         await eventually(are_busy)
 
     async def _submit(self, waits_for: Path) -> None:
         name = f"job-{next(self._numbers)}"
-        await self.floor.submit(name, {"do": "waits", "for": str(waits_for)}, user=f"u-{name}", pipeline="misbehaving")
+        await self.system.submit(name, {"do": "waits", "for": str(waits_for)}, user=f"u-{name}", pipeline="misbehaving")
 
     async def _running(self) -> list[Job]:
-        jobs = [await self.floor.job(name) for name in self.floor.crowd.submitted]
+        jobs = [await self.system.job(name) for name in self.system.base.submitted]
         return [job for job in jobs if job.status.is_running and job.worker is not None]
 
     async def _fall_asleep(self) -> list[Zombie]:
@@ -125,7 +125,7 @@ class Night:
 
     async def _given_away(self, zombie: Zombie) -> None:
         async def is_over() -> bool:
-            job = await self.floor.job(zombie.job.id)
+            job = await self.system.job(zombie.job.id)
             return (job.status.is_running, job.attempt) != (True, zombie.job.attempt)
 
         await eventually(is_over)
@@ -135,31 +135,31 @@ class Night:
         event = event_about(
             zombie.job, next_stage(zombie.job), event_id=event_id("zombie", zombie.job.seq), now=zombie.job.updated_at
         )
-        return isinstance(await self.floor.crowd.log.append(event, after=zombie.job), Conflicted)
+        return isinstance(await self.system.base.log.append(event, after=zombie.job), Conflicted)
 
     def _say_so(self, asleep: list[Zombie]) -> bool:
         words = "".join(worker.words() for worker in self.workers)
         return all(f"{zombie.name} is not ours any more" in words for zombie in asleep)
 
     async def _events(self, job_id: str) -> list[Event[JobData]]:
-        records = await self.floor.crowd.log.read(job_id)
+        records = await self.system.base.log.read(job_id)
         return [record.event for record in records if isinstance(record.event, Event)]  # type: ignore[misc]
 
 
 @pytest_asyncio.fixture
-async def floor(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
-    async with a_floor(nats_url, redis_url, tmp_path, policy=POLICY) as floor:
-        yield floor
+async def system(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[WorkerSystem]:
+    async with a_worker_system(nats_url, redis_url, tmp_path, policy=POLICY) as system:
+        yield system
 
 
 @pytest.mark.timeout(600)
-async def test_two_hundred_of_two_hundred_zombies_are_refused(floor: Floor) -> None:
-    await floor.crowd.scheduler("a")
+async def test_two_hundred_of_two_hundred_zombies_are_refused(system: WorkerSystem) -> None:
+    await system.base.scheduler("a")
     workers = [
-        await floor.worker(f"w{number}", slots=SLOTS, HEADGATE_PIPELINES="tests.fixtures.misbehaving")
+        await system.worker(f"w{number}", slots=SLOTS, HEADGATE_PIPELINES="tests.fixtures.misbehaving")
         for number in range(WORKERS)
     ]
-    night = Night(floor, workers)
+    night = Night(system, workers)
 
     rounds = 0
     while night.refused < ZOMBIES and rounds < MOST_ROUNDS:
@@ -169,5 +169,5 @@ async def test_two_hundred_of_two_hundred_zombies_are_refused(floor: Floor) -> N
     await night.judge()
     assert night.refused == len(night._zombies) >= ZOMBIES
     await eventually(night.ends, every_s=0.5)
-    await floor.no_violations()
+    await system.no_violations()
     print(f"{night.refused} of {len(night._zombies)} zombies refused in {rounds} rounds")  # noqa: T201 - for the report

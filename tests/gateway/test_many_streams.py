@@ -13,9 +13,9 @@ import pytest
 from headgate_contracts import Tier
 from libs.runtime.eventually import eventually
 from tests.fixtures.customers import QUICK, Customer
-from tests.fixtures.hearers import hearing
 from tests.fixtures.installation import installed
 from tests.fixtures.proc import footprint
+from tests.fixtures.stream_readers import reading_streams
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -32,7 +32,7 @@ async def test_as_many_streams_pass_as_there_are_descriptors_for(tmp_path: Path)
         async with installed(tmp_path, policy=ROOMY, workers=1) as there, there.client("ann", Tier.CTO_SCALE) as client:
             caddy, port = there.pid("caddy"), int(there.up.url.rpartition(":")[2])
             before = footprint(caddy)
-            async with hearing(port, number, "/v1/stream", there.token("ann", Tier.CTO_SCALE)) as report:
+            async with reading_streams(port, number, "/v1/stream", there.token("ann", Tier.CTO_SCALE)) as report:
                 now = footprint(caddy)
                 job = await Customer(client).submitted(QUICK)
 

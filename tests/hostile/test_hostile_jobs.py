@@ -12,7 +12,7 @@ import pytest_asyncio
 from headgate_contracts.events import JobFailed
 from libs.local.service import ServiceProcess
 from libs.runtime.eventually import eventually
-from tests.fixtures.floor import QUICK, Floor, a_floor
+from tests.fixtures.worker_system import QUICK, WorkerSystem, a_worker_system
 from tests.hostile.conftest import BOUNDS, living
 
 SANDBOX = "\n[sandbox]\n" + "".join(f"{name} = {value}\n" for name, value in BOUNDS.items())
@@ -29,14 +29,16 @@ HOSTILE = {
 
 
 @pytest_asyncio.fixture
-async def floor(nats_url: str, redis_url: str, tmp_path: Path, outer_groups: list[Path]) -> AsyncIterator[Floor]:
-    async with a_floor(nats_url, redis_url, tmp_path, policy=POLICY) as floor:
-        await floor.crowd.scheduler("a")
-        yield floor
+async def system(
+    nats_url: str, redis_url: str, tmp_path: Path, outer_groups: list[Path]
+) -> AsyncIterator[WorkerSystem]:
+    async with a_worker_system(nats_url, redis_url, tmp_path, policy=POLICY) as system:
+        await system.base.scheduler("a")
+        yield system
 
 
-async def a_worker(floor: Floor, name: str, groups: list[Path], *, slots: int = 2) -> ServiceProcess:
-    worker = await floor.worker(name, slots=slots, HEADGATE_PIPELINES=PIPELINES)
+async def a_worker(system: WorkerSystem, name: str, groups: list[Path], *, slots: int = 2) -> ServiceProcess:
+    worker = await system.worker(name, slots=slots, HEADGATE_PIPELINES=PIPELINES)
     for group in groups:
         for pid in (worker.pid, *worker_children(worker.pid)):
             (group / "cgroup.procs").write_text(str(pid), encoding="ascii")
@@ -49,43 +51,45 @@ def worker_children(pid: int) -> list[int]:
 
 
 async def test_a_worker_outlives_its_hostile_jobs_and_its_other_jobs_do_not_notice(
-    floor: Floor, outer_groups: list[Path]
+    system: WorkerSystem, outer_groups: list[Path]
 ) -> None:
-    worker = await a_worker(floor, "w1", outer_groups)
-    await floor.submit("quiet", {"stages": {**QUICK, "code": 15}}, user="u9")
+    worker = await a_worker(system, "w1", outer_groups)
+    await system.submit("quiet", {"stages": {**QUICK, "code": 15}}, user="u9")
 
     for ended_by, script in HOSTILE.items():
-        await floor.submit(ended_by, {"script": script}, user=ended_by, pipeline="hostile")
-        await floor.until(ended_by, "failed")
-        (failed,) = [data for data in await floor.datas(ended_by) if isinstance(data, JobFailed)]
+        await system.submit(ended_by, {"script": script}, user=ended_by, pipeline="hostile")
+        await system.until(ended_by, "failed")
+        (failed,) = [data for data in await system.datas(ended_by) if isinstance(data, JobFailed)]
         assert failed.summary == f"The command was ended: {ended_by}."
-    await floor.until("quiet", "ready")
+    await system.until("quiet", "ready")
 
     assert worker.exit_code is None
-    assert (await floor.job("quiet")).attempt == 1
-    await eventually(lambda: not list((floor.folder / "workspaces" / "w1").glob("*-*")))
-    await floor.no_violations()
+    assert (await system.job("quiet")).attempt == 1
+    await eventually(lambda: not list((system.folder / "workspaces" / "w1").glob("*-*")))
+    await system.no_violations()
 
 
-async def test_a_daemon_ends_with_its_command_and_its_job_goes_on(floor: Floor, outer_groups: list[Path]) -> None:
-    await a_worker(floor, "w1", outer_groups)
+async def test_a_daemon_ends_with_its_command_and_its_job_goes_on(
+    system: WorkerSystem, outer_groups: list[Path]
+) -> None:
+    await a_worker(system, "w1", outer_groups)
     nonce = uuid.uuid4().hex
     script = f"MARK={nonce} setsid bash -c 'trap \"\" TERM; sleep 600' >/dev/null 2>&1 & sleep 0.3"
 
-    await floor.submit("daemon", {"script": script}, pipeline="hostile")
-    await floor.until("daemon", "ready")
+    await system.submit("daemon", {"script": script}, pipeline="hostile")
+    await system.until("daemon", "ready")
 
     assert living(nonce) == []
 
 
 @pytest.mark.parametrize("fatal", [signal.SIGKILL, signal.SIGSTOP])
 async def test_a_command_outlives_neither_its_worker_nor_its_lease(
-    floor: Floor, outer_groups: list[Path], fatal: signal.Signals
+    system: WorkerSystem, outer_groups: list[Path], fatal: signal.Signals
 ) -> None:
-    worker = await a_worker(floor, "w1", outer_groups)
+    worker = await a_worker(system, "w1", outer_groups)
     nonce = uuid.uuid4().hex
     script = f"export MARK={nonce}; trap '' TERM; setsid sleep 600 & sleep 600"
-    await floor.submit("long", {"script": script}, pipeline="hostile")
+    await system.submit("long", {"script": script}, pipeline="hostile")
     await eventually(lambda: len(living(nonce)) >= 2)
 
     os.kill(worker.pid, fatal)

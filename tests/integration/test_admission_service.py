@@ -19,7 +19,7 @@ from libs.runtime.keys import keep_keys
 from libs.runtime.lifecycle import Service
 from services.admission.__main__ import compose
 from services.admission.outcomes import Accepted
-from tests.fixtures.front import USER, token_of
+from tests.fixtures.admission_api import USER, token_of
 from tests.fixtures.replicas import replicas
 
 JOB = {"project_id": "shop", "input": {}}

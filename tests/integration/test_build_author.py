@@ -23,7 +23,7 @@ PATIENT = CallBounds(connect_s=60, silence_s=60, total_s=60, max_bytes=100_000)
 EMPTY = Draft({}, ())
 
 
-class Desk:
+class AuthorSetup:
     """An author with everything around it, and how long it slept."""
 
     def __init__(
@@ -47,29 +47,31 @@ class Desk:
         self.slept.append(seconds)
 
 
-async def written(folder: Path, *deeds: Deed, draft: Draft = EMPTY, **asked: Any) -> tuple[Draft, Desk, Provider]:
+async def written(
+    folder: Path, *deeds: Deed, draft: Draft = EMPTY, **asked: Any
+) -> tuple[Draft, AuthorSetup, Provider]:
     async with a_provider(*deeds) as provider:
-        desk = Desk(provider, folder, **asked)
-        return await desk.author.write(draft), desk, provider
+        setup = AuthorSetup(provider, folder, **asked)
+        return await setup.author.write(draft), setup, provider
 
 
-async def failed(folder: Path, *deeds: Deed, **asked: Any) -> tuple[StageFailed, Desk, Provider]:
+async def failed(folder: Path, *deeds: Deed, **asked: Any) -> tuple[StageFailed, AuthorSetup, Provider]:
     async with a_provider(*deeds) as provider:
-        desk = Desk(provider, folder, **asked)
+        setup = AuthorSetup(provider, folder, **asked)
         with pytest.raises(StageFailed) as raised:
-            await desk.author.write(EMPTY)
-        return raised.value, desk, provider
+            await setup.author.write(EMPTY)
+        return raised.value, setup, provider
 
 
 # ── the good way ──────────────────────────────────────────────────────────────
 
 
 async def test_files_of_a_good_answer_are_taken_and_the_slot_is_given_back(tmp_path: Path) -> None:
-    draft, desk, provider = await written(tmp_path, says(files(GOOD)))
+    draft, setup, provider = await written(tmp_path, says(files(GOOD)))
 
     assert draft.files == GOOD
     assert len(provider.asked) == 1
-    assert desk.link.acts == ["acquire parrot", "give up parrot"]
+    assert setup.link.acts == ["acquire parrot", "give up parrot"]
 
 
 async def test_a_later_cycle_is_shown_the_failure_and_changes_only_what_it_names(tmp_path: Path) -> None:
@@ -165,11 +167,11 @@ async def test_an_answer_in_a_later_cycle_that_changes_nothing_is_complained_abo
 async def test_a_provider_with_too_many_calls_is_shut_for_everybody_and_asked_again(
     tmp_path: Path, headers: dict[str, str], for_s: str
 ) -> None:
-    draft, desk, provider = await written(tmp_path, status(429, headers=headers), says(files(GOOD)))
+    draft, setup, provider = await written(tmp_path, status(429, headers=headers), says(files(GOOD)))
 
     assert draft.files == GOOD
-    assert desk.link.acts == ["acquire parrot", f"shut parrot for {for_s}", "acquire parrot", "give up parrot"]
-    assert desk.slept == []
+    assert setup.link.acts == ["acquire parrot", f"shut parrot for {for_s}", "acquire parrot", "give up parrot"]
+    assert setup.slept == []
     assert provider.asked[0].messages == provider.asked[1].messages
 
 
@@ -184,34 +186,34 @@ async def test_a_provider_that_is_away_is_asked_again_without_holding_its_slot_m
 ) -> None:
     patience = replace(PATIENT, silence_s=2) if trouble is is_silent else PATIENT
 
-    draft, desk, provider = await written(tmp_path, trouble, trouble, says(files(GOOD)), patience=patience)
+    draft, setup, provider = await written(tmp_path, trouble, trouble, says(files(GOOD)), patience=patience)
 
     assert draft.files == GOOD
-    assert desk.link.acts == ["acquire parrot", "give up parrot"] * 3
+    assert setup.link.acts == ["acquire parrot", "give up parrot"] * 3
     assert provider.asked[0].messages == provider.asked[2].messages
-    first, second = desk.slept
+    first, second = setup.slept
     assert 0.75 <= first <= 1.25
     assert 1.5 <= second <= 2.5
 
 
 async def test_a_pause_that_a_broken_provider_asks_for_is_kept_up_to_a_minute(tmp_path: Path) -> None:
-    _, desk, _ = await written(
+    _, setup, _ = await written(
         tmp_path,
         status(503, headers={"Retry-After": "20"}),
         status(503, headers={"Retry-After": "4000"}),
         says(files(GOOD)),
     )
 
-    assert desk.slept == [20, 60]
+    assert setup.slept == [20, 60]
 
 
 async def test_a_provider_that_stays_away_is_not_the_users_fault(tmp_path: Path) -> None:
-    fault, desk, provider = await failed(tmp_path, status(500))
+    fault, setup, provider = await failed(tmp_path, status(500))
 
     assert fault.summary == "parrot cannot be reached."
     assert fault.fault is Fault.SYSTEM
     assert len(provider.asked) == len(PAUSES_S) + 1
-    assert 90 < sum(desk.slept) < 160
+    assert 90 < sum(setup.slept) < 160
 
 
 # ── no ────────────────────────────────────────────────────────────────────────

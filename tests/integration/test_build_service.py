@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 
 from headgate_contracts.events import JobFailed, JobReady
-from tests.fixtures.crowd import BRIEF
-from tests.fixtures.floor import Floor, a_floor, heard_lines
 from tests.fixtures.providers import Provider, a_provider, files, says, status
+from tests.fixtures.scheduler_system import BRIEF
+from tests.fixtures.worker_system import WorkerSystem, a_worker_system, heard_lines
 
 pytestmark = pytest.mark.timeout(600)
 BUILT_WITHIN_S = 240.0  # a machine under full load; an idle one needs 3
@@ -28,18 +28,18 @@ WRONG = TIDY | {"src/shop/cart.py": '"""A cart."""\n\n\ndef total(prices):\n    
 
 
 @pytest_asyncio.fixture
-async def floor(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
-    async with a_floor(nats_url, redis_url, tmp_path) as floor:
-        await floor.crowd.scheduler("a")
-        yield floor
+async def system(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[WorkerSystem]:
+    async with a_worker_system(nats_url, redis_url, tmp_path) as system:
+        await system.base.scheduler("a")
+        yield system
 
 
 @pytest_asyncio.fixture
-async def hasty(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Floor]:
+async def hasty(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[WorkerSystem]:
     """With leases whose end can be waited for."""
-    async with a_floor(nats_url, redis_url, tmp_path, policy=BRIEF) as floor:
-        await floor.crowd.scheduler("a")
-        yield floor
+    async with a_worker_system(nats_url, redis_url, tmp_path, policy=BRIEF) as system:
+        await system.base.scheduler("a")
+        yield system
 
 
 def parrot(provider: Provider) -> dict[str, Any]:
@@ -54,52 +54,52 @@ def parrot(provider: Provider) -> dict[str, Any]:
     }
 
 
-async def test_a_prompt_becomes_a_package_without_key_or_network(floor: Floor, nats_url: str) -> None:
-    await floor.worker("w1", **OFFLINE)
+async def test_a_prompt_becomes_a_package_without_key_or_network(system: WorkerSystem, nats_url: str) -> None:
+    await system.worker("w1", **OFFLINE)
     async with heard_lines(nats_url) as lines:
-        await floor.submit("job-1", {"prompt": "a URL shortener"}, pipeline="build")
+        await system.submit("job-1", {"prompt": "a URL shortener"}, pipeline="build")
 
-        await floor.until("job-1", "ready", "failed", "awaiting_confirmation", within_s=BUILT_WITHIN_S)
+        await system.until("job-1", "ready", "failed", "awaiting_confirmation", within_s=BUILT_WITHIN_S)
 
-    assert await floor.story("job-1") == f"queued dispatched started {CYCLE} ready", lines
-    result = await floor.result("job-1")
+    assert await system.story("job-1") == f"queued dispatched started {CYCLE} ready", lines
+    result = await system.result("job-1")
     assert b"class Shortener" in result["url-shortener/src/url_shortener/shortener.py"]
     assert any(" passed in " in line.line for line in lines)
-    assert isinstance((await floor.datas("job-1"))[-1], JobReady)
+    assert isinstance((await system.datas("job-1"))[-1], JobReady)
 
 
 @pytest.mark.builds
 async def test_a_model_that_fails_first_is_shown_the_failure_and_the_job_is_ready_after_two_cycles(
-    floor: Floor, nats_url: str
+    system: WorkerSystem, nats_url: str
 ) -> None:
     mended = says(files({"src/shop/cart.py": TIDY["src/shop/cart.py"]}))
     async with a_provider(says(files(WRONG)), mended) as provider:
-        await floor.worker("w1", **parrot(provider))
-        await floor.submit("job-1", {"prompt": "a shop"}, pipeline="build")
+        await system.worker("w1", **parrot(provider))
+        await system.submit("job-1", {"prompt": "a shop"}, pipeline="build")
 
-        job = await floor.until("job-1", "ready", "failed", "awaiting_confirmation", within_s=BUILT_WITHIN_S)
+        job = await system.until("job-1", "ready", "failed", "awaiting_confirmation", within_s=BUILT_WITHIN_S)
 
-    assert await floor.story("job-1") == f"queued dispatched started {CYCLE} {CYCLE} ready"
+    assert await system.story("job-1") == f"queued dispatched started {CYCLE} {CYCLE} ready"
     assert job.iteration == 2
     assert "assert 2 == 3" in provider.asked[1].last
-    result = await floor.result("job-1")
+    result = await system.result("job-1")
     assert result["shop/src/shop/cart.py"].decode() == TIDY["src/shop/cart.py"]
 
 
 @pytest.mark.builds
 async def test_a_model_that_never_gets_it_right_ends_in_a_question_and_its_answer_goes_on_with_the_files(
-    floor: Floor,
+    system: WorkerSystem,
 ) -> None:
     mended = says(files({"src/shop/cart.py": TIDY["src/shop/cart.py"]}))
     wrong = says(files(WRONG))
     async with a_provider(wrong, wrong, wrong, mended) as provider:
-        await floor.worker("w1", **parrot(provider))
-        await floor.submit("job-1", {"prompt": "a shop"}, pipeline="build")
-        await floor.until("job-1", "awaiting_confirmation", within_s=BUILT_WITHIN_S)
+        await system.worker("w1", **parrot(provider))
+        await system.submit("job-1", {"prompt": "a shop"}, pipeline="build")
+        await system.until("job-1", "awaiting_confirmation", within_s=BUILT_WITHIN_S)
 
-        await floor.write("job-1", "confirmed", batch=3)
+        await system.write("job-1", "confirmed", batch=3)
 
-        job = await floor.until("job-1", "ready", "failed", within_s=BUILT_WITHIN_S)
+        job = await system.until("job-1", "ready", "failed", within_s=BUILT_WITHIN_S)
 
     assert (job.status, job.iteration, job.attempt) == ("ready", 4, 2)
     assert "assert 2 == 3" in provider.asked[3].last
@@ -107,28 +107,30 @@ async def test_a_model_that_never_gets_it_right_ends_in_a_question_and_its_answe
 
 
 @pytest.mark.builds
-async def test_too_many_calls_shut_the_provider_and_are_not_the_jobs_failure(floor: Floor) -> None:
+async def test_too_many_calls_shut_the_provider_and_are_not_the_jobs_failure(system: WorkerSystem) -> None:
     busy = status(429, headers={"Retry-After": "1"})
     async with a_provider(busy, busy, says(files(TIDY))) as provider:
-        await floor.worker("w1", **parrot(provider))
-        await floor.submit("job-1", {"prompt": "a shop"}, pipeline="build")
+        await system.worker("w1", **parrot(provider))
+        await system.submit("job-1", {"prompt": "a shop"}, pipeline="build")
 
-        await floor.until("job-1", "ready", "failed", within_s=BUILT_WITHIN_S)
+        await system.until("job-1", "ready", "failed", within_s=BUILT_WITHIN_S)
 
-    assert await floor.story("job-1") == f"queued dispatched started {CYCLE} ready"
+    assert await system.story("job-1") == f"queued dispatched started {CYCLE} ready"
     assert len(provider.asked) == 3
 
 
 @pytest.mark.builds
-async def test_a_refusal_fails_the_job_in_the_models_own_words_and_shows_no_key(floor: Floor, nats_url: str) -> None:
+async def test_a_refusal_fails_the_job_in_the_models_own_words_and_shows_no_key(
+    system: WorkerSystem, nats_url: str
+) -> None:
     async with a_provider(says("I will not write that.", refusal=True)) as provider, heard_lines(nats_url) as lines:
         environment = parrot(provider)
-        await floor.worker("w1", **environment)
-        await floor.submit("job-1", {"prompt": "a shop"}, pipeline="build")
+        await system.worker("w1", **environment)
+        await system.submit("job-1", {"prompt": "a shop"}, pipeline="build")
 
-        await floor.until("job-1", "failed", within_s=BUILT_WITHIN_S)
+        await system.until("job-1", "failed", within_s=BUILT_WITHIN_S)
 
-    failed = (await floor.datas("job-1"))[-1]
+    failed = (await system.datas("job-1"))[-1]
     assert isinstance(failed, JobFailed)
     assert (failed.summary, failed.detail) == ("parrot refused to write this.", "I will not write that.")
     assert not [line for line in lines if environment["PARROT_API_KEY"] in line.line]
@@ -136,33 +138,33 @@ async def test_a_refusal_fails_the_job_in_the_models_own_words_and_shows_no_key(
 
 @pytest.mark.builds
 async def test_a_job_whose_worker_is_killed_goes_on_with_another_and_asks_the_model_no_second_time(
-    hasty: Floor,
+    hasty: WorkerSystem,
 ) -> None:
     """The tests that it has written take a while, so the kill falls into `checks`."""
-    floor = hasty
+    system = hasty
     slow = TIDY | {"tests/test_cart.py": f"import time\n\n{TIDY['tests/test_cart.py']}    time.sleep(2)\n"}
     async with a_provider(says(files(slow))) as provider:
-        first = await floor.worker("w1", **parrot(provider))
-        await floor.submit("job-1", {"prompt": "a shop"}, pipeline="build")
-        await floor.until("job-1", "checks", within_s=BUILT_WITHIN_S)
+        first = await system.worker("w1", **parrot(provider))
+        await system.submit("job-1", {"prompt": "a shop"}, pipeline="build")
+        await system.until("job-1", "checks", within_s=BUILT_WITHIN_S)
 
         assert first.pid
         os.kill(first.pid, signal.SIGKILL)
-        await floor.worker("w2", **parrot(provider))
-        await floor.until("job-1", "ready", "failed", within_s=BUILT_WITHIN_S)
+        await system.worker("w2", **parrot(provider))
+        await system.until("job-1", "ready", "failed", within_s=BUILT_WITHIN_S)
 
-    story = await floor.story("job-1")
+    story = await system.story("job-1")
     assert story.startswith(f"queued dispatched started {CYCLE} given_back dispatched started (scaffold) (code)")
     assert story.endswith("checks ready")
     assert len(provider.asked) == 1
 
 
-async def test_an_input_that_is_wrong_is_told_to_its_user(floor: Floor) -> None:
-    await floor.worker("w1", **OFFLINE)
-    await floor.submit("job-1", {"prmpt": "a shop"}, pipeline="build")
+async def test_an_input_that_is_wrong_is_told_to_its_user(system: WorkerSystem) -> None:
+    await system.worker("w1", **OFFLINE)
+    await system.submit("job-1", {"prmpt": "a shop"}, pipeline="build")
 
-    await floor.until("job-1", "failed", within_s=BUILT_WITHIN_S)
+    await system.until("job-1", "failed", within_s=BUILT_WITHIN_S)
 
-    failed = (await floor.datas("job-1"))[-1]
+    failed = (await system.datas("job-1"))[-1]
     assert isinstance(failed, JobFailed)
     assert "prompt" in failed.detail

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.floor import lives
+from tests.fixtures.worker_system import lives
 
 ROOT = Path(__file__).parents[2]
 LEAVES_ONE = """

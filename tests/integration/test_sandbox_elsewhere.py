@@ -29,8 +29,8 @@ from services.worker.sandbox.levels import find_level
 from services.worker.sandbox.listing import LIST
 from services.worker.sandbox.running import Sandbox
 from tests.fixtures.begins import begin_of
-from tests.fixtures.floor import lives
 from tests.fixtures.foreign import abroad
+from tests.fixtures.worker_system import lives
 
 BOUNDS: Final = CommandBounds.of(Policy().sandbox)
 pytestmark = pytest.mark.skipif(not Path(LIST[0]).exists(), reason="a Linux without ps, which every other system has")

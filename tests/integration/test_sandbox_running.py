@@ -24,8 +24,8 @@ from services.worker.sandbox.errors import CommandNotRun, MachineGaveOut, Sandbo
 from services.worker.sandbox.levels import find_level
 from services.worker.sandbox.ownership import User
 from services.worker.sandbox.running import Sandbox
-from tests.fixtures.floor import children_of
 from tests.fixtures.passage import passable
+from tests.fixtures.worker_system import children_of
 
 BOUNDS = CommandBounds.of(Policy().sandbox)
 

@@ -23,16 +23,16 @@ from headgate_contracts.records import Record
 from libs.local.servers import ValkeyServer
 from libs.runtime.eventually import eventually
 from tests.fixtures.clients import nats_client
-from tests.fixtures.crowd import SHARD, Crowd, a_crowd
+from tests.fixtures.scheduler_system import SHARD, SchedulerSystem, a_scheduler_system
 
 DB = ("group:shop:db",)
 
 
 @pytest_asyncio.fixture
-async def crowd(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Crowd]:
-    async with a_crowd(nats_url, redis_url, tmp_path) as crowd:
-        await crowd.scheduler("a")
-        yield crowd
+async def system(nats_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[SchedulerSystem]:
+    async with a_scheduler_system(nats_url, redis_url, tmp_path) as system:
+        await system.scheduler("a")
+        yield system
 
 
 @pytest_asyncio.fixture
@@ -47,7 +47,7 @@ async def ask(nats: Client, command: Record, verb: str) -> LeaseReply:
     return LeaseReply.model_validate_json(reply.data)
 
 
-async def test_a_waiter_is_told_on_the_subject_of_its_lease(crowd: Crowd, nats: Client) -> None:
+async def test_a_waiter_is_told_on_the_subject_of_its_lease(system: SchedulerSystem, nats: Client) -> None:
     heard = await nats.subscribe(granted_subject(SHARD, "l2"))
     first = await ask(nats, AcquireLease(lease="l1", groups=DB), "acquire")
     second = await ask(nats, AcquireLease(lease="l2", groups=DB, wait_ms=60_000), "acquire")
@@ -59,7 +59,7 @@ async def test_a_waiter_is_told_on_the_subject_of_its_lease(crowd: Crowd, nats: 
     assert (told.lease, told.state) == ("l2", "granted")
 
 
-async def test_a_lease_that_runs_out_wakes_who_waits(crowd: Crowd, nats: Client) -> None:
+async def test_a_lease_that_runs_out_wakes_who_waits(system: SchedulerSystem, nats: Client) -> None:
     heard = await nats.subscribe(granted_subject(SHARD, "l2"))
     await ask(nats, AcquireLease(lease="l1", groups=DB, ttl_ms=500), "acquire")
     await ask(nats, AcquireLease(lease="l2", groups=DB, wait_ms=60_000), "acquire")
@@ -69,13 +69,15 @@ async def test_a_lease_that_runs_out_wakes_who_waits(crowd: Crowd, nats: Client)
     assert told.state == "granted"
 
 
-async def test_a_heartbeat_is_answered_by_each_replica_also_while_nobody_leads(crowd: Crowd, nats: Client) -> None:
-    await crowd.scheduler("b")
-    await crowd.submit(user="me")
-    await crowd.beat("w1", slots=1)
-    await eventually(lambda: _is_dispatched(crowd))
+async def test_a_heartbeat_is_answered_by_each_replica_also_while_nobody_leads(
+    system: SchedulerSystem, nats: Client
+) -> None:
+    await system.scheduler("b")
+    await system.submit(user="me")
+    await system.beat("w1", slots=1)
+    await eventually(lambda: _is_dispatched(system))
 
-    replies = [await crowd.beat("w1", slots=1, holders=("job-0001:1",)) for _ in range(20)]
+    replies = [await system.beat("w1", slots=1, holders=("job-0001:1",)) for _ in range(20)]
 
     assert all(reply is not None and reply.kept == ("job-0001:1",) for reply in replies)
 
@@ -83,27 +85,27 @@ async def test_a_heartbeat_is_answered_by_each_replica_also_while_nobody_leads(c
 async def test_while_the_store_is_silent_a_heartbeat_is_answered_from_the_fold(
     nats_url: str, valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
-    async with a_crowd(nats_url, valkey_server.url, tmp_path) as crowd:
-        await crowd.scheduler("a")
-        await crowd.submit(user="me")
-        await crowd.beat("w1", slots=1)
-        await eventually(lambda: _is_dispatched(crowd))
+    async with a_scheduler_system(nats_url, valkey_server.url, tmp_path) as system:
+        await system.scheduler("a")
+        await system.submit(user="me")
+        await system.beat("w1", slots=1)
+        await eventually(lambda: _is_dispatched(system))
 
         valkey_server.pause()
-        reply = await crowd.beat("w1", slots=1, holders=("job-0001:1",), timeout_s=30)
+        reply = await system.beat("w1", slots=1, holders=("job-0001:1",), timeout_s=30)
         valkey_server.resume()
 
         assert reply is not None
         assert reply.kept == ("job-0001:1",)
 
 
-async def _is_dispatched(crowd: Crowd) -> bool:
-    return (await crowd.read(crowd.submitted[0])).attempt == 1
+async def _is_dispatched(system: SchedulerSystem) -> bool:
+    return (await system.read(system.submitted[0])).attempt == 1
 
 
-async def test_where_a_job_stands_can_be_asked(crowd: Crowd, nats: Client) -> None:
-    await crowd.submit(user="me")
-    name = await crowd.submit(user="you")
+async def test_where_a_job_stands_can_be_asked(system: SchedulerSystem, nats: Client) -> None:
+    await system.submit(user="me")
+    name = await system.submit(user="you")
     subject = command_subject(SHARD, "position")
     question = AskPosition(job_id=name).model_dump_json().encode()
 
@@ -118,11 +120,11 @@ async def test_where_a_job_stands_can_be_asked(crowd: Crowd, nats: Client) -> No
     await eventually(second_in_line)
 
 
-async def test_who_moves_up_is_told(crowd: Crowd, nats: Client) -> None:
-    first, second = await crowd.submit(user="me"), await crowd.submit(user="you")
+async def test_who_moves_up_is_told(system: SchedulerSystem, nats: Client) -> None:
+    first, second = await system.submit(user="me"), await system.submit(user="you")
     heard = await nats.subscribe(position_subject(SHARD, "you", second))
-    job = await crowd.read(first)
-    await crowd.write(job, "cancelled")
+    job = await system.read(first)
+    await system.write(job, "cancelled")
 
     positions: list[int] = []
     async with asyncio.timeout(30):

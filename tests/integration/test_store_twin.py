@@ -29,7 +29,7 @@ class PairWorld(World):
         self.pair = pair
         super().__init__(cast(View, Beside(cast(View, pair), lambda: self)))
 
-    async def crowd(self, rows: list[Row]) -> None:
+    async def fill(self, rows: list[Row]) -> None:
         changes = [self.write(each) for each in rows]
         await self.view.fold(changes, lease_ms=LEASE_MS, now_ms=self.now_ms)
 
@@ -91,7 +91,7 @@ async def test_many_boosted_jobs_in_a_crowded_class_land_alike(world: PairWorld)
 async def test_equal_places_go_by_name_over_all_pools(world: PairWorld) -> None:
     await world.worker("w2", pool="gpu", slots=100_000)
     rows = [queued(number, place=65_536, user=f"u{number}", project=f"p{number}") for number in range(90)]
-    await world.crowd([replace(each, pool="gpu" if at % 3 else "default") for at, each in enumerate(rows)])
+    await world.fill([replace(each, pool="gpu" if at % 3 else "default") for at, each in enumerate(rows)])
 
     plan = await world.look(70)
 
@@ -102,7 +102,7 @@ async def test_equal_places_go_by_name_over_all_pools(world: PairWorld) -> None:
 
 async def test_more_parked_jobs_than_one_call_may_look_at_are_looked_at_by_the_next(world: PairWorld) -> None:
     await world.set_limit(GROUPS[0], 0)
-    await world.crowd(
+    await world.fill(
         [queued(n, user=f"u{n}", project=f"p{n}", groups=(GROUPS[0],)) for n in range(2_100)],
     )
     await world.set_limit(GROUPS[0], 2_100)
@@ -115,7 +115,7 @@ async def test_more_parked_jobs_than_one_call_may_look_at_are_looked_at_by_the_n
 
 async def test_more_eligible_jobs_than_one_call_may_look_at_are_looked_at_by_the_next(world: PairWorld) -> None:
     rows = [queued(n, user="ann") for n in range(1_500)]
-    await world.crowd([*rows, queued(1_500, user="bob", project="blog")])
+    await world.fill([*rows, queued(1_500, user="bob", project="blog")])
 
     plans = await world.plans()
 
@@ -128,9 +128,9 @@ async def test_more_eligible_jobs_than_one_call_may_look_at_are_looked_at_by_the
 async def test_what_a_parked_job_stood_for_is_found_in_the_same_walk(world: PairWorld) -> None:
     await world.set_limit(GROUPS[0], 1)
     await world.set_limit(GROUPS[1], 1)
-    await world.crowd([queued(0, user="u0", project="p0", groups=(GROUPS[0],))])
+    await world.fill([queued(0, user="u0", project="p0", groups=(GROUPS[0],))])
     await world.dispatch("j00000")
-    await world.crowd(
+    await world.fill(
         [
             *(queued(n, user="ann", groups=(GROUPS[0],)) for n in range(1, 41)),
             *(queued(n, user=f"u{n}", project=f"p{n}", groups=(GROUPS[1],)) for n in range(41, 81)),
@@ -147,7 +147,7 @@ async def test_what_a_parked_job_stood_for_is_found_in_the_same_walk(world: Pair
 
 
 async def test_waiters_of_several_groups_are_woken_in_the_order_of_names(world: PairWorld) -> None:
-    await world.crowd([queued(0, groups=GROUPS[::-1])])
+    await world.fill([queued(0, groups=GROUPS[::-1])])
     await world.dispatch("j00000")
     for number, groups in enumerate((GROUPS[1:], GROUPS[:2], GROUPS[:1], GROUPS[2:])):
         await world.acquire(f"l{number}", *groups)
@@ -269,7 +269,7 @@ async def test_a_crowd_of_random_jobs_is_planned_alike_to_the_end(world: PairWor
             number, tier=tier, user=f"u{random.randrange(40)}", project=f"p{random.randrange(20)}", groups=groups
         )
         rows.append(replace(each, class_number=random.choice((50, 50, 20, 70))))
-    await world.crowd(rows)
+    await world.fill(rows)
 
     ended = 0
     while ended < 400:
@@ -298,7 +298,7 @@ async def test_a_crowd_of_all_classes_behind_gates_and_groups_that_shut_is_plann
         }
         each = queued(number, user=f"u{random.randrange(30)}", project=f"p{random.randrange(20)}", **details)
         rows.append(replace(each, class_number=random.choice((20, 50, 50, 90))))
-    await world.crowd(rows)
+    await world.fill(rows)
 
     ended = 0
     while ended < 300:

@@ -26,15 +26,15 @@ QUICK = "[stream]\nslow_after_s = 1\n"
 
 
 async def test_one_user_has_so_many_streams_and_one_replica_has(nats_url: str, tmp_path: Path) -> None:
-    async with notifiers(nats_url, tmp_path, policy=NARROW) as hall:
-        await hall.write(*life_of("job-1", "queued"))
-        first = [await hall.get("/v1/stream") for _ in range(3)]
-        fourth = await hall.get("/v1/jobs/job-1/stream")
-        others = [await hall.get("/v1/stream", user=f"user-{number}") for number in (2, 3)]
-        sixth = await hall.get("/v1/stream", user="user-4")
+    async with notifiers(nats_url, tmp_path, policy=NARROW) as replicas:
+        await replicas.write(*life_of("job-1", "queued"))
+        first = [await replicas.get("/v1/stream") for _ in range(3)]
+        fourth = await replicas.get("/v1/jobs/job-1/stream")
+        others = [await replicas.get("/v1/stream", user=f"user-{number}") for number in (2, 3)]
+        sixth = await replicas.get("/v1/stream", user="user-4")
         said = [await refused.body() for refused in (fourth, sixth)]
         first[0].cut()
-        await eventually(lambda: _is_let_in(hall))
+        await eventually(lambda: _is_let_in(replicas))
 
         assert [client.status for client in (*first, fourth, *others, sixth)] == [200, 200, 200, 429, 200, 200, 429]
         assert [client.headers["retry-after"] for client in (fourth, sixth)] == ["5", "5"]
@@ -44,24 +44,24 @@ async def test_one_user_has_so_many_streams_and_one_replica_has(nats_url: str, t
 
 async def test_whoever_leaves_leaves_nothing_behind(nats_url: str, tmp_path: Path) -> None:
     """Also in the middle of being let in: counted are both the streams and what they listen to."""
-    async with notifiers(nats_url, tmp_path, policy=NARROW) as hall:
-        await hall.write(*life_of("job-1", "queued"))
+    async with notifiers(nats_url, tmp_path, policy=NARROW) as replicas:
+        await replicas.write(*life_of("job-1", "queued"))
         for way in ("fin", "reset", "before the answer", "refused", "complete"):
-            await asyncio.gather(*(_come_and_go(hall, way) for _ in range(3)))
-            await hall.no_streams_left()
-            await eventually(lambda: _is_let_in(hall))
+            await asyncio.gather(*(_come_and_go(replicas, way) for _ in range(3)))
+            await replicas.no_streams_left()
+            await eventually(lambda: _is_let_in(replicas))
 
 
 async def test_a_log_that_is_away_is_a_problem_and_no_broken_stream(nats_server: NatsServer, tmp_path: Path) -> None:
-    async with notifiers(nats_server.url, tmp_path) as hall:
-        await hall.write(*life_of("job-1", "queued"))
+    async with notifiers(nats_server.url, tmp_path) as replicas:
+        await replicas.write(*life_of("job-1", "queued"))
         nats_server.pause()
         paths = ("/v1/jobs/job-1/stream", "/v1/stream")
-        clients = await asyncio.gather(*(hall.get(path) for path in paths))
+        clients = await asyncio.gather(*(replicas.get(path) for path in paths))
         said = [await client.body() for client in clients]
         nats_server.resume()
-        await hall.no_streams_left()
-        await eventually(lambda: _is_let_in(hall))
+        await replicas.no_streams_left()
+        await eventually(lambda: _is_let_in(replicas))
 
     assert [client.status for client in clients] == [503, 503]
     assert all(problem["debug_id"] for problem in said)
@@ -70,22 +70,22 @@ async def test_a_log_that_is_away_is_a_problem_and_no_broken_stream(nats_server:
 
 async def test_a_client_that_takes_nothing_is_cut_off_and_misses_nothing(nats_url: str, tmp_path: Path) -> None:
     """It blocks in its socket, where no queue would notice; what is kept for it meanwhile does not grow."""
-    async with notifiers(nats_url, tmp_path, policy=QUICK) as hall:
+    async with notifiers(nats_url, tmp_path, policy=QUICK) as replicas:
         life = life_of("job-1", WHOLE)
-        begun = (await hall.write(*life[:4]))[-1]
-        files = _open_files(hall)
-        with _deaf(hall, "/v1/jobs/job-1/stream") as blocked:
-            await eventually(lambda: _count(hall, 1))
-            before_kib = _resident_kib(hall)
+        begun = (await replicas.write(*life[:4]))[-1]
+        files = _open_files(replicas)
+        with _deaf(replicas, "/v1/jobs/job-1/stream") as blocked:
+            await eventually(lambda: _count(replicas, 1))
+            before_kib = _resident_kib(replicas)
             async with _chatting(nats_url, "job-1"):
-                await eventually(lambda: _count(hall, 0), every_s=0.1)
-            grown_kib = _resident_kib(hall) - before_kib
-            await eventually(lambda: _open_files(hall) <= files)  # the connection is gone too, with all it held
+                await eventually(lambda: _count(replicas, 0), every_s=0.1)
+            grown_kib = _resident_kib(replicas) - before_kib
+            await eventually(lambda: _open_files(replicas) <= files)  # the connection is gone too, with all it held
             rest = await _rest_of(blocked)
-        seqs = await hall.write(*life[4:])
-        async with hall.listen("/v1/jobs/job-1/stream", last=f"{hall.log.epoch}-{begun}") as again:
+        seqs = await replicas.write(*life[4:])
+        async with replicas.listen("/v1/jobs/job-1/stream", last=f"{replicas.log.epoch}-{begun}") as again:
             resumed = [event.seq for event in await again.events() if event.kind == "status"]
-        counted = {name: await hall.metric(f"headgate_notifier_{name}") for name in ("cut_off_total", "streams")}
+        counted = {name: await replicas.metric(f"headgate_notifier_{name}") for name in ("cut_off_total", "streams")}
 
     assert resumed == seqs
     assert counted == {"cut_off_total": 1, "streams": 0}
@@ -101,23 +101,23 @@ async def test_a_replica_that_stops_ends_a_thousand_streams_and_waits_for_none_t
     """Each has got its `retry:`. Where the machine allows fewer files, fewer."""
     with open_files(4000) as files:
         number = min(1000, files // 2)
-        async with notifiers(nats_url, tmp_path, policy=MANY) as hall:
-            await hall.write(*life_of("job-1", "queued dispatched started scaffold code"))
-            clients = [await _begun(hall, user) for user in range(number)]
-            with _deaf(hall, "/v1/jobs/job-1/stream"):
-                await eventually(lambda: _count(hall, number + 1))
+        async with notifiers(nats_url, tmp_path, policy=MANY) as replicas:
+            await replicas.write(*life_of("job-1", "queued dispatched started scaffold code"))
+            clients = [await _begun(replicas, user) for user in range(number)]
+            with _deaf(replicas, "/v1/jobs/job-1/stream"):
+                await eventually(lambda: _count(replicas, number + 1))
                 async with _chatting(nats_url, "job-1"):
-                    stopping = asyncio.create_task(hall.processes[0].stop())
+                    stopping = asyncio.create_task(replicas.processes[0].stop())
                     ends = await asyncio.gather(*map(_end_of, clients))
                     await stopping
-            said = hall.processes[0].words()
+            said = replicas.processes[0].words()
 
     assert set(ends) == {b"retry: 2000\n\n"}
     assert "was cut off" not in said, "it was waited for whoever takes nothing"
 
 
-async def _begun(hall: Notifiers, user: int) -> Client:
-    client = await hall.get("/v1/stream", user=f"user-{user + 10}")
+async def _begun(replicas: Notifiers, user: int) -> Client:
+    client = await replicas.get("/v1/stream", user=f"user-{user + 10}")
     await client.expect()
     return client
 
@@ -129,24 +129,24 @@ async def _end_of(client: Client) -> bytes:
     return bytes(client.raw[-13:])
 
 
-async def _is_let_in(hall: Notifiers) -> bool:
-    async with listening(hall.url, "/v1/stream", token=hall.token()) as client:
+async def _is_let_in(replicas: Notifiers) -> bool:
+    async with listening(replicas.url, "/v1/stream", token=replicas.token()) as client:
         return client.status == 200
 
 
-async def _count(hall: Notifiers, wanted: int) -> bool:
-    return await hall.metric("headgate_notifier_streams") == wanted
+async def _count(replicas: Notifiers, wanted: int) -> bool:
+    return await replicas.metric("headgate_notifier_streams") == wanted
 
 
-async def _come_and_go(hall: Notifiers, way: str) -> None:
+async def _come_and_go(replicas: Notifiers, way: str) -> None:
     if way == "before the answer":
-        _, writer = await asyncio.open_connection("127.0.0.1", hall.processes[0].port)
-        writer.write(_request(hall, "/v1/jobs/job-1/stream"))
+        _, writer = await asyncio.open_connection("127.0.0.1", replicas.processes[0].port)
+        writer.write(_request(replicas, "/v1/jobs/job-1/stream"))
         await writer.drain()
         writer.transport.abort()
         return
     path = "/v1/jobs/no-such-job/stream" if way == "refused" else "/v1/jobs/job-1/stream"
-    client = await hall.get(path)
+    client = await replicas.get(path)
     if client.status == 200:
         await client.expect()
     if way == "fin":
@@ -155,17 +155,17 @@ async def _come_and_go(hall: Notifiers, way: str) -> None:
         client.cut()
 
 
-def _request(hall: Notifiers, path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {hall.token()}\r\n\r\n".encode()
+def _request(replicas: Notifiers, path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {replicas.token()}\r\n\r\n".encode()
 
 
 @contextmanager
-def _deaf(hall: Notifiers, path: str) -> Iterator[socket.socket]:
+def _deaf(replicas: Notifiers, path: str) -> Iterator[socket.socket]:
     """A client that asks and then never reads."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.connect(("127.0.0.1", hall.processes[0].port))
-        connection.sendall(_request(hall, path))
+        connection.connect(("127.0.0.1", replicas.processes[0].port))
+        connection.sendall(_request(replicas, path))
         yield connection
 
 
@@ -203,10 +203,10 @@ async def _chatting(nats_url: str, job_id: str) -> AsyncIterator[None]:
             await asyncio.wait([saying])
 
 
-def _open_files(hall: Notifiers) -> int:
-    return len(list(Path(f"/proc/{hall.processes[0].pid}/fd").iterdir()))
+def _open_files(replicas: Notifiers) -> int:
+    return len(list(Path(f"/proc/{replicas.processes[0].pid}/fd").iterdir()))
 
 
-def _resident_kib(hall: Notifiers) -> int:
-    status = Path(f"/proc/{hall.processes[0].pid}/status").read_text()
+def _resident_kib(replicas: Notifiers) -> int:
+    status = Path(f"/proc/{replicas.processes[0].pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0])

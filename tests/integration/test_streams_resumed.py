@@ -1,4 +1,4 @@
-"""Clients that are cut off and come back to one of two replicas, one of which dies meanwhile. The long run of it is
+"""Clients that are cut off and connect back to one of two replicas, one of which dies meanwhile. The long run of it is
 `tests/e2e/test_streams.py`."""
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from tests.fixtures.comers import World, faults
 from tests.fixtures.logs import caught_up
+from tests.fixtures.returning_clients import World, faults
 from tests.fixtures.streams import notifiers
 
 POLICY = "[stream]\nper_user = 1000\n"
@@ -21,10 +21,10 @@ async def test_whoever_is_cut_off_and_comes_back_sees_each_status_once_and_in_or
     nats_url: str, tmp_path: Path
 ) -> None:
     seed = secrets.randbits(32)
-    async with notifiers(nats_url, tmp_path, count=2, policy=POLICY) as hall:
-        world = World(hall, Random(seed), users=4, jobs=6)
-        comers = await world.run(comers=20, cuts=5, linger_s=0.4, kills=2)
-        records = (await caught_up(hall.log)).records
+    async with notifiers(nats_url, tmp_path, count=2, policy=POLICY) as replicas:
+        world = World(replicas, Random(seed), users=4, jobs=6)
+        clients = await world.run(clients=20, cuts=5, linger_s=0.4, kills=2)
+        records = (await caught_up(replicas.log)).records
 
-    assert not list(faults(comers, records)), f"seed {seed}"
-    assert all(comer.cuts >= 5 and comer.seen for comer in comers)
+    assert not list(faults(clients, records)), f"seed {seed}"
+    assert all(each.cuts >= 5 and each.seen for each in clients)

@@ -16,9 +16,9 @@ import pytest
 
 from libs.local.up_file import read_up_file
 from libs.runtime.eventually import eventually
-from tests.fixtures.floor import lives
 from tests.fixtures.foreign import prelude
 from tests.fixtures.terminal import Terminal
+from tests.fixtures.worker_system import lives
 
 LOUD = "NOTHING IS CONTAINED"
 

@@ -26,7 +26,7 @@ from libs.local.up_file import UpFile, read_up_file
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from services.worker.sandbox import kernel
-from tests.fixtures.floor import children_of
+from tests.fixtures.worker_system import children_of
 
 pytestmark = pytest.mark.up
 

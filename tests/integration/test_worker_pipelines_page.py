@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate_pipeline import Context
-from tests.fixtures.floor import a_floor, heard_lines
+from tests.fixtures.worker_system import a_worker_system, heard_lines
 
 PAGE = (Path(__file__).parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")
 CODE = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
@@ -36,13 +36,13 @@ def test_the_page_names_all_that_a_stage_is_given() -> None:
 async def test_the_pipeline_of_the_page_runs(nats_url: str, redis_url: str, tmp_path: Path) -> None:
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "greeting.py").write_text(CODE[0], encoding="utf-8")
-    async with a_floor(nats_url, redis_url, tmp_path) as floor, heard_lines(nats_url) as said:
-        await floor.crowd.scheduler("a")
-        await floor.worker("w1", **told_to_up(tmp_path / "modules"))
-        await floor.submit("job-1", {"name": "Ann"}, pipeline="greeting")
+    async with a_worker_system(nats_url, redis_url, tmp_path) as system, heard_lines(nats_url) as said:
+        await system.base.scheduler("a")
+        await system.worker("w1", **told_to_up(tmp_path / "modules"))
+        await system.submit("job-1", {"name": "Ann"}, pipeline="greeting")
 
-        job = await floor.until("job-1", "ready", "failed")
+        job = await system.until("job-1", "ready", "failed")
 
         assert job.status == "ready", job.failure
-        assert await floor.result("job-1") == {"greeting.txt": b"Hello, Ann!\n"}
+        assert await system.result("job-1") == {"greeting.txt": b"Hello, Ann!\n"}
     assert (job.iteration, said[0].line) == (2, "iteration 1: a greeting for Ann")

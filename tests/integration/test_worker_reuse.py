@@ -13,7 +13,7 @@ from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from services.worker import children
 from services.worker.children import Spawner
-from tests.fixtures.floor import children_of
+from tests.fixtures.worker_system import children_of
 from tests.fixtures.workers import Shop, a_shop
 
 REUSED = Policy.model_validate({"runs": {"reused_pipelines": ("misbehaving",)}})

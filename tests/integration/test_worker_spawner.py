@@ -16,7 +16,7 @@ from services.worker.child.messages import OutputLine, Progressed, RunStage, Sta
 from services.worker.children import Child, Spawner, clean_environment
 from services.worker.errors import PipelinesNotLoaded, SpawnerDied
 from tests.fixtures.begins import begin_of
-from tests.fixtures.floor import children_of, lives
+from tests.fixtures.worker_system import children_of, lives
 
 MODULES = ["services.worker.rehearsal", "tests.fixtures.misbehaving"]
 HOLDER = """

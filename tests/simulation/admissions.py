@@ -40,7 +40,7 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class UseCases:
     """What an admission replica can be asked for."""
 
     submitting: Submitting
@@ -61,11 +61,13 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     retrying = Retrying(submitting, cast("Any", log), inputs, titles, world.bucket(process, world.workspaces))
     acts = Acts(cast("Any", log), clock, ids)
     operating, leasing = Operating(view, cast("Any", log), clock, ids), _leasing(world, service, machine, process, acts)
-    machine.desk = Desk(submitting, changing, Answering(changing, inputs, POLICY, ids), retrying, operating, leasing)
+    machine.use_cases = UseCases(
+        submitting, changing, Answering(changing, inputs, POLICY, ids), retrying, operating, leasing
+    )
 
 
 def _leasing(world: World, service: Service, machine: Machine, process: Process, acts: Acts) -> Leasing:
-    view, broker = world.view(process), Broker(world.link(process, "commands"), world.hall)
+    view, broker = world.view(process), Broker(world.link(process, "commands"), world.subscriptions)
     turns, leaving = WaitingHere(), asyncio.Event()
     if world.has_leases:
         hear_turns(cast("Any", broker), turns, shard=SHARD)
@@ -78,9 +80,9 @@ async def _leave(leaving: asyncio.Event) -> None:
     leaving.set()
 
 
-async def ask(world: World, link: Link, use: Callable[[Desk], Awaitable[T]], *, within_s: float) -> T:
+async def ask(world: World, link: Link, use: Callable[[UseCases], Awaitable[T]], *, within_s: float) -> T:
     """A request over HTTP, to one of the replicas that take any."""
-    doors = [machine for name in ADMISSIONS if (machine := world.machines[name]).desk]
+    doors = [machine for name in ADMISSIONS if (machine := world.machines[name]).use_cases]
     doors = [each for each in doors if world.link(cast("Process", each.process), "http").connected]
     if not doors:
         await asyncio.sleep(link.delay_s())
@@ -96,10 +98,10 @@ async def ask(world: World, link: Link, use: Callable[[Desk], Awaitable[T]], *, 
 
 
 def _enter(
-    world: World, machine: Machine, use: Callable[[Desk], Awaitable[T]], *, answer: asyncio.Future[T], link: Link
+    world: World, machine: Machine, use: Callable[[UseCases], Awaitable[T]], *, answer: asyncio.Future[T], link: Link
 ) -> None:
-    process, desk = machine.process, machine.desk
-    if process is None or desk is None:
+    process, use_cases = machine.process, machine.use_cases
+    if process is None or use_cases is None:
         return _fail(answer, NoAnswer())
     way = world.link(process, "http").fate()
     if way is Way.LOST:
@@ -116,7 +118,7 @@ def _enter(
 
     async def serve() -> T:
         try:
-            return await use(desk)
+            return await use(use_cases)
         except AWAY as away:
             raise Unavailable(type(away).__name__) from None
 

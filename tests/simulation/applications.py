@@ -30,7 +30,7 @@ class Application:
         self._world = world
         self._visits = visits
         self._turns = {visit.name: asyncio.Event() for visit in visits}
-        broker = Broker(world.link(Process(name, world.loop), "commands"), world.hall)
+        broker = Broker(world.link(Process(name, world.loop), "commands"), world.subscriptions)
         broker.subscriber(granted_subject(SHARD, "x").removesuffix("x") + "*")(self._hear)
         self._scheduler = NatsScheduler(cast("Any", broker), shard=SHARD, within_s=ASKED_WITHIN_S)
 

@@ -27,7 +27,7 @@ from services.admission.domain import Asker, NewJob, NotAllowed, new_job
 from services.admission.outcomes import Accepted, KeyReused
 from services.admission.phases import job_in_log
 from services.admission.workflows import new_workflow
-from tests.simulation.admissions import Desk, NoAnswer, Unavailable, ask
+from tests.simulation.admissions import NoAnswer, Unavailable, UseCases, ask
 from tests.simulation.askers import answer_to
 from tests.simulation.network import Link
 from tests.simulation.plan import POLICY, USERS, Order
@@ -72,12 +72,12 @@ class Client:
         """It was asked this, or whether it should go on."""
         await asyncio.sleep(self.order.answer_after_s)
 
-        async def answer(desk: Desk) -> Any:
-            job = await job_told(desk, job_id)
+        async def answer(use_cases: UseCases) -> Any:
+            job = await job_told(use_cases, job_id)
             if question is None or question.kind is QuestionKind.CONTINUE:
-                return await desk.changing.confirm(job, by=self.order.user)
+                return await use_cases.changing.confirm(job, by=self.order.user)
             body = AnswerQuestion(question=question.id, answer=answer_to(job_id, question.key))
-            return await desk.answering.answer(job, body, by=self.order.user)
+            return await use_cases.answering.answer(job, body, by=self.order.user)
 
         await self._asked_surely(answer)
 
@@ -88,7 +88,7 @@ class Client:
         for _ in range(REFUSED_TIMES):
             asked_s = self._system.loop.time()
             try:
-                outcome = await self._asked(lambda desk: desk.submitting.submit(*self._phases(submitted_s)))
+                outcome = await self._asked(lambda use_cases: use_cases.submitting.submit(*self._phases(submitted_s)))
             except (NoAnswer, Unavailable):
                 return False
             match outcome:
@@ -108,7 +108,7 @@ class Client:
         """Something else, with the same key."""
         if self.order.other_body:
             phases = self._phases(self._system.loop.time(), run_timeout_s=3599)
-            outcome = await self._asked_surely(lambda desk: desk.submitting.submit(*phases))
+            outcome = await self._asked_surely(lambda use_cases: use_cases.submitting.submit(*phases))
             if isinstance(outcome, Accepted):
                 self._answers.strange.append(f"{self.order.name}: another request with its key is accepted")
 
@@ -160,8 +160,8 @@ class Client:
     async def cancel(self, job_id: str, *, after_s: float) -> None:
         await asyncio.sleep(after_s)
 
-        async def cancel(desk: Desk) -> Any:
-            return await desk.changing.cancel(await job_told(desk, job_id), act=self._act())
+        async def cancel(use_cases: UseCases) -> Any:
+            return await use_cases.changing.cancel(await job_told(use_cases, job_id), act=self._act())
 
         outcome = await self._asked_surely(cancel)
         if isinstance(outcome, Accepted):
@@ -173,21 +173,21 @@ class Client:
         await asyncio.sleep(self.order.raise_after_s)
         to = Priority.HIGH if USERS[self.order.user].value != "bootstrapper" else Priority.LOW
 
-        async def raise_(desk: Desk) -> Any:
-            return await desk.changing.prioritize(await job_told(desk, self._jobs[0]), to, act=self._act())
+        async def raise_(use_cases: UseCases) -> Any:
+            return await use_cases.changing.prioritize(await job_told(use_cases, self._jobs[0]), to, act=self._act())
 
         await self._asked_surely(raise_)
 
     def _act(self) -> events.Actor:
         return events.Actor(by=self.order.user, reason="changed its mind")
 
-    async def _asked(self, use: Callable[[Desk], Awaitable[T]]) -> T:
+    async def _asked(self, use: Callable[[UseCases], Awaitable[T]]) -> T:
         """Some ask once, and go where nobody answers."""
         if self.order.leaves:
             return await ask(self._system, self._link, use, within_s=ANSWERED_WITHIN_S)
         return await self._asked_surely(use)
 
-    async def _asked_surely(self, use: Callable[[Desk], Awaitable[T]]) -> T:
+    async def _asked_surely(self, use: Callable[[UseCases], Awaitable[T]]) -> T:
         return await asked_surely(self._system, self._link, use)
 
     def _pause_s(self) -> float:
@@ -207,7 +207,7 @@ def questions(system: System, by_job: dict[str, Client]) -> Callable[[Record], N
     return heard
 
 
-async def asked_surely(system: System, link: Link, use: Callable[[Desk], Awaitable[T]]) -> T:
+async def asked_surely(system: System, link: Link, use: Callable[[UseCases], Awaitable[T]]) -> T:
     """Until somebody has answered."""
     while True:
         try:
@@ -216,7 +216,7 @@ async def asked_surely(system: System, link: Link, use: Callable[[Desk], Awaitab
             await asyncio.sleep(system.dice.between(f"{link.process.name} pause", *ASKS_AGAIN_S))
 
 
-async def job_told(desk: Desk, job_id: str) -> Job:
-    job = await job_in_log(desk.changing.log, job_id)
+async def job_told(use_cases: UseCases, job_id: str) -> Job:
+    job = await job_in_log(use_cases.changing.log, job_id)
     assert job is not None, f"{job_id} was promised and cannot be read"
     return job

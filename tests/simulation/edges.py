@@ -40,11 +40,11 @@ _STATE = Msg(cast("Client", None), data=b'{"config": {}, "state": {"first_seq": 
 class LogWire:
     """One process's connection to the log."""
 
-    def __init__(self, link: Link, server: MemoryServer, hall: Hall, *, reader: Link) -> None:
+    def __init__(self, link: Link, server: MemoryServer, subscriptions: Subscriptions, *, reader: Link) -> None:
         self._link = link
         self._reader = reader  # what a consumer sends may stay away alone
         self._server = server
-        self._hall = hall
+        self._subscriptions = subscriptions
 
     async def send(self, messages: Sequence[Message], *, within_s: float) -> WireAnswer:
         await self._link.reached("append")
@@ -80,7 +80,8 @@ class LogWire:
 
     def _arrive(self, messages: Sequence[Message]) -> WireAnswer:
         for message in messages:
-            self._hall.publish(message.subject, message.payload)  # who listens to a subject hears what is refused too
+            # A subscriber to the subject gets what is refused, too.
+            self._subscriptions.publish(message.subject, message.payload)
         return self._server.receive(messages)
 
     async def _read(self, look: Callable[[], Any]) -> Any:
@@ -140,7 +141,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class _Seat:
+class _Subscriber:
     broker: Broker
     group: str
     hear: Callable[..., Awaitable[Any]]
@@ -152,30 +153,32 @@ class _Seat:
 
 
 @dataclass(slots=True)
-class Hall:
-    """The server of all brokers: who listens where."""
+class Subscriptions:
+    """The server of all brokers: the subscribers of each subject."""
 
     network: Network
-    seats: dict[str, list[_Seat]] = field(default_factory=dict[str, list[_Seat]])
-    _found: dict[str, list[list[_Seat]]] = field(default_factory=dict[str, list[list[_Seat]]])
+    subscribers: dict[str, list[_Subscriber]] = field(default_factory=dict[str, list[_Subscriber]])
+    _found: dict[str, list[list[_Subscriber]]] = field(default_factory=dict[str, list[list[_Subscriber]]])
 
-    def at(self, subject: str) -> list[_Seat]:
+    def at(self, subject: str) -> list[_Subscriber]:
         found = self._found.get(subject)
         if found is None:
-            found = self._found[subject] = [seats for each, seats in self.seats.items() if _matches(subject, each)]
-        return [seat for seats in found for seat in seats if seat.there]
+            found = self._found[subject] = [
+                subscribers for each, subscribers in self.subscribers.items() if _matches(subject, each)
+            ]
+        return [subscriber for subscribers in found for subscriber in subscribers if subscriber.there]
 
-    def sit(self, subject: str, seat: _Seat) -> None:
-        if subject not in self.seats:
-            self.seats[subject] = []
+    def subscribe(self, subject: str, subscriber: _Subscriber) -> None:
+        if subject not in self.subscribers:
+            self.subscribers[subject] = []
             self._found.clear()
-        seats = self.seats[subject]
-        seats[:] = [each for each in seats if each.broker.is_alive]
-        seats.append(seat)
+        subscribers = self.subscribers[subject]
+        subscribers[:] = [each for each in subscribers if each.broker.is_alive]
+        subscribers.append(subscriber)
 
     def publish(self, subject: str, payload: bytes, model: type[BaseModel] | None = None) -> None:
-        for seat in self.at(subject):
-            seat.broker.deliver(seat, Heard(payload, subject), model=model)
+        for subscriber in self.at(subject):
+            subscriber.broker.deliver(subscriber, Heard(payload, subject), model=model)
 
 
 class _Connection:
@@ -195,10 +198,10 @@ class _Connection:
 class Broker:
     """One process's connection for what is said and not kept; what services use of FastStream's."""
 
-    def __init__(self, link: Link, hall: Hall) -> None:
+    def __init__(self, link: Link, subscriptions: Subscriptions) -> None:
         self.connection = _Connection(link)
         self._link = link
-        self._hall = hall
+        self._subscriptions = subscriptions
 
     @property
     def is_alive(self) -> bool:
@@ -209,40 +212,40 @@ class Broker:
         return self._link.process.alive and self._link.connected
 
     def subscriber(self, subject: str, group: str = "", **_: Any) -> Callable[[Any], Any]:
-        def sit(hear: Any) -> Any:
+        def subscribe(hear: Any) -> Any:
             wants_message = len(inspect.signature(hear).parameters) > 1
-            self._hall.sit(subject, _Seat(self, group, hear, wants_message))
+            self._subscriptions.subscribe(subject, _Subscriber(self, group, hear, wants_message))
             return hear
 
-        return sit
+        return subscribe
 
     async def publish(self, message: BaseModel, subject: str) -> None:
         self._link.process.require_life()
         if not self._link.connected:
             raise ConnectionClosedError
         payload = message.model_dump_json().encode()
-        self._link.tell(lambda: self._hall.publish(subject, payload, type(message)))
+        self._link.tell(lambda: self._subscriptions.publish(subject, payload, type(message)))
 
     async def request(self, message: BaseModel, subject: str, *, timeout: float, headers: Any = None) -> Heard:  # noqa: ASYNC109 - FastStream's
         """One of the group that listens there answers, and may be silent; who is of no group only hears it."""
         payload = message.model_dump_json().encode()
-        listening = await _asked(self._link, lambda: self._hall.at(subject), within_s=timeout)
-        answering = [seat for seat in listening if seat.group]
+        listening = await _asked(self._link, lambda: self._subscriptions.at(subject), within_s=timeout)
+        answering = [subscriber for subscriber in listening if subscriber.group]
         if not answering:
             raise NoRespondersError
-        seat = self._hall.network.dice.one_of(f"{self._link.process.name} asks {subject}", answering)
+        subscriber = self._subscriptions.network.dice.one_of(f"{self._link.process.name} asks {subject}", answering)
         answer: asyncio.Future[Heard] = asyncio.get_running_loop().create_future()
         heard = Heard(payload, subject, headers or {})
         for hearer in listening:
             if not hearer.group:
                 hearer.broker.deliver(hearer, heard, model=type(message))
-        seat.broker.deliver(seat, heard, model=type(message), answer=answer, to=self._link)
+        subscriber.broker.deliver(subscriber, heard, model=type(message), answer=answer, to=self._link)
         async with asyncio.timeout(timeout):
             return await answer
 
     def deliver(
         self,
-        seat: _Seat,
+        subscriber: _Subscriber,
         heard: Heard,
         *,
         model: type[BaseModel] | None = None,
@@ -252,8 +255,9 @@ class Broker:
         """In the hearer's own process and time."""
         process = self._link.process
         if self._link.connected and process.alive:
-            self._hall.network.later(
-                self._link.delay_s(), lambda: process.call(lambda: process.start(_hear(seat, heard, model, answer, to)))
+            self._subscriptions.network.later(
+                self._link.delay_s(),
+                lambda: process.call(lambda: process.start(_hear(subscriber, heard, model, answer, to))),
             )
 
 
@@ -267,18 +271,20 @@ async def _asked(link: Link, act: Callable[[], Any], *, within_s: float) -> Any:
 
 
 async def _hear(
-    seat: _Seat,
+    subscriber: _Subscriber,
     heard: Heard,
     model: type[BaseModel] | None,
     answer: asyncio.Future[Heard] | None,
     to: Link | None,
 ) -> None:
     told: Any = heard if model is None else model.model_validate_json(heard.body)
-    reply: BaseModel | None = await (seat.hear(told, heard) if seat.wants_message else seat.hear(told))
-    if answer is None or to is None or reply is None or not seat.there or not to.connected:
+    reply: BaseModel | None = await (
+        subscriber.hear(told, heard) if subscriber.wants_message else subscriber.hear(told)
+    )
+    if answer is None or to is None or reply is None or not subscriber.there or not to.connected:
         return
     body = Heard(reply.model_dump_json().encode())
-    seat.broker._hall.network.later(to.delay_s(), lambda: answer.done() or answer.set_result(body))
+    subscriber.broker._subscriptions.network.later(to.delay_s(), lambda: answer.done() or answer.set_result(body))
 
 
 @lru_cache(maxsize=10_000)

@@ -52,7 +52,7 @@ T = TypeVar("T")
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
     log, clock, health = world.log(machine, process), machine.clock, Health()
     fanout, gate = Fanout(beat_s=POLICY.stream.comment_s, depth=TAP_DEPTH), Gate()
-    broker = Broker(world.link(process, "commands"), world.hall)
+    broker = Broker(world.link(process, "commands"), world.subscriptions)
     subscribe(cast("Any", broker), fanout, shard=SHARD)
     link = world.link(process, "log")
     lines = _Lines(world, link)

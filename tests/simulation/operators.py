@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from services.admission import events
-from tests.simulation.admissions import Desk
+from tests.simulation.admissions import UseCases
 from tests.simulation.clients import asked_surely, job_told
 from tests.simulation.network import Link
 from tests.simulation.plan import Act
@@ -30,14 +30,14 @@ class Operator:
     async def _pause(self) -> None:
         scope = self._act.what
         self._system.say(f"operator pauses {scope} for {self._act.for_s:.1f} s")
-        await self._ask(lambda desk: desk.operating.pause(scope, by="ops", reason="simulated"))
+        await self._ask(lambda use_cases: use_cases.operating.pause(scope, by="ops", reason="simulated"))
         await asyncio.sleep(self._act.for_s)
-        await self._ask(lambda desk: desk.operating.resume(scope, by="ops", reason="simulated"))
+        await self._ask(lambda use_cases: use_cases.operating.resume(scope, by="ops", reason="simulated"))
 
     async def _limit(self) -> None:
         group, limit = self._act.what, self._act.number
         self._system.say(f"operator sets {group} to {limit}")
-        await self._ask(lambda desk: desk.operating.set_limit(group, limit, by="ops", reason="simulated"))
+        await self._ask(lambda use_cases: use_cases.operating.set_limit(group, limit, by="ops", reason="simulated"))
 
     async def _force(self) -> None:
         for _ in range(20):
@@ -48,7 +48,7 @@ class Operator:
             return
         group, lease = found[self._act.number % len(found)]
         self._system.say(f"operator forces {lease} out of {group}")
-        await self._ask(lambda desk: desk.operating.release(group, lease, by="ops", reason="simulated"))
+        await self._ask(lambda use_cases: use_cases.operating.release(group, lease, by="ops", reason="simulated"))
 
     def _held(self) -> list[tuple[str, str]]:
         state = self._system.store.state
@@ -66,10 +66,10 @@ class Operator:
         job_id, other = names[self._act.number % len(names)], names[(self._act.number + 1) % len(names)]
         act = events.Actor(by="ops", reason="simulated", operator=True)
 
-        async def move(desk: Desk) -> Any:
-            return await desk.changing.move(await job_told(desk, job_id), before=other, after=None, act=act)
+        async def move(use_cases: UseCases) -> Any:
+            return await use_cases.changing.move(await job_told(use_cases, job_id), before=other, after=None, act=act)
 
         await self._ask(move)
 
-    async def _ask(self, use: Callable[[Desk], Awaitable[Any]]) -> Any:
+    async def _ask(self, use: Callable[[UseCases], Awaitable[Any]]) -> Any:
         return await asked_surely(self._system, self._link, use)

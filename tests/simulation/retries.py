@@ -13,7 +13,7 @@ from headgate_contracts.tokens import job_id_for_key
 from libs.eventlog.values import Record
 from services.admission.domain import Asker
 from services.admission.outcomes import Accepted
-from tests.simulation.admissions import Desk
+from tests.simulation.admissions import UseCases
 from tests.simulation.clients import Client, asked_surely, job_told
 from tests.simulation.network import Link
 from tests.simulation.plan import POLICY, USERS, Order
@@ -44,9 +44,11 @@ async def _ask(system: System, client: Client, job_id: str) -> None:
     order = client.order
     await asyncio.sleep(system.dice.between(f"{order.name} thinks", *THINKS_S))
 
-    async def retry(desk: Desk) -> Any:
-        asker = Asker(user_id=order.user, tier=USERS[order.user], policy=POLICY, now=utc(desk.changing.clock.now_ms()))
-        return await desk.retrying.retry(await job_told(desk, job_id), new_id=again_id(order), asker=asker)
+    async def retry(use_cases: UseCases) -> Any:
+        asker = Asker(
+            user_id=order.user, tier=USERS[order.user], policy=POLICY, now=utc(use_cases.changing.clock.now_ms())
+        )
+        return await use_cases.retrying.retry(await job_told(use_cases, job_id), new_id=again_id(order), asker=asker)
 
     link = Link(system.network, Process(f"client of {order.name} again", system.loop), "clients")
     if isinstance(await asked_surely(system, link, retry), Accepted):

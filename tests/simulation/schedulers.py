@@ -22,7 +22,7 @@ from tests.simulation.world import EPOCH, SHARD, Machine, World
 
 
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
-    broker = Broker(world.link(process, "commands"), world.hall)
+    broker = Broker(world.link(process, "commands"), world.subscriptions)
     commands = NatsCommands(cast("Any", broker), shard=SHARD)
     view = world.view(process)
     telemetry = quiet_telemetry()

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from services.admission.leasing import Held, LeaseWanted, NoneFree
-from tests.simulation.admissions import Desk, NoAnswer, Unavailable, ask
+from tests.simulation.admissions import NoAnswer, Unavailable, UseCases, ask
 from tests.simulation.deeds import Holding, Wait
 from tests.simulation.network import Link
 from tests.simulation.user_leases import UserLease
@@ -105,13 +105,13 @@ class SlotUser:
 
     async def _give_back(self) -> None:
         name, user = self._lease.name, self._lease.user
-        await self._asked(lambda desk: desk.leasing.give_back(name, user=user), within_s=GIVEN_BACK_WITHIN_S)
+        await self._asked(lambda use_cases: use_cases.leasing.give_back(name, user=user), within_s=GIVEN_BACK_WITHIN_S)
 
     async def _asked(self, use: Callable[[Any], Awaitable[Any]], *, within_s: float) -> Any:
         """Null where nobody has answered, or nobody could say."""
 
-        async def asked(desk: Desk) -> Any:
-            return await use(desk)
+        async def asked(use_cases: UseCases) -> Any:
+            return await use(use_cases)
 
         with suppress(NoAnswer, Unavailable):
             return await ask(self._world, self._link, asked, within_s=within_s)
@@ -141,9 +141,9 @@ class SlotUser:
         return self._world.loop.time()
 
 
-async def _take(wanted: LeaseWanted, desk: Desk) -> Any:
-    return await desk.leasing.take(wanted)
+async def _take(wanted: LeaseWanted, use_cases: UseCases) -> Any:
+    return await use_cases.leasing.take(wanted)
 
 
-async def _extend(wanted: LeaseWanted, desk: Desk) -> Any:
-    return await desk.leasing.extend(wanted)
+async def _extend(wanted: LeaseWanted, use_cases: UseCases) -> Any:
+    return await use_cases.leasing.extend(wanted)

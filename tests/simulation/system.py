@@ -48,7 +48,7 @@ class System(World):
             machine.service.stop()
 
     def crash(self, machine: Machine, for_s: float) -> None:
-        process, machine.desk, machine.streams = machine.process, None, None
+        process, machine.use_cases, machine.streams = machine.process, None, None
         if process is not None and process.alive:
             process.crash()
         machine.down += 1

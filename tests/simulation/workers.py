@@ -29,7 +29,7 @@ from tests.simulation.world import SHARD, Machine, World
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
     leases, clock = POLICY.leases, machine.clock
     instance = f"{machine.name}-{round(world.loop.time() * 1000)}"
-    broker = Broker(world.link(process, "commands"), world.hall)
+    broker = Broker(world.link(process, "commands"), world.subscriptions)
     scheduler = NatsScheduler(cast("Any", broker), shard=SHARD, within_s=2.0)
     pump = LinePump(NatsLines(cast("Any", broker)), clock)
     stages = Stages(process, lambda name, own: _play(world, name, own, clock))

@@ -31,7 +31,7 @@ from libs.runtime.lifecycle import Service
 from services.notifier.webhooks import EVENTS
 from tests.simulation.deeds import Deeds
 from tests.simulation.dice import Dice
-from tests.simulation.edges import Broker, Hall, Heard, LogWire, Port
+from tests.simulation.edges import Broker, Heard, LogWire, Port, Subscriptions
 from tests.simulation.kept_lines import KeptLines
 from tests.simulation.network import Link, Network
 from tests.simulation.plan import POLICY, Plan
@@ -42,7 +42,7 @@ from tests.simulation.shelves import WatchedShelf
 from tests.simulation.virtual import LoopClock, Process, VirtualLoop
 
 if TYPE_CHECKING:
-    from tests.simulation.admissions import Desk
+    from tests.simulation.admissions import UseCases
     from tests.simulation.notifiers import Streams
 
 EPOCH: Final = "01JD0000000000000000000000"
@@ -58,7 +58,7 @@ class Machine:
     clock: LoopClock
     process: Process | None = None
     service: Service | None = None
-    desk: Desk | None = None
+    use_cases: UseCases | None = None
     streams: Streams | None = None
     told_to_stop_s: float | None = None
     down: int = 0  # how many faults keep it down
@@ -82,7 +82,7 @@ class World:
         self.dice = dice = Dice(plan.seed)
         self.folder = folder
         self.network = Network(loop, dice)
-        self.hall = Hall(self.network)
+        self.subscriptions = Subscriptions(self.network)
         self.start_ms = MIDNIGHT_MS - round(plan.before_midnight_s * 1000)
         self.clock = LoopClock(loop, start_ms=self.start_ms)
         self.server = Server(self.clock, epoch=EPOCH)
@@ -110,7 +110,7 @@ class World:
         self.view_was_lost = False
         self.buckets_full = False
         self.machines = {name: self._machine(name) for name in plan.services}
-        lines = Broker(Link(self.network, Process("nats", loop), "lines"), self.hall)
+        lines = Broker(Link(self.network, Process("nats", loop), "lines"), self.subscriptions)
         lines.subscriber("headgate.logs.v1.*")(self._keep_line)
 
     def say(self, what: str) -> None:
@@ -120,7 +120,7 @@ class World:
         return Link(self.network, process, server)
 
     def log(self, machine: Machine, process: Process) -> SettlingLog:
-        wire = LogWire(self.link(process, "log"), self.server, self.hall, reader=self.link(process, "reader"))
+        wire = LogWire(self.link(process, "log"), self.server, self.subscriptions, reader=self.link(process, "reader"))
         log = SettlingLog(wire, clock=machine.clock)
         log.epoch = EPOCH  # type: ignore[attr-defined]
         return log

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from pytest_socket import disable_socket
 
-from tests.fixtures.desk import Desk
-from tests.fixtures.hall import Hall, patient
+from tests.fixtures.memory_admission import MemoryAdmission
+from tests.fixtures.memory_notifier import MemoryNotifier, patient
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -14,15 +14,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
+async def admission() -> AsyncIterator[MemoryAdmission]:
     """Admission over an open view and an empty log."""
-    desk = Desk()
-    await desk.fold()
-    yield desk
-    await desk.index.close()
+    admission = MemoryAdmission()
+    await admission.fold()
+    yield admission
+    await admission.index.close()
 
 
 @pytest.fixture
-def hall() -> Hall:
+def notifier() -> MemoryNotifier:
     """A notifier over an empty log, before a client that waits."""
-    return Hall(patient())
+    return MemoryNotifier(patient())

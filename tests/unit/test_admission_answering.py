@@ -12,26 +12,26 @@ from headgate_contracts.asked import AnswerQuestion
 from libs.eventlog import Appended
 from services.admission.domain import NotAllowed
 from services.admission.outcomes import Accepted, NotAsked
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import Front, refused, submitted
+from tests.fixtures.admission_api import AdmissionApi, refused, submitted
 from tests.fixtures.lives import life_of, step
+from tests.fixtures.memory_admission import MemoryAdmission
 
 ASKED = "queued dispatched started scaffold code awaiting_confirmation:ask"
 TO_CONTINUE = "queued dispatched started scaffold code deps checks awaiting_confirmation"
 QUESTION = {"id": "q1", "kind": "ask", "text": "Which licence?", "key": "licence", "choices": ["MIT", "BSD"]}
 
 
-async def asks(desk: Desk, story: str = ASKED, **asked: Any) -> Job:
+async def asks(admission: MemoryAdmission, story: str = ASKED, **asked: Any) -> Job:
     """A job whose last event is a question."""
     job: Job | None = None
     for event in life_of("job-1", story.rpartition(" ")[0]):
-        job = await written(desk, job, event)
+        job = await written(admission, job, event)
     assert job is not None
-    return await written(desk, job, step(job, story.rpartition(" ")[2], **asked))
+    return await written(admission, job, step(job, story.rpartition(" ")[2], **asked))
 
 
-async def written(desk: Desk, job: Job | None, event: Any) -> Job:
-    answer = await desk.log.append(event, after=job)
+async def written(admission: MemoryAdmission, job: Job | None, event: Any) -> Job:
+    answer = await admission.log.append(event, after=job)
     assert isinstance(answer, Appended)
     return advance(job, event, seq=answer.records[0].seq)
 
@@ -40,74 +40,80 @@ def body(answer: Any, question: str = "q1") -> AnswerQuestion:
     return AnswerQuestion(question=question, answer=answer)
 
 
-async def kept(desk: Desk) -> list[Any]:
-    return [json.loads(await desk.inputs.get(name) or b"") for name in await desk.inputs.names()]
+async def kept(admission: MemoryAdmission) -> list[Any]:
+    return [json.loads(await admission.inputs.get(name) or b"") for name in await admission.inputs.names()]
 
 
-async def test_an_answer_is_kept_beside_the_input_and_the_job_is_back_at_its_old_place(desk: Desk) -> None:
-    job = await asks(desk, question=QUESTION)
+async def test_an_answer_is_kept_beside_the_input_and_the_job_is_back_at_its_old_place(
+    admission: MemoryAdmission,
+) -> None:
+    job = await asks(admission, question=QUESTION)
 
-    outcome = await desk.answering.answer(job, body("MIT"), by="u1")
+    outcome = await admission.answering.answer(job, body("MIT"), by="u1")
 
     assert isinstance(outcome, Accepted)
     assert (outcome.job.status, outcome.job.standing) == (Status.QUEUED, job.standing)
     [answer] = outcome.job.answers
-    assert (answer.key, await desk.inputs.get(answer.name)) == ("licence", b'"MIT"')
-    assert b"MIT" not in (await desk.log.read(job.id))[-1].event.encode()  # type: ignore[union-attr]
+    assert (answer.key, await admission.inputs.get(answer.name)) == ("licence", b'"MIT"')
+    assert b"MIT" not in (await admission.log.read(job.id))[-1].event.encode()  # type: ignore[union-attr]
 
 
-async def test_a_question_is_answered_once_and_the_late_answer_leaves_nothing(desk: Desk) -> None:
-    job = await asks(desk, question=QUESTION)
+async def test_a_question_is_answered_once_and_the_late_answer_leaves_nothing(admission: MemoryAdmission) -> None:
+    job = await asks(admission, question=QUESTION)
 
-    await desk.answering.answer(job, body("MIT"), by="u1")
-    late = await desk.answering.answer(job, body("BSD"), by="u1")
+    await admission.answering.answer(job, body("MIT"), by="u1")
+    late = await admission.answering.answer(job, body("BSD"), by="u1")
 
     assert isinstance(late, NotAsked)
-    assert await kept(desk) == ["MIT"]
+    assert await kept(admission) == ["MIT"]
 
 
-async def test_the_answer_to_an_earlier_question_does_not_answer_this_one(desk: Desk) -> None:
-    job = await asks(desk, question=QUESTION)
+async def test_the_answer_to_an_earlier_question_does_not_answer_this_one(admission: MemoryAdmission) -> None:
+    job = await asks(admission, question=QUESTION)
 
-    assert isinstance(await desk.answering.answer(job, body("MIT", "q0"), by="u1"), NotAsked)
-    assert await kept(desk) == []
+    assert isinstance(await admission.answering.answer(job, body("MIT", "q0"), by="u1"), NotAsked)
+    assert await kept(admission) == []
 
 
-async def test_what_is_no_answer_changes_nothing(desk: Desk) -> None:
-    job = await asks(desk, question=QUESTION)
+async def test_what_is_no_answer_changes_nothing(admission: MemoryAdmission) -> None:
+    job = await asks(admission, question=QUESTION)
 
-    outcome = await desk.answering.answer(job, body("GPL"), by="u1")
+    outcome = await admission.answering.answer(job, body("GPL"), by="u1")
 
     assert outcome == NotAllowed("answer", "choose one of: MIT, BSD")
-    assert await kept(desk) == []
+    assert await kept(admission) == []
 
 
 @pytest.mark.parametrize(("answer", "status"), [("yes", Status.QUEUED), ("no", Status.CANCELLED)])
-async def test_whether_to_continue_is_answered_by_yes_or_no(desk: Desk, answer: str, status: Status) -> None:
-    job = await asks(desk, TO_CONTINUE)
+async def test_whether_to_continue_is_answered_by_yes_or_no(
+    admission: MemoryAdmission, answer: str, status: Status
+) -> None:
+    job = await asks(admission, TO_CONTINUE)
 
-    outcome = await desk.answering.answer(job, body(answer), by="u1")
+    outcome = await admission.answering.answer(job, body(answer), by="u1")
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.status is status
-    assert await kept(desk) == []
+    assert await kept(admission) == []
 
 
-async def test_what_a_stage_asks_is_not_confirmed(desk: Desk) -> None:
-    job = await asks(desk, question=QUESTION)
+async def test_what_a_stage_asks_is_not_confirmed(admission: MemoryAdmission) -> None:
+    job = await asks(admission, question=QUESTION)
 
-    assert isinstance(await desk.changing.confirm(job, by="u1"), NotAsked)
+    assert isinstance(await admission.changing.confirm(job, by="u1"), NotAsked)
 
 
-async def test_over_http_a_wrong_answer_is_422_a_late_one_409_and_anothers_job_is_not_there(desk: Desk) -> None:
-    front = Front(desk)
-    async with front.client() as ann, front.client("bob") as bob:
+async def test_over_http_a_wrong_answer_is_422_a_late_one_409_and_anothers_job_is_not_there(
+    admission: MemoryAdmission,
+) -> None:
+    api = AdmissionApi(admission)
+    async with api.client() as ann, api.client("bob") as bob:
         job = await submitted(ann)
-        last = await desk.reading.find(job["id"])
+        last = await admission.reading.find(job["id"])
         for word in ("dispatched", "started", "scaffold", "awaiting_confirmation:ask"):
             details = {"question": QUESTION} if ":" in word else {}
             assert last is not None
-            last = await written(desk, last, step(last, word, **details))
+            last = await written(admission, last, step(last, word, **details))
         path, answer = f"/v1/jobs/{job['id']}/answer", {"question": "q1", "answer": "MIT"}
         shown = (await ann.get(f"/v1/jobs/{job['id']}")).json()
         wrong = await ann.post(path, json=answer | {"answer": "GPL"})

@@ -22,55 +22,55 @@ from services.admission.outcomes import (
     TooManyChanges,
     Underway,
 )
-from tests.fixtures.desk import Desk
 from tests.fixtures.lives import job_after, life_of, step
+from tests.fixtures.memory_admission import MemoryAdmission
 
 
-async def test_a_waiting_job_is_cancelled_at_once_and_gives_its_day_back(desk: Desk) -> None:
-    job = await desk.submitted()
+async def test_a_waiting_job_is_cancelled_at_once_and_gives_its_day_back(admission: MemoryAdmission) -> None:
+    job = await admission.submitted()
 
-    outcome = await desk.changing.cancel(job, act=Actor("u1", "changed my mind"))
-    await desk.fold()
+    outcome = await admission.changing.cancel(job, act=Actor("u1", "changed my mind"))
+    await admission.fold()
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.status is Status.CANCELLED
-    assert await desk.view.day_used("u1", 20_833) == 0
-    assert await desk.view.queue() == ()
+    assert await admission.view.day_used("u1", 20_833) == 0
+    assert await admission.view.queue() == ()
 
 
-async def test_a_running_job_is_asked_to_end_once(desk: Desk) -> None:
-    job = await desk.submitted()
-    await desk.log.append(step(job, "dispatched"), after=job)
+async def test_a_running_job_is_asked_to_end_once(admission: MemoryAdmission) -> None:
+    job = await admission.submitted()
+    await admission.log.append(step(job, "dispatched"), after=job)
 
-    outcome = await desk.changing.cancel(job, act=Actor("u1", ""))
+    outcome = await admission.changing.cancel(job, act=Actor("u1", ""))
     assert isinstance(outcome, Accepted)
-    again = await desk.changing.cancel(outcome.job, act=Actor("u1", ""))
+    again = await admission.changing.cancel(outcome.job, act=Actor("u1", ""))
 
-    events = [record.event.data.EVENT for record in await desk.log.read(job.id)]  # type: ignore[union-attr]
+    events = [record.event.data.EVENT for record in await admission.log.read(job.id)]  # type: ignore[union-attr]
     assert events == ["queued", "dispatched", "cancel_requested"]
     assert isinstance(again, Accepted)
     assert again.again
 
 
-async def test_a_wish_that_outlived_its_attempt_is_granted_at_once(desk: Desk) -> None:
-    job = await desk.submitted()
+async def test_a_wish_that_outlived_its_attempt_is_granted_at_once(admission: MemoryAdmission) -> None:
+    job = await admission.submitted()
     for word in ("dispatched", "started", "cancel_requested", "given_back:drained"):
         event = step(job, word)
-        answer = await desk.log.append(event, after=job)
+        answer = await admission.log.append(event, after=job)
         assert isinstance(answer, Appended)
         job = advance(job, event, seq=answer.records[0].seq)
 
-    outcome = await desk.changing.cancel(job, act=Actor("u1", ""))
+    outcome = await admission.changing.cancel(job, act=Actor("u1", ""))
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.status is Status.CANCELLED
 
 
-async def test_a_question_is_answered_once_with_what_the_cap_leaves(desk: Desk) -> None:
-    job = await asked(desk)
+async def test_a_question_is_answered_once_with_what_the_cap_leaves(admission: MemoryAdmission) -> None:
+    job = await asked(admission)
 
-    outcome = await desk.changing.confirm(job, by="u1")
-    again = await desk.changing.confirm(job, by="u1")
+    outcome = await admission.changing.confirm(job, by="u1")
+    again = await admission.changing.confirm(job, by="u1")
 
     assert isinstance(outcome, Accepted)
     assert (outcome.job.status, outcome.job.granted, outcome.job.standing) == (Status.QUEUED, 3, job.standing)
@@ -78,18 +78,18 @@ async def test_a_question_is_answered_once_with_what_the_cap_leaves(desk: Desk) 
     assert again.job.seq == outcome.job.seq
 
 
-async def test_a_job_that_has_ended_is_left_alone(desk: Desk) -> None:
+async def test_a_job_that_has_ended_is_left_alone(admission: MemoryAdmission) -> None:
     ended = job_after("queued cancelled")
 
-    assert await desk.changing.cancel(ended, act=Actor("u1", "")) == Ended(ended)
+    assert await admission.changing.cancel(ended, act=Actor("u1", "")) == Ended(ended)
 
 
-async def test_cancel_and_dispatch_at_once_leave_one_legal_history(desk: Desk) -> None:
+async def test_cancel_and_dispatch_at_once_leave_one_legal_history(admission: MemoryAdmission) -> None:
     for _ in range(20):
-        job = await desk.submitted()
-        dispatched = await desk.log.append(step(job, "dispatched"), after=job)
+        job = await admission.submitted()
+        dispatched = await admission.log.append(step(job, "dispatched"), after=job)
 
-        outcome = await desk.changing.cancel(job, act=Actor("u1", ""))
+        outcome = await admission.changing.cancel(job, act=Actor("u1", ""))
 
         assert isinstance(outcome, Accepted)
         expected = Status.CANCELLED if isinstance(dispatched, Conflicted) else Status.STARTING
@@ -97,9 +97,9 @@ async def test_cancel_and_dispatch_at_once_leave_one_legal_history(desk: Desk) -
 
 
 async def test_the_last_batch_is_what_the_cap_leaves() -> None:
-    desk = Desk(tiers={"partner": {"cycles_per_batch": 3, "hard_cap": 3}})
+    admission = MemoryAdmission(tiers={"partner": {"cycles_per_batch": 3, "hard_cap": 3}})
 
-    outcome = await desk.changing.confirm(await asked(desk), by="u1")
+    outcome = await admission.changing.confirm(await asked(admission), by="u1")
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.granted == 2
@@ -108,30 +108,30 @@ async def test_the_last_batch_is_what_the_cap_leaves() -> None:
 # ── class and place ───────────────────────────────────────────────────────────
 
 
-async def queued_jobs(desk: Desk, count: int, **body: Any) -> list[Job]:
+async def queued_jobs(admission: MemoryAdmission, count: int, **body: Any) -> list[Job]:
     found: list[Job] = []
     for number in range(count):
-        outcome = await desk.submit(user=f"u{number}", tier=Tier.BOOTSTRAPPER, **body)
+        outcome = await admission.submit(user=f"u{number}", tier=Tier.BOOTSTRAPPER, **body)
         assert isinstance(outcome, Accepted)
         found.append(outcome.job)
-    await desk.fold()
+    await admission.fold()
     return found
 
 
-async def order(desk: Desk) -> list[str]:
-    await desk.fold()
-    return [entry.job for entry in await desk.view.queue()]
+async def order(admission: MemoryAdmission) -> list[str]:
+    await admission.fold()
+    return [entry.job for entry in await admission.view.queue()]
 
 
-async def test_another_class_is_entered_by_arrival(desk: Desk) -> None:
-    first, second, third = await queued_jobs(desk, 3)
+async def test_another_class_is_entered_by_arrival(admission: MemoryAdmission) -> None:
+    first, second, third = await queued_jobs(admission, 3)
 
     for job in (third, first):
-        outcome = await desk.changing.prioritize(job, Priority.LOW, act=Actor("op", "calm", operator=True))
+        outcome = await admission.changing.prioritize(job, Priority.LOW, act=Actor("op", "calm", operator=True))
         assert isinstance(outcome, Accepted)
 
-    assert await order(desk) == [second.id, first.id, third.id]
-    [*_, record] = await desk.log.read(first.id)
+    assert await order(admission) == [second.id, first.id, third.id]
+    [*_, record] = await admission.log.read(first.id)
     assert isinstance(record.event, Event)
     changed = record.event.data
     assert isinstance(changed, JobReprioritized)
@@ -144,44 +144,44 @@ async def test_another_class_is_entered_by_arrival(desk: Desk) -> None:
     )
 
 
-async def test_the_class_it_has_is_no_change(desk: Desk) -> None:
-    [job] = await queued_jobs(desk, 1)
+async def test_the_class_it_has_is_no_change(admission: MemoryAdmission) -> None:
+    [job] = await queued_jobs(admission, 1)
 
-    outcome = await desk.changing.prioritize(job, Priority.NORMAL, act=Actor("u0"))
+    outcome = await admission.changing.prioritize(job, Priority.NORMAL, act=Actor("u0"))
 
     assert outcome == Accepted((job,), again=True)
-    assert len(await desk.log.read(job.id)) == 1
+    assert len(await admission.log.read(job.id)) == 1
 
 
 async def test_a_scheduled_job_changes_its_class_too() -> None:
-    desk = Desk(tiers={"bootstrapper": {"jobs_per_day": 1}})
-    await desk.fold()
-    await desk.submit(tier=Tier.BOOTSTRAPPER)
-    scheduled = await desk.submit(tier=Tier.BOOTSTRAPPER)
+    admission = MemoryAdmission(tiers={"bootstrapper": {"jobs_per_day": 1}})
+    await admission.fold()
+    await admission.submit(tier=Tier.BOOTSTRAPPER)
+    scheduled = await admission.submit(tier=Tier.BOOTSTRAPPER)
     assert isinstance(scheduled, Accepted)
 
-    outcome = await desk.changing.prioritize(scheduled.job, Priority.LOW, act=Actor("u1"))
+    outcome = await admission.changing.prioritize(scheduled.job, Priority.LOW, act=Actor("u1"))
 
     assert isinstance(outcome, Accepted)
     assert (outcome.job.status, outcome.job.priority) == (Status.SCHEDULED, Priority.LOW)
 
 
 @pytest.mark.parametrize("story", ["dispatched", "cancelled"])
-async def test_what_has_started_or_ended_has_no_place(desk: Desk, story: str) -> None:
-    [job] = await queued_jobs(desk, 1)
-    await desk.log.append(step(job, story), after=job)
+async def test_what_has_started_or_ended_has_no_place(admission: MemoryAdmission, story: str) -> None:
+    [job] = await queued_jobs(admission, 1)
+    await admission.log.append(step(job, story), after=job)
 
-    outcome = await desk.changing.prioritize(job, Priority.LOW, act=Actor("u0"))
+    outcome = await admission.changing.prioritize(job, Priority.LOW, act=Actor("u0"))
 
     assert isinstance(outcome, Underway)
     assert outcome.job.status in (Status.STARTING, Status.CANCELLED)
 
 
-async def test_of_two_who_saw_the_same_one_changes_it(desk: Desk) -> None:
-    [job] = await queued_jobs(desk, 1)
+async def test_of_two_who_saw_the_same_one_changes_it(admission: MemoryAdmission) -> None:
+    [job] = await queued_jobs(admission, 1)
 
-    first = await desk.changing.prioritize(job, Priority.LOW, act=Actor("u0"), expected=frozenset({etag_of(job)}))
-    second = await desk.changing.prioritize(
+    first = await admission.changing.prioritize(job, Priority.LOW, act=Actor("u0"), expected=frozenset({etag_of(job)}))
+    second = await admission.changing.prioritize(
         job, Priority.BACKGROUND, act=Actor("u0"), expected=frozenset({etag_of(job)})
     )
 
@@ -189,12 +189,12 @@ async def test_of_two_who_saw_the_same_one_changes_it(desk: Desk) -> None:
     assert second == Changed(first.job)
 
 
-async def test_a_client_may_have_seen_more_than_the_view(desk: Desk) -> None:
-    [stale] = await queued_jobs(desk, 1)
-    first = await desk.changing.prioritize(stale, Priority.LOW, act=Actor("u0"))
+async def test_a_client_may_have_seen_more_than_the_view(admission: MemoryAdmission) -> None:
+    [stale] = await queued_jobs(admission, 1)
+    first = await admission.changing.prioritize(stale, Priority.LOW, act=Actor("u0"))
     assert isinstance(first, Accepted)
 
-    outcome = await desk.changing.prioritize(
+    outcome = await admission.changing.prioritize(
         stale, Priority.BACKGROUND, act=Actor("u0"), expected=frozenset({etag_of(first.job)})
     )
 
@@ -202,49 +202,49 @@ async def test_a_client_may_have_seen_more_than_the_view(desk: Desk) -> None:
     assert outcome.job.priority is Priority.BACKGROUND
 
 
-async def test_a_job_is_moved_before_and_after_others(desk: Desk) -> None:
-    first, second, third = await queued_jobs(desk, 3)
+async def test_a_job_is_moved_before_and_after_others(admission: MemoryAdmission) -> None:
+    first, second, third = await queued_jobs(admission, 3)
 
-    before = await desk.changing.move(third, before=first.id, after=None, act=Actor("op", operator=True))
-    moved = await order(desk)
-    after = await desk.changing.move(first, before=None, after=second.id, act=Actor("op", operator=True))
+    before = await admission.changing.move(third, before=first.id, after=None, act=Actor("op", operator=True))
+    moved = await order(admission)
+    after = await admission.changing.move(first, before=None, after=second.id, act=Actor("op", operator=True))
 
     assert isinstance(before, Accepted)
     assert moved == [third.id, first.id, second.id]
     assert isinstance(after, Accepted)
-    assert await order(desk) == [third.id, second.id, first.id]
+    assert await order(admission) == [third.id, second.id, first.id]
 
 
-async def test_a_move_beside_a_job_of_another_class_is_a_change_of_class(desk: Desk) -> None:
-    [low] = await queued_jobs(desk, 1, priority="low")
-    first, second = await queued_jobs(desk, 2)
+async def test_a_move_beside_a_job_of_another_class_is_a_change_of_class(admission: MemoryAdmission) -> None:
+    [low] = await queued_jobs(admission, 1, priority="low")
+    first, second = await queued_jobs(admission, 2)
 
-    outcome = await desk.changing.move(low, before=second.id, after=None, act=Actor("op", operator=True))
+    outcome = await admission.changing.move(low, before=second.id, after=None, act=Actor("op", operator=True))
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.priority is Priority.NORMAL
-    assert await order(desk) == [first.id, low.id, second.id]
+    assert await order(admission) == [first.id, low.id, second.id]
 
 
-async def test_a_neighbour_that_is_not_queued_is_named(desk: Desk) -> None:
-    job, gone = await queued_jobs(desk, 2)
-    await desk.changing.cancel(gone, act=Actor("op"))
-    await desk.fold()
+async def test_a_neighbour_that_is_not_queued_is_named(admission: MemoryAdmission) -> None:
+    job, gone = await queued_jobs(admission, 2)
+    await admission.changing.cancel(gone, act=Actor("op"))
+    await admission.fold()
 
-    outcome = await desk.changing.move(job, before=gone.id, after=None, act=Actor("op"))
-    other = await desk.changing.move(gone, before=job.id, after=None, act=Actor("op"))
+    outcome = await admission.changing.move(job, before=gone.id, after=None, act=Actor("op"))
+    other = await admission.changing.move(gone, before=job.id, after=None, act=Actor("op"))
 
     assert outcome == NeighbourGone(gone.id)
     assert isinstance(other, Underway)
 
 
-async def test_between_neighbours_on_consecutive_numbers_there_is_no_room(desk: Desk) -> None:
-    first, second, third = await queued_jobs(desk, 3)
+async def test_between_neighbours_on_consecutive_numbers_there_is_no_room(admission: MemoryAdmission) -> None:
+    first, second, third = await queued_jobs(admission, 3)
     close = step(second, "moved:operator", writer=Writer.ADMISSION, place=first.standing.place + 1)  # type: ignore[union-attr]
-    await desk.log.append(close, after=second)
-    await desk.fold()
+    await admission.log.append(close, after=second)
+    await admission.fold()
 
-    outcome = await desk.changing.move(third, before=second.id, after=None, act=Actor("op"))
+    outcome = await admission.changing.move(third, before=second.id, after=None, act=Actor("op"))
 
     assert outcome == NoRoomBetween()
 
@@ -252,59 +252,61 @@ async def test_between_neighbours_on_consecutive_numbers_there_is_no_room(desk: 
 # ── conflicts ─────────────────────────────────────────────────────────────────
 
 
-async def test_a_reminder_between_question_and_answer_changes_nothing_about_the_answer(desk: Desk) -> None:
-    job = await asked(desk)
+async def test_a_reminder_between_question_and_answer_changes_nothing_about_the_answer(
+    admission: MemoryAdmission,
+) -> None:
+    job = await asked(admission)
     reminded = step(job, "confirmation_reminder")
-    await desk.log.append(reminded, after=job)
+    await admission.log.append(reminded, after=job)
 
-    outcome = await desk.changing.confirm(job, by="u1")
+    outcome = await admission.changing.confirm(job, by="u1")
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.status is Status.QUEUED
 
 
-async def test_an_answer_to_the_first_question_does_not_answer_the_second(desk: Desk) -> None:
-    first = await asked(desk)
-    answered = await desk.changing.confirm(first, by="u1")
+async def test_an_answer_to_the_first_question_does_not_answer_the_second(admission: MemoryAdmission) -> None:
+    first = await asked(admission)
+    answered = await admission.changing.confirm(first, by="u1")
     assert isinstance(answered, Accepted)
     job = answered.job
     for word in ["dispatched", "started", "scaffold", "code", "deps", "checks", "awaiting_confirmation"]:
         event = step(job, word)
-        answer = await desk.log.append(event, after=job)
+        answer = await admission.log.append(event, after=job)
         assert isinstance(answer, Appended)
         job = advance(job, event, seq=answer.records[0].seq)
 
-    late = await desk.changing.confirm(first, by="u1")
+    late = await admission.changing.confirm(first, by="u1")
 
     assert isinstance(late, NotAsked)
 
 
 async def test_the_unfinished_jobs_of_one_project_are_found_over_many_pages() -> None:
-    desk = Desk(
+    admission = MemoryAdmission(
         queue={"cap": 500, "user_share": 400},
         tiers={"partner": {"jobs_per_day": 500}},
         submissions={"per_minute": 1000},
     )
-    await desk.fold()
+    await admission.fold()
     for number in range(230):
-        await desk.submit(project_id="blog" if number % 10 == 0 else "shop")
-    ended = await desk.submit(project_id="blog")
+        await admission.submit(project_id="blog" if number % 10 == 0 else "shop")
+    ended = await admission.submit(project_id="blog")
     assert isinstance(ended, Accepted)
-    await desk.changing.cancel(ended.job, act=Actor("u1"))
-    await desk.fold()
+    await admission.changing.cancel(ended.job, act=Actor("u1"))
+    await admission.fold()
 
-    found = await desk.changing.unfinished("u1", wanted=lambda job: job.project_id == "blog")
+    found = await admission.changing.unfinished("u1", wanted=lambda job: job.project_id == "blog")
 
     assert len(found) == 23
     assert [job.seq for job in found] == sorted((job.seq for job in found), reverse=True)
 
 
-async def asked(desk: Desk) -> Job:
+async def asked(admission: MemoryAdmission) -> Job:
     """A job that has asked its first question."""
     story = "queued dispatched started scaffold code deps checks awaiting_confirmation"
     job = None
     for event in life_of("job-1", story):
-        answer = await desk.log.append(event, after=job)
+        answer = await admission.log.append(event, after=job)
         assert isinstance(answer, Appended)
         job = advance(job, event, seq=answer.records[0].seq)
     assert job is not None
@@ -312,22 +314,22 @@ async def asked(desk: Desk) -> Job:
 
 
 async def test_a_change_costs_by_the_events_that_it_writes_and_operators_pay_nothing() -> None:
-    desk = Desk(submissions={"changes_per_minute": 6})
-    await desk.fold()
-    outcome = await desk.submitting.submit(*desk.phases(3))
+    admission = MemoryAdmission(submissions={"changes_per_minute": 6})
+    await admission.fold()
+    outcome = await admission.submitting.submit(*admission.phases(3))
     assert isinstance(outcome, Accepted)
     first = outcome.job
     user, operator = Actor("u1", "why not"), Actor("boss", "why not", operator=True)
 
     for to in (Priority.LOW, Priority.LOW, Priority.NORMAL):  # the second writes nothing
-        assert isinstance(await desk.changing.prioritize(first, to, act=user), Accepted)
-        first = await desk.reading.find(first.id) or first
-    head = await desk.log.mark()
-    refused = await desk.changing.prioritize(first, Priority.LOW, act=user)
-    unwritten = await desk.log.mark() == head
-    by_operator = await desk.changing.prioritize(first, Priority.LOW, act=operator)
-    await desk.clock.advance_ms(30_000)
-    later = await desk.changing.cancel(*outcome.jobs, act=user)
+        assert isinstance(await admission.changing.prioritize(first, to, act=user), Accepted)
+        first = await admission.reading.find(first.id) or first
+    head = await admission.log.mark()
+    refused = await admission.changing.prioritize(first, Priority.LOW, act=user)
+    unwritten = await admission.log.mark() == head
+    by_operator = await admission.changing.prioritize(first, Priority.LOW, act=operator)
+    await admission.clock.advance_ms(30_000)
+    later = await admission.changing.cancel(*outcome.jobs, act=user)
 
     assert refused == TooManyChanges(6, 30_000)
     assert unwritten

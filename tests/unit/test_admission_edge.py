@@ -13,15 +13,15 @@ from headgate_contracts.commands import TicketRedeemed
 from libs.runtime.bodies import MAX_DEPTH
 from services.admission.bodies import BODIES, AdmissionRoute
 from services.admission.openapi import routers
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import JOB, Front, refused, submitted
+from tests.fixtures.admission_api import JOB, AdmissionApi, refused, submitted
+from tests.fixtures.memory_admission import MemoryAdmission
 
 DEEP = 952  # as deep as Python 3.11 reads and no longer writes
 
 
 @pytest.fixture
-def front(desk: Desk) -> Front:
-    return Front(desk)
+def api(admission: MemoryAdmission) -> AdmissionApi:
+    return AdmissionApi(admission)
 
 
 def routes() -> Iterator[AdmissionRoute]:
@@ -52,8 +52,8 @@ def test_the_table_names_the_routes_with_bodies_and_no_other() -> None:
     assert BODIES.keys() == taking
 
 
-async def test_no_byte_of_a_body_is_asked_for_before_its_sender_is_known(front: Front) -> None:
-    async with front.anonymous() as nobody, front.client(ttl_s=-60) as late, front.client(scope="none") as powerless:
+async def test_no_byte_of_a_body_is_asked_for_before_its_sender_is_known(api: AdmissionApi) -> None:
+    async with api.anonymous() as nobody, api.client(ttl_s=-60) as late, api.client(scope="none") as powerless:
         answers = {
             f"{method} {path}": [
                 (await client.request(method, url_of(path), content=Untouched())).status_code
@@ -66,8 +66,8 @@ async def test_no_byte_of_a_body_is_asked_for_before_its_sender_is_known(front: 
     assert answers == {key: [401, 401, 403] for key in answers}
 
 
-async def test_one_byte_more_than_the_table_says_is_too_much(front: Front) -> None:
-    async with front.client("olga", scope="jobs:read jobs:write leases ops") as olga:
+async def test_one_byte_more_than_the_table_says_is_too_much(api: AdmissionApi) -> None:
+    async with api.client("olga", scope="jobs:read jobs:write leases ops") as olga:
         for operation, limit in BODIES.items():
             method, path = operation.split(" ")
             more = await olga.request(method, url_of(path), content=b" " * (limit.limit_bytes + 1))
@@ -78,31 +78,31 @@ async def test_one_byte_more_than_the_table_says_is_too_much(front: Front) -> No
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs/batch", "/v1/workflows"])
-async def test_what_is_nested_too_deep_is_refused_wherever_work_comes_in(front: Front, path: str) -> None:
+async def test_what_is_nested_too_deep_is_refused_wherever_work_comes_in(api: AdmissionApi, path: str) -> None:
     deep = '{"a":' * DEEP + "1" + "}" * DEEP
     orders = {
         "/v1/jobs": f'{{"project_id": "shop", "input": {deep}}}',
         "/v1/jobs/batch": f'{{"jobs": [{{"project_id": "shop", "input": {deep}}}]}}',
         "/v1/workflows": f'{{"project_id": "shop", "phases": [{{"input": {deep}}}]}}',
     }
-    async with front.client() as ann:
+    async with api.client() as ann:
         answer = await ann.post(path, content=orders[path], headers={"Content-Type": "application/json"})
 
     assert f"{MAX_DEPTH} deep" in refused(answer, 422, "invalid")["detail"]
 
 
-async def test_two_keys_of_one_request_are_refused(front: Front, desk: Desk) -> None:
+async def test_two_keys_of_one_request_are_refused(api: AdmissionApi, admission: MemoryAdmission) -> None:
     twice = [("Idempotency-Key", "abc"), ("Idempotency-Key", "def")]
-    async with front.client() as ann:
+    async with api.client() as ann:
         answers = [await ann.post(path, json=JOB, headers=twice) for path in ("/v1/jobs", "/v1/jobs/x/retry")]
 
     for answer in answers:
         refused(answer, 400, "header-twice")
-    assert (await desk.log.mark()).seq == 0
+    assert (await admission.log.mark()).seq == 0
 
 
-async def test_an_operator_takes_a_token_back_once(front: Front, desk: Desk) -> None:
-    async with front.client("olga", scope="ops") as olga, front.client(token_id="lost") as ann:
+async def test_an_operator_takes_a_token_back_once(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client("olga", scope="ops") as olga, api.client(token_id="lost") as ann:
         before = await ann.get("/v1/jobs")
         first = await olga.post("/v1/tokens/revoke", json={"jti": "lost", "reason": "a laptop"})
         again = await olga.post("/v1/tokens/revoke", json={"jti": "lost"})
@@ -115,33 +115,37 @@ async def test_an_operator_takes_a_token_back_once(front: Front, desk: Desk) -> 
     assert [(each["act"], each["by"], each["about"], each["reason"]) for each in audit] == [
         ("token_revoked", "olga", "lost", "a laptop")
     ]
-    assert (await desk.log.mark()).seq == 1
+    assert (await admission.log.mark()).seq == 1
 
 
 @pytest.mark.parametrize("jti", ["", "a b", "x" * 257, "é", 7, None])
-async def test_what_no_token_can_have_is_not_taken_back(front: Front, desk: Desk, jti: object) -> None:
-    async with front.client("olga", scope="ops") as olga:
+async def test_what_no_token_can_have_is_not_taken_back(
+    api: AdmissionApi, admission: MemoryAdmission, jti: object
+) -> None:
+    async with api.client("olga", scope="ops") as olga:
         answer = await olga.post("/v1/tokens/revoke", json={"jti": jti})
 
     assert refused(answer, 422, "invalid")["errors"][0]["field"] == "jti"
-    assert (await desk.log.mark()).seq == 0
+    assert (await admission.log.mark()).seq == 0
 
 
-async def test_nobody_else_takes_a_token_back(front: Front) -> None:
-    async with front.client() as ann:
+async def test_nobody_else_takes_a_token_back(api: AdmissionApi) -> None:
+    async with api.client() as ann:
         refused(await ann.post("/v1/tokens/revoke", json={"jti": "lost"}), 403, "forbidden")
 
 
 @pytest.mark.parametrize("moment", ["0.5", "1700000000", "NaN", "2026-01-01T00:00:00"])
-async def test_a_moment_is_a_date_with_its_zone_and_no_number(front: Front, desk: Desk, moment: str) -> None:
-    async with front.client("olga", scope="jobs:write ops") as olga:
+async def test_a_moment_is_a_date_with_its_zone_and_no_number(
+    api: AdmissionApi, admission: MemoryAdmission, moment: str
+) -> None:
+    async with api.client("olga", scope="jobs:write ops") as olga:
         audit = await olga.get("/v1/audit", params={"since": moment})
         texts = await olga.post("/v1/jobs", json={**JOB, "run_at": moment})
         number = await olga.post("/v1/jobs", json={**JOB, "run_at": 1_700_000_000.5})
 
     fields = [refused(answer, 422, "invalid")["errors"][0]["field"] for answer in (audit, texts, number)]
     assert fields == ["since", "run_at", "run_at"]
-    assert (await desk.log.mark()).seq == 0
+    assert (await admission.log.mark()).seq == 0
 
 
 @pytest.mark.parametrize(
@@ -154,37 +158,37 @@ async def test_a_moment_is_a_date_with_its_zone_and_no_number(front: Front, desk
     ],
 )
 async def test_a_method_that_is_not_taken_is_told_all_that_are(
-    front: Front, method: str, path: str, takes: str
+    api: AdmissionApi, method: str, path: str, takes: str
 ) -> None:
-    async with front.client() as ann:
+    async with api.client() as ann:
         answer = await ann.request(method, path)
 
     refused(answer, 405, "method-not-allowed")
     assert answer.headers["allow"] == takes
 
 
-async def test_a_ticket_says_for_which_token_it_was_given(front: Front, desk: Desk) -> None:
-    async with front.client(token_id="lost") as ann:
+async def test_a_ticket_says_for_which_token_it_was_given(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client(token_id="lost") as ann:
         given = (await ann.post("/v1/stream-tickets")).json()
 
-    kept = await desk.view.take_ticket(hashlib.sha256(given["ticket"].encode()).hexdigest())
+    kept = await admission.view.take_ticket(hashlib.sha256(given["ticket"].encode()).hexdigest())
     assert TicketRedeemed.model_validate_json(kept or "").token_id == "lost"
 
 
 async def test_whoever_has_as_many_tickets_as_a_user_may_is_told_when_there_is_one_more() -> None:
-    desk = Desk(stream={"tickets_per_user": 2})
-    front = Front(desk)
-    async with front.client() as ann, front.client("bob") as bob:
+    admission = MemoryAdmission(stream={"tickets_per_user": 2})
+    api = AdmissionApi(admission)
+    async with api.client() as ann, api.client("bob") as bob:
         given = [(await ann.post("/v1/stream-tickets")).status_code for _ in range(2)]
-        await desk.clock.advance_ms(10_000)
+        await admission.clock.advance_ms(10_000)
         answer, others = await ann.post("/v1/stream-tickets"), await bob.post("/v1/stream-tickets")
 
     refused(answer, 429, "tickets")
     assert (given, answer.headers["retry-after"], others.status_code) == ([201, 201], "20", 201)
 
 
-async def test_no_answer_is_kept_by_others_or_taken_for_what_it_is_not(front: Front) -> None:
-    async with front.client() as ann, front.anonymous() as nobody:
+async def test_no_answer_is_kept_by_others_or_taken_for_what_it_is_not(api: AdmissionApi) -> None:
+    async with api.client() as ann, api.anonymous() as nobody:
         job = await submitted(ann)
         answers = [
             await ann.get(f"/v1/jobs/{job['id']}"),
@@ -202,16 +206,16 @@ async def test_no_answer_is_kept_by_others_or_taken_for_what_it_is_not(front: Fr
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs/", "/v1/queue/", "/openapi.json/", "/livez/"])
-async def test_no_answer_sends_its_client_to_the_host_it_named(front: Front, path: str) -> None:
-    async with front.client() as ann:
+async def test_no_answer_sends_its_client_to_the_host_it_named(api: AdmissionApi, path: str) -> None:
+    async with api.client() as ann:
         answer = await ann.get(path, headers={"Host": "evil.example"})
 
     refused(answer, 404, "not-found")
     assert "evil" not in f"{answer.headers} {answer.text}"
 
 
-async def test_where_something_is_found_follows_no_host(front: Front) -> None:
-    async with front.client() as ann:
+async def test_where_something_is_found_follows_no_host(api: AdmissionApi) -> None:
+    async with api.client() as ann:
         told: list[Any] = [await ann.post("/v1/jobs", json=JOB, headers={"Host": "evil.example"}) for _ in range(2)]
         told.append(await ann.get("/v1/jobs", params={"limit": 1}, headers={"Host": "evil.example"}))
 

@@ -10,8 +10,8 @@ import pytest
 from libs.runtime.errors import ArchiveRefused
 from services.admission import files
 from services.admission.files import content_of, listed
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import OPERATOR, Front, refused
+from tests.fixtures.admission_api import OPERATOR, AdmissionApi, refused
+from tests.fixtures.memory_admission import MemoryAdmission
 
 PAGE = b"<script>fetch('/v1/jobs')</script>"
 HELD = {"README.md": b"# Shop", "src/shop/main.py": b"print(1)\n", "page.html": PAGE, "blob.bin": b"\x00\xff" * 4}
@@ -93,20 +93,20 @@ def test_a_bomb_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def job_id(desk: Desk) -> str:
+async def job_id(admission: MemoryAdmission) -> str:
     """Of a job of ann's that is ready."""
     story = "dispatched started scaffold code deps checks ready"
-    job = await desk.go_on(await desk.submitted(user="ann"), *story.split())
+    job = await admission.go_on(await admission.submitted(user="ann"), *story.split())
     assert job.result is not None
-    await desk.results.put(job.result, packed(HELD))
-    await desk.fold()
+    await admission.results.put(job.result, packed(HELD))
+    await admission.fold()
     return job.id
 
 
-async def test_a_results_files_are_its_owners_and_operators_alone(desk: Desk, job_id: str) -> None:
-    front = Front(desk)
+async def test_a_results_files_are_its_owners_and_operators_alone(admission: MemoryAdmission, job_id: str) -> None:
+    api = AdmissionApi(admission)
     answers: list[Any] = []
-    async with front.client("ann") as ann, front.client("bob") as bob, front.client("olga", scope=OPERATOR) as olga:
+    async with api.client("ann") as ann, api.client("bob") as bob, api.client("olga", scope=OPERATOR) as olga:
         for client in (ann, olga, bob):
             answers += [
                 await client.get(f"/v1/jobs/{job_id}/files"),
@@ -118,8 +118,8 @@ async def test_a_results_files_are_its_owners_and_operators_alone(desk: Desk, jo
     assert answers[0].json()["bytes"] == sum(map(len, HELD.values()))
 
 
-async def test_a_file_runs_nowhere_and_is_taken_for_nothing_else(desk: Desk, job_id: str) -> None:
-    async with Front(desk).client("ann") as ann:
+async def test_a_file_runs_nowhere_and_is_taken_for_nothing_else(admission: MemoryAdmission, job_id: str) -> None:
+    async with AdmissionApi(admission).client("ann") as ann:
         page = await ann.get(f"/v1/jobs/{job_id}/files/page.html")
         deep = await ann.get(f"/v1/jobs/{job_id}/files/src/shop/main.py")
         again = await ann.get(f"/v1/jobs/{job_id}/files/page.html", headers={"If-None-Match": page.headers["etag"]})
@@ -132,9 +132,11 @@ async def test_a_file_runs_nowhere_and_is_taken_for_nothing_else(desk: Desk, job
     assert (again.status_code, again.content) == (304, b"")
 
 
-async def test_what_cannot_be_opened_is_said_plainly(desk: Desk, job_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = await desk.submitted(user="ann")
-    async with Front(desk).client("ann") as ann:
+async def test_what_cannot_be_opened_is_said_plainly(
+    admission: MemoryAdmission, job_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await admission.submitted(user="ann")
+    async with AdmissionApi(admission).client("ann") as ann:
         none = await ann.get(f"/v1/jobs/{job_id}/files/no/such.txt")
         early = await ann.get(f"/v1/jobs/{other.id}/files")
         monkeypatch.setattr("services.admission.api_files.PACKED_BYTES", 10)

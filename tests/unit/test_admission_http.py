@@ -12,19 +12,19 @@ from headgate_contracts import Tier
 from headgate_contracts.openapi import openapi_document
 from libs.runtime.eventually import eventually
 from libs.runtime.keys import KeyPair
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import JOB, OPERATOR, Front, refused, submitted
+from tests.fixtures.admission_api import JOB, OPERATOR, AdmissionApi, refused, submitted
+from tests.fixtures.memory_admission import MemoryAdmission
 
 WORKFLOW: dict[str, Any] = {"project_id": "shop", "phases": [{"input": {"phase": 1}}, {"input": {"phase": 2}}]}
 
 
 @pytest.fixture
-def front(desk: Desk) -> Front:
-    return Front(desk)
+def api(admission: MemoryAdmission) -> AdmissionApi:
+    return AdmissionApi(admission)
 
 
-async def test_a_submission_is_answered_with_the_job_its_place_and_its_tag(front: Front) -> None:
-    async with front.client() as ann:
+async def test_a_submission_is_answered_with_the_job_its_place_and_its_tag(api: AdmissionApi) -> None:
+    async with api.client() as ann:
         answer = await ann.post("/v1/jobs", json=JOB)
 
     job = answer.json()
@@ -39,10 +39,10 @@ async def test_a_submission_is_answered_with_the_job_its_place_and_its_tag(front
 
 
 async def test_operators_alone_are_shown_where_a_trace_is_read() -> None:
-    desk = Desk(tracing={"url_template": "https://tempo.example.com/trace/{trace_id}"})
-    await desk.fold()
-    front = Front(desk)
-    async with front.client() as ann, front.client("olga", scope=OPERATOR) as olga:
+    admission = MemoryAdmission(tracing={"url_template": "https://tempo.example.com/trace/{trace_id}"})
+    await admission.fold()
+    api = AdmissionApi(admission)
+    async with api.client() as ann, api.client("olga", scope=OPERATOR) as olga:
         job = await submitted(ann)
         seen = await olga.get(f"/v1/jobs/{job['id']}")
 
@@ -50,13 +50,13 @@ async def test_operators_alone_are_shown_where_a_trace_is_read() -> None:
     assert seen.json()["trace_url"] == f"https://tempo.example.com/trace/{job['debug_id']}"
 
 
-async def test_the_same_key_quoted_or_not_is_the_same_job(front: Front) -> None:
-    async with front.client() as ann:
+async def test_the_same_key_quoted_or_not_is_the_same_job(api: AdmissionApi) -> None:
+    async with api.client() as ann:
         first = await ann.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "abc"})
         again = await ann.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": '"abc"'})
         other = await ann.post("/v1/jobs", json=JOB | {"priority": "low"}, headers={"Idempotency-Key": "abc"})
         half = await ann.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": '"abc'})
-    async with front.client("bob") as bob:
+    async with api.client("bob") as bob:
         his = await bob.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "abc"})
 
     assert first.json()["id"] == again.json()["id"] != his.json()["id"]
@@ -65,15 +65,17 @@ async def test_the_same_key_quoted_or_not_is_the_same_job(front: Front) -> None:
     refused(half, 422, "invalid")
 
 
-async def test_what_is_in_the_log_is_accepted_though_the_view_is_lost_by_then(front: Front, desk: Desk) -> None:
-    desk.lose_view_with_the_next_append()
-    async with front.client() as ann:
+async def test_what_is_in_the_log_is_accepted_though_the_view_is_lost_by_then(
+    api: AdmissionApi, admission: MemoryAdmission
+) -> None:
+    admission.lose_view_with_the_next_append()
+    async with api.client() as ann:
         job = await ann.post("/v1/jobs", json=JOB)
-        await desk.fold()
-        desk.lose_view_with_the_next_append()
+        await admission.fold()
+        admission.lose_view_with_the_next_append()
         workflow = await ann.post("/v1/workflows", json=WORKFLOW)
-        await desk.fold()
-        desk.lose_view_with_the_next_append()
+        await admission.fold()
+        admission.lose_view_with_the_next_append()
         batch = await ann.post("/v1/jobs/batch", json={"jobs": [JOB, JOB]})
 
     assert (job.status_code, job.json()["status"], job.json()["usage"]["jobs_used"]) == (202, "queued", 1)
@@ -82,8 +84,10 @@ async def test_what_is_in_the_log_is_accepted_though_the_view_is_lost_by_then(fr
     assert [each["status"] for each in batch.json()["results"]] == [202, 503]
 
 
-async def test_a_dry_run_is_answered_like_a_submission_and_is_none(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
+async def test_a_dry_run_is_answered_like_a_submission_and_is_none(
+    api: AdmissionApi, admission: MemoryAdmission
+) -> None:
+    async with api.client() as ann:
         answer = await ann.post("/v1/jobs?dry_run=true", json=JOB)
         listed = await ann.get("/v1/jobs")
         real = await ann.post("/v1/jobs", json=JOB)
@@ -95,20 +99,20 @@ async def test_a_dry_run_is_answered_like_a_submission_and_is_none(front: Front,
     assert [each["reason"] for each in shown["waiting_on"]] == ["no_worker"]
     assert shown["usage"]["jobs_used"] == 0
     assert listed.json() == []
-    assert (await desk.log.mark()).seq == 1
+    assert (await admission.log.mark()).seq == 1
 
 
-async def test_a_dry_run_is_refused_like_a_submission(front: Front) -> None:
-    async with front.client(tier=Tier.BOOTSTRAPPER) as ann:
+async def test_a_dry_run_is_refused_like_a_submission(api: AdmissionApi) -> None:
+    async with api.client(tier=Tier.BOOTSTRAPPER) as ann:
         priority = await ann.post("/v1/jobs?dry_run=true", json=JOB | {"priority": "high"})
 
     assert refused(priority, 422, "invalid")["errors"][0]["field"] == "priority"
 
 
 async def test_whoever_is_too_fast_hears_when_to_come_back() -> None:
-    desk = Desk(submissions={"per_minute": 1})
-    await desk.fold()
-    async with Front(desk).client() as ann:
+    admission = MemoryAdmission(submissions={"per_minute": 1})
+    await admission.fold()
+    async with AdmissionApi(admission).client() as ann:
         await submitted(ann)
         answer = await ann.post("/v1/jobs", json=JOB)
 
@@ -118,10 +122,10 @@ async def test_whoever_is_too_fast_hears_when_to_come_back() -> None:
 
 
 async def test_whoever_holds_their_share_of_bytes_hears_how_much_and_when_to_come_back() -> None:
-    desk = Desk(submissions={"max_input_bytes": 400, "max_phases": 1, "user_input_bytes": 500})
-    await desk.fold()
+    admission = MemoryAdmission(submissions={"max_input_bytes": 400, "max_phases": 1, "user_input_bytes": 500})
+    await admission.fold()
     large = {"input": {"prompt": "x" * 300}}
-    async with Front(desk).client() as ann:
+    async with AdmissionApi(admission).client() as ann:
         await submitted(ann, **large)
         answer = await ann.post("/v1/jobs", json=JOB | large)
         tried = await ann.post("/v1/jobs?dry_run=true", json=JOB | large)
@@ -132,8 +136,8 @@ async def test_whoever_holds_their_share_of_bytes_hears_how_much_and_when_to_com
     assert problem["detail"] == same["detail"]
 
 
-async def test_no_host_may_be_called_that_is_not_listed(front: Front) -> None:
-    async with front.client() as ann:
+async def test_no_host_may_be_called_that_is_not_listed(api: AdmissionApi) -> None:
+    async with api.client() as ann:
         answer = await ann.post("/v1/jobs", json=JOB | {"notify_url": "http://169.254.169.254/latest"})
 
     assert refused(answer, 422, "invalid")["errors"][0]["field"] == "notify_url"
@@ -159,22 +163,22 @@ async def test_no_host_may_be_called_that_is_not_listed(front: Front) -> None:
     ],
 )
 async def test_a_wrong_field_is_named_and_nothing_is_stored(
-    front: Front, desk: Desk, body: dict[str, Any], field: str
+    api: AdmissionApi, admission: MemoryAdmission, body: dict[str, Any], field: str
 ) -> None:
-    async with front.client() as ann:
+    async with api.client() as ann:
         answer = await ann.post("/v1/jobs", json=JOB | body)
 
     assert refused(answer, 422, "invalid")["errors"][0]["field"] == field
-    assert (await desk.log.mark()).seq == 0
+    assert (await admission.log.mark()).seq == 0
 
 
-async def test_nobody_gets_in_without_a_token_that_is_good(front: Front) -> None:
+async def test_nobody_gets_in_without_a_token_that_is_good(api: AdmissionApi) -> None:
     forged = KeyPair.generate()
     async with (
-        front.anonymous() as nobody,
-        front.client(pair=forged) as thief,
-        front.client(ttl_s=-60) as late,
-        front.client(scope="jobs:read") as reader,
+        api.anonymous() as nobody,
+        api.client(pair=forged) as thief,
+        api.client(ttl_s=-60) as late,
+        api.client(scope="jobs:read") as reader,
     ):
         for client in (nobody, thief, late):
             refused(await client.post("/v1/jobs", json=JOB), 401, "unauthorized")
@@ -193,23 +197,25 @@ async def test_nobody_gets_in_without_a_token_that_is_good(front: Front) -> None
         ("POST", "/v1/jobs/{id}/retry", None),
     ],
 )
-async def test_anothers_job_does_not_exist(front: Front, desk: Desk, method: str, path: str, body: Any) -> None:
-    async with front.client("ann") as ann, front.client("bob") as bob:
+async def test_anothers_job_does_not_exist(
+    api: AdmissionApi, admission: MemoryAdmission, method: str, path: str, body: Any
+) -> None:
+    async with api.client("ann") as ann, api.client("bob") as bob:
         job = await submitted(ann)
         answer = await bob.request(method, path.format(id=job["id"]), json=body)
         missing = await bob.request(method, path.format(id="nosuchjob"), json=body)
 
     problem = refused(answer, 404, "not-found")
     assert problem["detail"].replace(job["id"], "nosuchjob") == refused(missing, 404, "not-found")["detail"]
-    assert (await desk.log.mark()).seq == 1
+    assert (await admission.log.mark()).seq == 1
 
 
 # ── many at once ──────────────────────────────────────────────────────────────
 
 
-async def test_a_bad_one_of_many_spoils_no_other(front: Front) -> None:
+async def test_a_bad_one_of_many_spoils_no_other(api: AdmissionApi) -> None:
     jobs = [JOB, JOB | {"pool": "a.b"}, {"input": {}}, JOB | {"priority": "urgent"}, JOB]
-    async with front.client() as ann:
+    async with api.client() as ann:
         answer = await ann.post("/v1/jobs/batch", json={"jobs": jobs})
 
     results = answer.json()["results"]
@@ -222,11 +228,11 @@ async def test_a_bad_one_of_many_spoils_no_other(front: Front) -> None:
 
 
 async def test_of_a_batch_beyond_the_users_rate_each_late_one_says_when() -> None:
-    desk, key = Desk(submissions={"per_minute": 3}), {"Idempotency-Key": "many"}
-    await desk.fold()
-    async with Front(desk).client() as ann:
+    admission, key = MemoryAdmission(submissions={"per_minute": 3}), {"Idempotency-Key": "many"}
+    await admission.fold()
+    async with AdmissionApi(admission).client() as ann:
         first = (await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 5}, headers=key)).json()["results"]
-        await desk.clock.advance_ms(20_000)
+        await admission.clock.advance_ms(20_000)
         again = (await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 5}, headers=key)).json()["results"]
 
     assert [each["status"] for each in first] == [202] * 3 + [429] * 2
@@ -237,9 +243,9 @@ async def test_of_a_batch_beyond_the_users_rate_each_late_one_says_when() -> Non
     assert [each["job"]["id"] for each in again[:3]] == [each["job"]["id"] for each in first[:3]]
 
 
-async def test_a_batch_sent_twice_is_the_same_jobs(front: Front) -> None:
+async def test_a_batch_sent_twice_is_the_same_jobs(api: AdmissionApi) -> None:
     key = {"Idempotency-Key": "abc"}
-    async with front.client() as ann:
+    async with api.client() as ann:
         first = await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 3}, headers=key)
         again = await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 4}, headers=key)
         alone = await ann.post("/v1/jobs", json=JOB, headers=key)
@@ -251,33 +257,33 @@ async def test_a_batch_sent_twice_is_the_same_jobs(front: Front) -> None:
 
 
 @pytest.mark.parametrize("jobs", [[], [JOB] * 101])
-async def test_a_batch_has_one_to_a_hundred(front: Front, jobs: list[Any]) -> None:
-    async with front.client() as ann:
+async def test_a_batch_has_one_to_a_hundred(api: AdmissionApi, jobs: list[Any]) -> None:
+    async with api.client() as ann:
         refused(await ann.post("/v1/jobs/batch", json={"jobs": jobs}), 422, "invalid")
 
 
-async def test_what_was_accepted_a_moment_ago_is_cancelled_too(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
+async def test_what_was_accepted_a_moment_ago_is_cancelled_too(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client() as ann:
         job = await submitted(ann, labels={"team": "green"})
 
         cancelling = asyncio.create_task(ann.post("/v1/jobs/cancel", json={"label": "team=green"}))
-        await eventually(lambda: desk.clock.sleeping == 1)  # the view is behind the log
-        await desk.fold()
-        await desk.clock.advance_ms(20)
+        await eventually(lambda: admission.clock.sleeping == 1)  # the view is behind the log
+        await admission.fold()
+        await admission.clock.advance_ms(20)
 
     [outcome] = (await cancelling).json()["results"]
     assert (outcome["status"], outcome["job"]["id"], outcome["job"]["status"]) == (202, job["id"], "cancelled")
 
 
-async def test_what_is_meant_is_cancelled_and_nothing_else(front: Front, desk: Desk) -> None:
-    async with front.client("ann") as ann, front.client("bob") as bob:
+async def test_what_is_meant_is_cancelled_and_nothing_else(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client("ann") as ann, api.client("bob") as bob:
         green = await submitted(ann, labels={"team": "green"})
         red = await submitted(ann, labels={"team": "red"})
         his = await submitted(bob, labels={"team": "green"})
-        await desk.fold()
+        await admission.fold()
 
         answer = await ann.post("/v1/jobs/cancel", json={"label": "team=green", "reason": "enough"})
-        await desk.fold()
+        await admission.fold()
         left = [(await client.get(f"/v1/jobs/{job['id']}")).json() for client, job in ((ann, red), (bob, his))]
 
     assert answer.status_code == 207
@@ -288,19 +294,19 @@ async def test_what_is_meant_is_cancelled_and_nothing_else(front: Front, desk: D
 
 
 @pytest.mark.parametrize("body", [{}, {"project": "shop", "label": "a=b"}, {"label": "team"}])
-async def test_a_bulk_cancel_says_what_it_means(front: Front, body: dict[str, Any]) -> None:
-    async with front.client() as ann:
+async def test_a_bulk_cancel_says_what_it_means(api: AdmissionApi, body: dict[str, Any]) -> None:
+    async with api.client() as ann:
         refused(await ann.post("/v1/jobs/cancel", json=body), 422, "invalid")
 
 
 # ── workflows ─────────────────────────────────────────────────────────────────
 
 
-async def test_a_workflow_is_taken_in_shown_and_ended_as_a_whole(front: Front, desk: Desk) -> None:
-    async with front.client() as ann, front.client("bob") as bob:
+async def test_a_workflow_is_taken_in_shown_and_ended_as_a_whole(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client() as ann, api.client("bob") as bob:
         answer = await ann.post("/v1/workflows", json=WORKFLOW | {"priority": "high"})
         workflow = answer.json()
-        await desk.fold()
+        await admission.fold()
         shown = await ann.get(answer.headers["location"])
         refused(await bob.get(answer.headers["location"]), 404, "not-found")
         refused(await bob.post(f"/v1/workflows/{workflow['id']}/cancel"), 404, "not-found")
@@ -317,25 +323,25 @@ async def test_a_workflow_is_taken_in_shown_and_ended_as_a_whole(front: Front, d
     refused(again, 409, "ended")
 
 
-async def test_a_dry_run_of_a_workflow_is_none(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
+async def test_a_dry_run_of_a_workflow_is_none(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client() as ann:
         answer = await ann.post("/v1/workflows?dry_run=true", json=WORKFLOW)
 
     assert answer.status_code == 200
     assert [phase["status"] for phase in answer.json()["phases"]] == ["queued", "waiting"]
-    assert (await desk.log.mark()).seq == 0
+    assert (await admission.log.mark()).seq == 0
 
 
 @pytest.mark.parametrize(("phases", "field"), [([], "phases"), ([{"input": {}}] * 21, "phases")])
-async def test_a_workflow_has_one_to_twenty_phases(front: Front, phases: list[Any], field: str) -> None:
-    async with front.client() as ann:
+async def test_a_workflow_has_one_to_twenty_phases(api: AdmissionApi, phases: list[Any], field: str) -> None:
+    async with api.client() as ann:
         answer = await ann.post("/v1/workflows", json=WORKFLOW | {"phases": phases})
 
     assert refused(answer, 422, "invalid")["errors"][0]["field"] == field
 
 
-async def test_a_lost_view_is_said_with_a_time(front: Front, desk: Desk) -> None:
-    lost = Front(Desk())  # nobody has folded anything
+async def test_a_lost_view_is_said_with_a_time(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    lost = AdmissionApi(MemoryAdmission())  # nobody has folded anything
     async with lost.client() as ann:
         one = await ann.post("/v1/jobs", json=JOB)
         many = await ann.post("/v1/jobs/batch", json={"jobs": [JOB, JOB]})
@@ -346,9 +352,11 @@ async def test_a_lost_view_is_said_with_a_time(front: Front, desk: Desk) -> None
     assert [each["problem"]["type"] for each in many.json()["results"]] == ["/problems/unavailable"] * 2
 
 
-async def test_submissions_are_counted_by_answer_and_those_that_were_taken_are_timed(desk: Desk) -> None:
-    front = Front(desk)
-    async with front.client() as ann:
+async def test_submissions_are_counted_by_answer_and_those_that_were_taken_are_timed(
+    admission: MemoryAdmission,
+) -> None:
+    api = AdmissionApi(admission)
+    async with api.client() as ann:
         answers = [await ann.post("/v1/jobs", json=JOB | {"input": {"number": number}}) for number in range(3)]
         answers.append(await ann.post("/v1/workflows", json=WORKFLOW))
         answers.append(await ann.post("/v1/jobs", json={}))
@@ -359,7 +367,7 @@ async def test_submissions_are_counted_by_answer_and_those_that_were_taken_are_t
 
     said = Counter(answer.status_code for answer in answers)
     said.update(item["status"] for item in many.json()["results"])
-    text = front.telemetry.metrics_text().decode()
+    text = api.telemetry.metrics_text().decode()
     assert said == {202: 6, 422: 3}
     for status, count in said.items():
         assert f'headgate_admission_submissions_total{{answer="{status}"}} {count}.0' in text
@@ -367,7 +375,7 @@ async def test_submissions_are_counted_by_answer_and_those_that_were_taken_are_t
 
 
 async def test_of_a_batch_what_a_server_that_is_away_refuses_is_counted_too() -> None:
-    lost = Front(Desk())  # nobody has folded anything
+    lost = AdmissionApi(MemoryAdmission())  # nobody has folded anything
     async with lost.client() as ann:
         await ann.post("/v1/jobs/batch", json={"jobs": [JOB] * 3})
 
@@ -376,9 +384,11 @@ async def test_of_a_batch_what_a_server_that_is_away_refuses_is_counted_too() ->
     assert 'headgate_admission_refused_total{reason="unavailable"} 3.0' in text
 
 
-async def test_a_refused_submission_leaves_a_line_with_its_user(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refused_submission_leaves_a_line_with_its_user(
+    admission: MemoryAdmission, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO", logger="services.admission.refusals")
-    async with Front(desk).client() as ann:
+    async with AdmissionApi(admission).client() as ann:
         await ann.post("/v1/jobs?dry_run=0", json={})
         await ann.post("/v1/jobs/batch", json={"jobs": [JOB, {}]})
 
@@ -387,20 +397,20 @@ async def test_a_refused_submission_leaves_a_line_with_its_user(desk: Desk, capl
     assert None not in [vars(line)["user_id"] for line in lines]
 
 
-async def test_refused_submissions_are_counted_by_reason(desk: Desk) -> None:
-    front = Front(desk)
-    async with front.client(tier=Tier.BOOTSTRAPPER, scope="jobs:write") as ann:
+async def test_refused_submissions_are_counted_by_reason(admission: MemoryAdmission) -> None:
+    api = AdmissionApi(admission)
+    async with api.client(tier=Tier.BOOTSTRAPPER, scope="jobs:write") as ann:
         await ann.post("/v1/jobs", json=JOB | {"priority": "urgent"})
         await ann.post("/v1/jobs", json={})
         await ann.post("/v1/workflows", json=WORKFLOW | {"priority": "urgent"})
         await ann.post("/v1/jobs/batch", json={"jobs": [JOB, JOB | {"priority": "urgent"}, {}]})
         await ann.post("/v1/jobs?dry_run=true", json={})
-    async with front.anonymous() as nobody:
+    async with api.anonymous() as nobody:
         await nobody.post("/v1/jobs", json=JOB)
 
-    counted = {reason: count for (_, reason), count in (await desk.view.refused()).items()}
+    counted = {reason: count for (_, reason), count in (await admission.view.refused()).items()}
     assert counted == {"invalid": 5}
-    assert 'headgate_admission_refused_total{reason="invalid"} 5.0' in front.telemetry.metrics_text().decode()
+    assert 'headgate_admission_refused_total{reason="invalid"} 5.0' in api.telemetry.metrics_text().decode()
 
 
 def test_the_document_says_of_what_kind_every_answer_is() -> None:

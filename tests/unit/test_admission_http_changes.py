@@ -5,21 +5,23 @@ from __future__ import annotations
 import pytest
 
 from headgate_contracts import Tier
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import JOB, OPERATOR, Front, refused, submitted
+from tests.fixtures.admission_api import JOB, OPERATOR, AdmissionApi, refused, submitted
 from tests.fixtures.lives import step
+from tests.fixtures.memory_admission import MemoryAdmission
 
 
 @pytest.fixture
-def front(desk: Desk) -> Front:
-    return Front(desk)
+def api(admission: MemoryAdmission) -> AdmissionApi:
+    return AdmissionApi(admission)
 
 
-async def test_a_change_is_answered_with_the_place_and_the_usage_that_follow_from_it(desk: Desk) -> None:
-    front = Front(desk, meanwhile=desk.fold)
-    async with front.client() as ann, front.client("boss", scope=OPERATOR) as boss:
+async def test_a_change_is_answered_with_the_place_and_the_usage_that_follow_from_it(
+    admission: MemoryAdmission,
+) -> None:
+    api = AdmissionApi(admission, meanwhile=admission.fold)
+    async with api.client() as ann, api.client("boss", scope=OPERATOR) as boss:
         first, second = await submitted(ann), await submitted(ann)
-        await desk.fold()
+        await admission.fold()
         raised = (await ann.patch(f"/v1/jobs/{second['id']}", json={"priority": "high"})).json()
         before = {"job_id": first["id"], "before": second["id"]}
         moved = (await boss.post("/v1/queue/move", json=before)).json()
@@ -31,8 +33,8 @@ async def test_a_change_is_answered_with_the_place_and_the_usage_that_follow_fro
     assert [each["job"]["usage"]["jobs_used"] for each in every["results"]] == [0]
 
 
-async def test_a_change_is_answered_though_nobody_folds_it(front: Front) -> None:
-    async with front.client() as ann:
+async def test_a_change_is_answered_though_nobody_folds_it(api: AdmissionApi) -> None:
+    async with api.client() as ann:
         job = await submitted(ann)
         answer = await ann.post(f"/v1/jobs/{job['id']}/cancel")
 
@@ -40,21 +42,23 @@ async def test_a_change_is_answered_though_nobody_folds_it(front: Front) -> None
 
 
 async def test_a_change_that_is_in_the_log_is_no_refusal_though_the_view_is_lost_by_then(
-    front: Front, desk: Desk
+    api: AdmissionApi, admission: MemoryAdmission
 ) -> None:
-    async with front.client() as ann:
+    async with api.client() as ann:
         job = await submitted(ann)
-        await desk.fold()
-        desk.lose_view_with_the_next_append()
+        await admission.fold()
+        admission.lose_view_with_the_next_append()
         answer = await ann.post(f"/v1/jobs/{job['id']}/cancel")
 
     assert (answer.status_code, answer.json()["status"]) == (202, "cancelled")
 
 
-async def test_a_priority_is_changed_once_by_those_who_saw_the_same(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
+async def test_a_priority_is_changed_once_by_those_who_saw_the_same(
+    api: AdmissionApi, admission: MemoryAdmission
+) -> None:
+    async with api.client() as ann:
         seen = (await ann.post("/v1/jobs", json=JOB)).headers["etag"]
-        await desk.fold()
+        await admission.fold()
         [job] = (await ann.get("/v1/jobs")).json()
         path = f"/v1/jobs/{job['id']}"
         low = await ann.patch(path, json={"priority": "low"}, headers={"If-Match": seen})
@@ -77,10 +81,10 @@ async def test_a_priority_is_changed_once_by_those_who_saw_the_same(front: Front
     assert of_several.json()["priority"] == "low"
 
 
-async def test_only_an_operator_goes_above_the_tier(front: Front, desk: Desk) -> None:
-    async with front.client(tier=Tier.BOOTSTRAPPER) as ann, front.client("op", scope="ops") as operator:
+async def test_only_an_operator_goes_above_the_tier(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client(tier=Tier.BOOTSTRAPPER) as ann, api.client("op", scope="ops") as operator:
         job = await submitted(ann)
-        await desk.fold()
+        await admission.fold()
         path = f"/v1/jobs/{job['id']}"
         above = await ann.patch(path, json={"priority": "high"})
         raised = await operator.patch(path, json={"priority": "urgent", "reason": "launch"})
@@ -89,36 +93,36 @@ async def test_only_an_operator_goes_above_the_tier(front: Front, desk: Desk) ->
     assert raised.json()["priority"] == "urgent"
 
 
-async def test_what_has_started_keeps_its_class(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
+async def test_what_has_started_keeps_its_class(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client() as ann:
         shown = await submitted(ann)
-        job = await desk.reading.find(shown["id"])
+        job = await admission.reading.find(shown["id"])
         assert job is not None
-        await desk.log.append(step(job, "dispatched"), after=job)
+        await admission.log.append(step(job, "dispatched"), after=job)
         answer = await ann.patch(f"/v1/jobs/{shown['id']}", json={"priority": "low"})
 
     refused(answer, 409, "underway")
 
 
-async def test_a_question_is_answered_once(front: Front) -> None:
-    async with front.client() as ann:
+async def test_a_question_is_answered_once(api: AdmissionApi) -> None:
+    async with api.client() as ann:
         job = await submitted(ann)
         early = await ann.post(f"/v1/jobs/{job['id']}/confirm")
 
     assert "nothing was changed" in refused(early, 409, "not-asked")["detail"]
 
 
-async def test_an_operator_moves_a_job(front: Front, desk: Desk) -> None:
-    async with front.client() as ann, front.client("op", scope=OPERATOR) as operator:
+async def test_an_operator_moves_a_job(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client() as ann, api.client("op", scope=OPERATOR) as operator:
         first, second = [await submitted(ann) for _ in range(2)]
-        await desk.fold()
+        await admission.fold()
         move = {"job_id": second["id"], "before": first["id"], "reason": "demo"}
         moved = await operator.post("/v1/queue/move", json=move)
         itself = await operator.post("/v1/queue/move", json={"job_id": first["id"], "before": first["id"]})
         gone = await operator.post("/v1/queue/move", json={"job_id": first["id"], "after": "nosuchjob"})
         both = await operator.post("/v1/queue/move", json=move | {"after": first["id"]})
-        await desk.fold()
-        queue = [entry.job for entry in await desk.view.queue()]
+        await admission.fold()
+        queue = [entry.job for entry in await admission.view.queue()]
 
     assert moved.status_code == 200
     assert queue == [second["id"], first["id"]]
@@ -127,13 +131,13 @@ async def test_an_operator_moves_a_job(front: Front, desk: Desk) -> None:
     refused(both, 422, "invalid")
 
 
-async def test_a_job_is_submitted_again_once(front: Front, desk: Desk) -> None:
+async def test_a_job_is_submitted_again_once(api: AdmissionApi, admission: MemoryAdmission) -> None:
     key = {"Idempotency-Key": "once-more"}
-    async with front.client() as ann:
+    async with api.client() as ann:
         job = await submitted(ann)
         waiting = await ann.post(f"/v1/jobs/{job['id']}/retry")
         await ann.post(f"/v1/jobs/{job['id']}/cancel")
-        await desk.fold()
+        await admission.fold()
         first = await ann.post(f"/v1/jobs/{job['id']}/retry", headers=key)
         again = await ann.post(f"/v1/jobs/{job['id']}/retry", headers=key)
 
@@ -144,13 +148,15 @@ async def test_a_job_is_submitted_again_once(front: Front, desk: Desk) -> None:
     assert again.json()["usage"]["jobs_used"] == 1
 
 
-async def test_from_a_stage_a_job_is_run_again_with_another_input(front: Front, desk: Desk) -> None:
-    ready = await desk.go_on(
-        await desk.submitted(user="ann"), *["dispatched", "started", "scaffold", "code", "deps", "checks", "ready"]
+async def test_from_a_stage_a_job_is_run_again_with_another_input(
+    api: AdmissionApi, admission: MemoryAdmission
+) -> None:
+    ready = await admission.go_on(
+        await admission.submitted(user="ann"), *["dispatched", "started", "scaffold", "code", "deps", "checks", "ready"]
     )
-    await desk.fold()
+    await admission.fold()
     path = f"/v1/jobs/{ready.id}/retry"
-    async with front.client() as ann, front.client("bob") as bob:
+    async with api.client() as ann, api.client("bob") as bob:
         plain = await ann.post(path)
         starts = await ann.get(path)
         again = await ann.post(path, json={"from": "code", "input": {"prompt": "another"}})
@@ -166,24 +172,24 @@ async def test_from_a_stage_a_job_is_run_again_with_another_input(front: Front, 
     refused(others, 404, "not-found")
 
 
-async def test_without_its_input_a_job_cannot_be_submitted_again(front: Front, desk: Desk) -> None:
-    async with front.client() as ann:
+async def test_without_its_input_a_job_cannot_be_submitted_again(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client() as ann:
         job = await submitted(ann)
         await ann.post(f"/v1/jobs/{job['id']}/cancel")
-        await desk.fold()
-        [name] = await desk.inputs.names()
-        await desk.inputs.delete(name)
+        await admission.fold()
+        [name] = await admission.inputs.names()
+        await admission.inputs.delete(name)
         answer = await ann.post(f"/v1/jobs/{job['id']}/retry")
 
     assert "submit a new job" in refused(answer, 410, "input-gone")["detail"]
 
 
 async def test_whoever_changes_too_fast_hears_when_to_come_back() -> None:
-    desk = Desk(submissions={"changes_per_minute": 1})
-    await desk.fold()
-    async with Front(desk, meanwhile=desk.fold).client() as ann:
+    admission = MemoryAdmission(submissions={"changes_per_minute": 1})
+    await admission.fold()
+    async with AdmissionApi(admission, meanwhile=admission.fold).client() as ann:
         first, second = await submitted(ann), await submitted(ann)
-        await desk.fold()
+        await admission.fold()
         cancelled = await ann.post(f"/v1/jobs/{first['id']}/cancel")
         late = await ann.patch(f"/v1/jobs/{second['id']}", json={"priority": "low"})
         every = (await ann.post("/v1/jobs/cancel", json={"project": "shop"})).json()["results"]

@@ -31,72 +31,72 @@ from services.admission.outcomes import (
     SystemBusy,
     TooOften,
 )
-from tests.fixtures.desk import EPOCH, Desk
 from tests.fixtures.lives import step
+from tests.fixtures.memory_admission import EPOCH, MemoryAdmission
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 
 
-async def test_a_submission_is_in_the_log_with_its_place_before_it_is_accepted(desk: Desk) -> None:
-    outcome = await desk.submit()
+async def test_a_submission_is_in_the_log_with_its_place_before_it_is_accepted(admission: MemoryAdmission) -> None:
+    outcome = await admission.submit()
 
     assert isinstance(outcome, Accepted)
-    [record] = await desk.log.read(outcome.job.id)
+    [record] = await admission.log.read(outcome.job.id)
     assert isinstance(record.event, Event)
     assert (outcome.job.status, outcome.job.seq, outcome.again) == (Status.QUEUED, record.seq, False)
     assert outcome.job.standing is not None
     assert outcome.job.standing.position_original == 1
     name = input_name(outcome.job.id, outcome.job.submission.input_digest)
-    assert await desk.inputs.get(name) == b'{"prompt":"a URL shortener"}'
+    assert await admission.inputs.get(name) == b'{"prompt":"a URL shortener"}'
 
 
-async def test_an_event_never_holds_the_input(desk: Desk) -> None:
-    outcome = await desk.submit(input={"prompt": "a very secret plan"})
+async def test_an_event_never_holds_the_input(admission: MemoryAdmission) -> None:
+    outcome = await admission.submit(input={"prompt": "a very secret plan"})
 
     assert isinstance(outcome, Accepted)
-    [record] = await desk.log.read(outcome.job.id)
+    [record] = await admission.log.read(outcome.job.id)
     assert b"secret plan" not in record.event.encode()  # type: ignore[union-attr]
 
 
-async def test_the_same_key_is_the_same_job_and_takes_no_second_place(desk: Desk) -> None:
+async def test_the_same_key_is_the_same_job_and_takes_no_second_place(admission: MemoryAdmission) -> None:
     job_id = job_id_for_key("u1", "key")
-    first = await desk.submit(job_id=job_id)
-    await desk.clock.advance_ms(5)
-    unfolded = await desk.submit(job_id=job_id)
-    await desk.fold()
+    first = await admission.submit(job_id=job_id)
+    await admission.clock.advance_ms(5)
+    unfolded = await admission.submit(job_id=job_id)
+    await admission.fold()
 
-    folded = await desk.submit(job_id=job_id)
+    folded = await admission.submit(job_id=job_id)
 
     assert isinstance(first, Accepted)
     for again in (unfolded, folded):
         assert isinstance(again, Accepted)
         assert (again.job.id, again.job.seq, again.again) == (job_id, first.job.seq, True)
-    assert [entry.job for entry in await desk.view.queue()] == [job_id]
-    assert await desk.view.day_used("u1", 20_833) == 1
+    assert [entry.job for entry in await admission.view.queue()] == [job_id]
+    assert await admission.view.day_used("u1", 20_833) == 1
 
 
 @pytest.mark.parametrize("change", [{"input": {"prompt": "another"}}, {"priority": "high"}, {"project_id": "blog"}])
-async def test_the_same_key_for_another_request_is_refused(desk: Desk, change: dict[str, Any]) -> None:
+async def test_the_same_key_for_another_request_is_refused(admission: MemoryAdmission, change: dict[str, Any]) -> None:
     job_id = job_id_for_key("u1", "key")
-    first = await desk.submit(job_id=job_id)
+    first = await admission.submit(job_id=job_id)
 
-    assert await desk.submit(job_id=job_id, **change) == KeyReused(job_id)
+    assert await admission.submit(job_id=job_id, **change) == KeyReused(job_id)
     assert isinstance(first, Accepted)
     name = input_name(job_id, first.job.submission.input_digest)
-    assert await desk.inputs.get(name) == b'{"prompt":"a URL shortener"}'
+    assert await admission.inputs.get(name) == b'{"prompt":"a URL shortener"}'
 
 
 async def test_a_job_over_the_days_cap_is_accepted_for_tomorrow() -> None:
-    desk = Desk(tiers={"partner": {"jobs_per_day": 2}})
-    await desk.fold()
+    admission = MemoryAdmission(tiers={"partner": {"jobs_per_day": 2}})
+    await admission.fold()
     for _ in range(2):
-        await desk.submit()
+        await admission.submit()
 
-    outcome = await desk.submit()
+    outcome = await admission.submit()
 
     assert isinstance(outcome, Accepted)
     assert outcome.job.status is Status.SCHEDULED
-    [record] = await desk.log.read(outcome.job.id)
+    [record] = await admission.log.read(outcome.job.id)
     scheduled = record.event.data  # type: ignore[union-attr]
     assert isinstance(scheduled, JobScheduled)
     assert scheduled.quota_day == (NOW + timedelta(days=1)).date()
@@ -106,94 +106,94 @@ async def test_a_job_over_the_days_cap_is_accepted_for_tomorrow() -> None:
 
 async def test_a_job_of_a_day_names_the_cap_by_which_it_was_decided() -> None:
     """So that a later policy does not judge it again."""
-    desk = Desk(tiers={"partner": {"jobs_per_day": 1}})
-    await desk.fold()
+    admission = MemoryAdmission(tiers={"partner": {"jobs_per_day": 1}})
+    await admission.fold()
 
-    outcomes = [await desk.submit() for _ in range(2)]
+    outcomes = [await admission.submit() for _ in range(2)]
 
     jobs = [outcome.job.id for outcome in outcomes if isinstance(outcome, Accepted)]
-    datas: list[Any] = [record.event.data for job in jobs for record in await desk.log.read(job)]  # type: ignore[union-attr]
+    datas: list[Any] = [record.event.data for job in jobs for record in await admission.log.read(job)]  # type: ignore[union-attr]
     assert [(type(data).__name__, data.quota_cap) for data in datas] == [("JobQueued", 1), ("JobScheduled", 1)]
 
 
 async def test_beyond_the_cap_the_wait_is_computed() -> None:
-    desk = Desk(queue={"cap": 3, "user_share": 3}, tiers={"partner": {"jobs_per_day": 50}})
-    await desk.fold()
+    admission = MemoryAdmission(queue={"cap": 3, "user_share": 3}, tiers={"partner": {"jobs_per_day": 50}})
+    await admission.fold()
     for _ in range(3):
-        await desk.submit()
+        await admission.submit()
 
-    outcome = await desk.submit(user="u2")
+    outcome = await admission.submit(user="u2")
 
     assert outcome == SystemBusy(15)
 
 
 async def test_nobody_holds_more_than_a_share_of_the_queue() -> None:
-    desk = Desk(queue={"cap": 10, "user_share": 2})
-    await desk.fold()
+    admission = MemoryAdmission(queue={"cap": 10, "user_share": 2})
+    await admission.fold()
     for _ in range(2):
-        await desk.submit()
+        await admission.submit()
 
-    assert await desk.submit() == OverShare(2)
-    assert isinstance(await desk.submit(user="u2"), Accepted)
+    assert await admission.submit() == OverShare(2)
+    assert isinstance(await admission.submit(user="u2"), Accepted)
 
 
 async def test_past_the_horizon_the_refusal_names_the_last_day() -> None:
-    desk = Desk(queue={"horizon_days": 2}, tiers={"partner": {"jobs_per_day": 1}})
-    await desk.fold()
+    admission = MemoryAdmission(queue={"horizon_days": 2}, tiers={"partner": {"jobs_per_day": 1}})
+    await admission.fold()
     for _ in range(3):
-        assert isinstance(await desk.submit(), Accepted)
+        assert isinstance(await admission.submit(), Accepted)
 
-    assert await desk.submit() == NoDayLeft(20_835, retry_s=16 * 3600)
+    assert await admission.submit() == NoDayLeft(20_835, retry_s=16 * 3600)
 
 
 async def test_what_is_refused_leaves_nothing_behind() -> None:
-    desk = Desk(queue={"cap": 1, "user_share": 1})
-    await desk.fold()
-    await desk.submit()
-    new = desk.new(user="u2")
+    admission = MemoryAdmission(queue={"cap": 1, "user_share": 1})
+    await admission.fold()
+    await admission.submit()
+    new = admission.new(user="u2")
 
-    outcome = await desk.submitting.submit(new)
+    outcome = await admission.submitting.submit(new)
 
     assert isinstance(outcome, SystemBusy)
-    assert await desk.inputs.get(input_name(new.id, new.submission.input_digest)) is None
-    assert await desk.log.read(new.id) == []
+    assert await admission.inputs.get(input_name(new.id, new.submission.input_digest)) is None
+    assert await admission.log.read(new.id) == []
 
 
 async def test_whoever_submits_too_fast_is_told_when_to_come_back() -> None:
-    desk = Desk(submissions={"per_minute": 2})
-    await desk.fold()
+    admission = MemoryAdmission(submissions={"per_minute": 2})
+    await admission.fold()
     for _ in range(2):
-        assert isinstance(await desk.submit(), Accepted)
+        assert isinstance(await admission.submit(), Accepted)
 
-    refused = await desk.submit()
-    await desk.clock.advance_ms(30_000)
+    refused = await admission.submit()
+    await admission.clock.advance_ms(30_000)
 
     assert refused == TooOften(2, 2_097_152, 30_000)
-    assert isinstance(await desk.submit(), Accepted)
+    assert isinstance(await admission.submit(), Accepted)
 
 
 async def test_each_phase_of_a_workflow_costs_as_much_of_the_minute_as_a_job() -> None:
-    desk = Desk(submissions={"per_minute": 6})
-    await desk.fold()
-    assert isinstance(await desk.submitting.submit(*desk.phases(4)), Accepted)
+    admission = MemoryAdmission(submissions={"per_minute": 6})
+    await admission.fold()
+    assert isinstance(await admission.submitting.submit(*admission.phases(4)), Accepted)
 
-    tried = await desk.submitting.preview(*desk.phases(3))
-    refused = await desk.submitting.submit(*desk.phases(3))
+    tried = await admission.submitting.preview(*admission.phases(3))
+    refused = await admission.submitting.submit(*admission.phases(3))
 
     assert tried == refused == TooOften(6, 2_097_152, 10_000)
-    assert isinstance(await desk.submitting.submit(*desk.phases(2)), Accepted)
-    assert isinstance(await desk.submit(), TooOften)
+    assert isinstance(await admission.submitting.submit(*admission.phases(2)), Accepted)
+    assert isinstance(await admission.submit(), TooOften)
 
 
 async def test_inputs_cost_of_the_minute_by_their_bytes() -> None:
-    desk = Desk(submissions={"bytes_per_minute": 1000})
-    await desk.fold()
+    admission = MemoryAdmission(submissions={"bytes_per_minute": 1000})
+    await admission.fold()
     large = {"input": {"prompt": "x" * 487}}  # 500 bytes as JSON
     for _ in range(2):
-        assert isinstance(await desk.submit(**large), Accepted)
+        assert isinstance(await admission.submit(**large), Accepted)
 
-    assert await desk.submit(**large) == TooOften(60, 1000, 30_000)
-    assert isinstance(await desk.submit(user="u2", **large), Accepted)
+    assert await admission.submit(**large) == TooOften(60, 1000, 30_000)
+    assert isinstance(await admission.submit(user="u2", **large), Accepted)
 
 
 FEW_BYTES: dict[str, int] = {"max_input_bytes": 400, "max_phases": 2, "user_input_bytes": 1_500}
@@ -201,73 +201,73 @@ LARGE: dict[str, Any] = {"input": {"prompt": "x" * 359}}  # 372 bytes as JSON, 5
 
 
 async def test_nobody_holds_more_than_a_share_of_the_bytes_of_inputs() -> None:
-    desk = Desk(submissions=FEW_BYTES)
-    await desk.fold()
-    jobs = [await desk.submitted(**LARGE) for _ in range(3)]
-    new = desk.new(**LARGE)
+    admission = MemoryAdmission(submissions=FEW_BYTES)
+    await admission.fold()
+    jobs = [await admission.submitted(**LARGE) for _ in range(3)]
+    new = admission.new(**LARGE)
 
-    refused = await desk.submitting.submit(new)
+    refused = await admission.submitting.submit(new)
 
-    assert refused == await desk.submitting.preview(new) == OverBytes(1_500, 1_500, None)
-    another = desk.new(**LARGE)
-    assert await desk.submitting.submit(another) == refused
-    assert await desk.inputs.get(input_name(another.id, another.submission.input_digest)) is None
-    assert isinstance(await desk.submit(user="u2", **LARGE), Accepted)
-    await desk.changing.cancel(jobs[0], act=Actor("u1"))
-    await desk.fold()
-    told = await desk.submit(**LARGE)
+    assert refused == await admission.submitting.preview(new) == OverBytes(1_500, 1_500, None)
+    another = admission.new(**LARGE)
+    assert await admission.submitting.submit(another) == refused
+    assert await admission.inputs.get(input_name(another.id, another.submission.input_digest)) is None
+    assert isinstance(await admission.submit(user="u2", **LARGE), Accepted)
+    await admission.changing.cancel(jobs[0], act=Actor("u1"))
+    await admission.fold()
+    told = await admission.submit(**LARGE)
     assert isinstance(told, OverBytes)
     assert told.retry_ms is not None
     assert 0 < told.retry_ms <= 86_400_000
 
 
 async def test_all_phases_are_held_before_the_first_event() -> None:
-    desk = Desk(submissions=FEW_BYTES)
-    await desk.fold()
-    phases = desk.phases(2)
-    assert isinstance(await desk.submitting.submit(*phases), Accepted)
-    before = await desk.view.stored("u1")
+    admission = MemoryAdmission(submissions=FEW_BYTES)
+    await admission.fold()
+    phases = admission.phases(2)
+    assert isinstance(await admission.submitting.submit(*phases), Accepted)
+    before = await admission.view.stored("u1")
 
-    await desk.fold()
+    await admission.fold()
 
-    assert before == await desk.view.stored("u1") == sum(len(each.input) + 128 for each in phases)
+    assert before == await admission.view.stored("u1") == sum(len(each.input) + 128 for each in phases)
 
 
 async def test_a_key_that_is_being_used_stores_no_input_for_another_request() -> None:
-    desk = Desk()
-    await desk.fold()
+    admission = MemoryAdmission()
+    await admission.fold()
     job_id = job_id_for_key("u1", "key")
-    first, other = desk.new(job_id=job_id), desk.new(job_id=job_id, **LARGE)
-    assert isinstance(await desk.submitting.submit(first), Accepted)  # and nobody has folded it
+    first, other = admission.new(job_id=job_id), admission.new(job_id=job_id, **LARGE)
+    assert isinstance(await admission.submitting.submit(first), Accepted)  # and nobody has folded it
 
-    refused = await desk.submitting.submit(other)
+    refused = await admission.submitting.submit(other)
 
-    assert refused == await desk.submitting.preview(other) == KeyReused(job_id)
-    assert await desk.inputs.get(input_name(job_id, other.submission.input_digest)) is None
+    assert refused == await admission.submitting.preview(other) == KeyReused(job_id)
+    assert await admission.inputs.get(input_name(job_id, other.submission.input_digest)) is None
 
 
 async def test_a_lost_view_gives_no_bytes_back_and_keeps_none() -> None:
-    desk = Desk(submissions=FEW_BYTES)
-    await desk.fold()
+    admission = MemoryAdmission(submissions=FEW_BYTES)
+    await admission.fold()
     for _ in range(2):
-        await desk.submitted(**LARGE)
+        await admission.submitted(**LARGE)
 
-    desk.store.lose()
-    await desk.fold()
+    admission.store.lose()
+    await admission.fold()
 
-    assert await desk.view.stored("u1") == 1_000
-    assert isinstance(await desk.submit(**LARGE), Accepted)
-    assert isinstance(await desk.submit(**LARGE), OverBytes)
+    assert await admission.view.stored("u1") == 1_000
+    assert isinstance(await admission.submit(**LARGE), Accepted)
+    assert isinstance(await admission.submit(**LARGE), OverBytes)
 
 
 async def test_a_repeated_key_costs_nothing_of_the_rate_and_is_found_though_it_is_used_up() -> None:
-    desk = Desk(submissions={"per_minute": 1})
-    await desk.fold()
+    admission = MemoryAdmission(submissions={"per_minute": 1})
+    await admission.fold()
     job_id = job_id_for_key("u1", "key")
-    first = await desk.submit(job_id=job_id)
-    await desk.fold()
+    first = await admission.submit(job_id=job_id)
+    await admission.fold()
 
-    again = await desk.submit(job_id=job_id)
+    again = await admission.submit(job_id=job_id)
 
     assert isinstance(first, Accepted)
     assert isinstance(again, Accepted)
@@ -275,50 +275,50 @@ async def test_a_repeated_key_costs_nothing_of_the_rate_and_is_found_though_it_i
 
 
 async def test_a_job_that_left_the_view_is_found_by_its_key_when_the_queue_is_full() -> None:
-    desk = Desk(queue={"cap": 1, "user_share": 1})
-    await desk.fold()
+    admission = MemoryAdmission(queue={"cap": 1, "user_share": 1})
+    await admission.fold()
     job_id = job_id_for_key("u1", "key")
-    first = await desk.submit(job_id=job_id)
+    first = await admission.submit(job_id=job_id)
     assert isinstance(first, Accepted)
-    await desk.changing.cancel(first.job, act=Actor("u1"))
-    await desk.fold()
-    await desk.forget_what_ended()
-    await desk.submit(user="u2")
+    await admission.changing.cancel(first.job, act=Actor("u1"))
+    await admission.fold()
+    await admission.forget_what_ended()
+    await admission.submit(user="u2")
 
-    again = await desk.submit(job_id=job_id)
+    again = await admission.submit(job_id=job_id)
 
     assert isinstance(again, Accepted)
     assert again.job.status is Status.CANCELLED
 
 
 async def test_the_key_of_a_job_that_left_the_view_takes_no_second_place() -> None:
-    desk = Desk()
-    await desk.fold()
+    admission = MemoryAdmission()
+    await admission.fold()
     job_id = job_id_for_key("u1", "key")
-    first = await desk.submit(job_id=job_id)
+    first = await admission.submit(job_id=job_id)
     assert isinstance(first, Accepted)
-    await desk.changing.cancel(first.job, act=Actor("u1"))
-    await desk.fold()
-    await desk.forget_what_ended()
-    before = await desk.view.observe()
+    await admission.changing.cancel(first.job, act=Actor("u1"))
+    await admission.fold()
+    await admission.forget_what_ended()
+    before = await admission.view.observe()
 
-    again = await desk.submit(job_id=job_id)
-    preview = await desk.submitting.preview(desk.new(job_id=job_id))
+    again = await admission.submit(job_id=job_id)
+    preview = await admission.submitting.preview(admission.new(job_id=job_id))
 
     assert isinstance(again, Accepted)
     assert isinstance(preview, Accepted)
-    assert await desk.view.observe() == before
+    assert await admission.view.observe() == before
 
 
-async def test_the_estimate_that_is_shown_stands_in_the_event(desk: Desk) -> None:
+async def test_the_estimate_that_is_shown_stands_in_the_event(admission: MemoryAdmission) -> None:
     line = WaitingLine(ends={Priority.NORMAL.class_number: 600_000}, slots=1)
-    forecast = Forecast(policy=Policy(), made_ms=desk.clock.now_ms(), learned=True, lines={"pool:default": line})
-    await desk.view.publish(NAME, forecast.dump())
+    forecast = Forecast(policy=Policy(), made_ms=admission.clock.now_ms(), learned=True, lines={"pool:default": line})
+    await admission.view.publish(NAME, forecast.dump())
 
-    outcome = await desk.submit(tier=Tier.BOOTSTRAPPER)
+    outcome = await admission.submit(tier=Tier.BOOTSTRAPPER)
 
     assert isinstance(outcome, Accepted)
-    [record] = await desk.log.read(outcome.job.id)
+    [record] = await admission.log.read(outcome.job.id)
     estimate = record.event.data.estimate  # type: ignore[union-attr]
     assert estimate.estimate_seconds == 600
     assert outcome.job.standing is not None
@@ -326,52 +326,52 @@ async def test_the_estimate_that_is_shown_stands_in_the_event(desk: Desk) -> Non
 
 
 async def test_the_busy_answer_counts_with_the_tiers_of_the_queued_jobs() -> None:
-    desk = Desk(queue={"cap": 1, "user_share": 1, "busy_step_minutes": 1})
-    await desk.fold()
-    await desk.submit(tier=Tier.CTO_SCALE)
-    await desk.fold()
+    admission = MemoryAdmission(queue={"cap": 1, "user_share": 1, "busy_step_minutes": 1})
+    await admission.fold()
+    await admission.submit(tier=Tier.CTO_SCALE)
+    await admission.fold()
 
-    assert await desk.submit(user="u2", tier=Tier.BOOTSTRAPPER) == SystemBusy(15)
+    assert await admission.submit(user="u2", tier=Tier.BOOTSTRAPPER) == SystemBusy(15)
 
 
-async def test_a_dry_run_gives_the_answer_and_nothing_else(desk: Desk) -> None:
-    await desk.submit()
-    new = desk.new()
+async def test_a_dry_run_gives_the_answer_and_nothing_else(admission: MemoryAdmission) -> None:
+    await admission.submit()
+    new = admission.new()
 
-    outcome = await desk.submitting.preview(new)
-    await desk.fold()
+    outcome = await admission.submitting.preview(new)
+    await admission.fold()
 
     assert isinstance(outcome, Previewed)
     assert (outcome.jobs[0].status, outcome.outlook.position) == (Status.QUEUED, 2)
-    assert await desk.inputs.get(input_name(new.id, new.submission.input_digest)) is None
-    assert await desk.log.read(new.id) == []
-    assert len(await desk.view.queue()) == 1
-    assert await desk.view.day_used("u1", 20_833) == 1
+    assert await admission.inputs.get(input_name(new.id, new.submission.input_digest)) is None
+    assert await admission.log.read(new.id) == []
+    assert len(await admission.view.queue()) == 1
+    assert await admission.view.day_used("u1", 20_833) == 1
 
 
-async def test_a_dry_run_says_what_would_hold_the_job_back(desk: Desk) -> None:
+async def test_a_dry_run_says_what_would_hold_the_job_back(admission: MemoryAdmission) -> None:
     for scope in ("user:u1", "user:u2", "priority:low", "workflow:w1"):
         pause = QueuePaused(scope=scope, by="op", reason="calm")
-        await desk.log.append(Event(desk.ids.event_id(), Writer.ADMISSION, NOW, pause), after=None)
-    await desk.fold()
+        await admission.log.append(Event(admission.ids.event_id(), Writer.ADMISSION, NOW, pause), after=None)
+    await admission.fold()
 
-    outcome = await desk.submitting.preview(desk.new())
+    outcome = await admission.submitting.preview(admission.new())
 
     assert isinstance(outcome, Previewed)
     assert [(pause.scope, pause.by) for pause in outcome.outlook.pauses] == [("user:u1", "op")]
     assert outcome.outlook.pool_slots == 0
 
 
-async def test_a_dry_run_counts_with_the_limits_of_its_own_tier(desk: Desk) -> None:
+async def test_a_dry_run_counts_with_the_limits_of_its_own_tier(admission: MemoryAdmission) -> None:
     for _ in range(2):
-        running = await desk.submit(user="u9", tier=Tier.CTO_SCALE)
+        running = await admission.submit(user="u9", tier=Tier.CTO_SCALE)
         assert isinstance(running, Accepted)
         dispatched = step(running.job, "dispatched", groups=("project:u9:shop",))
-        await desk.log.append(dispatched, after=running.job)
-    await desk.fold()
+        await admission.log.append(dispatched, after=running.job)
+    await admission.fold()
 
-    small = await desk.submitting.preview(desk.new(user="u9", tier=Tier.BOOTSTRAPPER))
-    large = await desk.submitting.preview(desk.new(user="u9", tier=Tier.CTO_SCALE))
+    small = await admission.submitting.preview(admission.new(user="u9", tier=Tier.BOOTSTRAPPER))
+    large = await admission.submitting.preview(admission.new(user="u9", tier=Tier.CTO_SCALE))
 
     assert isinstance(small, Previewed)
     assert isinstance(large, Previewed)
@@ -379,30 +379,30 @@ async def test_a_dry_run_counts_with_the_limits_of_its_own_tier(desk: Desk) -> N
     assert large.outlook.obstacles == ()
 
 
-async def test_a_dry_run_counts_with_the_limit_that_an_operator_has_set(desk: Desk) -> None:
+async def test_a_dry_run_counts_with_the_limit_that_an_operator_has_set(admission: MemoryAdmission) -> None:
     """Even where it is the number of another tier."""
     for _ in range(2):
-        running = await desk.submit(user="u9", tier=Tier.PARTNER)
+        running = await admission.submit(user="u9", tier=Tier.PARTNER)
         assert isinstance(running, Accepted)
-        await desk.log.append(step(running.job, "dispatched", groups=("user:u9",)), after=running.job)
-    limit = desk.policy.tier_limits(Tier.BOOTSTRAPPER).jobs_per_user
+        await admission.log.append(step(running.job, "dispatched", groups=("user:u9",)), after=running.job)
+    limit = admission.policy.tier_limits(Tier.BOOTSTRAPPER).jobs_per_user
     set_limit = LimitSet(group="user:u9", limit=limit, by="op", reason="calm")
-    await desk.log.append(Event(desk.ids.event_id(), Writer.ADMISSION, NOW, set_limit), after=None)
-    await desk.fold()
+    await admission.log.append(Event(admission.ids.event_id(), Writer.ADMISSION, NOW, set_limit), after=None)
+    await admission.fold()
 
-    outcome = await desk.submitting.preview(desk.new(user="u9", tier=Tier.PARTNER))
+    outcome = await admission.submitting.preview(admission.new(user="u9", tier=Tier.PARTNER))
 
     assert isinstance(outcome, Previewed)
     assert [(each.group, each.limit, each.active) for each in outcome.outlook.obstacles] == [("user:u9", 2, 2)]
 
 
-async def test_a_dry_run_of_what_is_there_tells_of_what_is_there(desk: Desk) -> None:
+async def test_a_dry_run_of_what_is_there_tells_of_what_is_there(admission: MemoryAdmission) -> None:
     job_id = job_id_for_key("u1", "key")
-    first = await desk.submit(job_id=job_id)
+    first = await admission.submit(job_id=job_id)
 
-    outcome = await desk.submitting.preview(desk.new(job_id=job_id))
-    await desk.fold()
-    folded = await desk.submitting.preview(desk.new(job_id=job_id))
+    outcome = await admission.submitting.preview(admission.new(job_id=job_id))
+    await admission.fold()
+    folded = await admission.submitting.preview(admission.new(job_id=job_id))
 
     assert isinstance(first, Accepted)
     for each in (outcome, folded):
@@ -412,16 +412,16 @@ async def test_a_dry_run_of_what_is_there_tells_of_what_is_there(desk: Desk) -> 
 
 
 async def test_a_dry_run_beyond_the_day_tells_of_tomorrow() -> None:
-    desk = Desk(tiers={"partner": {"jobs_per_day": 1}})
-    await desk.fold()
-    await desk.submit()
+    admission = MemoryAdmission(tiers={"partner": {"jobs_per_day": 1}})
+    await admission.fold()
+    await admission.submit()
 
-    outcome = await desk.submitting.preview(desk.new())
+    outcome = await admission.submitting.preview(admission.new())
 
     assert isinstance(outcome, Previewed)
     assert outcome.jobs[0].status is Status.SCHEDULED
-    assert isinstance(await desk.submit(), Accepted)
-    assert await desk.view.day_used("u1", 20_834) == 1
+    assert isinstance(await admission.submit(), Accepted)
+    assert await admission.view.day_used("u1", 20_834) == 1
 
 
 class Standstill(MemoryBucket):
@@ -436,47 +436,47 @@ class Standstill(MemoryBucket):
         await super().put(name, content)
 
 
-async def test_a_process_that_stood_still_past_the_deadline_appends_nothing(desk: Desk) -> None:
-    slept = replace(desk.submitting, inputs=Standstill(desk.clock, for_ms=30_000))
-    new = desk.new()
+async def test_a_process_that_stood_still_past_the_deadline_appends_nothing(admission: MemoryAdmission) -> None:
+    slept = replace(admission.submitting, inputs=Standstill(admission.clock, for_ms=30_000))
+    new = admission.new()
 
     with pytest.raises(TimeoutError):
         await slept.submit(new)
 
-    assert await desk.log.read(new.id) == []
+    assert await admission.log.read(new.id) == []
 
 
-async def test_a_process_that_stood_still_for_less_goes_on(desk: Desk) -> None:
-    slept = replace(desk.submitting, inputs=Standstill(desk.clock, for_ms=29_000))
+async def test_a_process_that_stood_still_for_less_goes_on(admission: MemoryAdmission) -> None:
+    slept = replace(admission.submitting, inputs=Standstill(admission.clock, for_ms=29_000))
 
-    assert isinstance(await slept.submit(desk.new()), Accepted)
+    assert isinstance(await slept.submit(admission.new()), Accepted)
 
 
-async def test_after_an_answer_that_was_lost_it_is_one_job(desk: Desk) -> None:
+async def test_after_an_answer_that_was_lost_it_is_one_job(admission: MemoryAdmission) -> None:
     fates = iter([Fate.UNHEARD])
-    unheard = MemoryLog(desk.server, clock=desk.clock, fate=lambda messages: next(fates, Fate.ARRIVES))
-    submitting = asyncio.create_task(replace(desk.submitting, log=unheard).submit(desk.new(job_id="k1")))
+    unheard = MemoryLog(admission.server, clock=admission.clock, fate=lambda messages: next(fates, Fate.ARRIVES))
+    submitting = asyncio.create_task(replace(admission.submitting, log=unheard).submit(admission.new(job_id="k1")))
 
     while not submitting.done():
-        await desk.clock.advance_ms(10)
+        await admission.clock.advance_ms(10)
     first = await submitting
 
-    again = await desk.submit(job_id="k1")
+    again = await admission.submit(job_id="k1")
     assert isinstance(first, Accepted)
     assert isinstance(again, Accepted)
     assert (again.again, again.job.seq) == (True, first.job.seq)
 
 
 async def test_nobody_tries_to_append_for_longer_than_the_reservation_is_sure() -> None:
-    desk = Desk(submissions={"append_deadline_s": 0.05})
-    await desk.fold()
-    silent = MemoryLog(desk.server, clock=desk.clock, fate=lambda messages: Fate.LOST)
+    admission = MemoryAdmission(submissions={"append_deadline_s": 0.05})
+    await admission.fold()
+    silent = MemoryLog(admission.server, clock=admission.clock, fate=lambda messages: Fate.LOST)
 
     with pytest.raises(TimeoutError):
-        await replace(desk.submitting, log=silent).submit(desk.new())
+        await replace(admission.submitting, log=silent).submit(admission.new())
 
 
-async def test_a_place_is_held_for_the_project_as_its_event_will_name_it(desk: Desk) -> None:
+async def test_a_place_is_held_for_the_project_as_its_event_will_name_it(admission: MemoryAdmission) -> None:
     asked: list[Request] = []
 
     class Seen(MemoryView):
@@ -484,8 +484,8 @@ async def test_a_place_is_held_for_the_project_as_its_event_will_name_it(desk: D
             asked.append(request)
             return await super().reserve(request, now_ms=now_ms)
 
-    view = Seen(EPOCH, clock=desk.clock.now_ms, store=desk.store)
-    outcome = await replace(desk.submitting, view=view).submit(desk.new(user="bob"))
+    view = Seen(EPOCH, clock=admission.clock.now_ms, store=admission.store)
+    outcome = await replace(admission.submitting, view=view).submit(admission.new(user="bob"))
 
     assert isinstance(outcome, Accepted)
     assert [each.project for each in asked] == [outcome.job.project_scope] == ["bob:shop"]

@@ -15,7 +15,7 @@ from services.admission import welcome
 from services.admission.outcomes import Accepted, TooOften
 from services.admission.submitting import Submitting
 from services.admission.welcome import Welcome
-from tests.fixtures.desk import Desk
+from tests.fixtures.memory_admission import MemoryAdmission
 
 
 class Meeting(MemoryBucket):
@@ -53,53 +53,55 @@ class Counted(MemoryBucket):
         await super().put(name, content)
 
 
-def submitting_to(desk: Desk, inputs: MemoryBucket, *, view: Any = None) -> Submitting:
-    return replace(desk.submitting, inputs=inputs, view=view or desk.view)
+def submitting_to(admission: MemoryAdmission, inputs: MemoryBucket, *, view: Any = None) -> Submitting:
+    return replace(admission.submitting, inputs=inputs, view=view or admission.view)
 
 
-async def test_of_a_user_who_was_taken_in_before_input_and_place_are_asked_for_at_once(desk: Desk) -> None:
-    await desk.submitting.submit(desk.new())
-    both = Meeting(desk.view)
+async def test_of_a_user_who_was_taken_in_before_input_and_place_are_asked_for_at_once(
+    admission: MemoryAdmission,
+) -> None:
+    await admission.submitting.submit(admission.new())
+    both = Meeting(admission.view)
 
     async with asyncio.timeout(5):
-        outcome = await submitting_to(desk, both, view=both).submit(desk.new())
+        outcome = await submitting_to(admission, both, view=both).submit(admission.new())
 
     assert isinstance(outcome, Accepted)
     assert await both.names() != []
 
 
 async def test_what_is_refused_once_puts_nothing_more() -> None:
-    desk, inputs = Desk(submissions={"per_minute": 1}), Counted()
-    await desk.fold()
-    submitting = submitting_to(desk, inputs)
+    admission, inputs = MemoryAdmission(submissions={"per_minute": 1}), Counted()
+    await admission.fold()
+    submitting = submitting_to(admission, inputs)
 
-    outcomes = [await submitting.submit(desk.new()) for _ in range(5)]
+    outcomes = [await submitting.submit(admission.new()) for _ in range(5)]
 
     assert [type(outcome) for outcome in outcomes] == [Accepted, *[TooOften] * 4]
     assert inputs.puts == 2  # the one that was taken in, and the one right after it
 
 
 async def test_of_many_at_once_one_input_is_put_ahead() -> None:
-    desk, inputs = Desk(submissions={"per_minute": 1}), Counted()
-    await desk.fold()
-    submitting = submitting_to(desk, inputs)
-    await submitting.submit(desk.new())
+    admission, inputs = MemoryAdmission(submissions={"per_minute": 1}), Counted()
+    await admission.fold()
+    submitting = submitting_to(admission, inputs)
+    await submitting.submit(admission.new())
 
-    await asyncio.gather(*(submitting.submit(desk.new()) for _ in range(5)))
+    await asyncio.gather(*(submitting.submit(admission.new()) for _ in range(5)))
 
     assert inputs.puts == 2
 
 
-async def test_an_input_that_cannot_be_put_begins_no_job(desk: Desk) -> None:
+async def test_an_input_that_cannot_be_put_begins_no_job(admission: MemoryAdmission) -> None:
     inputs = Counted()
-    submitting = submitting_to(desk, inputs)
-    await submitting.submit(desk.new())
-    inputs.away, new = True, desk.new()
+    submitting = submitting_to(admission, inputs)
+    await submitting.submit(admission.new())
+    inputs.away, new = True, admission.new()
 
     with pytest.raises(LogUnavailable):
         await submitting.submit(new)
 
-    assert await desk.log.read(new.id) == []
+    assert await admission.log.read(new.id) == []
 
 
 def test_who_was_taken_in_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,13 +80,13 @@ def guests(count: int = 60) -> list[Guest]:
     ]
 
 
-async def live_through(world: World, crowd: Sequence[Guest]) -> tuple[Record, ...]:
+async def live_through(world: World, guests: Sequence[Guest]) -> tuple[Record, ...]:
     """The real scheduler, over servers in memory; each worker takes exactly as long as it is told."""
     leader = world.replica("a")
     await world.settle(leader)
     await world.beat("worker-1", slots=SLOTS)
-    began_ms, known = world.clock.monotonic_ms(), {each.name: each for each in crowd}
-    due = [(each.at_s, "come", each.name) for each in crowd]
+    began_ms, known = world.clock.monotonic_ms(), {each.name: each for each in guests}
+    due = [(each.at_s, "come", each.name) for each in guests]
     seen = 0
     while due:
         due.sort()

@@ -16,56 +16,56 @@ from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
 from services.notifier.openings import Openings, TooMany
 from services.notifier.signals import Signals
-from tests.fixtures.hall import ASKS, WHOLE, Hall, id_of, user
 from tests.fixtures.lives import job_after
+from tests.fixtures.memory_notifier import ASKS, WHOLE, MemoryNotifier, id_of, user
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-async def test_a_silent_stream_says_that_it_lives(hall: Hall) -> None:
-    await hall.write(*WHOLE[:1])
-    async with hall.notifier.of_job("job-1", Known(id_of(1)), user()) as pieces:
+async def test_a_silent_stream_says_that_it_lives(notifier: MemoryNotifier) -> None:
+    await notifier.write(*WHOLE[:1])
+    async with notifier.use_cases.of_job("job-1", Known(id_of(1)), user()) as pieces:
         assert not isinstance(pieces, Complete | NoJob)
 
         assert [await anext(pieces) for _ in range(2)] == [b"retry: 2000\n\n", b": still here\n\n"]
 
 
-async def test_a_client_that_cannot_keep_up_is_cut_off_and_told_when_to_come_back(hall: Hall) -> None:
-    await hall.write(*WHOLE[:1])
-    client = hall.of_job("job-1")
+async def test_a_client_that_cannot_keep_up_is_cut_off_and_told_when_to_come_back(notifier: MemoryNotifier) -> None:
+    await notifier.write(*WHOLE[:1])
+    client = notifier.of_job("job-1")
     await client.heard()
     for number in range(1001):
-        hall.say(f"line {number}")
-    hall.tell_lines()
+        notifier.say(f"line {number}")
+    notifier.tell_lines()
 
     heard = await client.heard()
 
     assert (heard, client.over) == ([], True)
     assert client.raw.endswith(b"retry: 2000\n\n")
-    assert [type(why) for why in hall.seen.ends] == [TooSlow]
+    assert [type(why) for why in notifier.seen.ends] == [TooSlow]
 
 
-async def test_a_stream_ends_when_its_token_does(hall: Hall) -> None:
-    await hall.write(*WHOLE[:1])
-    until_s = hall.clock.now_ms() / 1000 + 60
-    client = hall.of_job("job-1", who=user(expires_s=until_s))
+async def test_a_stream_ends_when_its_token_does(notifier: MemoryNotifier) -> None:
+    await notifier.write(*WHOLE[:1])
+    until_s = notifier.clock.now_ms() / 1000 + 60
+    client = notifier.of_job("job-1", who=user(expires_s=until_s))
     await client.heard()
     open_before = not client.over
-    await hall.clock.sleep_ms(61_000)
+    await notifier.clock.sleep_ms(61_000)
 
     await client.heard()
 
     assert (open_before, client.over) == (True, True)
 
 
-async def test_a_stream_ends_with_its_token_and_no_other_does(hall: Hall) -> None:
-    await hall.write(*WHOLE[:1])
-    ours = [hall.of_job("job-1", who=user(token_id="lost")), hall.of_user(who=user(token_id="lost"))]
-    others = [hall.of_job("job-1", who=user(token_id="kept")), hall.of_user(who=user())]
+async def test_a_stream_ends_with_its_token_and_no_other_does(notifier: MemoryNotifier) -> None:
+    await notifier.write(*WHOLE[:1])
+    ours = [notifier.of_job("job-1", who=user(token_id="lost")), notifier.of_user(who=user(token_id="lost"))]
+    others = [notifier.of_job("job-1", who=user(token_id="kept")), notifier.of_user(who=user())]
     for client in (*ours, *others):
         await client.heard()
 
-    hall.revocations.take_back("lost", until_ms=hall.clock.now_ms() + 1000)
+    notifier.revocations.take_back("lost", until_ms=notifier.clock.now_ms() + 1000)
 
     for client in (*ours, *others):
         await client.heard()
@@ -73,37 +73,39 @@ async def test_a_stream_ends_with_its_token_and_no_other_does(hall: Hall) -> Non
 
 
 async def test_a_stream_whose_token_is_taken_back_ends_at_once() -> None:
-    hall = Hall(Policy.model_validate({"stream": {"comment_s": 86_400}}))  # by itself it would look at its token then
-    await hall.write(*WHOLE[:1])
-    async with hall.notifier.of_user(None, user(token_id="lost")) as pieces:
+    notifier = MemoryNotifier(
+        Policy.model_validate({"stream": {"comment_s": 86_400}})
+    )  # by itself it would look at its token then
+    await notifier.write(*WHOLE[:1])
+    async with notifier.use_cases.of_user(None, user(token_id="lost")) as pieces:
         assert not isinstance(pieces, Complete | NoJob)
         await anext(pieces)
         waiting = asyncio.create_task(anext(pieces))
         await asyncio.sleep(0)
 
-        hall.revocations.take_back("lost", until_ms=hall.clock.now_ms() + 1000)
+        notifier.revocations.take_back("lost", until_ms=notifier.clock.now_ms() + 1000)
 
         assert await asyncio.wait_for(waiting, PATIENCE_S) == b"retry: 2000\n\n"
 
 
-async def test_a_token_that_is_taken_back_while_its_stream_opens_ends_it(hall: Hall) -> None:
-    await hall.write(*WHOLE[:1])
-    hall.revocations.take_back("lost", until_ms=hall.clock.now_ms() + 1000)
-    client = hall.of_job("job-1", who=user(token_id="lost"))
+async def test_a_token_that_is_taken_back_while_its_stream_opens_ends_it(notifier: MemoryNotifier) -> None:
+    await notifier.write(*WHOLE[:1])
+    notifier.revocations.take_back("lost", until_ms=notifier.clock.now_ms() + 1000)
+    client = notifier.of_job("job-1", who=user(token_id="lost"))
 
     await client.heard()
 
     assert client.over
 
 
-async def test_a_token_that_is_taken_back_ends_a_long_past_too(hall: Hall) -> None:
-    await hall.write(*WHOLE[:1])
-    hall.say(*("x" * 1000 for _ in range(300)))
+async def test_a_token_that_is_taken_back_ends_a_long_past_too(notifier: MemoryNotifier) -> None:
+    await notifier.write(*WHOLE[:1])
+    notifier.say(*("x" * 1000 for _ in range(300)))
     who = user(token_id="lost")
-    async with hall.notifier.of_job("job-1", Known(), who) as pieces:
+    async with notifier.use_cases.of_job("job-1", Known(), who) as pieces:
         assert not isinstance(pieces, Complete | NoJob)
         first = await anext(pieces)
-        hall.revocations.take_back("lost", until_ms=hall.clock.now_ms() + 1000)
+        notifier.revocations.take_back("lost", until_ms=notifier.clock.now_ms() + 1000)
         rest = [piece async for piece in pieces]
 
     assert len(first) >= 64 * 1024

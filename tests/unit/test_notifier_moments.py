@@ -15,8 +15,8 @@ from libs.runtime.eventually import eventually
 from services.notifier.fanout import Fanout, OfUser, Told, TooSlow
 from services.notifier.moments import KeepAlive
 from services.notifier.streaming import Opening, Pace, Stream
-from tests.fixtures.hall import WHOLE, Hall, Listener, Seen, events_in, id_of
 from tests.fixtures.lives import life_of
+from tests.fixtures.memory_notifier import WHOLE, Listener, MemoryNotifier, Seen, events_in, id_of
 
 
 class Wire:
@@ -69,30 +69,30 @@ async def breathe() -> None:
 
 
 async def test_what_comes_goes_to_all_who_listen_in_one_write_of_the_same_bytes_and_wakes_no_task() -> None:
-    hall, one, two = Hall(), Wire(), Wire()
-    async with open_on(one, hall.of_user()), open_on(two, hall.of_user()):
+    notifier, one, two = MemoryNotifier(), Wire(), Wire()
+    async with open_on(one, notifier.of_user()), open_on(two, notifier.of_user()):
         begun = len(one.by_task)
-        await hall.write(*life_of("job-1", "queued dispatched"))
-        hall.tell()
+        await notifier.write(*life_of("job-1", "queued dispatched"))
+        notifier.tell()
         await breathe()
 
     assert [len(one.chunks), len(two.chunks)] == [1, 1]
     assert one.chunks[0] is two.chunks[0]
     assert one.heard()[1:] == [("status", id_of(1)), ("status", id_of(2))]
     assert len(one.by_task) == begun
-    assert hall.seen.delivered_seqs == [1, 2] * 2
+    assert notifier.seen.delivered_seqs == [1, 2] * 2
 
 
 async def test_a_connection_that_is_not_free_gets_it_from_its_task() -> None:
-    hall, wire = Hall(), Wire()
-    async with open_on(wire, hall.of_user()):
+    notifier, wire = MemoryNotifier(), Wire()
+    async with open_on(wire, notifier.of_user()):
         wire.is_free = False
-        await hall.write(*life_of("job-1", "queued"))
-        hall.tell()
+        await notifier.write(*life_of("job-1", "queued"))
+        notifier.tell()
         await breathe()
         wire.is_free = True
-        await hall.write(*life_of("job-2", "queued"))
-        hall.tell()
+        await notifier.write(*life_of("job-2", "queued"))
+        notifier.tell()
         await breathe()
 
     assert wire.heard()[1:] == [("status", id_of(1)), ("status", id_of(2))]
@@ -101,16 +101,16 @@ async def test_a_connection_that_is_not_free_gets_it_from_its_task() -> None:
 
 async def test_nobody_writes_while_the_task_does() -> None:
     """Though the connection has nothing left: what the task has in hand comes first."""
-    hall, wire = Hall(), Wire()
-    async with open_on(wire, hall.of_user()):
+    notifier, wire = MemoryNotifier(), Wire()
+    async with open_on(wire, notifier.of_user()):
         wire.is_free = False
         wire.taken.clear()
-        await hall.write(*life_of("job-1", "queued"))
-        hall.tell()
+        await notifier.write(*life_of("job-1", "queued"))
+        notifier.tell()
         await breathe()
         wire.is_free = True
-        await hall.write(*life_of("job-2", "queued"))
-        hall.tell()
+        await notifier.write(*life_of("job-2", "queued"))
+        notifier.tell()
         await breathe()
         wire.taken.set()
         await breathe()
@@ -127,33 +127,33 @@ class Torn(Wire):
 
 
 async def test_a_connection_that_fails_is_cut_off_and_the_others_are_written_to() -> None:
-    hall, torn, whole = Hall(), [Torn(), Torn()], Wire()
+    notifier, torn, whole = MemoryNotifier(), [Torn(), Torn()], Wire()
     async with (
-        open_on(torn[0], hall.of_user()) as failing,
-        open_on(whole, hall.of_user()),
-        open_on(torn[1], hall.of_user()),
+        open_on(torn[0], notifier.of_user()) as failing,
+        open_on(whole, notifier.of_user()),
+        open_on(torn[1], notifier.of_user()),
     ):
-        await hall.write(*life_of("job-1", "queued"))
-        hall.tell()
+        await notifier.write(*life_of("job-1", "queued"))
+        notifier.tell()
         await breathe()
         assert failing.done()
 
     assert whole.heard()[1:] == [("status", id_of(1))]
     assert [len(wire.heard()) for wire in torn] == [1, 1]
     assert all(wire.came.endswith(b"retry: 2000\n\n") for wire in torn)
-    assert [type(why) for why in hall.seen.ends] == [TooSlow, TooSlow]
+    assert [type(why) for why in notifier.seen.ends] == [TooSlow, TooSlow]
 
 
 async def test_a_job_that_ends_ends_its_stream_after_its_last_lines() -> None:
-    hall, wire = Hall(), Wire()
-    await hall.write(*WHOLE[:5])
-    async with open_on(wire, hall.of_job("job-1")) as sending:
-        hall.say("brought")
-        hall.tell_lines()
+    notifier, wire = MemoryNotifier(), Wire()
+    await notifier.write(*WHOLE[:5])
+    async with open_on(wire, notifier.of_job("job-1")) as sending:
+        notifier.say("brought")
+        notifier.tell_lines()
         await breathe()
-        hall.say("still on its way")
-        await hall.write(*WHOLE[5:])
-        hall.tell()
+        notifier.say("still on its way")
+        await notifier.write(*WHOLE[5:])
+        notifier.tell()
         await eventually(sending.done)
         sending.result()
 
@@ -163,10 +163,10 @@ async def test_a_job_that_ends_ends_its_stream_after_its_last_lines() -> None:
 
 
 async def test_what_the_follower_brings_late_is_not_written_again() -> None:
-    hall, wire = Hall(), Wire()
-    await hall.write(*WHOLE[:3])
-    async with open_on(wire, hall.of_job("job-1")):
-        hall.tell()
+    notifier, wire = MemoryNotifier(), Wire()
+    await notifier.write(*WHOLE[:3])
+    async with open_on(wire, notifier.of_job("job-1")):
+        notifier.tell()
         await breathe()
 
     assert wire.heard() == [("snapshot", id_of(3))]
@@ -176,23 +176,23 @@ class Course:
     """A job that goes on, and what happens around it."""
 
     def __init__(self) -> None:
-        self.hall, self.wire = Hall(), Wire()
+        self.notifier, self.wire = MemoryNotifier(), Wire()
         self.rest, self.said = list(WHOLE), 0
 
     async def write(self) -> None:
         if self.rest:
-            await self.hall.write(self.rest.pop(0))
+            await self.notifier.write(self.rest.pop(0))
 
     async def tell(self) -> None:
-        self.hall.tell()
+        self.notifier.tell()
 
     async def say(self) -> None:
         if self.rest:  # who has ended says nothing
             self.said += 1
-            self.hall.say(str(self.said))
+            self.notifier.say(str(self.said))
 
     async def bring(self) -> None:
-        self.hall.tell_lines()
+        self.notifier.tell_lines()
 
     async def busy(self) -> None:
         self.wire.is_free = False
@@ -217,7 +217,7 @@ async def test_each_thing_comes_once_and_in_order_whoever_sends_it(steps: list[C
     """The log and the lines grow and are brought, the connection is busy and free again, the loop turns or not."""
     course = Course()
     await course.write()
-    async with open_on(course.wire, course.hall.of_job("job-1")) as sending:
+    async with open_on(course.wire, course.notifier.of_job("job-1")) as sending:
         for step in [*steps, Course.free, *[Course.write] * len(WHOLE), Course.tell]:
             await step(course)
         await eventually(sending.done)

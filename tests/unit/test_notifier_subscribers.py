@@ -16,8 +16,8 @@ from libs.eventlog.memory import MemoryLog
 from services.notifier.fanout import Fanout, Interest, OfJob, OfUser
 from services.notifier.rendering import told_of
 from services.notifier.subscribers import hear_log, subscribe
-from tests.fixtures.hall import EPOCH, Hall, patient
 from tests.fixtures.lives import life_of
+from tests.fixtures.memory_notifier import EPOCH, MemoryNotifier, patient
 
 SUBJECT = position_subject("main", "ann", "job-1")
 
@@ -81,9 +81,9 @@ class Noted(MemoryLog):
 
 
 @asynccontextmanager
-async def heard(hall: Hall) -> AsyncIterator[Noted]:
-    log = Noted(hall.server, clock=hall.clock)
-    hearing = asyncio.create_task(hear_log(log, hall.fanout, after=0, epoch=EPOCH))
+async def heard(notifier: MemoryNotifier) -> AsyncIterator[Noted]:
+    log = Noted(notifier.server, clock=notifier.clock)
+    hearing = asyncio.create_task(hear_log(log, notifier.fanout, after=0, epoch=EPOCH))
     try:
         yield log
     finally:
@@ -97,31 +97,31 @@ async def breathe() -> None:
 
 @pytest.mark.parametrize("interest", [OfJob("job-1"), OfUser("ann")])
 async def test_who_listens_hears_each_record_once_and_nothing_else_is_read(interest: Interest) -> None:
-    hall, ours = Hall(patient()), life_of("job-1", user_id="ann")
-    async with heard(hall) as log:
-        with hall.fanout.attached([interest]) as one, hall.fanout.attached([interest]) as two:
+    notifier, ours = MemoryNotifier(patient()), life_of("job-1", user_id="ann")
+    async with heard(notifier) as log:
+        with notifier.fanout.attached([interest]) as one, notifier.fanout.attached([interest]) as two:
             await breathe()
-            await hall.write(*life_of("job-2", user_id="bob"), *ours)
+            await notifier.write(*life_of("job-2", user_id="bob"), *ours)
             await breathe()
             taken = [await tap.take(within_s=0) for tap in (one, two)]
-        await hall.write(*life_of("job-3", user_id="ann"))
+        await notifier.write(*life_of("job-3", user_id="ann"))
         await breathe()
 
-    ours_told = [told_of(record, epoch=EPOCH) for record in hall.server.records(["headgate.jobs.v1.job-1.>"])]
+    ours_told = [told_of(record, epoch=EPOCH) for record in notifier.server.records(["headgate.jobs.v1.job-1.>"])]
     assert taken == [[told for told in ours_told if told is not None]] * 2
     assert [record.event for record in log.decoded] == ours
 
 
 async def test_who_comes_while_a_record_is_passed_over_finds_it_in_the_past() -> None:
     """Nobody wanted it when it came. It was in the log by then, and whoever attaches later reads that."""
-    hall = Hall(patient())
-    async with heard(hall):
+    notifier = MemoryNotifier(patient())
+    async with heard(notifier):
         await breathe()
-        await hall.write(*life_of("job-1", "queued dispatched started"))
+        await notifier.write(*life_of("job-1", "queued dispatched started"))
         await breathe()
-        client = hall.of_job("job-1")
+        client = notifier.of_job("job-1")
         begun = await client.heard()
-        await hall.write(*life_of("job-1", "queued dispatched started scaffold")[3:])
+        await notifier.write(*life_of("job-1", "queued dispatched started scaffold")[3:])
         await breathe()
         later = await client.heard()
         await client.close()

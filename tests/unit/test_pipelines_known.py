@@ -18,10 +18,10 @@ from services.admission.pipelines import PipelineBook, Pipelines
 from services.worker import rehearsal
 from services.worker.announcing import Announcing
 from services.worker.build.asked import BuildInput
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import OPERATOR, Front
+from tests.fixtures.admission_api import OPERATOR, AdmissionApi
 from tests.fixtures.lives import submission
 from tests.fixtures.logs import HastyClock
+from tests.fixtures.memory_admission import MemoryAdmission
 
 REHEARSAL = rehearsal.pipeline.stages
 
@@ -192,15 +192,17 @@ GREETING = announced("greeting", schema={"properties": {"name": {"type": "string
 
 
 @pytest.fixture
-def bucket(desk: Desk) -> MemoryPipelines:
-    found = desk.pipelines._bucket
+def bucket(admission: MemoryAdmission) -> MemoryPipelines:
+    found = admission.pipelines._bucket
     assert isinstance(found, MemoryPipelines)
     return found
 
 
-async def test_a_pipeline_that_there_is_not_is_422_in_a_dry_run_too_and_in_a_batch_and_a_workflow(desk: Desk) -> None:
+async def test_a_pipeline_that_there_is_not_is_422_in_a_dry_run_too_and_in_a_batch_and_a_workflow(
+    admission: MemoryAdmission,
+) -> None:
     flow = {"project_id": "shop", "phases": [{"input": {"prompt": "a"}}, {"pipeline": "greeting", "input": {}}]}
-    async with Front(desk).client("ann") as ann:
+    async with AdmissionApi(admission).client("ann") as ann:
         refused = [
             await ann.post("/v1/jobs", json=ORDER),
             await ann.post("/v1/jobs?dry_run=true", json=ORDER),
@@ -218,18 +220,18 @@ async def test_a_pipeline_that_there_is_not_is_422_in_a_dry_run_too_and_in_a_bat
         "phases.1.pipeline",
     ]
     assert [each["status"] for each in batch.json()["results"]] == [422]
-    assert desk.server.last_seq == 0
+    assert admission.server.last_seq == 0
 
 
 async def test_an_input_is_refused_by_its_field_and_a_key_that_was_taken_in_stands(
-    desk: Desk, bucket: MemoryPipelines
+    admission: MemoryAdmission, bucket: MemoryPipelines
 ) -> None:
     await bucket.announce(GREETING)
-    async with Front(desk).client("ann") as ann:
+    async with AdmissionApi(admission).client("ann") as ann:
         wrong = await ann.post("/v1/jobs", json=ORDER | {"input": {"name": 3}})
         taken = await ann.post("/v1/jobs", json=ORDER, headers={"Idempotency-Key": "k"})
         await bucket.remove("default", "greeting")
-        await desk.pipelines.refresh()
+        await admission.pipelines.refresh()
         again = await ann.post("/v1/jobs", json=ORDER, headers={"Idempotency-Key": "k"})
         other = await ann.post("/v1/jobs", json=ORDER, headers={"Idempotency-Key": "l"})
 
@@ -238,23 +240,27 @@ async def test_an_input_is_refused_by_its_field_and_a_key_that_was_taken_in_stan
     assert taken.json()["id"] == again.json()["id"]
 
 
-async def test_a_job_whose_pipeline_is_gone_is_not_submitted_again(desk: Desk, bucket: MemoryPipelines) -> None:
+async def test_a_job_whose_pipeline_is_gone_is_not_submitted_again(
+    admission: MemoryAdmission, bucket: MemoryPipelines
+) -> None:
     await bucket.announce(GREETING)
-    async with Front(desk).client("ann") as ann:
+    async with AdmissionApi(admission).client("ann") as ann:
         job = (await ann.post("/v1/jobs", json=ORDER)).json()
         await ann.post(f"/v1/jobs/{job['id']}/cancel")
         await bucket.remove("default", "greeting")
-        await desk.pipelines.refresh()
+        await admission.pipelines.refresh()
         answer = await ann.post(f"/v1/jobs/{job['id']}/retry")
 
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "pipeline")
 
 
-async def test_all_are_listed_and_an_operator_alone_removes_one(desk: Desk, bucket: MemoryPipelines) -> None:
+async def test_all_are_listed_and_an_operator_alone_removes_one(
+    admission: MemoryAdmission, bucket: MemoryPipelines
+) -> None:
     await bucket.announce(GREETING)
-    await desk.pipelines.refresh()
-    front = Front(desk)
-    async with front.client("ann") as ann, front.client("ops", scope=OPERATOR) as ops:
+    await admission.pipelines.refresh()
+    api = AdmissionApi(admission)
+    async with api.client("ann") as ann, api.client("ops", scope=OPERATOR) as ops:
         listed = await ann.get("/v1/pipelines")
         forbidden = await ann.delete("/v1/pipelines/greeting")
         removed = await ops.delete("/v1/pipelines/greeting")

@@ -10,18 +10,18 @@ from libs.local.permissions import NATS_USERS, nats_users
 from libs.policy import Policy, PolicyError, load_policy
 from libs.runtime.errors import SettingsWrong
 from services.worker.__main__ import main, require_pool
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import JOB, Front, refused, submitted
+from tests.fixtures.admission_api import JOB, AdmissionApi, refused, submitted
+from tests.fixtures.memory_admission import MemoryAdmission
 
 GPU: dict[str, Any] = JOB | {"pool": "gpu"}
 PHASES: dict[str, Any] = {"project_id": "shop", "phases": [{"input": {}}, {"input": {}, "pool": "gpu"}]}
 POLICY = Policy.model_validate({"pools": {"names": ["gpu"], "closing": ["old"]}})
 
 
-async def a_desk(**pools: list[str]) -> Desk:
-    desk = Desk(pools=pools)
-    await desk.fold()
-    return desk
+async def an_admission(**pools: list[str]) -> MemoryAdmission:
+    admission = MemoryAdmission(pools=pools)
+    await admission.fold()
+    return admission
 
 
 def test_default_is_always_a_pool() -> None:
@@ -56,16 +56,16 @@ def test_a_name_that_is_no_pools_is_refused_with_what_one_looks_like(tmp_path: A
 async def test_a_job_of_an_unknown_pool_is_refused_with_the_pools_that_there_are(
     path: str, body: dict[str, Any], field: str
 ) -> None:
-    desk = await a_desk(names=["cpu"])
-    async with Front(desk).client() as ann:
+    admission = await an_admission(names=["cpu"])
+    async with AdmissionApi(admission).client() as ann:
         problem = refused(await ann.post(path, json=body), 422, "invalid")
 
     assert problem["errors"] == [{"in": "body", "field": field, "message": "'gpu' is no pool here: name default, cpu"}]
-    assert (await desk.log.mark()).seq == 0
+    assert (await admission.log.mark()).seq == 0
 
 
 async def test_of_a_batch_the_job_of_an_unknown_pool_alone_is_refused() -> None:
-    async with Front(await a_desk()).client() as ann:
+    async with AdmissionApi(await an_admission()).client() as ann:
         results = (await ann.post("/v1/jobs/batch", json={"jobs": [JOB, GPU, JOB]})).json()["results"]
 
     assert [each["status"] for each in results] == [202, 422, 202]
@@ -73,7 +73,7 @@ async def test_of_a_batch_the_job_of_an_unknown_pool_alone_is_refused() -> None:
 
 
 async def test_a_pool_that_is_named_takes_jobs_and_one_that_closes_takes_none() -> None:
-    async with Front(await a_desk(names=["gpu"], closing=["old"])).client() as ann:
+    async with AdmissionApi(await an_admission(names=["gpu"], closing=["old"])).client() as ann:
         taken = await submitted(ann, pool="gpu")
         answer = await ann.post("/v1/jobs", json=JOB | {"pool": "old"})
 
@@ -82,15 +82,15 @@ async def test_a_pool_that_is_named_takes_jobs_and_one_that_closes_takes_none() 
 
 
 async def test_a_job_of_a_pool_that_has_gone_stays_and_ends_but_is_not_submitted_again() -> None:
-    desk = await a_desk(names=["gpu"])
-    async with Front(desk).client() as ann:
+    admission = await an_admission(names=["gpu"])
+    async with AdmissionApi(admission).client() as ann:
         job = await submitted(ann, pool="gpu")
-    desk.policy = Policy()
+    admission.policy = Policy()
 
-    async with Front(desk).client() as ann:
+    async with AdmissionApi(admission).client() as ann:
         there = (await ann.get(f"/v1/jobs/{job['id']}")).json()
         ended = await ann.post(f"/v1/jobs/{job['id']}/cancel")
-        await desk.fold()
+        await admission.fold()
         again = await ann.post(f"/v1/jobs/{job['id']}/retry")
 
     assert (there["status"], ended.status_code) == ("queued", 202)

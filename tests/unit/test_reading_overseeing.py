@@ -14,29 +14,29 @@ from libs.capacity.answers import Heartbeat
 from libs.capacity.errors import ViewLost
 from services.admission.events import Actor
 from services.admission.operating import AlreadyPaused, Done, ForcedFree, NoSuchLease, NotPaused
-from tests.fixtures.desk import Desk
+from tests.fixtures.memory_admission import MemoryAdmission
 
 OPS = {"by": "ops-1", "reason": "maintenance"}
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-async def acts(desk: Desk) -> list[Any]:
+async def acts(admission: MemoryAdmission) -> list[Any]:
     """The acts that the log holds."""
-    found = [await desk.log.last(f"headgate.ops.v1.{act}") for act in ("paused", "resumed", "limit_set")]
+    found = [await admission.log.last(f"headgate.ops.v1.{act}") for act in ("paused", "resumed", "limit_set")]
     return [record.event.data for record in found if record and isinstance(record.event, Event)]
 
 
 # ── the queue ─────────────────────────────────────────────────────────────────
 
 
-async def test_an_operator_sees_every_job_in_order(desk: Desk) -> None:
-    low = await desk.submitted(user="u1", priority="low", labels={"team": "growth"})
-    normal = await desk.submitted(user="u2")
-    await desk.operating.pause("user:u1", **OPS)
-    await desk.fold()
-    await desk.submitted(user="u3")  # reserved, not folded yet
+async def test_an_operator_sees_every_job_in_order(admission: MemoryAdmission) -> None:
+    low = await admission.submitted(user="u1", priority="low", labels={"team": "growth"})
+    normal = await admission.submitted(user="u2")
+    await admission.operating.pause("user:u1", **OPS)
+    await admission.fold()
+    await admission.submitted(user="u3")  # reserved, not folded yet
 
-    queue = await desk.overseeing.whole_queue()
+    queue = await admission.overseeing.whole_queue()
 
     assert queue.jobs is not None
     assert (queue.length, queue.cap) == (3, 100)
@@ -46,15 +46,15 @@ async def test_an_operator_sees_every_job_in_order(desk: Desk) -> None:
     assert [(pause.scope, pause.by, pause.reason) for pause in queue.paused] == [("user:u1", "ops-1", "maintenance")]
 
 
-async def test_a_user_sees_how_long_it_is_and_their_own_positions(desk: Desk) -> None:
-    await desk.submitted(user="u2")
-    mine = await desk.submitted(user="u1")
-    ended = await desk.go_on(await desk.submitted(user="u1"), "cancelled")
+async def test_a_user_sees_how_long_it_is_and_their_own_positions(admission: MemoryAdmission) -> None:
+    await admission.submitted(user="u2")
+    mine = await admission.submitted(user="u1")
+    ended = await admission.go_on(await admission.submitted(user="u1"), "cancelled")
     for scope in ("user:u2", "project:shop", "workflow:w", "user:u1", "pool:default"):
-        await desk.operating.pause(scope, **OPS)
-    await desk.fold()
+        await admission.operating.pause(scope, **OPS)
+    await admission.fold()
 
-    queue = await desk.overseeing.queue_of("u1")
+    queue = await admission.overseeing.queue_of("u1")
 
     assert ended.status == "cancelled"
     assert (queue.length, queue.jobs) == (2, None)
@@ -63,14 +63,14 @@ async def test_a_user_sees_how_long_it_is_and_their_own_positions(desk: Desk) ->
     assert "u2" not in queue.model_dump_json()
 
 
-async def test_analytics_are_what_the_scheduler_published(desk: Desk) -> None:
-    nothing = await desk.overseeing.analytics()
+async def test_analytics_are_what_the_scheduler_published(admission: MemoryAdmission) -> None:
+    nothing = await admission.overseeing.analytics()
     counted = Analytics(since=LONG_AGO, waits=(), forecast=())
-    await desk.view.publish("analytics", counted.model_dump_json())
+    await admission.view.publish("analytics", counted.model_dump_json())
     for reason in ("busy", "share", "busy"):
-        await desk.view.count_refused(reason)
+        await admission.view.count_refused(reason)
 
-    told = await desk.overseeing.analytics()
+    told = await admission.overseeing.analytics()
 
     assert (nothing.since, nothing.waits, nothing.refused) == (None, (), ())
     assert told.since == LONG_AGO
@@ -78,113 +78,113 @@ async def test_analytics_are_what_the_scheduler_published(desk: Desk) -> None:
     assert told.refused[0].hour.minute == 0
 
 
-async def test_workers_are_told_with_their_jobs(desk: Desk) -> None:
-    job = await desk.go_on(await desk.submitted(), "dispatched", "started")
-    await desk.fold()
+async def test_workers_are_told_with_their_jobs(admission: MemoryAdmission) -> None:
+    job = await admission.go_on(await admission.submitted(), "dispatched", "started")
+    await admission.fold()
     holders = (job.holder or "",)
     beat = Heartbeat(worker="w1", pool="gpu", slots=3, draining=True, holders=holders, leases=(), ttl_ms=60_000)
-    await desk.view.beat(beat)
+    await admission.view.beat(beat)
 
-    [worker] = await desk.overseeing.workers()
+    [worker] = await admission.overseeing.workers()
 
     assert (worker.worker, worker.pool, worker.slots, worker.draining) == ("w1", "gpu", 3, True)
     assert worker.jobs == (job.id,)
 
 
-async def test_a_group_is_told_with_its_holders(desk: Desk) -> None:
-    job = await desk.go_on(await desk.submitted(), "dispatched", "started")
-    await desk.fold()
+async def test_a_group_is_told_with_its_holders(admission: MemoryAdmission) -> None:
+    job = await admission.go_on(await admission.submitted(), "dispatched", "started")
+    await admission.fold()
 
-    status = await desk.overseeing.group("user:u1")
+    status = await admission.overseeing.group("user:u1")
 
     assert (status.limit, status.active) == (3, 1)
     assert [(each.lease, each.job_id, each.attempt) for each in status.holders] == [(f"{job.id}:1", job.id, 1)]
-    assert "user:u1" in [each.group for each in await desk.overseeing.groups()]
+    assert "user:u1" in [each.group for each in await admission.overseeing.groups()]
 
 
 async def test_the_last_part_of_a_group_is_no_group_and_its_full_names_are_told() -> None:
-    desk = Desk(concurrency={"limits": {"db": 3}})
-    await desk.fold()
-    await desk.submitted(concurrency_group="db")
-    await desk.fold()
+    admission = MemoryAdmission(concurrency={"limits": {"db": 3}})
+    await admission.fold()
+    await admission.submitted(concurrency_group="db")
+    await admission.fold()
 
-    near = await desk.overseeing.groups_near("db")
+    near = await admission.overseeing.groups_near("db")
 
     assert near is not None
     assert near.groups == ("group:u1:shop:db",)
-    assert await desk.overseeing.groups_near("group:u1:shop:db") is None
+    assert await admission.overseeing.groups_near("group:u1:shop:db") is None
 
 
 # ── acts ──────────────────────────────────────────────────────────────────────
 
 
-async def test_pausing_writes_an_act_with_who_and_why(desk: Desk) -> None:
-    outcome = await desk.operating.pause("all", **OPS)
-    await desk.fold()
+async def test_pausing_writes_an_act_with_who_and_why(admission: MemoryAdmission) -> None:
+    outcome = await admission.operating.pause("all", **OPS)
+    await admission.fold()
 
     assert outcome == Done(in_force=False)  # nobody has folded it yet
-    assert await acts(desk) == [QueuePaused(scope="all", **OPS)]
-    assert [pause.scope for pause in await desk.view.pauses()] == ["all"]
+    assert await acts(admission) == [QueuePaused(scope="all", **OPS)]
+    assert [pause.scope for pause in await admission.view.pauses()] == ["all"]
 
 
-async def test_pausing_what_is_paused_changes_nothing_and_says_who_did_it(desk: Desk) -> None:
-    await desk.operating.pause("all", **OPS)
-    await desk.fold()
-    before = await desk.log.mark()
+async def test_pausing_what_is_paused_changes_nothing_and_says_who_did_it(admission: MemoryAdmission) -> None:
+    await admission.operating.pause("all", **OPS)
+    await admission.fold()
+    before = await admission.log.mark()
 
-    outcome = await desk.operating.pause("all", by="ops-2", reason="me too")
+    outcome = await admission.operating.pause("all", by="ops-2", reason="me too")
 
     assert isinstance(outcome, AlreadyPaused)
     assert (outcome.pause.by, outcome.pause.reason) == ("ops-1", "maintenance")
-    assert await desk.log.mark() == before
+    assert await admission.log.mark() == before
 
 
-async def test_resuming_what_is_not_paused_changes_nothing(desk: Desk) -> None:
-    await desk.operating.pause("user:u1", **OPS)
-    await desk.fold()
-    before = await desk.log.mark()
+async def test_resuming_what_is_not_paused_changes_nothing(admission: MemoryAdmission) -> None:
+    await admission.operating.pause("user:u1", **OPS)
+    await admission.fold()
+    before = await admission.log.mark()
 
-    assert await desk.operating.resume("all", **OPS) == NotPaused()
-    assert await desk.log.mark() == before
+    assert await admission.operating.resume("all", **OPS) == NotPaused()
+    assert await admission.log.mark() == before
 
 
-async def test_a_resume_is_not_misled_by_a_view_that_is_behind(desk: Desk) -> None:
-    await desk.operating.pause("all", **OPS)  # answered, and not folded
+async def test_a_resume_is_not_misled_by_a_view_that_is_behind(admission: MemoryAdmission) -> None:
+    await admission.operating.pause("all", **OPS)  # answered, and not folded
 
-    assert isinstance(await desk.operating.resume("all", **OPS), Done)
-    await desk.fold()
-    assert await desk.view.pauses() == ()
+    assert isinstance(await admission.operating.resume("all", **OPS), Done)
+    await admission.fold()
+    assert await admission.view.pauses() == ()
 
 
 async def test_while_there_is_no_view_the_queue_can_still_be_paused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    admission: MemoryAdmission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lost() -> None:
         raise ViewLost
 
-    monkeypatch.setattr(desk.view, "mark", lost)
+    monkeypatch.setattr(admission.view, "mark", lost)
 
-    assert await desk.operating.pause("all", **OPS) == Done(in_force=False)
-    assert await acts(desk) == [QueuePaused(scope="all", **OPS)]
-
-
-async def test_a_limit_is_an_act_and_counts_for_the_backlog(desk: Desk) -> None:
-    await desk.operating.set_limit("group:shop:db", 7, **OPS)
-    await desk.fold()
-
-    assert (await desk.overseeing.group("group:shop:db")).limit == 7
-    assert await acts(desk) == [LimitSet(group="group:shop:db", limit=7, **OPS)]
+    assert await admission.operating.pause("all", **OPS) == Done(in_force=False)
+    assert await acts(admission) == [QueuePaused(scope="all", **OPS)]
 
 
-async def test_a_limit_that_is_unset_is_an_act_and_policy_counts_again(desk: Desk) -> None:
-    await desk.operating.set_limit("workflows", 7, **OPS)
-    await desk.fold()
+async def test_a_limit_is_an_act_and_counts_for_the_backlog(admission: MemoryAdmission) -> None:
+    await admission.operating.set_limit("group:shop:db", 7, **OPS)
+    await admission.fold()
 
-    await desk.operating.unset_limit("workflows", **OPS)
-    await desk.fold()
+    assert (await admission.overseeing.group("group:shop:db")).limit == 7
+    assert await acts(admission) == [LimitSet(group="group:shop:db", limit=7, **OPS)]
 
-    assert (await desk.overseeing.group("workflows")).limit == 5
-    assert (await desk.log.last("headgate.ops.v1.limit_unset")) is not None
+
+async def test_a_limit_that_is_unset_is_an_act_and_policy_counts_again(admission: MemoryAdmission) -> None:
+    await admission.operating.set_limit("workflows", 7, **OPS)
+    await admission.fold()
+
+    await admission.operating.unset_limit("workflows", **OPS)
+    await admission.fold()
+
+    assert (await admission.overseeing.group("workflows")).limit == 5
+    assert (await admission.log.last("headgate.ops.v1.limit_unset")) is not None
 
 
 @pytest.mark.parametrize(
@@ -204,49 +204,49 @@ async def test_a_limit_that_is_unset_is_an_act_and_policy_counts_again(desk: Des
     ],
 )
 async def test_a_group_that_nobody_has_is_told_with_what_is_near_it(
-    desk: Desk, name: str, there: list[str] | None
+    admission: MemoryAdmission, name: str, there: list[str] | None
 ) -> None:
     """Known by policy, or by a job that waits and whose groups nobody holds yet."""
-    await desk.submitted(concurrency_group="db", concurrency_limit=2)
-    await desk.fold()
+    await admission.submitted(concurrency_group="db", concurrency_limit=2)
+    await admission.fold()
 
-    near = await desk.overseeing.groups_near(name)
+    near = await admission.overseeing.groups_near(name)
 
     assert (near and list(near.groups[:1])) == there
 
 
-async def test_a_forced_release_names_the_holder(desk: Desk) -> None:
-    job = await desk.go_on(await desk.submitted(), "dispatched", "started")
-    await desk.fold()
+async def test_a_forced_release_names_the_holder(admission: MemoryAdmission) -> None:
+    job = await admission.go_on(await admission.submitted(), "dispatched", "started")
+    await admission.fold()
 
-    outcome = await desk.operating.release("user:u1", f"{job.id}:1", **OPS)
+    outcome = await admission.operating.release("user:u1", f"{job.id}:1", **OPS)
 
     assert isinstance(outcome, ForcedFree)
     assert (outcome.holder.job, outcome.holder.attempt) == (job.id, 1)
-    record = await desk.log.last("headgate.ops.v1.lease_released")
+    record = await admission.log.last("headgate.ops.v1.lease_released")
     assert record is not None
     assert isinstance(record.event, Event)
     assert record.event.data == LeaseReleased(group="user:u1", lease=f"{job.id}:1", **OPS)
 
 
-async def test_a_lease_that_nobody_holds_is_not_released(desk: Desk) -> None:
-    job = await desk.go_on(await desk.submitted(), "dispatched", "started")
-    await desk.fold()
-    before = await desk.log.mark()
+async def test_a_lease_that_nobody_holds_is_not_released(admission: MemoryAdmission) -> None:
+    job = await admission.go_on(await admission.submitted(), "dispatched", "started")
+    await admission.fold()
+    before = await admission.log.mark()
 
     for group, lease in (("user:u1", f"{job.id}:2"), ("user:u2", f"{job.id}:1"), ("user:u1", "nobody")):
-        assert isinstance(await desk.operating.release(group, lease, **OPS), NoSuchLease)
-    assert await desk.log.mark() == before
+        assert isinstance(await admission.operating.release(group, lease, **OPS), NoSuchLease)
+    assert await admission.log.mark() == before
 
 
-async def test_the_audit_tells_what_operators_did_to_the_queue_and_to_jobs(desk: Desk) -> None:
-    theirs, own = await desk.submitted(user="u1"), await desk.submitted(user="u2")
-    await desk.operating.pause("all", **OPS)
-    await desk.operating.set_limit("workflows", 9, **OPS)
-    await desk.changing.cancel(theirs, act=Actor("ops-1", "too long", operator=True))
-    await desk.changing.cancel(own, act=Actor("u2", "a mistake"))
+async def test_the_audit_tells_what_operators_did_to_the_queue_and_to_jobs(admission: MemoryAdmission) -> None:
+    theirs, own = await admission.submitted(user="u1"), await admission.submitted(user="u2")
+    await admission.operating.pause("all", **OPS)
+    await admission.operating.set_limit("workflows", 9, **OPS)
+    await admission.changing.cancel(theirs, act=Actor("ops-1", "too long", operator=True))
+    await admission.changing.cancel(own, act=Actor("u2", "a mistake"))
 
-    entries = await desk.overseeing.acts(since=LONG_AGO, after=0, count=10)
+    entries = await admission.overseeing.acts(since=LONG_AGO, after=0, count=10)
 
     assert [(each.act, each.by, each.reason, each.about) for each in entries] == [
         ("paused", "ops-1", "maintenance", "all"),
@@ -254,6 +254,6 @@ async def test_the_audit_tells_what_operators_did_to_the_queue_and_to_jobs(desk:
         ("cancelled", "ops-1", "too long", theirs.id),
     ]
     assert entries[1].details == {"group": "workflows", "limit": 9}
-    assert [each.act for each in await desk.overseeing.acts(since=LONG_AGO, after=entries[0].seq, count=1)] == [
+    assert [each.act for each in await admission.overseeing.acts(since=LONG_AGO, after=entries[0].seq, count=1)] == [
         "limit_set"
     ]

@@ -15,7 +15,7 @@ from libs.runtime.gate import Gate
 from libs.runtime.lifecycle import Health
 from libs.runtime.probes import Probes
 from libs.runtime.telemetry import Telemetry
-from tests.fixtures.front import refused
+from tests.fixtures.admission_api import refused
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ class History:
             (2, self.order),
             (2, self.submit_flow),
             (5, self.move),
-            (1, self.crowd),
+            (1, self.submit_many),
             (3, self.reprioritize),
             (2, self.force),
             (1, self.shut),
@@ -272,7 +272,7 @@ class History:
             with suppress(ViewError):
                 await self.world.move(job, **{self.random.choice(["before", "after"]): neighbour})
 
-    async def crowd(self) -> None:
+    async def submit_many(self) -> None:
         """One after the other behind the same one, until no number is left."""
         names = [entry.job for entry in await self._queue() if not entry.reserved]
         for job in names[1:6]:

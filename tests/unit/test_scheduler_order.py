@@ -157,7 +157,7 @@ async def test_a_start_in_its_turn_is_not_marked(world: World, leader: Replica) 
 # ── spacing ───────────────────────────────────────────────────────────────────
 
 
-async def crowd(world: World, leader: Replica) -> list[str]:
+async def fill_places(world: World, leader: Replica) -> list[str]:
     """Jobs moved right behind the same one, until no number is left."""
     names = [f"job-{number}" for number in range(6)]
     for name in names:
@@ -178,7 +178,7 @@ async def queue_of(world: World) -> list[str]:
 
 
 async def test_neighbours_without_room_are_spread_and_nobody_changes_place(world: World, leader: Replica) -> None:
-    expected = await crowd(world, leader)
+    expected = await fill_places(world, leader)
 
     await world.settle(leader)
 
@@ -191,7 +191,7 @@ async def test_neighbours_without_room_are_spread_and_nobody_changes_place(world
 
 
 async def test_a_move_that_found_no_room_finds_it_after(world: World, leader: Replica) -> None:
-    await crowd(world, leader)
+    await fill_places(world, leader)
 
     await world.settle(leader)
 

@@ -8,8 +8,8 @@ from headgate_contracts import Status
 from headgate_contracts.titles import title_in, title_of
 from services.admission.events import Actor
 from services.admission.outcomes import Accepted
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import JOB, Front, refused, submitted
+from tests.fixtures.admission_api import JOB, AdmissionApi, refused, submitted
+from tests.fixtures.memory_admission import MemoryAdmission
 
 SECRET = "the merger with Initech"
 OPS = "jobs:read jobs:write ops"
@@ -36,86 +36,88 @@ def test_the_title_of_a_kept_input_is_its_prompts_first_line() -> None:
     assert title_in(b'{"prompt":"once more\\nplease"}') == "once more"
 
 
-async def test_lists_pages_and_the_queue_show_it_and_no_event_does(desk: Desk) -> None:
-    front = Front(desk)
-    async with front.client() as ann:
+async def test_lists_pages_and_the_queue_show_it_and_no_event_does(admission: MemoryAdmission) -> None:
+    api = AdmissionApi(admission)
+    async with api.client() as ann:
         job = await submitted(ann, title=SECRET)
-        await desk.fold()
+        await admission.fold()
         shown = (await ann.get(f"/v1/jobs/{job['id']}")).json()
         [listed] = (await ann.get("/v1/jobs")).json()
         content = await ann.get(f"/v1/jobs/{job['id']}/input")
-    async with front.client("olga", scope=OPS) as olga:
+    async with api.client("olga", scope=OPS) as olga:
         [line] = (await olga.get("/v1/queue")).json()["jobs"]
 
     assert [each["title"] for each in (job, shown, listed, line)] == [SECRET] * 4
     assert content.json() == JOB["input"]
-    assert not any(SECRET in repr(record) for record in await desk.log.read(job["id"]))
+    assert not any(SECRET in repr(record) for record in await admission.log.read(job["id"]))
 
 
-async def test_a_dry_run_shows_the_title_and_keeps_none(desk: Desk) -> None:
-    async with Front(desk).client() as ann:
+async def test_a_dry_run_shows_the_title_and_keeps_none(admission: MemoryAdmission) -> None:
+    async with AdmissionApi(admission).client() as ann:
         shown = (await ann.post("/v1/jobs?dry_run=true", json=JOB)).json()
 
     assert shown["title"] == "a URL shortener"
-    assert await desk.titles.names() == []
+    assert await admission.titles.names() == []
 
 
-async def test_a_title_of_two_lines_or_too_long_is_refused(desk: Desk) -> None:
-    async with Front(desk).client() as ann:
+async def test_a_title_of_two_lines_or_too_long_is_refused(admission: MemoryAdmission) -> None:
+    async with AdmissionApi(admission).client() as ann:
         for title in ("two\nlines", "x" * 201, "\x1b[2J"):
             refused(await ann.post("/v1/jobs", json=JOB | {"title": title}), 422, "invalid")
 
 
-async def test_the_same_key_with_another_title_is_another_request(desk: Desk) -> None:
+async def test_the_same_key_with_another_title_is_another_request(admission: MemoryAdmission) -> None:
     key = {"Idempotency-Key": "k"}
-    async with Front(desk).client() as ann:
+    async with AdmissionApi(admission).client() as ann:
         first = (await ann.post("/v1/jobs", json=JOB | {"title": "one"}, headers=key)).json()
         again = (await ann.post("/v1/jobs", json=JOB | {"title": "one"}, headers=key)).json()
         other = await ann.post("/v1/jobs", json=JOB | {"title": "two"}, headers=key)
 
     assert (again["id"], again["title"]) == (first["id"], "one")
     refused(other, 422, "key-reused")
-    assert await desk.titles.of([first["id"]]) == {first["id"]: "one"}
+    assert await admission.titles.of([first["id"]]) == {first["id"]: "one"}
 
 
-async def test_a_retry_is_called_as_the_first_one_was(desk: Desk) -> None:
-    first = await desk.submit(title="Checkout")
+async def test_a_retry_is_called_as_the_first_one_was(admission: MemoryAdmission) -> None:
+    first = await admission.submit(title="Checkout")
     assert isinstance(first, Accepted)
-    ended = await desk.changing.cancel(first.job, act=Actor("u1"))
+    ended = await admission.changing.cancel(first.job, act=Actor("u1"))
     assert isinstance(ended, Accepted)
 
-    again = await desk.retrying.retry(ended.job, new_id="j99", asker=desk.asker())
+    again = await admission.retrying.retry(ended.job, new_id="j99", asker=admission.asker())
 
     assert isinstance(again, Accepted)
-    assert await desk.titles.of(["j99"]) == {"j99": "Checkout"}
+    assert await admission.titles.of(["j99"]) == {"j99": "Checkout"}
 
 
-async def test_erasing_a_user_erases_titles_and_inputs(desk: Desk) -> None:
-    front = Front(desk)
-    async with front.client() as ann:
+async def test_erasing_a_user_erases_titles_and_inputs(admission: MemoryAdmission) -> None:
+    api = AdmissionApi(admission)
+    async with api.client() as ann:
         job = await submitted(ann, title=SECRET)
-    await desk.erasing.erase("ann", by="olga", reason="")
-    await desk.fold()
+    await admission.erasing.erase("ann", by="olga", reason="")
+    await admission.fold()
 
-    async with front.client() as ann:
+    async with api.client() as ann:
         shown = (await ann.get(f"/v1/jobs/{job['id']}")).json()
         content = await ann.get(f"/v1/jobs/{job['id']}/input")
 
     assert (shown["status"], shown["title"]) == (Status.CANCELLED, None)
     refused(content, 410, "input-gone")
-    assert await desk.titles.names() == []
+    assert await admission.titles.names() == []
 
 
-async def test_an_operator_finds_everybodys_jobs_with_their_owners_usage_and_a_user_their_own(desk: Desk) -> None:
-    front = Front(desk)
-    async with front.client() as ann, front.client("bob") as bob:
+async def test_an_operator_finds_everybodys_jobs_with_their_owners_usage_and_a_user_their_own(
+    admission: MemoryAdmission,
+) -> None:
+    api = AdmissionApi(admission)
+    async with api.client() as ann, api.client("bob") as bob:
         for _ in range(2):
             await submitted(ann, title="a shop", labels={"team": "growth"})
         his = await submitted(bob, title="a shop in blue")
-        await desk.fold()
+        await admission.fold()
         own = (await bob.get("/v1/jobs?q=shop")).json()
         others = await bob.get("/v1/jobs?user=ann")
-    async with front.client("olga", scope=OPS) as olga:
+    async with api.client("olga", scope=OPS) as olga:
         all_of_them = (await olga.get("/v1/jobs?q=sho&sort=oldest")).json()
         hers = (await olga.get("/v1/jobs?user=ann&label=team%3Dgrowth&since=2020-01-01T00:00:00Z")).json()
         page = await olga.get("/v1/jobs?limit=1")

@@ -22,7 +22,7 @@ INSISTING: Final = Patience(tries=1000, within_s=240, pause_s=0.1, longest_pause
 
 
 @dataclass
-class Crowd:
+class SteadyClients:
     """Ten users at one door. `stop()` when it has gone on for long enough."""
 
     users: list[Headgate]
@@ -32,17 +32,17 @@ class Crowd:
 
     @classmethod
     @asynccontextmanager
-    async def at(cls, url: str, state: Path) -> AsyncIterator[Crowd]:
+    async def at(cls, url: str, state: Path) -> AsyncIterator[SteadyClients]:
         async with AsyncExitStack() as stack:
             tokens = [_token(state, f"user-{number}") for number in range(USERS)]
             doors = [Headgate(url, token, patience=INSISTING) for token in tokens]
-            crowd = cls([await stack.enter_async_context(door) for door in doors])
+            clients = cls([await stack.enter_async_context(door) for door in doors])
             try:
-                yield crowd
+                yield clients
             finally:
-                for task in crowd._tasks:
+                for task in clients._tasks:
                     task.cancel()
-                await asyncio.gather(*crowd._tasks, return_exceptions=True)
+                await asyncio.gather(*clients._tasks, return_exceptions=True)
 
     def begin(self) -> None:
         self._tasks = [asyncio.create_task(self._follow(user)) for user in self.users]
