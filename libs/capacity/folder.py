@@ -73,7 +73,7 @@ class Folder:
             self._seen = mark
         return mark
 
-    async def bring(self) -> tuple[Grant, ...]:
+    async def update_view(self) -> tuple[Grant, ...]:
         """Make the view equal to the ledger; the waiters that got a slot by it."""
         grants: list[Grant] = []
         while True:

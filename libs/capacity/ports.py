@@ -106,7 +106,7 @@ class Leases(Protocol):
 
 
 class Readings(Protocol):
-    """How things stand."""
+    """Reads of the view that change nothing."""
 
     async def job(self, job: str) -> str | None: ...
     async def outlook(self, job: str, *, now_ms: int | None = None) -> Outlook | None: ...

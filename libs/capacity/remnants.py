@@ -26,7 +26,7 @@ UserHour = tuple[str, int]  # hours since 1970
 
 @dataclass(slots=True)
 class Remnants:
-    """Sums and names."""
+    """Sums over ended jobs, and the names of theirs that may still be needed."""
 
     inputs: Counter[UserHour] = field(default_factory=Counter[UserHour])
     lent: dict[str, datetime] = field(default_factory=dict[str, datetime])  # the one needed longest stands last

@@ -17,7 +17,7 @@ def status(args: Namespace, out: Output) -> int:
     """Every group, or one with who holds its slots."""
     with as_operator() as hg:
         found = (hg.ops.group(args.group),) if args.group else hg.ops.groups()
-    groups = [group.as_told() for group in found]
+    groups = [group.as_dict() for group in found]
     out.data(groups[0] if args.group else groups)
     out.table(
         ("GROUP", "LIMIT", "ACTIVE", "WAITING", ""),
@@ -36,7 +36,7 @@ def status(args: Namespace, out: Output) -> int:
 def release(args: Namespace, out: Output) -> int:
     """Free a lease by force. A running job's own slot is freed by giving its attempt back."""
     with as_operator() as hg:
-        told = hg.ops.release(args.group, args.lease, reason=args.reason).as_told()
+        told = hg.ops.release(args.group, args.lease, reason=args.reason).as_dict()
     out.data(told)
     out.say(f"{args.lease}  {told['message']}.")
     return 0
@@ -45,7 +45,7 @@ def release(args: Namespace, out: Output) -> int:
 def set_limit(args: Namespace, out: Output) -> int:
     """Another limit, at once, for the backlog too; it survives restarts."""
     with as_operator() as hg:
-        told = hg.ops.set_limit(args.group, args.limit, reason=args.reason).as_told()
+        told = hg.ops.set_limit(args.group, args.limit, reason=args.reason).as_dict()
     out.data(told)
     out.say(f"{told['group']}  {counted(told['limit'], 'slot')} from now on.")
     return 0
@@ -54,7 +54,7 @@ def set_limit(args: Namespace, out: Output) -> int:
 def unset_limit(args: Namespace, out: Output) -> int:
     """Take back what was set: what the group's jobs bring holds again, or what policy says."""
     with as_operator() as hg:
-        told = hg.ops.unset_limit(args.group, reason=args.reason).as_told()
+        told = hg.ops.unset_limit(args.group, reason=args.reason).as_dict()
     out.data(told)
     out.say(f"{told['group']}  {counted(told['limit'], 'slot')} from now on: nothing is set by hand.")
     return 0
@@ -87,7 +87,7 @@ def give_back(args: Namespace, out: Output) -> int:
 
 
 def _held(state: LeaseState, out: Output) -> int:
-    told = state.as_told()
+    told = state.as_dict()
     out.data(told)
     out.plain(told["lease"])
     if out.is_terminal:  # elsewhere a program reads the lease, and nothing else

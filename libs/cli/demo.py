@@ -117,7 +117,7 @@ def _show_history(history: Sequence[HistoryEvent], out: Output) -> None:
                 str(event.seq),
                 event.event,
                 event.status,
-                str(event.as_told().get("iteration") or event.as_told().get("iterations") or ""),
+                str(event.as_dict().get("iteration") or event.as_dict().get("iterations") or ""),
             )
             for event in history
         ],

@@ -42,7 +42,7 @@ OF_EVERY_EVENT: Final = frozenset({"seq", "at", "event", "job_id", "user_id", "p
 def list_jobs(args: Namespace, out: Output) -> int:
     """One's own, an operator's: everybody's."""
     with as_user() as hg:
-        jobs = [job.as_told() for job in hg.jobs(**_which(args), limit=None if args.all else args.limit)]
+        jobs = [job.as_dict() for job in hg.jobs(**_which(args), limit=None if args.all else args.limit)]
     out.data(jobs)
     rows = [
         (
@@ -83,7 +83,7 @@ def show(args: Namespace, out: Output) -> int:
     if args.timeline:
         return _show_timeline(args.job, out)
     with as_user() as hg:
-        job = hg.job(args.job).state.as_told()
+        job = hg.job(args.job).state.as_dict()
     out.data(job)
     for name, value in _shown(job):
         out.say(f"{name:<12} {value}")
@@ -101,7 +101,7 @@ def events(args: Namespace, out: Output) -> int:
 
 def _history(job_id: str) -> list[dict[str, Any]]:
     with as_user() as hg:
-        return [event.as_told() for event in hg.history(job_id)]
+        return [event.as_dict() for event in hg.history(job_id)]
 
 
 def _show_timeline(job_id: str, out: Output) -> int:
@@ -162,7 +162,7 @@ def files(args: Namespace, out: Output) -> int:
         if args.path is not None:
             return _print_file(hg.file(args.job, args.path), args.path, out)
         found = hg.files(args.job)
-    out.data([each.as_told() for each in found])
+    out.data([each.as_dict() for each in found])
     out.table(("SIZE", "TYPE", "FILE"), [(str(each.size), each.type.partition(";")[0], each.path) for each in found])
     return 0
 
@@ -188,7 +188,7 @@ def follow(args: Namespace, out: Output) -> int:
 def usage(args: Namespace, out: Output) -> int:
     """What is used of one's day."""
     with as_user() as hg:
-        used = hg.usage().as_told()
+        used = hg.usage().as_dict()
     out.data(used)
     out.say(
         f"{counted(used['jobs_used'], 'job')} used today, {used['jobs_remaining']} left; a new day begins at "
@@ -200,7 +200,7 @@ def usage(args: Namespace, out: Output) -> int:
 def confirm(args: Namespace, out: Output) -> int:
     """Grant a job that asks for it another batch of iterations."""
     with as_user() as hg:
-        return told(hg.confirm(args.job).state.as_told(), out)
+        return shown_job(hg.confirm(args.job).state.as_dict(), out)
 
 
 def answer(args: Namespace, out: Output) -> int:
@@ -209,7 +209,7 @@ def answer(args: Namespace, out: Output) -> int:
         asked = hg.job(args.job).state.question
         content = _as_asked(args.answer, asked)
         question = args.question or (asked.id if asked else "none")
-        return told(hg.answer(args.job, content, question=question).state.as_told(), out)
+        return shown_job(hg.answer(args.job, content, question=question).state.as_dict(), out)
 
 
 def _as_asked(text: str, asked: Question | None) -> Any:
@@ -225,7 +225,7 @@ def _as_asked(text: str, asked: Question | None) -> Any:
 def priority(args: Namespace, out: Output) -> int:
     """Another class for a job that has not started."""
     with as_user() as hg:
-        job = hg.reprioritize(args.job, args.priority, reason=args.reason).state.as_told()
+        job = hg.reprioritize(args.job, args.priority, reason=args.reason).state.as_dict()
     out.data(job)
     out.say(f"{job['id']}  is {job['priority']} now: {job['message']}")
     return 0
@@ -234,7 +234,7 @@ def priority(args: Namespace, out: Output) -> int:
 def cancel(args: Namespace, out: Output) -> int:
     """Ask for its end."""
     with as_user() as hg:
-        return told(hg.cancel(args.job, reason=args.reason).state.as_told(), out)
+        return shown_job(hg.cancel(args.job, reason=args.reason).state.as_dict(), out)
 
 
 def cancel_many(args: Namespace, out: Output) -> int:
@@ -254,10 +254,10 @@ def _outcome(each: SyncJob | Problem) -> dict[str, Any]:
     """As the API has it."""
     if isinstance(each, Problem):
         return {"status": each.status, "job": None, "problem": each.problem}
-    return {"status": 202, "job": each.state.as_told(), "problem": None}
+    return {"status": 202, "job": each.state.as_dict(), "problem": None}
 
 
-def told(job: Mapping[str, Any], out: Output) -> int:
+def shown_job(job: Mapping[str, Any], out: Output) -> int:
     """A job that was changed or taken in, and where it stands now."""
     out.data(job)
     out.say(f"{job['id']}  {job['message']}")

@@ -22,7 +22,7 @@ JWT_BEGINS: Final = "eyJ"  # the base64 of an object's first two characters
 def workers(args: Namespace, out: Output) -> int:
     """Who is there to run jobs."""
     with as_operator() as hg:
-        found = [worker.as_told() for worker in hg.ops.workers()]
+        found = [worker.as_dict() for worker in hg.ops.workers()]
     out.data(found)
     rows = [
         (
@@ -44,7 +44,7 @@ def workers(args: Namespace, out: Output) -> int:
 def audit(args: Namespace, out: Output) -> int:
     """Who did what, and why."""
     with as_operator() as hg:
-        found = [record.as_told() for record in hg.ops.audit(since=args.since)]
+        found = [record.as_dict() for record in hg.ops.audit(since=args.since)]
     out.data(found)
     rows = [(local_time(each["at"]), each["by"], each["act"], each["about"], each["reason"]) for each in found]
     out.table(("AT", "BY", "ACT", "ABOUT", "WHY"), rows)
@@ -57,7 +57,7 @@ def revoke(args: Namespace, out: Output) -> int:
     """A token lets nobody in any more."""
     jti = _id_of(args.token)
     with as_operator() as hg:
-        told = hg.ops.revoke(jti, reason=args.reason).as_told()
+        told = hg.ops.revoke(jti, reason=args.reason).as_dict()
     out.data(told)
     out.say(f"{told['jti']}  {told['message']}.")
     return 0
@@ -83,7 +83,7 @@ def erase(args: Namespace, out: Output) -> int:
     if not args.yes:
         _make_sure(args.user)
     with as_operator() as hg:
-        told = hg.ops.erase(args.user, reason=args.reason).as_told()
+        told = hg.ops.erase(args.user, reason=args.reason).as_dict()
     out.data(told)
     out.say(f"{args.user}  {told['message']}.")
     return 1 if told["unfinished"] else 0

@@ -24,7 +24,7 @@ WHOLE: Final = frozenset({"#", "JOB", "LEASE", "GROUP", "AT", "CREATED", "SINCE"
 
 
 class Output:
-    """One command's."""
+    """Where one command prints."""
 
     def __init__(self, *, as_json: bool, console: Console | None = None) -> None:
         self.as_json = as_json

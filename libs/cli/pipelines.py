@@ -18,7 +18,7 @@ def show(args: Namespace, out: Output) -> int:
     """Each with its pool, its stages and what its input may have."""
     with as_user() as hg:
         found = hg.pipelines()
-    out.data([each.as_told() for each in found])
+    out.data([each.as_dict() for each in found])
     rows = (
         (
             each.name,
@@ -37,7 +37,7 @@ def remove(args: Namespace, out: Output) -> int:
     """No new job of it is taken in for the pool, until a worker that has it starts again."""
     with as_operator() as hg:
         told = hg.ops.remove_pipeline(args.pipeline, pool=args.pool)
-    out.data(told.as_told())
+    out.data(told.as_dict())
     out.say(f"{told.message}.")
     return 0
 

@@ -21,7 +21,7 @@ USUAL_POOL: Final = "default"
 def explain(args: Namespace, out: Output) -> int:
     """Why a job waits, who holds what, what would let it run."""
     with as_operator() as hg:
-        told = hg.explain(args.job).as_told()
+        told = hg.explain(args.job).as_dict()
     out.data(told)
     out.say(f"{told['id']}  {told['message']}", style="bold")
     queue: Mapping[str, Any] = told["queue"] or {}
@@ -42,7 +42,7 @@ def explain(args: Namespace, out: Output) -> int:
 def show(args: Namespace, out: Output) -> int:
     """Every job in order, for operators; its length and one's own places otherwise."""
     with as_operator() as hg:
-        queue = hg.queue().as_told()
+        queue = hg.queue().as_dict()
     out.data(queue)
     out.say(f"{queue['length']} of {queue['cap']} places are taken.")
     for pause in queue["paused"]:
@@ -62,7 +62,7 @@ def show(args: Namespace, out: Output) -> int:
 def pause(args: Namespace, out: Output) -> int:
     """Nothing in the scope is started until it is resumed."""
     with as_operator() as hg:
-        told = hg.ops.pause(args.scope, reason=args.reason).as_told()
+        told = hg.ops.pause(args.scope, reason=args.reason).as_dict()
     out.data(told)
     done = "is paused: what runs goes on, nothing new is started"
     out.say(f"{told['scope']}  {done if _in_force(told) else told['message']}.")
@@ -72,7 +72,7 @@ def pause(args: Namespace, out: Output) -> int:
 def resume(args: Namespace, out: Output) -> int:
     """The scope may start again."""
     with as_operator() as hg:
-        told = hg.ops.resume(args.scope, reason=args.reason).as_told()
+        told = hg.ops.resume(args.scope, reason=args.reason).as_dict()
     out.data(told)
     not_done = told["message"] if told["changed"] else f"was not paused: `{called()} queue show` says what is"
     out.say(f"{told['scope']}  {'may start again' if _in_force(told) else not_done}.")
@@ -82,7 +82,7 @@ def resume(args: Namespace, out: Output) -> int:
 def move(args: Namespace, out: Output) -> int:
     """Put a queued job right before or right after another."""
     with as_operator() as hg:
-        told = hg.ops.move(args.job, before=args.before, after=args.after, reason=args.reason).as_told()
+        told = hg.ops.move(args.job, before=args.before, after=args.after, reason=args.reason).as_dict()
     out.data(told)
     out.say(f"{args.job}  {told['message']}")
     return 0
@@ -91,7 +91,7 @@ def move(args: Namespace, out: Output) -> int:
 def analytics(args: Namespace, out: Output) -> int:
     """Waits by priority and tier, and how good the forecast was."""
     with as_operator() as hg:
-        told = hg.ops.analytics().as_told()
+        told = hg.ops.analytics().as_dict()
     out.data(told)
     waits = [
         (row["priority"], row["tier"], str(row["count"]), *(_span(row[name]) for name in ("mean", "p50", "p90", "p99")))

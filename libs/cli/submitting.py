@@ -11,7 +11,7 @@ from libs.cli.client import as_user
 from libs.cli.errors import Usage
 from libs.cli.following import watch
 from libs.cli.given import json_in, labels
-from libs.cli.jobs import told
+from libs.cli.jobs import shown_job
 from libs.cli.output import Output, start_text
 from libs.cli.target import find_target
 
@@ -35,9 +35,9 @@ def submit(args: Namespace, out: Output) -> int:
     what = _input_of(args.prompt, args.input)
     with as_user() as hg:
         if args.dry_run:
-            return _tried_out(hg.dry_run(what, project=args.project, **options).as_told(), out)
+            return _tried_out(hg.dry_run(what, project=args.project, **options).as_dict(), out)
         job = hg.submit(what, project=args.project, key=args.idempotency_key, **options)
-    return _taken_in(job.state.as_told(), args, out)
+    return _taken_in(job.state.as_dict(), args, out)
 
 
 def retry(args: Namespace, out: Output) -> int:
@@ -45,7 +45,7 @@ def retry(args: Namespace, out: Output) -> int:
     what = None if args.input is None else _input_of(None, args.input)
     with as_user() as hg:
         job = hg.retry(args.job, start=args.start, what=what, key=args.idempotency_key)
-    return _taken_in(job.state.as_told(), args, out)
+    return _taken_in(job.state.as_dict(), args, out)
 
 
 def _taken_in(job: Mapping[str, Any], args: Namespace, out: Output) -> int:
@@ -53,7 +53,7 @@ def _taken_in(job: Mapping[str, Any], args: Namespace, out: Output) -> int:
     if args.follow:
         out.say(f"{job['id']}  {job['message']}")
         return watch(find_target(), job["id"], out)
-    told(job, out)
+    shown_job(job, out)
     out.say(f"Watch it with `{called()} jobs follow {job['id']}`.")
     return 0
 

@@ -17,19 +17,19 @@ def submit(args: Namespace, out: Output) -> int:
     options: Any = {"priority": args.priority} if args.priority else {}
     with as_user() as hg:
         workflow = hg.submit_workflow(_phases(args), project=args.project, key=args.idempotency_key, **options)
-    return _shown(workflow.as_told(), out)
+    return _shown(workflow.as_dict(), out)
 
 
 def show(args: Namespace, out: Output) -> int:
     """Its phases, and where each stands."""
     with as_user() as hg:
-        return _shown(hg.workflow(args.workflow).as_told(), out)
+        return _shown(hg.workflow(args.workflow).as_dict(), out)
 
 
 def cancel(args: Namespace, out: Output) -> int:
     """All phases that have not ended."""
     with as_user() as hg:
-        return _shown(hg.cancel_workflow(args.workflow, reason=args.reason).as_told(), out)
+        return _shown(hg.cancel_workflow(args.workflow, reason=args.reason).as_dict(), out)
 
 
 def _shown(workflow: dict[str, Any], out: Output) -> int:

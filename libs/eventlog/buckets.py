@@ -101,7 +101,7 @@ class JetStreamInputs(JetStreamKeys):
 
 
 class JetStreamObjects:
-    """One bucket of objects."""
+    """One JetStream bucket of objects."""
 
     def __init__(self, nc: Client, bucket: str) -> None:
         self._nc = nc

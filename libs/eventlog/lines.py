@@ -53,7 +53,7 @@ class LinePage:
 
 
 class JetStreamLines:
-    """The stream LOGS."""
+    """The lines in the stream LOGS."""
 
     def __init__(self, nc: Client, clock: Clock | None = None) -> None:
         self._nc = nc
@@ -110,7 +110,7 @@ class JetStreamLines:
 
 
 class MemoryLines:
-    """The twin."""
+    """The twin of `JetStreamLines`, in memory."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()

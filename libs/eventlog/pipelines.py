@@ -46,7 +46,7 @@ def fitting(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 class JetStreamPipelines:
-    """The bucket."""
+    """The bucket PIPELINES."""
 
     def __init__(self, nc: Client) -> None:
         self._nc = nc
@@ -83,7 +83,7 @@ class JetStreamPipelines:
 
 
 class MemoryPipelines:
-    """The twin."""
+    """The twin of `JetStreamPipelines`, in memory."""
 
     def __init__(self, *announced: AnnouncedPipeline) -> None:
         self._kept = {each.place: each for each in announced}

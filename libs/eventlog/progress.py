@@ -35,12 +35,12 @@ def progress_in(content: bytes) -> JobProgress | None:
 
 
 class JetStreamProgress(DirectKeys):
-    """That of all jobs."""
+    """The bucket of progress, and the subject on which it is published."""
 
     def __init__(self, nc: Client) -> None:
         super().__init__(nc, PROGRESS)
 
-    async def tell(self, said: JobProgress) -> None:
+    async def report(self, said: JobProgress) -> None:
         """Without waiting whether it arrives."""
         with suppress(LogError), translated(PROGRESS):
             await self._nc.publish(self._subject(said.job_id), said.model_dump_json().encode())
@@ -55,9 +55,9 @@ class JetStreamProgress(DirectKeys):
 
 
 class MemoryProgress(MemoryBucket):
-    """The twin."""
+    """The twin of `JetStreamProgress`, in memory."""
 
-    async def tell(self, said: JobProgress) -> None:
+    async def report(self, said: JobProgress) -> None:
         await self.put(said.job_id, said.model_dump_json().encode())
 
     async def of(self, ids: Sequence[str]) -> dict[str, JobProgress]:

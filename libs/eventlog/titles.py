@@ -62,7 +62,7 @@ class DirectKeys(JetStreamKeys):
 
 
 class JetStreamTitles(DirectKeys):
-    """The titles of jobs."""
+    """The bucket TITLES."""
 
     def __init__(self, nc: Client) -> None:
         super().__init__(nc, TITLES)
@@ -83,7 +83,7 @@ class JetStreamTitles(DirectKeys):
 
 
 class MemoryTitles(MemoryBucket):
-    """The twin."""
+    """The twin of `JetStreamTitles`, in memory."""
 
     async def write(self, job_id: str, title: str) -> None:
         await self.put(job_id, title.encode())

@@ -28,7 +28,7 @@ ArrivalKind = tuple[str, str, int]  # tier, pool, class
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """One who comes."""
+    """A job that is still to come."""
 
     number: int
     at_ms: int

@@ -37,7 +37,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """One run's deal."""
+    """The durations that one simulated run has drawn."""
 
     tiers: Mapping[str, Observed]
     number: int = 0

@@ -63,7 +63,7 @@ class Observer(Protocol):
 
 
 class Nobody:
-    """Does not watch."""
+    """An observer that does nothing."""
 
     def entering(self, machine: Machine, row: Row, *, position: int) -> None: ...
     def started(self, row: Row, *, at_ms: int) -> None: ...

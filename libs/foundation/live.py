@@ -27,7 +27,7 @@ def live_broker(url: str, *, name: str, tls: SSLContext | None = None) -> NatsBr
     """It comes back by itself."""
     return NatsBroker(
         url,
-        error_cb=_Complaints(name).heard,
+        error_cb=_Complaints(name).log,
         name=name,
         inbox_prefix=inbox_prefix(url),
         pending_size=0,
@@ -56,7 +56,7 @@ class _Complaints:
         self._name = name
         self._last = ""
 
-    async def heard(self, error: Exception) -> None:
+    async def log(self, error: Exception) -> None:
         words = str(error) or type(error).__name__
         if words != self._last:
             logger.warning("NATS connection %s: %s", self._name, words)

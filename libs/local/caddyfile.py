@@ -34,7 +34,7 @@ class GatewayBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caddyfile:
-    """One gateway."""
+    """The configuration of one gateway."""
 
     admission: str  # host:port
     notifier: str

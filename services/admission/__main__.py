@@ -47,7 +47,7 @@ from services.admission.refusals import Refusals
 from services.admission.retrying import Retrying
 from services.admission.revoking import Revoking
 from services.admission.routes import ROUTES
-from services.admission.schedulers import NatsSchedulers, hear_turns
+from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.admission.settings import AdmissionSettings
 from services.admission.submitting import Submitting
 
@@ -83,7 +83,7 @@ async def compose(service: Service) -> None:
     await service.start(Loop("index", index.run))
     await service.start(Loop("the index's age", lambda _: index.age(JetStreamScans(ground.nc))))
     turns, broker = WaitingHere(), live_broker(ground.settings.nats_url.get_secret_value(), name="admission live")
-    hear_turns(broker, turns, shard=ground.settings.shard)
+    subscribe_to_turns(broker, turns, shard=ground.settings.shard)
     await ground.live(service, broker)
     schedulers = NatsSchedulers(broker, shard=ground.settings.shard)
     pipelines = Pipelines(JetStreamPipelines(ground.nc), ground.clock)

@@ -33,7 +33,7 @@ def ticket_routes(edge: Edge) -> APIRouter:
     async def create_stream_ticket(who: Reader) -> StreamTicket:
         now_ms = edge.clock.now_ms()
         ticket = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
-        text, most = told_of(who).model_dump_json(), edge.policy.stream.tickets_per_user
+        text, most = redeemed_by(who).model_dump_json(), edge.policy.stream.tickets_per_user
         retry_ms = await edge.tickets.keep_ticket(digest_of(ticket), text, user=who.user, most=most, ttl_ms=GOOD_FOR_MS)
         if retry_ms is not None:
             raise Refused(problems.too_many_tickets(most, retry_ms=retry_ms))
@@ -46,7 +46,7 @@ def digest_of(ticket: str) -> str:
     return hashlib.sha256(ticket.encode()).hexdigest()
 
 
-def told_of(who: Principal) -> TicketRedeemed:
+def redeemed_by(who: Principal) -> TicketRedeemed:
     """Whoever shows the ticket is taken for them, and for no longer than their token would have been."""
     return TicketRedeemed(
         user_id=who.user,

@@ -36,6 +36,6 @@ BODIES: Final[Mapping[str, BodyLimit]] = {
 
 
 class AdmissionRoute(GuardedRoute):
-    """A route of admission's."""
+    """A route of admission: it takes a body no larger than the table says."""
 
     limits = BODIES

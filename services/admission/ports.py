@@ -53,7 +53,7 @@ class View(Protocol):
 
 
 class Schedulers(Protocol):
-    """Null: nobody has answered."""
+    """The schedulers' replicas, asked over NATS. Null: none has answered."""
 
     async def acquire(self, wanted: AcquireLease, /) -> LeaseReply | None: ...
     async def give_up(self, lease: GiveUpLease, /) -> LeaseReply | None: ...

@@ -15,7 +15,7 @@ ONE_RANGE: Final = re.compile(r"bytes=\s*(\d{0,15})-(\d{0,15})\s*", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """All of it."""
+    """All of the content was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Counts(Protocol):
 
 
 class Refusals:
-    """The counts."""
+    """Counters and times of one replica's answers to submissions."""
 
     def __init__(self, view: Counts, meter: Meter) -> None:
         self._view = view

@@ -26,7 +26,7 @@ WITHIN_S: Final = 3.0
 
 
 class NatsSchedulers:
-    """Null: nobody has answered."""
+    """The schedulers over a NATS connection. Null: none has answered."""
 
     def __init__(self, broker: NatsBroker, *, shard: str) -> None:
         self._broker = broker
@@ -49,7 +49,7 @@ class NatsSchedulers:
             return None
 
 
-def hear_turns(broker: NatsBroker, turns: WaitingHere, *, shard: str) -> None:
+def subscribe_to_turns(broker: NatsBroker, turns: WaitingHere, *, shard: str) -> None:
     """Every grant is told to all replicas: one of them has its waiter."""
     subject = f"{granted_subject(shard, 'any').rpartition('.')[0]}.*"
 

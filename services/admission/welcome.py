@@ -15,7 +15,7 @@ MOST_USERS: Final = 10_000  # that are remembered; the one that was taken in lon
 
 
 class Welcome:
-    """One replica's."""
+    """The users whose last submission this replica has accepted."""
 
     def __init__(self) -> None:
         self._users: dict[str, None] = {}

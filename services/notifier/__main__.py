@@ -33,7 +33,7 @@ from services.notifier.pages import page
 from services.notifier.receivers import receivers_in
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
-from services.notifier.subscribers import AskedPositions, RedeemedTickets, hear_lines, hear_log, subscribe
+from services.notifier.subscribers import AskedPositions, RedeemedTickets, spread_lines, spread_log, subscribe
 from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks
 
 
@@ -48,8 +48,8 @@ async def compose(service: Service) -> None:
     lines = JetStreamLines(broker.connection, ground.clock)
     seen = await wait_for(LOG, ground.log.mark, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     said = await wait_for(LOG, lines.end, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
-    await service.start(Loop("follower", lambda _: hear_log(ground.log, fanout, after=seen.seq, epoch=seen.epoch)))
-    await service.start(Loop("lines", lambda _: hear_lines(lines, fanout, after=said)))
+    await service.start(Loop("follower", lambda _: spread_log(ground.log, fanout, after=seen.seq, epoch=seen.epoch)))
+    await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
     front.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
     edge = _edge(ground, front, fanout, broker, lines)
     for router in (streams(edge), page()):

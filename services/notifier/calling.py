@@ -53,7 +53,7 @@ def client(timeout_s: float, *, verify: ssl.SSLContext | bool = True) -> httpx2.
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`http` is a `client`."""
+    """Calls a receiver over `http`, which is a `client`."""
 
     http: httpx2.AsyncClient
     rules: Webhooks

@@ -27,7 +27,7 @@ BEAT_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamItem:
     """What is sent of one thing that happened. `seq` is its place in the log, `line` a line's among the lines; null
     where it has none. `at_ms`: since when the log has it."""
 
@@ -40,7 +40,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class OfJob:
-    """Everything about one job."""
+    """The interest in everything about one job."""
 
     job_id: str
 
@@ -77,7 +77,7 @@ class Closed(Exception):
 class DirectWriter(Protocol):
     """A connection whose task waits. Each may decline, and then the task does it."""
 
-    def write(self, items: Sequence[Told], share: Render) -> bool: ...
+    def write(self, items: Sequence[StreamItem], share: Render) -> bool: ...
     def say_alive(self) -> bool: ...
 
 
@@ -89,14 +89,14 @@ class Tap:
     def __init__(self, *, depth: int = TAP_DEPTH, most_bytes: int = TAP_BYTES, turn: LoopTurn | None = None) -> None:
         self.writer: DirectWriter | None = None
         self._turn = turn
-        self._items: list[Told] = []
+        self._items: list[StreamItem] = []
         self._bytes = 0
         self._depth = depth
         self._most_bytes = most_bytes
         self._waiter: asyncio.Future[None] | None = None
         self._end: Exception | None = None
 
-    def offer(self, told: Told) -> None:
+    def offer(self, told: StreamItem) -> None:
         if self._end is not None:
             return
         self._bytes += len(told.frames)
@@ -132,7 +132,7 @@ class Tap:
         self._end = self._end or why
         self._stir()
 
-    async def take(self, *, within_s: float | None = None) -> list[Told]:
+    async def take(self, *, within_s: float | None = None) -> list[StreamItem]:
         """All there is; nothing, if nothing came in time, or until the next beat. Raises what ended the tap, once it is
         empty."""
         if not self._items and self._end is None:
@@ -200,7 +200,7 @@ class Fanout:
         """Whether anybody is interested. Whoever comes a moment later reads it from the log: it is there already."""
         return any(interest in self._taps for interest in interests)
 
-    def spread(self, interests: Iterable[Interest], render: Callable[[], Told | None]) -> None:
+    def spread(self, interests: Iterable[Interest], render: Callable[[], StreamItem | None]) -> None:
         """To everybody who is interested."""
         listening = [tap for interest in interests for tap in self._taps.get(interest, ())]
         told = render() if listening else None

@@ -23,7 +23,7 @@ from services.notifier.fanout import Fanout, OfJob, OfToken, OfUser, Tap
 from services.notifier.frames import frame
 from services.notifier.histories import Histories, History
 from services.notifier.ports import KeptProgress, Lines, Positions, Titles
-from services.notifier.rendering import told_of
+from services.notifier.rendering import item_of
 from services.notifier.said import Said
 from services.notifier.signals import Signals
 from services.notifier.streaming import Moment, Opening, Pace, Stream
@@ -151,7 +151,7 @@ class Notifier:
         return Opening(history.seq, (RESYNC if last_event_id else b"") + snapshot)
 
     def _moments(self, records: Iterable[Record], *, after: int = 0) -> list[Moment]:
-        told = ((record.at, told_of(record, epoch=self.epoch)) for record in records if record.seq > after)
+        told = ((record.at, item_of(record, epoch=self.epoch)) for record in records if record.seq > after)
         return [Moment(at, each.frames) for at, each in told if each is not None]
 
     def _pace(self, who: Principal) -> Pace:

@@ -42,7 +42,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """Reads them."""
+    """Reads the past of one job, or of a user's jobs, from the log."""
 
     log: Log
     scans: Scans

@@ -12,13 +12,13 @@ from headgate_contracts.subjects import job_and_user
 from libs.eventlog import Record
 from libs.eventlog.lines import Line
 from services.notifier.domain import EventId, is_last, question, shows_status, status_data
-from services.notifier.fanout import Interest, OfJob, OfUser, Told
+from services.notifier.fanout import Interest, OfJob, OfUser, StreamItem
 from services.notifier.frames import frame
 
 END: Final = frame("end", {})  # the stream is complete: nothing can follow
 
 
-def told_of(record: Record, *, epoch: str) -> Told | None:
+def item_of(record: Record, *, epoch: str) -> StreamItem | None:
     """A record of the log; null where it is nothing that a stream shows."""
     pieces: list[bytes] = []
     asked = question(record.event)
@@ -27,24 +27,24 @@ def told_of(record: Record, *, epoch: str) -> Told | None:
     if shows_status(record.event):
         pieces.append(frame("status", status_data(record.event), id=str(EventId(epoch, record.seq))))
     at_ms = round(record.at.timestamp() * 1000)
-    return Told(b"".join(pieces), record.seq, at_ms=at_ms, ends=is_last(record.event)) if pieces else None
+    return StreamItem(b"".join(pieces), record.seq, at_ms=at_ms, ends=is_last(record.event)) if pieces else None
 
 
-def line_told(line: Line) -> Told:
+def line_item(line: Line) -> StreamItem:
     """`seq` tells a client that comes back which one it had last."""
     said = {"stage": line.line.stage, "line": line.line.line, "ts": line.line.ts}
-    return Told(
+    return StreamItem(
         frame("log", {"job_id": line.line.job_id, "attempt": line.line.attempt, "seq": line.seq, **said}), line=line.seq
     )
 
 
-def position_told(moved: PositionChanged) -> Told:
+def position_item(moved: PositionChanged) -> StreamItem:
     where = {"job_id": moved.job_id, "queue": moved.queue, "waiting_on": moved.waiting_on}
-    return Told(frame("position", where))
+    return StreamItem(frame("position", where))
 
 
-def progress_told(said: JobProgress) -> Told:
-    return Told(frame("progress", said.model_dump(mode="json", exclude={"user_id"})))
+def progress_item(said: JobProgress) -> StreamItem:
+    return StreamItem(frame("progress", said.model_dump(mode="json", exclude={"user_id"})))
 
 
 def concerned(job_id: str, user_id: str) -> tuple[Interest, ...]:

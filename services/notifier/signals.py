@@ -17,13 +17,13 @@ from opentelemetry.trace import SpanContext
 from headgate_contracts import Job
 from libs.eventlog import Record
 from libs.runtime.telemetry import Telemetry, linked
-from services.notifier.fanout import Told, TooSlow
+from services.notifier.fanout import StreamItem, TooSlow
 
 LAGS_S: Final = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15]
 
 
 class Signals:
-    """One replica's."""
+    """The metrics of one notifier replica."""
 
     def __init__(self, telemetry: Telemetry, *, streams: Callable[[], int]) -> None:
         self._telemetry = telemetry
@@ -50,7 +50,7 @@ class Signals:
         with self._telemetry.job_span("deliver", job, cause=_writer(record), attributes=attributes):
             yield
 
-    def delivered(self, told: Sequence[Told]) -> None:
+    def delivered(self, told: Sequence[StreamItem]) -> None:
         """A stream's connection has taken these. What somebody waited for at first is no lag, and not among them."""
         oldest_ms = min((each.at_ms for each in told if each.at_ms is not None), default=None)
         if oldest_ms is not None:

@@ -23,10 +23,10 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from libs.eventlog import LogUnavailable
-from services.notifier.fanout import Closed, Tap, TokenOver, Told, TooSlow
+from services.notifier.fanout import Closed, StreamItem, Tap, TokenOver, TooSlow
 from services.notifier.frames import chunk, comment, retry
 from services.notifier.moments import Render
-from services.notifier.rendering import END, line_told
+from services.notifier.rendering import END, line_item
 from services.notifier.said import Said
 
 ALIVE: Final = comment("still here")
@@ -37,7 +37,7 @@ PIECE_BYTES: Final = 64 * 1024  # of what has been, at once: a client has a time
 class Watch(Protocol):
     """Who counts what becomes of streams."""
 
-    def delivered(self, told: Sequence[Told]) -> None: ...
+    def delivered(self, told: Sequence[StreamItem]) -> None: ...
 
     def ended(self, why: Exception) -> None: ...
 
@@ -96,10 +96,10 @@ class Live:
         self.ends = ends
         self.sink: Sink | None = None
 
-    def fresh(self, items: Sequence[Told]) -> list[Told]:
+    def fresh(self, items: Sequence[StreamItem]) -> list[StreamItem]:
         return [told for told in items if _is_new(told, self.seen, self.said)]
 
-    def write(self, items: Sequence[Told], share: Render) -> bool:
+    def write(self, items: Sequence[StreamItem], share: Render) -> bool:
         fresh = self.fresh(items)
         if self.sink is None or not self.sink.is_free or (self.ends and any(told.ends for told in fresh)):
             return False
@@ -183,7 +183,7 @@ async def _begun(opening: Opening, said: Said | None, pace: Pace) -> AsyncGenera
     yield opening.now + (END if opening.complete else b"")
 
 
-async def _ended(last: Sequence[Told], said: Said | None) -> AsyncGenerator[bytes]:
+async def _ended(last: Sequence[StreamItem], said: Said | None) -> AsyncGenerator[bytes]:
     """The job's last status. Lines come by another way, so some may not be here yet."""
     async with aclosing(_lines(said)) as lines:
         async for line in lines:
@@ -198,7 +198,7 @@ async def _lines(said: Said | None) -> AsyncGenerator[Moment]:
     if said is not None:
         async with aclosing(said.rest()) as lines:
             async for line in lines:
-                yield Moment(line.at, line_told(line).frames)
+                yield Moment(line.at, line_item(line).frames)
 
 
 async def _in_pieces(frames: AsyncGenerator[bytes], pace: Pace) -> AsyncGenerator[bytes]:
@@ -216,18 +216,18 @@ async def _in_pieces(frames: AsyncGenerator[bytes], pace: Pace) -> AsyncGenerato
         yield bytes(piece)
 
 
-def _is_new(told: Told, seen: int, said: Said | None) -> bool:
+def _is_new(told: StreamItem, seen: int, said: Said | None) -> bool:
     if told.line is not None:
         return said is None or told.line > said.heard
     return told.seq is None or told.seq > seen
 
 
-def _joined(fresh: Sequence[Told], said: Said | None) -> bytes:
+def _joined(fresh: Sequence[StreamItem], said: Said | None) -> bytes:
     _note(fresh, said)
     return b"".join(told.frames for told in fresh) or ALIVE
 
 
-def _note(fresh: Sequence[Told], said: Said | None) -> None:
+def _note(fresh: Sequence[StreamItem], said: Said | None) -> None:
     """Which lines the client has."""
     if said is not None:
         said.heard = max((told.line for told in fresh if told.line is not None), default=said.heard)

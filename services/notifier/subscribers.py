@@ -28,10 +28,10 @@ from services.notifier.rendering import (
     concerned,
     interests_in,
     interests_of,
-    line_told,
-    position_told,
-    progress_told,
-    told_of,
+    item_of,
+    line_item,
+    position_item,
+    progress_item,
 )
 
 ASK_WITHIN_S: Final = 1.0  # a snapshot without a position is better than a client that waits
@@ -45,16 +45,16 @@ def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
     @broker.subscriber(f"{LIVE_PREFIX}.{shard}.position.*.*", no_reply=True)
     async def position(moved: Any, message: NatsMessage) -> None:
         user_id, job_id = message.raw_message.subject.split(".")[-2:]
-        fanout.spread(concerned(job_id, user_id), lambda: position_told(PositionChanged.model_validate(moved)))
+        fanout.spread(concerned(job_id, user_id), lambda: position_item(PositionChanged.model_validate(moved)))
 
     @broker.subscriber(PROGRESS_SUBJECTS, no_reply=True)
     async def progress(_: Any, message: NatsMessage) -> None:
         said = progress_in(message.raw_message.data)
         if said is not None and message.raw_message.subject.endswith(f".{said.job_id}"):
-            fanout.spread(concerned(said.job_id, said.user_id), lambda: progress_told(said))
+            fanout.spread(concerned(said.job_id, said.user_id), lambda: progress_item(said))
 
 
-async def hear_log(log: FollowedLog, fanout: Fanout, *, after: int, epoch: str) -> None:
+async def spread_log(log: FollowedLog, fanout: Fanout, *, after: int, epoch: str) -> None:
     """Each record goes to whoever listens to its job or its user, for ever; what nobody listens to is not even read."""
 
     def is_wanted(subject: str) -> bool:
@@ -63,11 +63,11 @@ async def hear_log(log: FollowedLog, fanout: Fanout, *, after: int, epoch: str) 
     async with aclosing(log.follow(after=after, wanted=is_wanted)) as pages:
         async for page in pages:
             for record in page.records:
-                fanout.spread(interests_in(record), lambda record=record: told_of(record, epoch=epoch))
+                fanout.spread(interests_in(record), lambda record=record: item_of(record, epoch=epoch))
             await asyncio.sleep(0)  # pages may be there one after the other: let their readers take this one first
 
 
-async def hear_lines(lines: FollowedLines, fanout: Fanout, *, after: int) -> None:
+async def spread_lines(lines: FollowedLines, fanout: Fanout, *, after: int) -> None:
     """Each goes to whoever listens to its job, for ever; what nobody listens to is not even read."""
 
     def is_wanted(subject: str) -> bool:
@@ -76,7 +76,7 @@ async def hear_lines(lines: FollowedLines, fanout: Fanout, *, after: int) -> Non
     async with aclosing(lines.follow(after=after, wanted=is_wanted)) as pages:
         async for page in pages:
             for line in page.lines:
-                fanout.spread([OfJob(line.line.job_id)], lambda line=line: line_told(line))
+                fanout.spread([OfJob(line.line.job_id)], lambda line=line: line_item(line))
             await asyncio.sleep(0)  # a job that says much must not keep the others' readers waiting
 
 

@@ -26,7 +26,7 @@ ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or 
 
 
 class Border:
-    """One replica's claims."""
+    """What one replica claims in the view before its jobs start."""
 
     def __init__(self, view: Starting, engine: Engine, folding: Folding, *, lapse_ms: int) -> None:
         self._view = view

@@ -192,7 +192,7 @@ class Cycle:
     async def _bring(self) -> None:
         """The view is a fold of all that was taken, and counts with the limits of today's policy."""
         rebuilt = self._folder.rebuilt
-        await self._tell(await self._folder.bring())
+        await self._tell(await self._folder.update_view())
         if self._folder.rebuilt != rebuilt:
             logger.warning("the view was folded anew, up to record %s of the log", self._planner.ledger.applied)
             self._signals.rebuilt()
@@ -239,9 +239,9 @@ class Cycle:
             raise WentBack(found=mark.seq, seen=self._inbox.reached)
         self._health.is_there(LOG)
         self._inbox.expect(mark.seq)
-        self._outages.heard("log")
+        self._outages.reached("log")
         if await self._commands.answers():
-            self._outages.heard("commands")
+            self._outages.reached("commands")
         self._look_at_ms = self._clock.monotonic_ms() + self._look_every_ms
 
     async def _decide(self, due: tuple[DueTimer, ...]) -> bool:
@@ -267,7 +267,7 @@ class Cycle:
             self._look_at_ms = look_at_ms
 
     async def _tell(self, grants: Sequence[Grant]) -> None:
-        await self._granting.tell(grants, now=self._leader.now)
+        await self._granting.send(grants, now=self._leader.now)
 
     async def _stop_forced(self) -> None:
         forced = self._planner.duties.to_stop

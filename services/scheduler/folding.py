@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Folding:
-    """One replica's."""
+    """The task in which one replica folds a turn's records into the view."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None

@@ -63,18 +63,18 @@ class Granting:
         subject = granted_subject(self.shard, command.lease)
         return f"{subject} {round(now.timestamp() * 1000)} {','.join(command.groups)}"
 
-    async def tell(self, grants: Sequence[answers.Grant], *, now: datetime) -> None:
+    async def send(self, grants: Sequence[answers.Grant], *, now: datetime) -> None:
         for grant in grants:
             subject, since_ms, groups = grant.reply.split(" ")
             reply = LeaseReply(lease=grant.lease, state="granted", expires_ms=grant.expires_ms)
-            await self.commands.tell(subject, reply)
+            await self.commands.send(subject, reply)
             self.signals.acquired(groups.split(","), waited_s=(now - utc(int(since_ms))).total_seconds())
 
     async def stop(self, holders: Iterable[str]) -> None:
         """An operator wants slots of these attempts: their workers end them, and say so."""
         for holder in holders:
             reply = LeaseReply(lease=Holder.parse(holder).token, state="not_yours")
-            await self.commands.tell(granted_subject(self.shard, reply.lease), reply)
+            await self.commands.send(granted_subject(self.shard, reply.lease), reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +89,18 @@ class Handlers:
     stopped: set[str]
     now: Callable[[], datetime]
 
-    def overhear(self, command: Beat) -> None:
+    def note_heartbeat(self, command: Beat) -> None:
         """What this replica keeps of a heartbeat, whoever answers it."""
         self.engine.hear(_heartbeat(command, (), self.ledger.policy))
         self.stopped.update(command.stopped)
         over = [holder for holder in self.stopped if opinion_of(self.ledger, holder) in (None, Opinion.OVER)]
         self.stopped.difference_update(over)
 
-    def overhear_shut(self, command: ShutProvider) -> None:
+    def note_pause(self, command: ShutProvider) -> None:
         """The same of a provider's pause."""
         self.engine.pause(f"{LLM}{command.provider}", shut_until_ms(command.for_ms, now=self.now()))
 
-    async def hear(self, command: Beat) -> BeatReply:
+    async def heartbeat(self, command: Beat) -> BeatReply:
         """The worker lives: its leases are extended, and it hears what became of each of its attempts."""
         leases = tuple(each for each in command.leases if all(map(is_inner, each.groups)))
         said = await self._beat(_heartbeat(command, leases, self.ledger.policy))
@@ -136,7 +136,7 @@ class Handlers:
         except AWAY:
             return LeaseReply(lease=command.lease, state="view_lost")
         self.engine.unlearn()  # a job may wait for that slot
-        await self.granting.tell(grants, now=self.now())
+        await self.granting.send(grants, now=self.now())
         return LeaseReply(lease=command.lease, state="given_up")
 
     async def redeem(self, command: RedeemTicket) -> TicketRedeemed:
@@ -157,7 +157,7 @@ class Handlers:
                 grants = await self.view.shut(f"{LLM}{command.provider}", until_ms)
         except AWAY:
             return ProviderShut(provider=command.provider)
-        await self.granting.tell(grants, now=self.now())
+        await self.granting.send(grants, now=self.now())
         return ProviderShut(provider=command.provider, until=utc(until_ms))
 
     async def _beat(self, heartbeat: Heartbeat) -> answers.HeartbeatAnswer:
@@ -168,7 +168,7 @@ class Handlers:
             logger.debug("heartbeat of %s answered without the view: %s", heartbeat.worker, away)
             return answers.HeartbeatAnswer((), (), heartbeat.holders)
         self.engine.unlearn()  # it may hold less
-        await self.granting.tell(said.grants, now=self.now())
+        await self.granting.send(said.grants, now=self.now())
         return said
 
     def _request(self, command: AcquireLease) -> LeaseRequest:

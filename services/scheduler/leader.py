@@ -83,7 +83,7 @@ class Leader:
             self._is_unheard = True
             raise
         self._is_unheard, self._led_last = False, led.by == self.name
-        self._outages.heard("store")
+        self._outages.reached("store")
         self._health.is_there(VIEW)
         self._store_ahead_ms = led.now_ms - self._clock.monotonic_ms()
         self._until_ms = asked_ms + self._ttl_ms if led.by == self.name else None
@@ -96,7 +96,7 @@ class Leader:
         if led_before:
             logger.error("this replica does not keep up with the log: it lets another lead")
         await self.resign()
-        self._outages.heard("store")
+        self._outages.reached("store")
         self._health.is_there(VIEW)
         self._outages.leading(leads=False)
 

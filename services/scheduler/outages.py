@@ -37,7 +37,7 @@ class Outages:
         self._over_ms: int | None = None  # when the last one was over
         self._over_at = 0  # the log's last record then
 
-    def heard(self, whom: str) -> None:
+    def reached(self, whom: str) -> None:
         """They are there, now."""
         now_ms, since_ms = self._clock.monotonic_ms(), self._heard_ms[whom]
         self._heard_ms[whom] = now_ms

@@ -22,7 +22,7 @@ WINDOW_MS: Final = 60_000
 
 
 class Peaks:
-    """One replica's."""
+    """The peaks of slots in use that one replica has seen."""
 
     def __init__(self, meter: Meter, *, ledger: Ledger, labels: GroupLabels, clock: Clock) -> None:
         self._ledger = ledger

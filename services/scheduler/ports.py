@@ -73,7 +73,7 @@ class Commands(Protocol):
         """Whether a worker could be heard now."""
         ...
 
-    async def tell(self, address: str, reply: LeaseReply) -> None:
+    async def send(self, address: str, reply: LeaseReply) -> None:
         """Send what a waiter has waited for. It may be lost: the waiter asks again."""
         ...
 

@@ -55,7 +55,7 @@ async def position_of(job: Job, *, view: View, policy: Policy, clock: Clock) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class ToldPosition:
+class SentPosition:
     """What was told of one job, and by what."""
 
     seq: int
@@ -73,7 +73,7 @@ class Announcer:
     clock: Clock
     leader: Leads
     tell: TellPosition
-    _told: dict[str, ToldPosition] = field(default_factory=dict[str, ToldPosition])
+    _told: dict[str, SentPosition] = field(default_factory=dict[str, SentPosition])
     _applied: int = -1  # the ledger's, at the last round
     _stirred: bool = False
     _published: str | None = None
@@ -119,15 +119,15 @@ class Announcer:
             self._stirred = True  # it will be back, and much may be different then
 
     async def _tell_change(
-        self, job: Job, outlook: Outlook, told: ToldPosition | None, forecast: Forecast
-    ) -> ToldPosition:
+        self, job: Job, outlook: Outlook, told: SentPosition | None, forecast: Forecast
+    ) -> SentPosition:
         if told and (told.seq, told.outlook) == (job.seq, outlook):
             return told
         moved = _position(job, outlook, forecast=forecast, now_ms=self.clock.now_ms())
         shown = _shown(moved)
         if told is None or told.shown != shown:
             await self.tell(job.user_id, moved)
-        return ToldPosition(job.seq, outlook, shown)
+        return SentPosition(job.seq, outlook, shown)
 
     async def _newest_forecast(self) -> Forecast:
         text = await self.view.published(NAME)

@@ -33,7 +33,7 @@ from services.scheduler.snapshots import SnapshotKeeper
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """The parts, wired."""
+    """The parts of one scheduler replica, wired together."""
 
     ledger: Ledger
     planner: Planner

@@ -34,7 +34,7 @@ WAITS_S: Final = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400]
 
 
 class Signals:
-    """One replica's."""
+    """The metrics and spans of one scheduler replica."""
 
     def __init__(self, telemetry: Telemetry, labels: GroupLabels, peaks: Peaks) -> None:
         meter = telemetry.meter

@@ -64,7 +64,7 @@ class NatsCommands:
             return False
         return True
 
-    async def tell(self, address: str, reply: LeaseReply) -> None:
+    async def send(self, address: str, reply: LeaseReply) -> None:
         try:
             await self._broker.publish(reply, address)
         except AWAY as fault:
@@ -109,8 +109,8 @@ class Subscribers:
         self._on("position", self._position)
         self._on("shut", self._shut)
         self._on("redeem", self._redeem)
-        self._all_on("beat", self._overhear)
-        self._all_on("shut", self._overhear_shut)
+        self._all_on("beat", self._note_heartbeat)
+        self._all_on("shut", self._note_pause)
 
     def _on(self, command: Command, answer: Callable[..., object]) -> None:
         subject = command_subject(self._shard, command)
@@ -119,16 +119,16 @@ class Subscribers:
     def _all_on(self, command: Command, hear: Callable[..., object]) -> None:
         self._broker.subscriber(command_subject(self._shard, command), no_reply=True)(hear)
 
-    async def _overhear(self, command: Beat) -> None:
-        self._replica.handlers.overhear(command)
+    async def _note_heartbeat(self, command: Beat) -> None:
+        self._replica.handlers.note_heartbeat(command)
         self._replica.woken.set()  # a worker may have come, or have more slots
 
-    async def _overhear_shut(self, command: ShutProvider) -> None:
-        self._replica.handlers.overhear_shut(command)
+    async def _note_pause(self, command: ShutProvider) -> None:
+        self._replica.handlers.note_pause(command)
 
     async def _beat(self, command: Beat) -> BeatReply:
         async with self._timed("beat"):
-            reply = await self._replica.handlers.hear(command)
+            reply = await self._replica.handlers.heartbeat(command)
         self._replica.woken.set()  # it may hold less
         self._stir()
         return reply

@@ -26,7 +26,7 @@ class PipelineBucket(Protocol):
 
 
 class Announcing:
-    """One worker's."""
+    """Announces the pipelines of one worker."""
 
     def __init__(
         self, bucket: PipelineBucket, pipelines: Mapping[str, KnownPipeline], *, pool: str, clock: Clock

@@ -69,13 +69,13 @@ class Child:
         self._writer = writer
         self._gone = asyncio.Event()
 
-    async def tell(self, message: ToChild) -> None:
+    async def send(self, message: ToChild) -> None:
         """One that is gone hears nothing; whoever listens finds that out."""
         with contextlib.suppress(ConnectionError):
             self._writer.write(message.encoded())
             await self._writer.drain()
 
-    async def hear(self) -> FromChild | None:
+    async def receive(self) -> FromChild | None:
         """The next thing it says; null once it will say nothing more."""
         await asyncio.sleep(0)  # a line that is here already lets nobody else run: heartbeats must, whatever is said
         try:
@@ -94,8 +94,8 @@ class Child:
         self.attempts += 1
         try:
             async with asyncio.timeout(LEFT_WITHIN_S):
-                await self.tell(Leave())
-                while not isinstance(said := await self.hear(), Left):
+                await self.send(Leave())
+                while not isinstance(said := await self.receive(), Left):
                     if said is None:
                         return False
         except (TimeoutError, ChildSpokeNonsense):
@@ -243,11 +243,11 @@ class Spawner:
             part = b""
         *lines, self._heard = (self._heard + part).split(b"\n")
         for line in lines:
-            self._heed(read_from_spawner(line))
+            self._take(read_from_spawner(line))
         if not part:
             self._hang_up()
 
-    def _heed(self, word: FromSpawner) -> None:
+    def _take(self, word: FromSpawner) -> None:
         match word:
             case Gone(name=name, code=code):
                 self._children.pop(name).is_gone(code)

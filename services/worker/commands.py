@@ -38,7 +38,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class NatsScheduler:
-    """Whichever replica answers."""
+    """The schedulers over a NATS connection; any replica answers."""
 
     def __init__(self, broker: NatsBroker, *, shard: str, within_s: float) -> None:
         self._broker = broker

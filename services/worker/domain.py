@@ -129,7 +129,7 @@ class Lease:
     ends_ms: int
     stretched_ms: int = 0
 
-    def kept(self, *, sent_ms: int, lease_ms: int) -> Lease:
+    def extended(self, *, sent_ms: int, lease_ms: int) -> Lease:
         return Lease(max(self.ends_ms, sent_ms + lease_ms))
 
     def longer(self, by_ms: int, *, most_ms: int) -> Lease:

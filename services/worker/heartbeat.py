@@ -114,7 +114,7 @@ class HeartbeatLoop:
         lease_ms = round(reply.lease_s * 1000)
         for holder in (*reply.kept, *reply.cancel):
             if attempt := self._attempts.find(holder):
-                attempt.hold_until(attempt.lease.kept(sent_ms=sent_ms, lease_ms=lease_ms))
+                attempt.hold_until(attempt.lease.extended(sent_ms=sent_ms, lease_ms=lease_ms))
         for holder in reply.not_yours:
             self._attempts.stopped.pop(holder, None)
         for holder in (*reply.cancel, *reply.not_yours):

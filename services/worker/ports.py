@@ -61,7 +61,7 @@ class Workspaces(Protocol):
 
 
 class Scheduler(Protocol):
-    """Any replica of it."""
+    """Any replica of the scheduler, asked over NATS."""
 
     async def beat(self, beat: Beat) -> BeatReply | Unheard: ...
     async def acquire(self, wanted: AcquireLease) -> LeaseReply | Unheard: ...
@@ -72,7 +72,7 @@ class Scheduler(Protocol):
 class ProgressOut(Protocol):
     """Where it is told how far a job is."""
 
-    async def tell(self, said: JobProgress) -> None: ...
+    async def report(self, said: JobProgress) -> None: ...
 
 
 class LinesOut(Protocol):

@@ -41,7 +41,7 @@ class StageSpan:
 
 
 class Signals:
-    """One worker's."""
+    """The metrics and spans of one worker."""
 
     def __init__(self, telemetry: Telemetry, *, pool: str) -> None:
         meter = telemetry.meter

@@ -158,27 +158,27 @@ class IsolatedHands:
             command_s=self._policy.sandbox.timeout_s,
             providers={name: _endpoint(each) for name, each in self._endpoints.items()},
         )
-        await self._child.tell(begin)
+        await self._child.send(begin)
 
     async def _answer_to(self, order: Restore | RunStage | Pack, stage: str) -> ChildAnswer | None:
-        await self._child.tell(order)
-        while (said := await self._child.hear()) is not None:
+        await self._child.send(order)
+        while (said := await self._child.receive()) is not None:
             if isinstance(said, ChildAnswer):
                 return said
-            await self._heed(said, stage)
+            await self._take(said, stage)
         return None
 
-    async def _heed(self, said: FromChild, stage: str) -> None:
+    async def _take(self, said: FromChild, stage: str) -> None:
         match said:
             case OutputLine(line=line):
                 self._told.lines.append(line)
             case Ask():
-                await self._child.tell(self._answer(said))
+                await self._child.send(self._answer(said))
             case Progressed(fraction=fraction, message=message):
                 self._told.progress.append((fraction, message))
             case StoreReady():
                 self._stored = await asyncio.to_thread((self._home / "checkpoint.tar.gz").read_bytes)
-                await self._child.tell(StoreTaken())
+                await self._child.send(StoreTaken())
             case Acquire():
                 await self._acquire(said, stage)
             case Shut(provider=provider, for_ms=for_ms):
@@ -200,7 +200,7 @@ class IsolatedHands:
         lacking = [name for name in (*asked.providers, *asked.groups) if name in self._full]
         if lacking and asked.wait_ms is None:
             raise AssertionError(f"the stage {stage} would wait for ever: {lacking[0]} is full in this test")
-        await self._child.tell(LeaseTold(lease=asked.lease, state="full" if lacking else "granted"))
+        await self._child.send(LeaseTold(lease=asked.lease, state="full" if lacking else "granted"))
 
 
 def _module_of(pipeline: Pipeline) -> str:

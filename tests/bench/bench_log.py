@@ -115,7 +115,7 @@ async def _rebuilt(log: JetStreamLog, redis_url: str) -> None:
     client = open_client(redis_url)
     view = RedisView(client, shard="rebuild", epoch=log.epoch)
     ledger = await _folded(log)
-    await Folder(view, ledger, epoch=log.epoch, lease_ms=30_000, new_generation=new_epoch).bring()
+    await Folder(view, ledger, epoch=log.epoch, lease_ms=30_000, new_generation=new_epoch).update_view()
     assert (mark := await view.mark()) is not None
     assert mark.applied == REPLAYED
     await view.close()

@@ -20,7 +20,7 @@ from libs.eventlog import Record
 from libs.local.ports import free_ports
 from libs.local.servers import NatsServer
 from libs.runtime.eventually import eventually
-from services.notifier.rendering import told_of
+from services.notifier.rendering import item_of
 from tests.bench.asked import Asked, Told
 from tests.bench.environments import PEERS, environment
 from tests.bench.figures import Spread, growth, percentile
@@ -120,7 +120,7 @@ async def _notifier(size: int, asked: Asked) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def _floor(kind: str, size: int) -> AsyncIterator[Server]:
-    told = told_of(Record(1, STARTED_AT, queued("b-0", user_id=f"everybody-{size}")), epoch=new_epoch())
+    told = item_of(Record(1, STARTED_AT, queued("b-0", user_id=f"everybody-{size}")), epoch=new_epoch())
     assert told is not None
     frames, [port] = told.frames, free_ports(1)
     python = environment("floors").program("python")

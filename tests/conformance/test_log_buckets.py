@@ -345,7 +345,7 @@ async def test_the_last_word_of_a_job_about_its_progress_is_kept_until_it_is_era
     progress: JetStreamProgress | MemoryProgress,
 ) -> None:
     for said in (how_far("job-1", 0.1), how_far("job-1", 0.2), how_far("job-2", 0.3), how_far("job-3", 0.4)):
-        await progress.tell(said)
+        await progress.report(said)
 
     async def all_there() -> bool:
         return len(await progress.of(["job-1", "job-2", "job-3", "job-4"])) == 3

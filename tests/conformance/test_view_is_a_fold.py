@@ -220,7 +220,7 @@ class Bench:
 
     async def bring(self, folder: Folder) -> None:
         await self.take(folder)
-        await folder.bring()
+        await folder.update_view()
 
     async def restart(self, folder: Folder) -> None:
         ledger = load(dump(folder.ledger, epoch=EPOCH), epoch=EPOCH, policy=POLICY)
@@ -238,7 +238,7 @@ class Bench:
         """Everything folded, every reservation over: what is there now comes from the log alone."""
         while folder.ledger.applied < self.server.last_seq:
             await self.take(folder)
-        await folder.bring()
+        await folder.update_view()
         await self.view.sweep(now_ms=self.place.now_ms() + LAPSE_MS)
         assert told(await self.view.observe()) == told(await self.from_the_log_alone(folder.ledger))
         self.older = await self.place.copy()

@@ -163,14 +163,14 @@ async def spawner() -> AsyncIterator[Spawner]:
 
 async def begun(spawner: Spawner, folder: Path, *, do: str) -> Child:
     child = await spawner.spawn("job-1:1", until_ms=time.monotonic_ns() // 1_000_000 + 60_000)
-    await child.tell(begin_of(folder, "job-1", "misbehaving", {"do": do}, level=Level("trusted")))
-    await child.tell(RunStage(stage="code", iteration=1))
+    await child.send(begin_of(folder, "job-1", "misbehaving", {"do": do}, level=Level("trusted")))
+    await child.send(RunStage(stage="code", iteration=1))
     return child
 
 
 async def pid_said_by(child: Child) -> int:
     """Of the command, which is the last that is said."""
-    while isinstance(said := await child.hear(), OutputLine):
+    while isinstance(said := await child.receive(), OutputLine):
         if said.line.startswith("pid="):
             return int(said.line.removeprefix("pid="))
     raise AssertionError(said)
@@ -198,7 +198,7 @@ async def test_a_worker_that_hangs_up_leaves_no_command(spawner: Spawner, tmp_pa
 
 async def test_who_holds_an_attempts_tie_for_ever_is_not_waited_for(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="leaves_a_fork")
-    said = await child.hear()
+    said = await child.receive()
     assert isinstance(said, OutputLine)
 
     await child.end()

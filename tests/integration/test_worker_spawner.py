@@ -54,13 +54,13 @@ def in_ms(duration_ms: int) -> int:
 async def begun(spawner: Spawner, folder: Path, *, do: str, until_ms: int = 0) -> Child:
     """A process whose stage `code` does this."""
     child = await spawner.spawn("job-1:1", until_ms=until_ms or in_ms(60_000))
-    await child.tell(begin_of(folder, "job-1", "misbehaving", {"do": do}))
-    await child.tell(RunStage(stage="code", iteration=1))
+    await child.send(begin_of(folder, "job-1", "misbehaving", {"do": do}))
+    await child.send(RunStage(stage="code", iteration=1))
     return child
 
 
 async def pids_told(child: Child) -> list[int]:
-    said = await child.hear()
+    said = await child.receive()
     assert isinstance(said, OutputLine)
     return [int(pid) for pid in said.line.removeprefix("pids=").split(",")]
 
@@ -119,7 +119,7 @@ def _adjustment(pid: int) -> int:
 
 async def test_a_process_that_is_ended_with_a_grace_ends_by_itself(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="clears_up")
-    assert isinstance(await child.hear(), OutputLine)
+    assert isinstance(await child.receive(), OutputLine)
 
     await child.end(grace_s=60)
 
@@ -128,8 +128,8 @@ async def test_a_process_that_is_ended_with_a_grace_ends_by_itself(spawner: Spaw
 
 async def test_a_process_that_waits_for_an_order_ends_by_itself_too(spawner: Spawner, tmp_path: Path) -> None:
     child = await begun(spawner, tmp_path, do="says_little")
-    assert isinstance(await child.hear(), OutputLine)
-    assert isinstance(await child.hear(), StageEnded)
+    assert isinstance(await child.receive(), OutputLine)
+    assert isinstance(await child.receive(), StageEnded)
 
     await child.end(grace_s=60)
 
@@ -141,7 +141,7 @@ async def test_of_what_a_stage_says_nothing_is_lost_where_nobody_listens_yet(spa
     await eventually((tmp_path / "kept" / "workspace" / "said").exists, within_s=30)
 
     lines: list[str] = []
-    while isinstance(said := await child.hear(), OutputLine):
+    while isinstance(said := await child.receive(), OutputLine):
         lines.append(said.line)
 
     assert [int(line.split()[0]) for line in lines] == list(range(1000))
@@ -233,7 +233,7 @@ async def test_an_attempt_that_comes_after_the_spawners_death_ends_at_once(spawn
 
     child = await spawner.spawn("job-1:1", until_ms=in_ms(60_000))
 
-    assert await child.hear() is None
+    assert await child.receive() is None
     await asyncio.wait_for(child.end(), 30)
 
 
@@ -273,10 +273,10 @@ async def test_fifty_attempts_at_once_each_get_their_own_answers(spawner: Spawne
         home = tmp_path / str(number)
         home.mkdir()
         child = await spawner.spawn(f"job-{number}:1", until_ms=in_ms(60_000))
-        await child.tell(begin_of(home, f"job-{number}", "rehearsal", {"stages": {"code": 0}, "log_lines": 3}))
-        await child.tell(RunStage(stage="code", iteration=number + 1))
+        await child.send(begin_of(home, f"job-{number}", "rehearsal", {"stages": {"code": 0}, "log_lines": 3}))
+        await child.send(RunStage(stage="code", iteration=number + 1))
         said: list[str] = []
-        while isinstance(word := await child.hear(), OutputLine | Progressed):
+        while isinstance(word := await child.receive(), OutputLine | Progressed):
             said += [word.line] if isinstance(word, OutputLine) else []
         assert isinstance(word, StageEnded)
         await child.end()

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from headgate_contracts import Job
 from services.notifier.domain import Opening, Resume
-from services.notifier.fanout import Tap, Told
+from services.notifier.fanout import StreamItem, Tap
 from services.notifier.said import Said
 from tests.planted.bug import Bug
 
@@ -20,14 +20,14 @@ def resumes_one_too_far(sound: Any) -> Any:
 
 
 def sends_the_last_again(sound: Any) -> Any:
-    def _is_new(told: Told, seen: int, said: Said | None) -> bool:
+    def _is_new(told: StreamItem, seen: int, said: Said | None) -> bool:
         return sound(told, seen if told.seq != seen else seen - 1, said)
 
     return _is_new
 
 
 def skips_who_is_slow(sound: Any) -> Any:
-    def offer(self: Tap, told: Told) -> None:
+    def offer(self: Tap, told: StreamItem) -> None:
         if len(self._items) < self._depth and self._bytes + len(told.frames) <= self._most_bytes:
             sound(self, told)
 

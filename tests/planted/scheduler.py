@@ -94,10 +94,10 @@ def blames_the_worker(sound: Any) -> Any:
 
 
 def adds_no_outage(sound: Any) -> Any:
-    def heard(self: Outages, whom: str) -> None:
+    def reached(self: Outages, whom: str) -> None:
         self._heard_ms[whom] = self._clock.monotonic_ms()
 
-    return heard
+    return reached
 
 
 def starts_what_it_cannot_ask_about(sound: Any) -> Any:
@@ -149,7 +149,7 @@ SCHEDULER: Final = (
     ),
     Bug(
         "outage-not-added-to-leases",
-        "services.scheduler.outages:Outages.heard",
+        "services.scheduler.outages:Outages.reached",
         adds_no_outage,
         "While NATS or Redis is away leases do not run. After an outage of a lease every running job is given back as "
         "lost, under workers that live and count the outage: it runs twice (I4).",

@@ -49,10 +49,10 @@ def knows_its_worker_alone(sound: Any) -> Any:
 
 
 def extends_by_and_not_to(sound: Any) -> Any:
-    def kept(self: Lease, *, sent_ms: int, lease_ms: int) -> Lease:
+    def extended(self: Lease, *, sent_ms: int, lease_ms: int) -> Lease:
         return Lease(max(self.ends_ms, sent_ms) + lease_ms)
 
-    return kept
+    return extended
 
 
 def asks_for_a_cancel_once(sound: Any) -> Any:
@@ -124,7 +124,7 @@ WORKER: Final = (
     ),
     Bug(
         "goes-on-after-its-lease",
-        "services.worker.domain:Lease.kept",
+        "services.worker.domain:Lease.extended",
         extends_by_and_not_to,
         "A lease ends one lease after the last heartbeat that was heard. Each heartbeat adds one to the end of the "
         "last: a worker that is cut off runs on while another has its job (I4).",

@@ -19,7 +19,7 @@ from services.admission.leasing import Leasing, NamedGroups, WaitingHere
 from services.admission.operating import Operating
 from services.admission.pipelines import Pipelines
 from services.admission.retrying import Retrying
-from services.admission.schedulers import NatsSchedulers, hear_turns
+from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.admission.submitting import Submitting
 from tests.simulation.edges import Broker
 from tests.simulation.network import Link, Way
@@ -70,7 +70,7 @@ def _leasing(world: World, service: Service, machine: Machine, process: Process,
     view, broker = world.view(process), Broker(world.link(process, "commands"), world.subscriptions)
     turns, leaving = WaitingHere(), asyncio.Event()
     if world.has_leases:
-        hear_turns(cast("Any", broker), turns, shard=SHARD)
+        subscribe_to_turns(cast("Any", broker), turns, shard=SHARD)
         service.closing("who waits for slots", partial(_leave, leaving))
     groups, schedulers = NamedGroups(view, acts, machine.clock), NatsSchedulers(cast("Any", broker), shard=SHARD)
     return Leasing(view, schedulers, groups, turns, machine.clock, leaving)

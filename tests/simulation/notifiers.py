@@ -32,7 +32,7 @@ from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
 from services.notifier.openings import Openings
 from services.notifier.signals import Signals
-from services.notifier.subscribers import AskedPositions, hear_lines, hear_log, subscribe
+from services.notifier.subscribers import AskedPositions, spread_lines, spread_log, subscribe
 from services.notifier.webhooks import Webhooks
 from tests.simulation.connections import App
 from tests.simulation.edges import READ_WITHIN_S, Broker
@@ -58,8 +58,8 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     lines = _Lines(world, link)
     seen = await wait_for("log", log.mark, away=AWAY, health=health, clock=clock)
     said = await wait_for("log", lines.end, away=AWAY, health=health, clock=clock)
-    await service.start(Loop("follower", lambda _: hear_log(log, fanout, after=seen.seq, epoch=EPOCH)))
-    await service.start(Loop("lines", lambda _: hear_lines(lines, fanout, after=said)))
+    await service.start(Loop("follower", lambda _: spread_log(log, fanout, after=seen.seq, epoch=EPOCH)))
+    await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
     revocations = Revocations(clock=clock)
     notifier = Notifier(
         EPOCH,

@@ -67,8 +67,8 @@ LAST: Final = {"checks", "judge"}
 T = TypeVar("T")
 
 
-class Ear:
-    """What was said and not heard yet. `None` is the end."""
+class Mailbox:
+    """Messages that were sent and not received yet. `None` is the end."""
 
     def __init__(self) -> None:
         self._said: deque[Any] = deque()
@@ -78,7 +78,7 @@ class Ear:
         self._said.append(word)
         self._more.set()
 
-    async def hear(self) -> Any:
+    async def receive(self) -> Any:
         while not self._said:
             self._more.clear()
             await self._more.wait()
@@ -96,7 +96,7 @@ class Play:
         self._dice = dice
         self._deeds = deeds
         self._up_ms = up_ms
-        self._to_child, self._to_parent = Ear(), Ear()
+        self._to_child, self._to_parent = Mailbox(), Mailbox()
         self._gone = asyncio.Event()
         self._began_s = loop.time()
         self._until: asyncio.TimerHandle | None = None
@@ -108,12 +108,12 @@ class Play:
 
     # ── the worker's side ─────────────────────────────────────────────────────
 
-    async def tell(self, message: object) -> None:
+    async def send(self, message: object) -> None:
         self._process.call(lambda: self._to_child.say(message))
 
-    async def hear(self) -> Any:
+    async def receive(self) -> Any:
         await asyncio.sleep(0)
-        return await self._to_parent.hear()
+        return await self._to_parent.receive()
 
     def prolong(self, until_ms: int) -> None:
         """It lives until then at the longest, whatever becomes of its worker."""
@@ -135,10 +135,10 @@ class Play:
     # ── its own ───────────────────────────────────────────────────────────────
 
     async def _live(self) -> None:
-        begin: Begin = await self._to_child.hear()
+        begin: Begin = await self._to_child.receive()
         asked: dict[str, dict[str, Any]] = json.loads(begin.input)
         while True:
-            match await self._to_child.hear():
+            match await self._to_child.receive():
                 case Restore():
                     self._done = json.loads(_read(begin.store))
                     self._to_parent_say(Restored())
@@ -158,7 +158,7 @@ class Play:
             if ended.outcome == "checks_failed" or order.stage not in LAST:
                 _write(store, json.dumps(self._done).encode())
                 self._to_parent_say(StoreReady())
-                while not isinstance(await self._to_child.hear(), StoreTaken):
+                while not isinstance(await self._to_child.receive(), StoreTaken):
                     pass
         self._to_parent_say(ended)
 
@@ -186,7 +186,7 @@ class Play:
         for number in range(1, questions + 1):
             key = f"{stage}-{number}"
             self._to_parent_say(Ask(number=number, key=key, text=f"Question {number}?"))
-            while not isinstance(told := await self._to_child.hear(), AnswerTold):
+            while not isinstance(told := await self._to_child.receive(), AnswerTold):
                 pass
             if told.state != "answered":
                 return False
@@ -227,7 +227,7 @@ class Play:
 
     async def _told(self, number: int) -> str:
         while True:
-            told = await self._to_child.hear()
+            told = await self._to_child.receive()
             if isinstance(told, LeaseTold) and told.lease == number:
                 return told.state
 

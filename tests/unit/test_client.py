@@ -227,7 +227,7 @@ def test_what_a_newer_headgate_says_is_kept() -> None:
 
     state = play(verbs.job("j1"), says(200, newer)).returned
 
-    assert state.as_told() == newer
+    assert state.as_dict() == newer
     assert not state.has_ended
 
 

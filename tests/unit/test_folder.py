@@ -34,9 +34,9 @@ class Replica:
             tail_max=tail_max,
         )
 
-    async def bring(self, through: int) -> tuple[str, int]:
+    async def fold_to(self, through: int) -> tuple[str, int]:
         self.folder.take(RECORDS[:through])
-        await self.folder.bring()
+        await self.folder.update_view()
         return await self.mark()
 
     async def mark(self) -> tuple[str, int]:
@@ -48,38 +48,38 @@ class Replica:
 async def test_the_first_to_lead_opens_a_generation_and_goes_on_in_it() -> None:
     replica = Replica(MemoryStore())
 
-    assert await replica.bring(5) == ("a1", 5)
-    assert await replica.bring(12) == ("a1", 12)
+    assert await replica.fold_to(5) == ("a1", 5)
+    assert await replica.fold_to(12) == ("a1", 12)
 
 
 async def test_who_stood_by_goes_on_where_the_leader_stopped() -> None:
     store = MemoryStore()
     leader, standby = Replica(store, name="a"), Replica(store, name="b")
     standby.folder.take(RECORDS[:4])
-    await leader.bring(9)
+    await leader.fold_to(9)
 
     await standby.folder.stand_by()
 
-    assert await standby.bring(18) == ("a1", 18)
+    assert await standby.fold_to(18) == ("a1", 18)
 
 
 async def test_who_is_behind_the_view_waits_for_its_own_ledger() -> None:
     store = MemoryStore()
     ahead, behind = Replica(store, name="a"), Replica(store, name="b")
     behind.folder.take(RECORDS[:3])
-    await ahead.bring(10)
+    await ahead.fold_to(10)
 
-    assert await behind.bring(6) == ("a1", 10)
-    assert await behind.bring(14) == ("a1", 14)
+    assert await behind.fold_to(6) == ("a1", 10)
+    assert await behind.fold_to(14) == ("a1", 14)
 
 
 async def test_a_lost_view_is_opened_again_as_it_was() -> None:
     replica = Replica(MemoryStore())
-    await replica.bring(12)
+    await replica.fold_to(12)
     before = await replica.view.observe()
     replica.store.lose()
 
-    await replica.folder.bring()
+    await replica.folder.update_view()
 
     after = await replica.view.observe()
     assert (after.mark.generation, after.mark.applied) == ("a2", 12)
@@ -107,30 +107,30 @@ async def test_others_have_their_turn_while_a_view_is_made_of_many_jobs() -> Non
 
 async def test_a_view_of_another_log_is_opened_again() -> None:
     store = MemoryStore()
-    await Replica(store, name="a", epoch="OLD").bring(18)
+    await Replica(store, name="a", epoch="OLD").fold_to(18)
 
-    assert await Replica(store, name="b", epoch="E").bring(5) == ("b1", 5)
+    assert await Replica(store, name="b", epoch="E").fold_to(5) == ("b1", 5)
 
 
 async def test_a_view_that_went_back_is_opened_again_even_where_it_could_be_continued() -> None:
     store = MemoryStore()
     leader, standby = Replica(store, name="a"), Replica(store, name="b")
-    await leader.bring(3)
+    await leader.fold_to(3)
     older = copy.deepcopy(store.state)
-    await leader.bring(9)
+    await leader.fold_to(9)
     standby.folder.take(RECORDS[:2])
     await standby.folder.stand_by()  # it has seen 9, and remembers from 2 on
     store.state = older
 
-    assert await standby.bring(12) == ("b1", 12)
+    assert await standby.fold_to(12) == ("b1", 12)
 
 
 async def test_a_tail_that_grew_too_long_is_dropped_for_a_rebuild() -> None:
     store = MemoryStore()
     leader, standby = Replica(store, name="a"), Replica(store, name="b", tail_max=10)
-    await leader.bring(1)
+    await leader.fold_to(1)
 
-    assert await standby.bring(18) == ("b1", 18)
+    assert await standby.fold_to(18) == ("b1", 18)
 
 
 async def test_two_who_both_believe_to_lead_do_no_harm() -> None:
@@ -138,7 +138,7 @@ async def test_two_who_both_believe_to_lead_do_no_harm() -> None:
     one, other = Replica(store, name="a"), Replica(store, name="b")
 
     for through in range(1, 19):
-        await (one if through % 2 else other).bring(through)
+        await (one if through % 2 else other).fold_to(through)
 
-    assert await one.bring(18) == ("a1", 18)
+    assert await one.fold_to(18) == ("a1", 18)
     assert (await one.view.observe()).statuses == {f"job-{n}": "starting" for n in range(6)}

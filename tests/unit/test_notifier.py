@@ -18,7 +18,7 @@ from headgate_contracts.shown import QueuePart
 from libs.eventlog import LogUnavailable, Record
 from libs.eventlog.history import MemoryScans
 from services.notifier.domain import Begin, Complete, NoJob, Opening, Resume, last_seen, opening
-from services.notifier.rendering import interests_in, told_of
+from services.notifier.rendering import interests_in, item_of
 from tests.fixtures.lives import life_of
 from tests.fixtures.memory_notifier import ASKS, EPOCH, WHOLE, MemoryNotifier, id_of, patient, user
 
@@ -211,7 +211,7 @@ async def test_what_a_newer_writer_says_of_a_job_reaches_its_user_too(notifier: 
         "0" * 26, "dev.headgate.job.polished.v1", T0, "job-1", Status.QUEUED, 2, 0, "user-1", "project-1"
     )
     record = Record(2, T0, newer)
-    notifier.fanout.spread(interests_in(record), lambda: told_of(record, epoch=EPOCH))
+    notifier.fanout.spread(interests_in(record), lambda: item_of(record, epoch=EPOCH))
 
     heard = await client.heard()
 

@@ -13,7 +13,7 @@ from libs.policy import Policy
 from libs.runtime.eventually import PATIENCE_S
 from libs.runtime.telemetry import Telemetry
 from services.notifier.domain import Complete, Known, NoJob
-from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, Tap, Told, TooSlow
+from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, StreamItem, Tap, TooSlow
 from services.notifier.openings import Openings, TooMany
 from services.notifier.signals import Signals
 from tests.fixtures.lives import job_after
@@ -126,7 +126,7 @@ async def test_closing_a_replica_ends_open_streams_and_those_that_still_come() -
 async def test_a_tap_that_was_too_full_says_so_even_before_it_is_empty() -> None:
     tap = Tap(depth=2)
     for number in range(3):
-        tap.offer(Told(b"x", number))
+        tap.offer(StreamItem(b"x", number))
 
     with pytest.raises(TooSlow):
         await tap.take(within_s=0)
@@ -134,10 +134,10 @@ async def test_a_tap_that_was_too_full_says_so_even_before_it_is_empty() -> None
 
 async def test_a_tap_holds_so_many_bytes_however_few_things_they_are() -> None:
     tap = Tap(most_bytes=100)
-    tap.offer(Told(b"x" * 60))
+    tap.offer(StreamItem(b"x" * 60))
     taken = await tap.take(within_s=0)
     for _ in range(2):
-        tap.offer(Told(b"x" * 60))
+        tap.offer(StreamItem(b"x" * 60))
 
     assert len(taken) == 1
     with pytest.raises(TooSlow):
@@ -147,15 +147,15 @@ async def test_a_tap_holds_so_many_bytes_however_few_things_they_are() -> None:
 async def test_what_nobody_listens_to_is_not_rendered() -> None:
     fanout, rendered = Fanout(), list[int]()
 
-    def render() -> Told:
+    def render() -> StreamItem:
         rendered.append(1)
-        return Told(b"x")
+        return StreamItem(b"x")
 
     fanout.spread([OfJob("job-1"), OfUser("user-1")], render)
     with fanout.attached([OfJob("job-1")]) as one, fanout.attached([OfUser("user-1")]) as other:
         fanout.spread([OfJob("job-1"), OfUser("user-1")], render)
 
-        assert [await one.take(within_s=0), await other.take(within_s=0)] == [[Told(b"x")]] * 2
+        assert [await one.take(within_s=0), await other.take(within_s=0)] == [[StreamItem(b"x")]] * 2
     assert len(rendered) == 1
 
 
@@ -179,8 +179,8 @@ def test_the_lag_of_a_piece_is_that_of_its_oldest_event_and_lines_have_none() ->
     telemetry = Telemetry("notifier", instance="n-1", logs=None)
     signals, now_ms = Signals(telemetry, streams=lambda: 3), time.time_ns() // 1_000_000
 
-    signals.delivered([Told(b"", 1, at_ms=now_ms - 2_000), Told(b"", 2, at_ms=now_ms)])
-    signals.delivered([Told(b"", line=7)])
+    signals.delivered([StreamItem(b"", 1, at_ms=now_ms - 2_000), StreamItem(b"", 2, at_ms=now_ms)])
+    signals.delivered([StreamItem(b"", line=7)])
     signals.ended(TooSlow())
     signals.ended(Closed())
     signals.webhook("taken")

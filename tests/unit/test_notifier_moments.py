@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libs.runtime.eventually import eventually
-from services.notifier.fanout import Fanout, OfUser, Told, TooSlow
+from services.notifier.fanout import Fanout, OfUser, StreamItem, TooSlow
 from services.notifier.moments import KeepAlive
 from services.notifier.streaming import Opening, Pace, Stream
 from tests.fixtures.lives import life_of
@@ -307,7 +307,7 @@ async def test_who_has_more_before_it_than_it_may_in_one_turn_is_cut_off(fits: b
         sending = asyncio.create_task(wire.send(stream))
         await breathe()
         for number in range(3 if fits else 4):
-            fanout.spread([OfUser("ann")], lambda number=number: Told(b"x", number + 1))
+            fanout.spread([OfUser("ann")], lambda number=number: StreamItem(b"x", number + 1))
         await breathe()
         sending.cancel()
 

@@ -14,8 +14,8 @@ from headgate_contracts.commands import JobProgress, PositionChanged, position_s
 from libs.eventlog import Page, Record, Wanted
 from libs.eventlog.memory import MemoryLog
 from services.notifier.fanout import Fanout, Interest, OfJob, OfUser
-from services.notifier.rendering import told_of
-from services.notifier.subscribers import hear_log, subscribe
+from services.notifier.rendering import item_of
+from services.notifier.subscribers import spread_log, subscribe
 from tests.fixtures.lives import life_of
 from tests.fixtures.memory_notifier import EPOCH, MemoryNotifier, patient
 
@@ -83,7 +83,7 @@ class Noted(MemoryLog):
 @asynccontextmanager
 async def heard(notifier: MemoryNotifier) -> AsyncIterator[Noted]:
     log = Noted(notifier.server, clock=notifier.clock)
-    hearing = asyncio.create_task(hear_log(log, notifier.fanout, after=0, epoch=EPOCH))
+    hearing = asyncio.create_task(spread_log(log, notifier.fanout, after=0, epoch=EPOCH))
     try:
         yield log
     finally:
@@ -107,7 +107,7 @@ async def test_who_listens_hears_each_record_once_and_nothing_else_is_read(inter
         await notifier.write(*life_of("job-3", user_id="ann"))
         await breathe()
 
-    ours_told = [told_of(record, epoch=EPOCH) for record in notifier.server.records(["headgate.jobs.v1.job-1.>"])]
+    ours_told = [item_of(record, epoch=EPOCH) for record in notifier.server.records(["headgate.jobs.v1.job-1.>"])]
     assert taken == [[told for told in ours_told if told is not None]] * 2
     assert [record.event for record in log.decoded] == ours
 

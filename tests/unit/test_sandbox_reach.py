@@ -13,7 +13,7 @@ from services.worker.premises import settle
 from services.worker.sandbox import reach
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.errors import OutOfReach, SandboxMissing
-from services.worker.sandbox.reach import barrier, bring, elsewhere, is_readable, make_passage
+from services.worker.sandbox.reach import barrier, elsewhere, is_readable, made_readable, make_passage
 from services.worker.sandbox.remains import clear
 
 LEVEL = Level("plain")
@@ -90,7 +90,7 @@ def test_what_others_cannot_read_is_copied_to_where_they_can(shared: Path, monke
     closed = [shared / "home" / "uv", shared / "home" / "wheels"]
     monkeypatch.setattr(sys, "executable", str(shared / "open"))
 
-    found = bring([*closed, shared / "open", shared / "home" / "nothing"], shared)
+    found = made_readable([*closed, shared / "open", shared / "home" / "nothing"], shared)
 
     assert found.keys() == {str(path) for path in closed}
     assert all(is_readable(Path(path)) for path in found.values())
@@ -102,7 +102,7 @@ def test_nothing_can_be_brought_to_where_nobody_gets(shared: Path) -> None:
     (shared / "home").mkdir(mode=0o700)
 
     with pytest.raises(OutOfReach, match="home is closed to them"):
-        bring([], shared / "home" / "workspaces")
+        made_readable([], shared / "home" / "workspaces")
 
 
 @pytest.mark.usefixtures("_unmasked")
@@ -115,11 +115,11 @@ def test_a_python_in_a_closed_home_stands_on_one_that_is_open_or_it_is_said(
     monkeypatch.setattr(sys, "executable", str(shared / "env" / "bin" / "python"))
     monkeypatch.setattr(sys, "base_prefix", str(shared / "home"))
     monkeypatch.setattr(os, "__file__", str(base))
-    assert bring([], shared) == {sys.executable: str(base)}
+    assert made_readable([], shared) == {sys.executable: str(base)}
 
     (shared / "home").chmod(0o700)
     with pytest.raises(OutOfReach, match="home is closed to them"):
-        bring([], shared)
+        made_readable([], shared)
 
 
 def test_each_name_of_workspaces_has_a_place_of_its_own_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ async def pass_s(world: World, seconds: int, *replicas: Replica) -> None:
 
 def overheard(replica: Replica, *, worker: str = "worker-1", slots: int = 8) -> None:
     """A heartbeat that no view hears of."""
-    replica.handlers.overhear(Beat(worker=worker, pool="default", slots=slots))
+    replica.handlers.note_heartbeat(Beat(worker=worker, pool="default", slots=slots))
 
 
 def leaders(world: World) -> list[str]:
@@ -106,7 +106,7 @@ async def test_a_job_that_waits_for_a_provider_starts_when_its_pause_is_over(
     await world.submit("job-1")
     await world.beat()
     await world.settle(leader)
-    leader.handlers.overhear_shut(ShutProvider(provider="ollama", for_ms=10 * SECOND))
+    leader.handlers.note_pause(ShutProvider(provider="ollama", for_ms=10 * SECOND))
     await world.write("job-1", "started")
     await world.write("job-1", "given_back:provider", provider="ollama")
     way.is_cut = True
@@ -130,7 +130,7 @@ async def test_what_was_started_meanwhile_is_kept_when_the_store_is_back(
     await world.write("job-1", "started")
     await pass_s(world, 20, leader)
 
-    heard = await leader.handlers.hear(Beat(worker="worker-1", pool="default", slots=8, holders=("job-1:1",)))
+    heard = await leader.handlers.heartbeat(Beat(worker="worker-1", pool="default", slots=8, holders=("job-1:1",)))
     way.is_cut = False
     await world.pass_ms(20 * SECOND, leader)
 

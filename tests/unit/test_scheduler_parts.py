@@ -41,7 +41,7 @@ async def hear(outages: Outages, clock: ManualClock, *whom: str, for_s: int) -> 
     for _ in range(for_s):
         await clock.advance_ms(SECOND)
         for each in whom:
-            outages.heard(each)
+            outages.reached(each)
 
 
 async def test_who_is_heard_each_second_owes_nothing(outages: Outages, clock: ManualClock) -> None:
@@ -59,7 +59,7 @@ async def test_an_outage_is_longer_than_a_heartbeat(
     outages.leading(leads=True)
     await hear(outages, clock, "store", for_s=silent_s)
 
-    outages.heard("log")
+    outages.reached("log")
 
     assert outages.owed_ms == owed_s * SECOND
 
@@ -69,7 +69,7 @@ async def test_outages_that_overlap_are_one(outages: Outages, clock: ManualClock
     await hear(outages, clock, "log", for_s=20)
     await hear(outages, clock, "store", for_s=20)
 
-    outages.heard("log")
+    outages.reached("log")
 
     assert outages.owed_ms == 40 * SECOND
 
@@ -82,7 +82,7 @@ async def test_nobody_is_judged_during_an_outage_nor_before_it_was_made_good(
     await hear(outages, clock, "store", for_s=10)
     during = outages.can_judge
 
-    outages.heard("log")
+    outages.reached("log")
     owed = outages.can_judge
     outages.settled()
 
@@ -105,8 +105,8 @@ async def test_who_has_just_begun_to_lead_judges_nobody_for_three_heartbeats(
 
 async def test_what_another_leader_lived_through_is_not_owed_here(outages: Outages, clock: ManualClock) -> None:
     await clock.advance_ms(60 * SECOND)
-    outages.heard("log")
-    outages.heard("store")
+    outages.reached("log")
+    outages.reached("store")
 
     outages.leading(leads=False)
     outages.leading(leads=True)

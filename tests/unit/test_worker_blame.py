@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from services.worker.child.blame import told
+from services.worker.child.blame import traceback_of
 
 
 def raised(workspace: Path) -> ValueError:
@@ -23,7 +23,7 @@ def test_files_are_named_below_what_they_were_imported_from(tmp_path: Path) -> N
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "data.json").write_text("{")
 
-    text = told(raised(tmp_path), workspace=tmp_path)
+    text = traceback_of(raised(tmp_path), workspace=tmp_path)
 
     assert 'File "json/__init__.py"' in text
     assert 'File "tests/unit/test_worker_blame.py"' in text

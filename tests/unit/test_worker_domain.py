@@ -331,10 +331,10 @@ def test_from_half_of_the_grace_on_a_job_is_handed_over_between_stages(draining_
 
 
 def test_a_lease_is_counted_from_when_the_heartbeat_was_sent_and_never_shortened() -> None:
-    lease = Lease(1000).kept(sent_ms=500, lease_ms=3000)
+    lease = Lease(1000).extended(sent_ms=500, lease_ms=3000)
 
     assert lease == Lease(3500)
-    assert lease.kept(sent_ms=100, lease_ms=3000) == lease
+    assert lease.extended(sent_ms=100, lease_ms=3000) == lease
     assert lease.longer(250, most_ms=1000) == Lease(3750, 250)
     assert (lease.ended(3499), lease.ended(3500)) == (False, True)
 

@@ -77,7 +77,7 @@ def fold(state: State, changes: Sequence[Change], *, lease_ms: int, now_ms: int)
             state.applied = change.seq
             grants += _fold_one(state, change, lease_ms=lease_ms, now_ms=now_ms)
     everything = not changes or state.applied >= changes[-1].seq
-    told = slots.told(state, grants)
+    told = slots.with_unsent(state, grants)
     return Folded(state.applied, told) if everything else StaleView(state.applied, told)
 
 

@@ -191,10 +191,10 @@ def give_up(state: State, name: str, *, user: str | None, wait_only: bool, now_m
     """Its holder needs it no more, or waits for it no more. Where a user says so, it has to be theirs."""
     known = state.leases.get(name) or state.waiting.get(name)
     if user is not None and known is not None and known.user != user:
-        return told(state, [])
+        return with_unsent(state, [])
     drop_waiter(state, name)
     freed = Freed() if wait_only else end_lease(state, name)
-    return told(state, hand_on(state, freed, now_ms=now_ms))
+    return with_unsent(state, hand_on(state, freed, now_ms=now_ms))
 
 
 def force(state: State, group: str, name: str) -> Freed:
@@ -318,7 +318,7 @@ def shut(state: State, group: str, until_ms: int, *, now_ms: int) -> tuple[Grant
     grants = catch_up(state, now_ms=now_ms)
     if until_ms > now_ms:
         state.shut.add(group, max(until_ms, state.shut.score(group) or 0))
-    return told(state, grants)
+    return with_unsent(state, grants)
 
 
 def _reopen(state: State, *, now_ms: int) -> list[Grant]:
@@ -336,7 +336,7 @@ def open_(state: State, group: str) -> None:
     owe_all(state, f"{GATE}{group}")
 
 
-def told(state: State, grants: list[Grant]) -> tuple[Grant, ...]:
+def with_unsent(state: State, grants: list[Grant]) -> tuple[Grant, ...]:
     """These grants, after those that the answers since could not carry."""
     state.untold, untold = [], state.untold
     return (*untold, *grants)

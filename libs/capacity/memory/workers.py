@@ -18,8 +18,8 @@ from libs.capacity.memory.slots import (
     hold,
     is_running,
     job_of,
-    told,
     wanted_groups,
+    with_unsent,
 )
 from libs.capacity.memory.state import SlotLease, State, Worker
 
@@ -43,7 +43,7 @@ def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> HeartbeatAnswer:
     lost = [
         lease.lease for lease in heartbeat.leases if not _hear(state, lease, ttl_ms=heartbeat.ttl_ms, now_ms=now_ms)
     ]
-    grants = told(state, end_quarantine(state, now_ms=now_ms))
+    grants = with_unsent(state, end_quarantine(state, now_ms=now_ms))
     return HeartbeatAnswer(tuple(kept), tuple(cancel), tuple(not_yours), tuple(lost), grants)
 
 
@@ -69,7 +69,7 @@ def sweep(state: State, *, now_ms: int) -> Swept:
     inputs.sweep(state, now_ms=now_ms)
     forget_days(state, now_ms=now_ms)
     state.refused = Counter(refused(state, now_ms=now_ms))
-    grants = told(state, unused + catch_up(state, now_ms=now_ms))
+    grants = with_unsent(state, unused + catch_up(state, now_ms=now_ms))
     gone = tuple(state.expiries.up_to(now_ms))
     for worker in gone:
         state.expiries.discard(worker)

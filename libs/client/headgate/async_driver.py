@@ -136,7 +136,7 @@ class _Hands:
 
 
 class AsyncSpeaker:
-    """What has verbs."""
+    """The base of all objects whose methods are requests."""
 
     def __init__(self, driver: AsyncDriver) -> None:
         self.driver = driver

@@ -102,7 +102,7 @@ class Ear:
         else:
             raise NotHeadgate
 
-    def hears(self, piece: bytes | NoAnswer) -> Iterator[Event]:
+    def take(self, piece: bytes | NoAnswer) -> Iterator[Event]:
         """What a piece tells. An empty one is the end of the connection."""
         reader = self._reader
         assert reader is not None
@@ -153,7 +153,7 @@ def follow(asks: Callable[[Place], Request]) -> Stream[Event]:
         for event in ear.begins((yield from opened(ear.request))):
             yield Give(event)
         while ear.connected:
-            for event in ear.hears((yield from taken())):
+            for event in ear.take((yield from taken())):
                 yield Give(event)
         if not ear.over:
             yield Pause(ear.pause_s(known.random()))

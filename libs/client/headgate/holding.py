@@ -26,7 +26,7 @@ class Tenure:
     expires_at: datetime | None = None
     is_lost: bool = False
 
-    def kept(self, state: LeaseState, *, asked_s: float) -> None:
+    def extended(self, state: LeaseState, *, asked_s: float) -> None:
         self.ttl_s, self.asked_s, self.expires_at = state.ttl_s, asked_s, state.expires_at
 
     @property

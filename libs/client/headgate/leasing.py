@@ -14,7 +14,7 @@ from typing import Final
 from headgate.errors import NoSlot
 from headgate.exchange import Request, Script, asked, path_of, terms
 from headgate.overseen import LeaseState
-from headgate.repeating import answered, told
+from headgate.repeating import answered, fetched
 
 IN_LINE_S: Final = 30  # of one request; it is sent again for as long as is to be waited
 ANSWER_S: Final = 15.0  # beside that
@@ -51,7 +51,7 @@ def take_slot(
             is_idempotent=True,
         )
         try:
-            return (yield from told(request, LeaseState))
+            return (yield from fetched(request, LeaseState))
         except NoSlot:
             if in_line_s < IN_LINE_S:
                 raise
@@ -70,7 +70,7 @@ def extend_slot(
     """It is held for as long from now; `NotFound` where it is not held any more. `held_until`: what was told last."""
     body = asked(limit=limit, ttl_s=ttl_s, held_until=held_until and held_until.isoformat())
     path = path_of("concurrency", _group(project, name), "leases", lease)
-    return (yield from told(Request(method="PATCH", path=path, body=body, within_s=within_s), LeaseState))
+    return (yield from fetched(Request(method="PATCH", path=path, body=body, within_s=within_s), LeaseState))
 
 
 def give_slot_back(name: str, lease: str, *, project: str) -> Script[None]:

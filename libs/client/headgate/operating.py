@@ -19,7 +19,7 @@ from headgate.overseen import (
     TokenRevoked,
     WorkerState,
 )
-from headgate.repeating import told
+from headgate.repeating import fetched
 from headgate.values import JobState
 from headgate.verbs import pages, post
 
@@ -44,56 +44,56 @@ def move(job_id: str, *, before: str | None = None, after: str | None = None, re
 
 def analytics() -> Script[QueueAnalytics]:
     """Waits by priority and tier, and how good the forecast was."""
-    return (yield from told(Request(path=path_of("queue", "analytics")), QueueAnalytics))
+    return (yield from fetched(Request(path=path_of("queue", "analytics")), QueueAnalytics))
 
 
 def stats(*, since: datetime | None = None, step_s: int | None = None) -> Script[Charts]:
     """What was queued, ran, started and ended, how long jobs waited, over time; of the last day by itself."""
     query = asked(since=since and since.isoformat(), step=step_s and str(step_s))
-    return (yield from told(Request(path=path_of("stats"), query=query), Charts))
+    return (yield from fetched(Request(path=path_of("stats"), query=query), Charts))
 
 
 def attempts(worker: str | None = None, *, limit: int = 100) -> Script[tuple[AttemptOfWorker, ...]]:
     """What workers took up, the newest first; of one, or of all."""
     query = asked(worker=worker, limit=str(limit))
-    return (yield from told(Request(path=path_of("workers", "attempts"), query=query), tuple[AttemptOfWorker, ...]))
+    return (yield from fetched(Request(path=path_of("workers", "attempts"), query=query), tuple[AttemptOfWorker, ...]))
 
 
 def groups() -> Script[tuple[GroupState, ...]]:
     """Every group that has limits or slots."""
-    return (yield from told(Request(path=path_of("concurrency")), tuple[GroupState, ...]))
+    return (yield from fetched(Request(path=path_of("concurrency")), tuple[GroupState, ...]))
 
 
 def group(name: str) -> Script[GroupState]:
     """One, with who holds its slots."""
-    return (yield from told(Request(path=path_of("concurrency", name)), GroupState))
+    return (yield from fetched(Request(path=path_of("concurrency", name)), GroupState))
 
 
 def set_limit(name: str, limit: int, *, reason: str = "") -> Script[GroupState]:
     """Another limit, at once; it survives restarts."""
     body = {"limit": limit, "reason": reason}
-    return (yield from told(Request(method="PUT", path=path_of("concurrency", name), body=body), GroupState))
+    return (yield from fetched(Request(method="PUT", path=path_of("concurrency", name), body=body), GroupState))
 
 
 def unset_limit(name: str, *, reason: str = "") -> Script[GroupState]:
     """Take back what was set: policy holds again, or what the group's jobs bring."""
-    return (yield from told(_delete(path_of("concurrency", name), reason), GroupState))
+    return (yield from fetched(_delete(path_of("concurrency", name), reason), GroupState))
 
 
 def release(name: str, lease: str, *, reason: str = "") -> Script[LeaseFreed]:
     """Free a lease by force. A running job's own slot is freed by giving its attempt back."""
-    return (yield from told(_delete(path_of("concurrency", name, "leases", lease), reason), LeaseFreed))
+    return (yield from fetched(_delete(path_of("concurrency", name, "leases", lease), reason), LeaseFreed))
 
 
 def workers() -> Script[tuple[WorkerState, ...]]:
     """Who is there to run jobs."""
-    return (yield from told(Request(path=path_of("workers")), tuple[WorkerState, ...]))
+    return (yield from fetched(Request(path=path_of("workers")), tuple[WorkerState, ...]))
 
 
 def remove_pipeline(name: str, *, pool: str = "default") -> Script[PipelineRemoved]:
     """No new job of it is taken in for the pool, until a worker that has it starts again."""
     request = Request(method="DELETE", path=path_of("pipelines", name), query={"pool": pool})
-    return (yield from told(request, PipelineRemoved))
+    return (yield from fetched(request, PipelineRemoved))
 
 
 def audit(*, since: datetime | None = None) -> Stream[AuditRecord]:
@@ -110,7 +110,7 @@ def revoke(jti: str, *, reason: str = "") -> Script[TokenRevoked]:
 def erase(user: str, *, reason: str = "") -> Script[ContentErased]:
     """A user's inputs, workspaces, results and logs, for good. Unfinished jobs are cancelled."""
     path = path_of("users", user, "content")
-    return (yield from told(_delete(path, reason, within_s=ERASED_WITHIN_S), ContentErased))
+    return (yield from fetched(_delete(path, reason, within_s=ERASED_WITHIN_S), ContentErased))
 
 
 def _delete(path: str, reason: str, *, within_s: float = 15.0) -> Request:

@@ -44,7 +44,7 @@ def pause_after(fault: HeadgateError, request: Request, number: int, *, patience
     return None
 
 
-def told(request: Request, shape: type[T]) -> Script[T]:
+def fetched(request: Request, shape: type[T]) -> Script[T]:
     """What the answer's JSON says, in that shape."""
     answer = yield from answered(request)
     return shaped(answer.content, shape)

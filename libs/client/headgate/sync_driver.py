@@ -136,7 +136,7 @@ class _Hands:
 
 
 class SyncSpeaker:
-    """What has verbs."""
+    """The base of all objects whose methods are requests."""
 
     def __init__(self, driver: SyncDriver) -> None:
         self.driver = driver

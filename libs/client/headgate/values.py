@@ -15,7 +15,7 @@ class Value(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    def as_told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON has it: all that was said, and nothing else."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 

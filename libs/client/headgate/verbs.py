@@ -11,7 +11,7 @@ from headgate.exchange import KEY, Give, Pause, Request, Script, Stream, asked, 
 from headgate.following import follow, of_all, of_job
 from headgate.happenings import Event
 from headgate.orders import Options, Order, Wanted, What, WorkflowOptions, input_of, named, order, workflow
-from headgate.repeating import answered, shaped, told
+from headgate.repeating import answered, fetched, shaped
 from headgate.values import (
     Explanation,
     HistoryEvent,
@@ -49,7 +49,7 @@ def dry_run(what: What, *, project: str, **options: Unpack[Options]) -> Script[J
     """What would come of it. Nothing is submitted."""
     body = order(what, project=project, **options).body
     request = Request(method="POST", path=path_of("jobs"), query={"dry_run": "true"}, body=body)
-    return (yield from told(request, JobState))
+    return (yield from fetched(request, JobState))
 
 
 def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[JobState | Problem, ...]]:
@@ -81,7 +81,7 @@ def retry(
 
 def retry_starts(job_id: str) -> Script[tuple[StageStart, ...]]:
     """Its stages, and from which of them it can be run again."""
-    return (yield from told(Request(path=path_of("jobs", job_id, "retry")), StageStarts)).stages
+    return (yield from fetched(Request(path=path_of("jobs", job_id, "retry")), StageStarts)).stages
 
 
 def submit_workflow(
@@ -96,7 +96,7 @@ def submit_workflow(
 
 def job(job_id: str) -> Script[JobState]:
     """As it stands."""
-    return (yield from told(Request(path=path_of("jobs", job_id)), JobState))
+    return (yield from fetched(Request(path=path_of("jobs", job_id)), JobState))
 
 
 def jobs(*, limit: int | None = None, **wanted: Unpack[Wanted]) -> Stream[JobState]:
@@ -110,27 +110,27 @@ def jobs(*, limit: int | None = None, **wanted: Unpack[Wanted]) -> Stream[JobSta
 def counts(by: Sequence[str] = ("status",), **wanted: Unpack[Wanted]) -> Script[JobNumbers]:
     """How many jobs there are, by `status`, `project`, `pipeline`, `pool`, `label` or `user`."""
     query = asked(**named(wanted), by=by)
-    return (yield from told(Request(path=path_of("jobs", "counts"), query=query), JobNumbers))
+    return (yield from fetched(Request(path=path_of("jobs", "counts"), query=query), JobNumbers))
 
 
 def history(job_id: str) -> Script[tuple[HistoryEvent, ...]]:
     """All that happened to it, from the log."""
-    return (yield from told(Request(path=path_of("jobs", job_id, "events")), tuple[HistoryEvent, ...]))
+    return (yield from fetched(Request(path=path_of("jobs", job_id, "events")), tuple[HistoryEvent, ...]))
 
 
 def job_input(job_id: str) -> Script[dict[str, Any]]:
     """What it was made from, as long as that is kept."""
-    return (yield from told(Request(path=path_of("jobs", job_id, "input")), dict[str, Any]))
+    return (yield from fetched(Request(path=path_of("jobs", job_id, "input")), dict[str, Any]))
 
 
 def explain(job_id: str) -> Script[Explanation]:
     """Why it waits, who holds what, what would let it run."""
-    return (yield from told(Request(path=path_of("jobs", job_id, "explain")), Explanation))
+    return (yield from fetched(Request(path=path_of("jobs", job_id, "explain")), Explanation))
 
 
 def files(job_id: str) -> Script[tuple[ResultFile, ...]]:
     """What the result holds, without fetching it: path, size and type of each file."""
-    return (yield from told(Request(path=path_of("jobs", job_id, "files")), ResultFiles)).files
+    return (yield from fetched(Request(path=path_of("jobs", job_id, "files")), ResultFiles)).files
 
 
 def file(job_id: str, name: str) -> Script[bytes]:
@@ -189,7 +189,7 @@ def answer(job_id: str, answer: Any, *, question: str | None = None) -> Script[J
 def reprioritize(job_id: str, priority: str, *, reason: str = "") -> Script[JobState]:
     """Another class for a job that has not started."""
     body = {"priority": priority, "reason": reason}
-    return (yield from told(Request(method="PATCH", path=path_of("jobs", job_id), body=body), JobState))
+    return (yield from fetched(Request(method="PATCH", path=path_of("jobs", job_id), body=body), JobState))
 
 
 # ── the rest ──────────────────────────────────────────────────────────────────
@@ -197,7 +197,7 @@ def reprioritize(job_id: str, priority: str, *, reason: str = "") -> Script[JobS
 
 def workflow_state(workflow_id: str) -> Script[WorkflowState]:
     """Its phases, and where each stands."""
-    return (yield from told(Request(path=path_of("workflows", workflow_id)), WorkflowState))
+    return (yield from fetched(Request(path=path_of("workflows", workflow_id)), WorkflowState))
 
 
 def cancel_workflow(workflow_id: str, *, reason: str = "") -> Script[WorkflowState]:
@@ -207,22 +207,22 @@ def cancel_workflow(workflow_id: str, *, reason: str = "") -> Script[WorkflowSta
 
 def usage() -> Script[UsageOfDay]:
     """What is used of one's day."""
-    return (yield from told(Request(path=path_of("usage")), UsageOfDay))
+    return (yield from fetched(Request(path=path_of("usage")), UsageOfDay))
 
 
 def queue() -> Script[QueueState]:
     """Its length and one's own places; for operators every job in order."""
-    return (yield from told(Request(path=path_of("queue")), QueueState))
+    return (yield from fetched(Request(path=path_of("queue")), QueueState))
 
 
 def pipelines() -> Script[tuple[PipelineState, ...]]:
     """Which there are, each with its stages and the JSON Schema of its input."""
-    return (yield from told(Request(path=path_of("pipelines")), tuple[PipelineState, ...]))
+    return (yield from fetched(Request(path=path_of("pipelines")), tuple[PipelineState, ...]))
 
 
 def post(path: str, body: object, shape: type[T]) -> Script[T]:
     """Sent once, as it may not be meant twice."""
-    return (yield from told(Request(method="POST", path=path, body=body), shape))
+    return (yield from fetched(Request(method="POST", path=path, body=body), shape))
 
 
 def pages(request: Request, shape: type[T], *, limit: int | None = None) -> Stream[T]:

@@ -32,7 +32,7 @@ from services.worker.ports import Log
 
 
 class Chain:
-    """One attempt's."""
+    """The events that one attempt appends, each after the last one it knows of its job."""
 
     def __init__(
         self, job: Job, *, log: Log, clock: Clock, new_id: Callable[[], str], ours: Callable[[], bool]

@@ -66,7 +66,7 @@ class Shelf:
 
 
 class Checkpoints:
-    """Those of one attempt."""
+    """The checkpoints of one attempt."""
 
     def __init__(self, job: Job, shelf: Shelf, kept: Retention) -> None:
         self.newest: str | None = None  # stored, and in no event yet

@@ -66,7 +66,7 @@ PREPARING: Final = "preparing"  # in the place of a stage, where the worker has 
 
 
 class Course:
-    """One attempt's."""
+    """The steps of one attempt."""
 
     def __init__(
         self,

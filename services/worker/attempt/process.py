@@ -90,7 +90,7 @@ class Limits:
 
 
 class AttemptProcess:
-    """One attempt's."""
+    """The process that runs one attempt's stages, as the worker sees it."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class AttemptProcess:
             command_s=self._limits.commands.timeout_s,
             providers=dict(self._limits.providers),
         )
-        await self._child.tell(begin)
+        await self._child.send(begin)
 
     async def restore(self, stage: str) -> Failed | GaveOut | None:
         """Begin with the work that earlier attempts have left."""
@@ -164,9 +164,9 @@ class AttemptProcess:
         if self._child is not None:
             self._child.prolong(until_ms)
 
-    async def tell_lease(self, told: LeaseTold) -> None:
+    async def send_lease(self, told: LeaseTold) -> None:
         if self._child is not None:
-            await self._child.tell(told)
+            await self._child.send(told)
 
     async def stage(self, begun: JobStage, *, tries: int) -> StageOutcome:
         """Run the stage to its end, after so many tries. Unless it failed for good, its work is stored then."""
@@ -227,18 +227,18 @@ class AttemptProcess:
         child = self._child
         if child is None:
             raise AssertionError("an order before the process has begun")
-        await child.tell(order)
+        await child.send(order)
         try:
-            while (said := await child.hear()) is not None:
+            while (said := await child.receive()) is not None:
                 if isinstance(said, ChildAnswer):
                     return said
                 if isinstance(said, StoreReady):
                     await self._keep()
-                    await child.tell(StoreTaken())
+                    await child.send(StoreTaken())
                 elif isinstance(said, Ask):
-                    await child.tell(await self._questions.told(said))
+                    await child.send(await self._questions.answer(said))
                 else:
-                    self._heed(said, stage)
+                    self._take(said, stage)
         except ChildSpokeNonsense as nonsense:
             logger.warning("%s", nonsense)
             return _nonsense(stage)
@@ -251,7 +251,7 @@ class AttemptProcess:
             raise ChildSpokeNonsense(name=self._holder)
         await self._checkpoints.keep(content)
 
-    def _heed(self, said: FromChild, stage: str) -> None:
+    def _take(self, said: FromChild, stage: str) -> None:
         match said:
             case OutputLine(line=line):
                 self._log.add(stage, line)
@@ -264,7 +264,7 @@ class AttemptProcess:
             case CommandEnded():
                 show_command(said)
             case _ if self._slots is not None:
-                _heed_about_slots(said, stage, self._slots)
+                _take_about_slots(said, stage, self._slots)
             case _:
                 pass
 
@@ -285,7 +285,7 @@ class AttemptProcess:
 
     async def _last_words(self, child: Child, stage: str) -> None:
         with suppress(ChildSpokeNonsense):
-            while (said := await child.hear()) is not None:
+            while (said := await child.receive()) is not None:
                 if isinstance(said, OutputLine):
                     self._log.add(stage, said.line)
 
@@ -301,7 +301,7 @@ class AttemptProcess:
         return Failed(f"The stage {stage} ended its own process.", f"It ended {how}.")
 
 
-def _heed_about_slots(said: FromChild, stage: str, slots: StageSlots) -> None:
+def _take_about_slots(said: FromChild, stage: str, slots: StageSlots) -> None:
     match said:
         case Acquire():
             slots.ask(said, stage)

@@ -21,7 +21,7 @@ EVERY_MS: Final = 500
 
 
 class AttemptProgress:
-    """That of one attempt."""
+    """The progress that one attempt reports."""
 
     def __init__(self, job: Job, out: ProgressOut, clock: Clock, *, secrets: Iterable[str]) -> None:
         self._job = job
@@ -50,5 +50,5 @@ class AttemptProgress:
     async def _tell(self) -> None:
         while (newest := self._newest) is not None:
             self._newest = None
-            await self._out.tell(newest)
+            await self._out.report(newest)
             await self._clock.sleep_ms(EVERY_MS)

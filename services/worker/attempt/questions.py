@@ -26,7 +26,7 @@ from services.worker.ports import Inputs
 
 
 class AttemptQuestions:
-    """Those of one attempt."""
+    """The questions that one attempt's stages ask."""
 
     def __init__(self, job: Job, *, inputs: Inputs, clock: Clock, secrets: Iterable[str]) -> None:
         self.open: Question | None = None  # with which the attempt is to end
@@ -36,7 +36,7 @@ class AttemptQuestions:
         self._secrets = tuple(secrets)
         self._names = {each.key: each.name for each in job.answers}
 
-    async def told(self, asked: Ask) -> AnswerTold:
+    async def answer(self, asked: Ask) -> AnswerTold:
         """What the stage hears."""
         question, wrong = self._question(asked)
         if wrong is not None:

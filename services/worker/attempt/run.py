@@ -63,7 +63,7 @@ class Attempt:
             job,
             scheduler=tools.scheduler,
             clock=clock,
-            tell=self._process.tell_lease,
+            tell=self._process.send_lease,
             policy=tools.policy,
             pauses=self._tenure.wait_for,
         )

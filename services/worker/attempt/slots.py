@@ -52,7 +52,7 @@ class _Ask:
 
 
 class StageSlots:
-    """Those of one attempt."""
+    """The slots that the stages of one attempt hold or wait for."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Tenure:
-    """One attempt's."""
+    """One attempt's lease, and what ends the attempt before its time."""
 
     def __init__(self, lease: Lease, clock: Clock) -> None:
         self.lease = lease

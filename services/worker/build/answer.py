@@ -39,7 +39,7 @@ class ModelAnswer:
 
 @dataclass(slots=True)
 class _Reading:
-    """An answer, half read."""
+    """A model's answer, half read."""
 
     package: str
     files: dict[str, str] = field(default_factory=dict[str, str])

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def told(error: BaseException, *, workspace: Path) -> str:
+def traceback_of(error: BaseException, *, workspace: Path) -> str:
     """The traceback, with each file below the folder that it was imported from."""
     text = "".join(traceback.format_exception(error))
     for root in _roots((str(workspace), *sys.path, sys.prefix, sys.base_prefix)):

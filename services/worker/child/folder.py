@@ -24,7 +24,7 @@ from services.worker.sandbox.remains import MOST_LEVELS
 
 
 class Folder:
-    """One attempt's."""
+    """The folder of one attempt."""
 
     def __init__(self, begin: Begin, *, not_kept: Iterable[str] = ()) -> None:
         self.workspace = Path(begin.folder) / "workspace"

@@ -27,7 +27,7 @@ from headgate_pipeline import ChecksFailed, Context, Endpoint, Pipeline, SlotLos
 from headgate_pipeline.pipeline import Step
 from headgate_pipeline.rules import MAX_PAUSE_S
 from libs.runtime.errors import ArchiveRefused
-from services.worker.child.blame import told
+from services.worker.child.blame import traceback_of
 from services.worker.child.folder import Folder
 from services.worker.child.link import ParentLink
 from services.worker.child.loop import Terminated
@@ -224,7 +224,7 @@ def _broken(error: Exception, ctx: Context) -> StageEnded:
         case CommandNotRun():
             return _failed(f"The stage {name} could not run a command.", str(error), Fault.SYSTEM)
         case _:
-            ctx.log(told(error, workspace=ctx.workspace))
+            ctx.log(traceback_of(error, workspace=ctx.workspace))
             return _failed(f"The stage {name} ended with {type(error).__name__}.", "The job's log has the details.")
 
 

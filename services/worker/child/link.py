@@ -68,7 +68,7 @@ class ParentLink:
     """The worker, as the process of an attempt sees it."""
 
     def __init__(self, channel: socket.socket) -> None:
-        self.loop = StageLoop(channel, self._heed)
+        self.loop = StageLoop(channel, self._take)
         self.folder: Folder | None = None
         self.sandbox: Sandbox | None = None
         self.lost_slots = False
@@ -116,12 +116,12 @@ class ParentLink:
     # ── in a stage ────────────────────────────────────────────────────────────
 
     def say(self, line: str) -> None:
-        self.loop.tell(OutputLine(line=cut(sayable(line))))
+        self.loop.send(OutputLine(line=cut(sayable(line))))
 
     async def acquire(self, slots: Slots) -> bool:
         number = next(self._numbers)
         claim = self._claims[slots] = _Claim(number, asyncio.get_running_loop().create_future())
-        self.loop.tell(
+        self.loop.send(
             Acquire(
                 lease=number,
                 providers=slots.providers,
@@ -137,32 +137,32 @@ class ParentLink:
         return False
 
     def extend(self) -> None:
-        self.loop.tell(Extend())
+        self.loop.send(Extend())
 
     def give_up(self, slots: Slots) -> None:
         claim = self._claims.pop(slots, None)
         if claim is not None:
-            self.loop.tell(GiveUp(lease=claim.number))
+            self.loop.send(GiveUp(lease=claim.number))
 
     def shut(self, slots: Slots, provider: str, *, for_s: float | None) -> None:
         claim = self._claims.pop(slots, None)
         if claim is not None:
             for_ms = None if for_s is None else min(MAX_SHUT_MS, max(0, round(for_s * 1000)))
-            self.loop.tell(Shut(lease=claim.number, provider=provider, for_ms=for_ms))
+            self.loop.send(Shut(lease=claim.number, provider=provider, for_ms=for_ms))
 
     async def keep(self) -> None:
         """Until what is to outlive the attempt is stored; what else runs in the stage goes on."""
         async with self._keeping:
             if await asyncio.to_thread(self._has_packed):
                 self._stored.clear()
-                self.loop.tell(StoreReady())
+                self.loop.send(StoreReady())
                 await self._stored.wait()
 
     async def ask(self, question: StageQuestion) -> Any:
         """The answer, where there is one; else the stage ends here, whatever it does meanwhile."""
         number = next(self._numbers)
         answer = self._questions[number] = asyncio.get_running_loop().create_future()
-        self.loop.tell(
+        self.loop.send(
             Ask(
                 number=number,
                 key=question.key,
@@ -199,7 +199,7 @@ class ParentLink:
         self._progress_timer = None
         if self._progress is not None:
             self._progress_next_s = time.monotonic() + PROGRESS_EVERY_S
-            self.loop.tell(self._progress)
+            self.loop.send(self._progress)
             self._progress = None
 
     async def run(self, command: StageCommand, *, bounds: CommandBounds | None) -> Ran:
@@ -211,7 +211,7 @@ class ParentLink:
             bounds=None if bounds is None else SandboxBounds.of(bounds),
             drained=self.loop.drained,
         )
-        self.loop.tell(
+        self.loop.send(
             CommandEnded(
                 program=_program(command.argv[0]),
                 took_ms=_ms_since(began_s),
@@ -223,7 +223,7 @@ class ParentLink:
         return Ran(ran.exit_code, ran.ended_by, ran.output_tail)
 
     def called(self, call: ModelCall) -> None:
-        self.loop.tell(
+        self.loop.send(
             ModelCalled(
                 provider=call.provider,
                 model=call.model[:200],
@@ -244,7 +244,7 @@ class ParentLink:
 
     # ── what comes back ──────────────────────────────────────────────────────────
 
-    def _heed(self, word: ToChild) -> None:
+    def _take(self, word: ToChild) -> None:
         match word:
             case LeaseTold():
                 self._lease_told(word)

@@ -3,7 +3,7 @@
     between two stages   the process waits in one read, without an event loop: words come one by one
     in a stage           the stage's loop listens beside it, and the worker that hangs up breaks it off
 
-Owns the socket and the one loop. Refuses to know what a word means: `heed` has each as it comes. Nothing that is said
+Owns the socket and the one loop. Refuses to know what a word means: `take` has each as it comes. Nothing that is said
 is lost where the worker is slow to read: what does not fit into the socket waits here, and a command's output waits
 until it has gone.
 """
@@ -34,7 +34,7 @@ class StageLoop:
     """The loop that all stages of a process share, and its socket to the worker."""
 
     channel: socket.socket
-    heed: Callable[[ToChild], None]
+    take: Callable[[ToChild], None]
     cancelling: bool = False
     hung_up: bool = False
     _heard: bytes = b""  # of a word whose end is still to come
@@ -91,7 +91,7 @@ class StageLoop:
 
     # ── in a stage ────────────────────────────────────────────────────────────
 
-    def tell(self, message: FromChild) -> None:
+    def send(self, message: FromChild) -> None:
         self._unsent += message.encoded()
         self._send_some()
 
@@ -137,7 +137,7 @@ class StageLoop:
         self.hung_up = not part
         *words, self._heard = (self._heard + part).split(b"\n")
         for word in words:
-            self.heed(read_by_child(word))
+            self.take(read_by_child(word))
 
     def _sent_now(self) -> bool:
         """Whether all of it went."""

@@ -23,7 +23,7 @@ _FORGOTTEN_WITHIN_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class CommandCgroup:
-    """One command's."""
+    """The cgroup of one command."""
 
     folder: Path
 

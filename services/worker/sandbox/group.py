@@ -22,7 +22,7 @@ ENDED_WITHIN_S: Final = 10.0  # what does not end by then is not ours to end
 
 
 class ProcessGroup(ProcessTree):
-    """`first` leads it."""
+    """A process group; `first` leads it."""
 
     between_looks_s = BETWEEN_ENDS_S
 

@@ -49,7 +49,7 @@ class KeeperReport:
 
 
 class Keeper:
-    """Of one command."""
+    """The process that keeps one command."""
 
     def __init__(self, order: KeeperOrder, channel: socket.socket, group: cgroup.CommandCgroup | None) -> None:
         self._order = order

@@ -26,7 +26,7 @@ from services.worker.sandbox.bubblewrap import ROOT
 from services.worker.sandbox.command import CommandBounds, Level, SandboxCommand
 from services.worker.sandbox.errors import CommandNotRun, SandboxError, SandboxMissing
 from services.worker.sandbox.ownership import read_range
-from services.worker.sandbox.reach import bring, make_passage
+from services.worker.sandbox.reach import made_readable, make_passage
 from services.worker.sandbox.remains import clear
 from services.worker.sandbox.running import Sandbox
 
@@ -116,7 +116,7 @@ async def _that_runs(level: Level, workspaces: Path | None) -> Level:
 
 
 def _within_reach(plain: Level, workspaces: Path, needs: tuple[Path, ...]) -> Level:
-    found = bring(needs, workspaces)
+    found = made_readable(needs, workspaces)
     return dataclasses.replace(plain, found=found, reads=(*plain.reads, *found.values()))
 
 

@@ -52,7 +52,7 @@ def elsewhere(workspaces: Path) -> Path:
     return shared.resolve() / f"headgate-workspaces-{os.getuid()}-{name}"
 
 
-def bring(paths: Iterable[Path], folder: Path) -> dict[str, str]:
+def made_readable(paths: Iterable[Path], folder: Path) -> dict[str, str]:
     """Where each of them is found that others cannot read where it is: our Python's own is the one that it was made
     from, everything else a copy below this folder. Raises OutOfReach."""
     if (closed := barrier(folder / "any")) is not None:
