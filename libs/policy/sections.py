@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from headgate_contracts.asked import MAX_INPUT_BYTES
 from headgate_contracts.vocabulary import Priority
 from libs.policy.errors import key_path
 
@@ -177,8 +178,8 @@ class Submissions(Section):
     changes_per_minute: Jobs = default(
         120, "jobs and phases that one user changes in a minute at one replica (class, cancel, confirm), then 429"
     )
-    max_input_bytes: Annotated[int, Field(ge=1, le=900_000), Unit("bytes")] = default(
-        65_536, "largest input of a job; it travels in one NATS message of at most 1 MiB"
+    max_input_bytes: Annotated[int, Field(ge=1, le=MAX_INPUT_BYTES), Unit("bytes")] = default(
+        MAX_INPUT_BYTES, "largest input of a job; the API takes no larger one"
     )
     # One workflow is one atomic batch, and the log takes 50 events in one.
     max_phases: Annotated[int, Field(ge=1, le=50), Unit("phases")] = default(20, "phases of one workflow")

@@ -18,8 +18,8 @@ from headgate_contracts.questions import YES, answer_name
 from libs.policy import Policy
 from libs.runtime.answers import answer_bytes, wrong_answer
 from services.admission.changing import Changing, SeenJobs, Steps
-from services.admission.domain import NotAllowed
 from services.admission.events import Actor, answering_event, asks_to_know, cancelling_event, confirming_event
+from services.admission.limits import NotAllowed
 from services.admission.outcomes import Accepted, NotAsked, TooManyChanges
 from services.admission.ports import Ids, Inputs
 

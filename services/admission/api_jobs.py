@@ -14,9 +14,9 @@ from libs.runtime.etags import tags_in
 from libs.runtime.faults import Refused
 from services.admission import problems
 from services.admission.api import Changer, Edge, JobIdPath, Operator, Submitter, route_group
-from services.admission.domain import NotAllowed, priority_refusal
 from services.admission.events import Actor
 from services.admission.intake import Intake, key_of
+from services.admission.limits import NotAllowed, priority_refusal
 
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 DryRun = Annotated[bool, Query(description="what would come of it; nothing is submitted")]

@@ -6,21 +6,21 @@ Owns no number (policy does), no clock and no randomness: `now` and ids are argu
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
-from headgate_contracts import Job, Priority, Status, Tier
+from headgate_contracts import Job, Priority, Status
 from headgate_contracts.asked import JobOrder, SubmitJob, SubmitWorkflow
 from headgate_contracts.events import Group, Submission
 from headgate_contracts.titles import title_of
 from headgate_contracts.tokens import foreign_token, project_scope
 from headgate_contracts.vocabulary import UNSTARTED
-from libs.policy import Policy, windows
+from libs.policy import windows
 from libs.policy.windows import EPOCH_DAY, DayPlace
+from services.admission.limits import Asker, NotAllowed, canonical, submission_refusal
 
 RETRIABLE: Final = frozenset({Status.FAILED, Status.CANCELLED})
 
@@ -47,44 +47,9 @@ class NewJob:
         return project_scope(self.user_id, self.project_id, shared=self.submission.shared)
 
 
-@dataclass(frozen=True, slots=True)
-class NotAllowed:
-    """The user may not ask for this. `field` of the body is to be changed, and `also` these, each with its reason."""
-
-    field: str
-    reason: str
-    also: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def every(self) -> tuple[tuple[str, str], ...]:
-        return ((self.field, self.reason), *self.also)
-
-    def below(self, part: str) -> NotAllowed:
-        """The same of this part of the body."""
-        first, *others = ((f"{part}.{field}", reason) for field, reason in self.every)
-        return NotAllowed(*first, also=tuple(others))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
-    """Whose jobs they will be, and what that user may ask for. `projects` are those that they share with others."""
-
-    user_id: str
-    tier: Tier
-    projects: frozenset[str] = frozenset()
-    policy: Policy
-    now: datetime
-    traceparent: str | None = None  # of the request
-    tracestate: str | None = None
-
-    def shares(self, project_id: str) -> bool:
-        """Whether the name is one project for all who share it; else it is this user's own."""
-        return self.policy.projects.shared or project_id in self.projects
-
-
 def new_job(body: SubmitJob, *, job_id: str, asker: Asker) -> NewJob | NotAllowed:
     """The job that was asked for, or what is not allowed about it."""
-    refusal = frame_refusal(body, asker) or order_refusal(body, asker.policy)
+    refusal = submission_refusal(body, asker)
     if refusal is not None:
         return refusal
     return job_of(body, body, job_id=job_id, asker=asker, run_at=body.run_at, queue_ttl_s=body.queue_ttl_s)
@@ -173,54 +138,6 @@ def digest_of_all(phases: Iterable[NewJob]) -> str:
     return hashlib.sha256(digests.encode()).hexdigest()
 
 
-def priority_refusal(priority: Priority, tier: Tier, policy: Policy) -> NotAllowed | None:
-    """What is not allowed about a class."""
-    highest = policy.tier_limits(tier).highest_priority
-    if priority.class_number < highest.class_number:
-        return NotAllowed("priority", f"your tier may ask for {highest.value} at most")
-    return None
-
-
-def frame_refusal(body: SubmitJob | SubmitWorkflow, asker: Asker) -> NotAllowed | None:
-    """What is not allowed about what stands around the orders."""
-    policy = asker.policy
-    days = policy.queue.horizon_days
-    if body.run_at is not None and body.run_at > asker.now + timedelta(days=days):
-        return NotAllowed("run_at", f"at most {days} days ahead are allowed")
-    if body.notify_url is not None and not policy.webhooks.allows(body.notify_url):
-        return NotAllowed("notify_url", _hosts_allowed(policy))
-    return priority_refusal(body.priority, asker.tier, policy)
-
-
-def order_refusal(order: JobOrder, policy: Policy) -> NotAllowed | None:
-    """What is not allowed about an order in itself."""
-    if (refusal := pool_refusal(order.pool, policy)) is not None:
-        return refusal
-    if (order.run_timeout_s or 0) > policy.runs.max_timeout_s:
-        return NotAllowed("run_timeout_s", f"at most {policy.runs.max_timeout_s:g} seconds are allowed")
-    if (refusal := input_refusal(order.input, policy)) is not None:
-        return refusal
-    if order.concurrency_limit is not None and order.concurrency_group is None:
-        return NotAllowed("concurrency_limit", "a limit needs a concurrency_group to hold for")
-    return None
-
-
-def input_refusal(content: Mapping[str, Any], policy: Policy) -> NotAllowed | None:
-    if not _is_json(content):
-        return NotAllowed("input", "it holds a number that JSON cannot write: NaN or infinity")
-    if len(canonical(content)) > policy.submissions.max_input_bytes:
-        return NotAllowed("input", f"at most {policy.submissions.max_input_bytes} bytes as JSON are taken")
-    return None
-
-
-def pool_refusal(pool: str, policy: Policy) -> NotAllowed | None:
-    """A job of a pool that no worker may serve would wait for ever, in everybody's queue."""
-    if pool in policy.pools.open:
-        return None
-    wrong = "takes no new jobs" if pool in policy.pools.closing else "is no pool here"
-    return NotAllowed("pool", f"{pool!r} {wrong}: name {', '.join(policy.pools.open)}")
-
-
 def may_be_retried(job: Job, *, start: str | None = None) -> bool:
     """From a stage that is named any job that has ended, else one that did not become ready."""
     return job.status.is_end if start is not None else job.status in RETRIABLE
@@ -252,29 +169,10 @@ def day_number(moment: datetime) -> int:
     return (moment.astimezone(UTC).date() - EPOCH_DAY).days
 
 
-def canonical(content: Mapping[str, Any]) -> bytes:
-    """An input as bytes that are the same for the same content."""
-    return json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _is_json(content: Mapping[str, Any]) -> bool:
-    try:
-        json.dumps(content, allow_nan=False)
-    except ValueError:
-        return False
-    return True
-
-
 def _within(priority: Priority, asker: Asker) -> Priority:
     """A retry has no body in which to ask for less, so a class that the tier has lost becomes the highest it has."""
     highest = asker.policy.tier_limits(asker.tier).highest_priority
     return max(priority, highest, key=lambda each: each.class_number)
-
-
-def _hosts_allowed(policy: Policy) -> str:
-    if not (listed := policy.webhooks.receivers):
-        return "nobody may be called: an operator lists the hosts in the policy (webhooks.hosts)"
-    return f"only these hosts may be called, with the same port or with none: {', '.join(listed)}"
 
 
 def _groups(order: JobOrder, scope: str) -> tuple[Group, ...]:

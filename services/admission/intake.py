@@ -24,7 +24,8 @@ from libs.runtime.spans import step
 from libs.runtime.telemetry import job_trace, request_trace
 from services.admission import problems
 from services.admission.api import Edge
-from services.admission.domain import Asker, NewJob, NotAllowed, new_job
+from services.admission.domain import NewJob, new_job
+from services.admission.limits import Asker, NotAllowed
 from services.admission.outcomes import Accepted, InputGone, NoStart, NotOver, Previewed
 from services.admission.workflows import NewPhases, new_workflow
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headgate_contracts import Job
 from libs.capacity.answers import Outlook
-from services.admission.domain import NotAllowed
+from services.admission.limits import NotAllowed
 
 
 @dataclass(frozen=True, slots=True)

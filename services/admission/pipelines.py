@@ -23,7 +23,8 @@ from libs.eventlog.errors import LogError
 from libs.eventlog.pipelines import AnnouncedPipeline
 from libs.runtime.clock import Clock
 from libs.runtime.schemas import validator_of, wrong_schema
-from services.admission.domain import NewJob, NotAllowed
+from services.admission.domain import NewJob
+from services.admission.limits import NotAllowed
 
 logger = logging.getLogger(__name__)
 

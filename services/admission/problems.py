@@ -9,7 +9,8 @@ from typing import Final
 from headgate_contracts import Job
 from libs.runtime.problems import Problem
 from libs.runtime.wording import counted
-from services.admission.domain import NotAllowed, day_of, etag_of
+from services.admission.domain import day_of, etag_of
+from services.admission.limits import NotAllowed
 from services.admission.outcomes import (
     Changed,
     Ended,

@@ -19,16 +19,12 @@ from headgate_contracts.tokens import input_name
 from services.admission.again import StartingPoint, starting_points
 from services.admission.domain import (
     NO_WORK,
-    Asker,
     LeftWork,
     NewJob,
-    NotAllowed,
-    canonical,
-    input_refusal,
     may_be_retried,
-    pool_refusal,
     retried_job,
 )
+from services.admission.limits import Asker, NotAllowed, canonical, retry_refusal
 from services.admission.outcomes import InputGone, NoStart, NotOver, RetryOutcome
 from services.admission.phases import phases_from
 from services.admission.ports import Inputs, Log, Titles, Workspaces
@@ -64,7 +60,7 @@ class Retrying:
         if not may_be_retried(job, start=start):
             return NotOver(job, with_stage=start is not None)
         jobs = await phases_from(self.log, job)
-        if (refusal := _refusal(jobs, content, asker)) is not None:
+        if (refusal := retry_refusal(jobs, content, asker)) is not None:
             return refusal
         first, *later = await asyncio.gather(*map(self._input, jobs))
         inputs = [first if content is None else canonical(content), *later]
@@ -125,13 +121,6 @@ class Retrying:
     async def _is_kept(self, checkpoint: str | None) -> bool:
         """Some stages leave nothing: then nothing can be gone."""
         return checkpoint is None or await self.workspaces.find(checkpoint) is not None
-
-
-def _refusal(jobs: Sequence[Job], content: Mapping[str, Any] | None, asker: Asker) -> NotAllowed | None:
-    if content is not None and (refusal := input_refusal(content, asker.policy)) is not None:
-        return refusal
-    pools = (pool_refusal(each.submission.pool, asker.policy) for each in jobs)
-    return next((refusal for refusal in pools if refusal is not None), None)
 
 
 def _titled(new: Sequence[NewJob], titles: Sequence[str | None]) -> list[NewJob]:

@@ -13,22 +13,19 @@ from headgate_contracts.asked import SubmitWorkflow
 from headgate_contracts.tokens import phase_job_id
 from services.admission.domain import (
     NO_WORK,
-    Asker,
     LeftWork,
     NewJob,
-    NotAllowed,
-    frame_refusal,
     job_of,
-    order_refusal,
     retried_job,
 )
+from services.admission.limits import Asker, NotAllowed, submission_refusal
 
 NewPhases = tuple[NewJob, ...]
 
 
 def new_workflow(body: SubmitWorkflow, *, workflow_id: str, asker: Asker) -> NewPhases | NotAllowed:
     """Every phase that was asked for, in order, or the first thing that is not allowed about them."""
-    refusal = frame_refusal(body, asker) or _phases_refusal(body, asker)
+    refusal = submission_refusal(body, asker)
     if refusal is not None:
         return refusal
     count = len(body.phases)
@@ -65,17 +62,6 @@ def retried_phases(
 def workflow_status(phases: Iterable[Status]) -> Status:
     """That of the first phase which is not ready: the ones after it can be no further."""
     return next((status for status in phases if status is not Status.READY), Status.READY)
-
-
-def _phases_refusal(body: SubmitWorkflow, asker: Asker) -> NotAllowed | None:
-    most = asker.policy.submissions.max_phases
-    if len(body.phases) > most:
-        return NotAllowed("phases", f"at most {most} phases are allowed, these are {len(body.phases)}")
-    for number, order in enumerate(body.phases):
-        refusal = order_refusal(order, asker.policy)
-        if refusal is not None:
-            return refusal.below(f"phases.{number}")
-    return None
 
 
 def _seat(workflow_id: str, number: int, count: int) -> dict[str, Any]:

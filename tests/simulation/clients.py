@@ -23,7 +23,8 @@ from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
 from headgate_contracts.vocabulary import QuestionKind
 from libs.eventlog.values import Record
 from services.admission import events
-from services.admission.domain import Asker, NewJob, NotAllowed, new_job
+from services.admission.domain import NewJob, new_job
+from services.admission.limits import Asker, NotAllowed
 from services.admission.outcomes import Accepted, KeyReused
 from services.admission.phases import job_in_log
 from services.admission.workflows import new_workflow

@@ -11,7 +11,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobFailed
 from headgate_contracts.tokens import job_id_for_key
 from libs.eventlog.values import Record
-from services.admission.domain import Asker
+from services.admission.limits import Asker
 from services.admission.outcomes import Accepted
 from tests.simulation.admissions import UseCases
 from tests.simulation.clients import Client, asked_surely, job_told

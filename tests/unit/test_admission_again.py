@@ -9,7 +9,7 @@ from headgate_contracts.stages import next_stage_of
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Appended
 from services.admission.again import starting_points
-from services.admission.domain import NotAllowed
+from services.admission.limits import NotAllowed
 from services.admission.outcomes import Accepted, KeyReused, NoStart, NotOver
 from tests.fixtures.lives import step
 from tests.fixtures.memory_admission import MemoryAdmission

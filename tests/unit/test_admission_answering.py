@@ -10,7 +10,7 @@ import pytest
 from headgate_contracts import Job, Status, advance
 from headgate_contracts.asked import AnswerQuestion
 from libs.eventlog import Appended
-from services.admission.domain import NotAllowed
+from services.admission.limits import NotAllowed
 from services.admission.outcomes import Accepted, NotAsked
 from tests.fixtures.admission_api import AdmissionApi, refused, submitted
 from tests.fixtures.lives import life_of, step

@@ -16,10 +16,8 @@ from libs.policy.windows import DayPlace
 from libs.runtime.faults import Refused
 from services.admission.domain import (
     NO_WORK,
-    Asker,
     LeftWork,
     NewJob,
-    NotAllowed,
     busy_minutes,
     new_job,
     release_at,
@@ -27,6 +25,7 @@ from services.admission.domain import (
     same_request,
 )
 from services.admission.intake import key_of
+from services.admission.limits import Asker, NotAllowed
 from services.admission.workflows import new_workflow, retried_phases, workflow_status
 from tests.fixtures.lives import job_after, submission
 

@@ -13,7 +13,8 @@ from headgate_pipeline.rules import KnownPipeline
 from libs.eventlog import LogUnavailable
 from libs.eventlog.pipelines import AnnouncedPipeline, MemoryPipelines, fitting
 from libs.runtime.clock import Clock
-from services.admission.domain import NewJob, NotAllowed
+from services.admission.domain import NewJob
+from services.admission.limits import NotAllowed
 from services.admission.pipelines import PipelineBook, Pipelines
 from services.worker import rehearsal
 from services.worker.announcing import Announcing
