@@ -5,11 +5,11 @@ Each gives the event, or null where it does not apply to the job as it stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from headgate_contracts import Event, Job, JobEvent, Priority, Status, Writer
+from headgate_contracts import Event, Job, JobEvent, Priority, Status, Writer, advance
 from headgate_contracts.events import (
     Estimate,
     JobAnswered,
@@ -51,9 +51,31 @@ class Actor:
         return ChangeReason.OPERATOR if self.operator else ChangeReason.USER
 
 
-def queued_event(
-    new: NewJob, place: Reserved, stamp: Stamp, *, per_day: int, estimate: Estimate | None = None
-) -> JobEvent:
+@dataclass(frozen=True, slots=True)
+class FirstEvent:
+    """The first event of a job, with the job that it makes: made once, and the same until it is in the log."""
+
+    event: JobEvent
+    job: Job
+
+    @classmethod
+    def of(cls, event: JobEvent) -> FirstEvent:
+        return cls(event, advance(None, event))
+
+    def estimated(self, estimate: Estimate | None) -> FirstEvent:
+        """With what the job's user is shown. It is worked out for a job, so the job is there before it."""
+        changed = {"estimate": estimate}
+        data, standing = self.event.data, self.job.standing
+        event = replace(self.event, data=data.model_copy(update=changed))
+        placed = standing and standing.model_copy(update=changed)
+        return FirstEvent(event, self.job.model_copy(update={"standing": placed}))
+
+    def stored(self, seq: int) -> Job:
+        """The job, where the log has the event."""
+        return self.job.model_copy(update={"seq": seq, "first_seq": seq})
+
+
+def queued_event(new: NewJob, place: Reserved, stamp: Stamp, *, per_day: int) -> JobEvent:
     """The job enters the queue at once."""
     data = JobQueued(
         **_born(new, Status.QUEUED),
@@ -64,7 +86,6 @@ def queued_event(
         position_original=place.position,
         quota_day=day_of(place.day),
         quota_cap=None if place.day is None else per_day,
-        estimate=estimate,
     )
     return _event(data, stamp, sequence=1)
 

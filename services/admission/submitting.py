@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from headgate_contracts import JobEvent, advance
+from headgate_contracts import Job
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import Estimate
 from headgate_contracts.tokens import input_name, is_of_key
@@ -47,7 +47,7 @@ from libs.policy.windows import DayPlace
 from libs.runtime.clock import Clock
 from libs.runtime.spans import step
 from services.admission.domain import NewJob, busy_minutes, day_number, digest_of_all, same_request
-from services.admission.events import Stamp, queued_event, scheduled_event, waiting_event
+from services.admission.events import FirstEvent, Stamp, queued_event, scheduled_event, waiting_event
 from services.admission.forecasts import Forecasts
 from services.admission.outcomes import (
     Accepted,
@@ -100,8 +100,8 @@ class Submitting:
         async with asyncio.timeout(self._left_s(asked_ms)):
             if not ahead:
                 await self._keep_content(phases)
-            events = await self._first_events(answer, first, *later)
-            outcome = await self._begin(events, phases, asked_ms=asked_ms)
+            begun = await self._first_events(answer, first, *later)
+            outcome = await self._begin(begun, phases, asked_ms=asked_ms)
         if isinstance(outcome, Accepted):
             self.welcome.taken_in(first.user_id)
         return outcome
@@ -114,8 +114,7 @@ class Submitting:
         answer = await self.view.reserve(replace(self._request(first, *later), dry=True))
         if not isinstance(answer, Reserved | Deferred):
             return await self._known((first, *later)) or await self._refusal(answer, first)
-        events = await self._first_events(answer, first, *later, dry=True)
-        jobs = tuple(advance(None, event) for event in events)
+        jobs = tuple(each.job for each in await self._first_events(answer, first, *later, dry=True))
         place = answer if isinstance(answer, Reserved) else None
         used_today = await self.view.day_used(first.user_id, day_number(self._now()))
         outlook = await prospect_of(jobs[0], place, view=self.view)
@@ -136,29 +135,29 @@ class Submitting:
 
     async def _first_events(
         self, answer: Reserved | Deferred, first: NewJob, *later: NewJob, dry: bool = False
-    ) -> list[JobEvent]:
+    ) -> list[FirstEvent]:
         per_day = self.policy.tier_limits(first.submission.tier).jobs_per_day
         match answer:
             case Reserved():
-                estimate = await self._estimate(first, answer)
-                begin = queued_event(first, answer, self._stamp(), per_day=per_day, estimate=estimate)
+                placed = FirstEvent.of(queued_event(first, answer, self._stamp(), per_day=per_day))
+                begin = placed.estimated(await self._estimate(placed.job, answer))
             case Deferred(day):
                 spread_s = self.policy.queue.release_spread_s
                 taken = await self.view.day_used(first.user_id, day)
                 place = DayPlace(day, taken - (not dry), per_day)
-                begin = scheduled_event(first, place, self._stamp(), spread_s=spread_s)
-        return [begin, *(waiting_event(new, self._stamp()) for new in later)]
+                begin = FirstEvent.of(scheduled_event(first, place, self._stamp(), spread_s=spread_s))
+        return [begin, *(FirstEvent.of(waiting_event(new, self._stamp())) for new in later)]
 
-    async def _begin(self, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int) -> SubmitOutcome:
+    async def _begin(self, begun: Sequence[FirstEvent], phases: Sequence[NewJob], *, asked_ms: int) -> SubmitOutcome:
         if self._left_s(asked_ms) <= 0:  # the process stood still: its reservation may have lapsed
             raise TimeoutError(f"the place for job {phases[0].id} was held too long ago: try again")
-        entries = [Entry(event, None, new.submission.traceparent) for event, new in zip(events, phases, strict=True)]
-        with step(f"append {events[0].data.EVENT.value}"):
+        entries = [Entry(each.event, None, each.job.submission.traceparent) for each in begun]
+        with step(f"append {begun[0].event.data.EVENT.value}"):
             answer = await self.log.append_batch(entries)
         if isinstance(answer, Conflicted):
             return await self._known(phases) or KeyReused(phases[0].id)
-        stored = zip(events, answer.records, strict=True)
-        return Accepted(tuple(advance(None, event, seq=record.seq) for event, record in stored))
+        stored = zip(begun, answer.records, strict=True)
+        return Accepted(tuple(each.stored(record.seq) for each, record in stored))
 
     async def _used_before(self, phases: Sequence[NewJob]) -> Accepted | KeyReused | None:
         """What a key stands for. It takes no second place, not even for a moment: so the log is asked first, as the
@@ -196,11 +195,9 @@ class Submitting:
             case Known() | Reserved() | Deferred():  # the view knows the job and the log does not: it is another's log
                 raise TimeoutError(f"job {new.id} is known and cannot be read: try again")
 
-    async def _estimate(self, new: NewJob, place: Reserved) -> Estimate | None:
+    async def _estimate(self, job: Job, place: Reserved) -> Estimate | None:
         """What is shown when the job enters the queue, and later compared with what came. None is told to whom a group
         holds that no run knew to be full: a burst of its own user's jobs, say."""
-        per_day = self.policy.tier_limits(new.submission.tier).jobs_per_day
-        job = advance(None, queued_event(new, place, self._stamp(), per_day=per_day))
         forecast = await self.forecasts.current()
         score = score_of(job.priority.class_number, place.place)
         wanted = wanted_of(job, score=score, position=place.position)

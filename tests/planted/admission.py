@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from headgate_contracts import Job, JobEvent, advance
+from headgate_contracts import Job
 from headgate_contracts.events import JobCancelled, JobData
 from libs.eventlog import OutcomeUnknown
 from services.admission.changing import Changing, SeenJobs
 from services.admission.domain import NewJob
+from services.admission.events import FirstEvent
 from services.admission.outcomes import Accepted, SubmitOutcome
 from services.admission.submitting import Submitting
 from tests.planted.bug import Bug
@@ -18,23 +19,23 @@ from tests.planted.bug import Bug
 
 def answers_before_it_knows(sound: Any) -> Any:
     async def _begin(
-        self: Submitting, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int
+        self: Submitting, begun: Sequence[FirstEvent], phases: Sequence[NewJob], *, asked_ms: int
     ) -> SubmitOutcome:
         try:
-            return await sound(self, events, phases, asked_ms=asked_ms)
+            return await sound(self, begun, phases, asked_ms=asked_ms)
         except OutcomeUnknown:
-            return Accepted(tuple(advance(None, event) for event in events))
+            return Accepted(tuple(each.job for each in begun))
 
     return _begin
 
 
 def writes_phase_by_phase(sound: Any) -> Any:
     async def _begin(
-        self: Submitting, events: Sequence[JobEvent], phases: Sequence[NewJob], *, asked_ms: int
+        self: Submitting, begun: Sequence[FirstEvent], phases: Sequence[NewJob], *, asked_ms: int
     ) -> SubmitOutcome:
         jobs: list[Job] = []
-        for event, phase in zip(events, phases, strict=True):
-            outcome = await sound(self, [event], [phase], asked_ms=asked_ms)
+        for each, phase in zip(begun, phases, strict=True):
+            outcome = await sound(self, [each], [phase], asked_ms=asked_ms)
             if not isinstance(outcome, Accepted) or outcome.again:
                 return outcome
             jobs += outcome.jobs
