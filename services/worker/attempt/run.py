@@ -1,11 +1,11 @@
 """One attempt, from its claim to the event that ends it, or to the moment in which it is not ours any more.
 
-    claimed ─► course: what is to be written ─► chain: written ─► course: the stage is run ─► …
-                      ▲ broken off                                        │
-    heartbeat, watchdog, a wish, the deadline, a provider ─► tenure ◄─────┘ is it ours?
+    claimed ─► executor: prepare ─► write ─► run the stage ─► judge ─► write ─► … ─► ended
+                      ▲ broken off
+    heartbeat, watchdog, a wish, the deadline, a provider ─► tenure: is it ours?
 
-Owns how these are held together for one job, and that nothing of an attempt stays behind. What is done next is
-`course`, how long it is ours is `tenure`, what gets into the log is `chain`, what is kept is `checkpoints`.
+Owns how these are held together for one job, and that nothing of an attempt stays behind. The steps are `executor`, how
+long it is ours is `tenure`, what gets into the log is `chain`, what is kept is `checkpoints`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headgate_contracts import EventName, Holder, Job
-from headgate_contracts.events import JobData, JobStage, JobTryFailed
 from services.worker.attempt.chain import Chain
 from services.worker.attempt.checkpoints import Checkpoints
-from services.worker.attempt.course import Course
+from services.worker.attempt.executor import Executor
 from services.worker.attempt.lines import JobLog
 from services.worker.attempt.process import AttemptProcess
 from services.worker.attempt.progress import AttemptProgress
@@ -27,11 +26,10 @@ from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.slots import StageSlots
 from services.worker.attempt.tenure import Tenure
 from services.worker.attempt.tools import Claimed, Tools
-from services.worker.domain import Interruption, Lease, naming, next_stage
+from services.worker.domain import Interruption, Lease
 
 logger = logging.getLogger(__name__)
 
-LAST_LINES_S: Final = 1.0  # an event is not held up for longer by lines that were said before it
 LOOKS_MS: Final = (0, 100, 400)  # a hint may be faster than what it hints at
 
 
@@ -47,13 +45,13 @@ class Attempt:
         self._budget_ms = round(claimed.budget_s * 1000)
         self._tenure = Tenure(Lease(claimed.at_ms + round(tools.policy.leases.job_s * 1000)), clock)
         self._chain = Chain(job, log=tools.log, clock=clock, new_id=tools.new_id, ours=self._tenure.is_ours)
-        self._checkpoints = Checkpoints(job, tools.shelf, tools.policy.retention)
+        checkpoints = Checkpoints(job, tools.shelf, tools.policy.retention)
         self._process = AttemptProcess(
             self.holder,
             spawner=tools.spawner,
             limits=tools.limits,
             log=JobLog(job, tools.pump, clock=clock, runs=tools.limits.runs, secrets=tools.limits.secrets),
-            checkpoints=self._checkpoints,
+            checkpoints=checkpoints,
             progress=AttemptProgress(job, tools.progress, clock, secrets=tools.limits.secrets),
             questions=AttemptQuestions(job, inputs=tools.inputs, clock=clock, secrets=tools.limits.secrets),
             beat_soon=beat_soon,
@@ -67,12 +65,13 @@ class Attempt:
             policy=tools.policy,
             pauses=self._tenure.wait_for,
         )
-        self._course = Course(
+        self._executor = Executor(
             claimed,
             tools,
             tenure=self._tenure,
             chain=self._chain,
             process=self._process,
+            checkpoints=checkpoints,
             slots=self.slots,
             hands_over=hands_over,
         )
@@ -103,7 +102,7 @@ class Attempt:
 
     async def run(self) -> str | None:
         """Until it is over: the event that ended it, or null where it was lost."""
-        living = asyncio.create_task(self._live(), name=f"attempt {self.holder}")
+        living = asyncio.create_task(self._executor.run(), name=f"attempt {self.holder}")
         lost, deadline = asyncio.create_task(self._tenure.lost.wait()), asyncio.create_task(self._time_out())
         ended: str | None = None
         try:
@@ -114,34 +113,6 @@ class Attempt:
         if ended is None:
             logger.warning("%s is not ours any more: its processes were ended, nothing more is written", self.holder)
         return ended
-
-    async def _live(self) -> str | None:
-        data = await self._course.first()
-        while data is not None:
-            if not isinstance(data, JobStage | JobTryFailed):
-                self._process.close_log()
-            await self._tools.pump.sent(within_s=LAST_LINES_S)  # what was said stands before what comes of it
-            written = await self._write(data)
-            match written:
-                case None:
-                    return None
-                case JobStage(restored=True):
-                    data = next_stage(self._job)
-                case JobStage():
-                    data = await self._course.through(written)
-                case JobTryFailed():
-                    data = await self._course.again(written)
-                case _:
-                    return written.EVENT.value
-        return None
-
-    async def _write(self, data: JobData) -> JobData | None:
-        """What was stored meanwhile is named; what nothing names any more may go."""
-        before = self._job.checkpoint
-        written = await self._chain.write(naming(data, self._checkpoints.newest))
-        if written is not None:
-            self._checkpoints.written(self._job, before=before)
-        return written
 
     async def _look(self) -> None:
         for pause_ms in LOOKS_MS:

@@ -1,18 +1,21 @@
-"""What an attempt does next: it prepares, runs the stage that was written, and says what is to be written then.
+"""The steps of an attempt, from what its first stage needs to the event that ends it.
 
-    earlier work ─► stage runs ─► its work is stored ─► the next event
-                        ├─ it asks ─────────────────────► awaiting_confirmation: answered, this stage begins again
-                        ├─ it failed, and passes ───────► try_failed: again after a pause, or given_back until then
-                        ├─ the machine gave out ────────► nothing: the attempt is left to its lease
-                        │ told to stop
-                        ├─ cancelled ─► process ends ─► cancelled
-                        ├─ deadline ──► process ends ─► failed (timeout)
-                        ├─ provider ──► process ends ─► given_back: the provider
-                        ├─ forced ────► process ends ─► nothing: the schedulers are told, and give it back
-                        ├─ drained ───► process ends ─► given_back: what is done
-                        └─ lost ──────► process ends, and nothing is written
+    run
+     1  prepare        input, process, slots, the work of an earlier attempt
+     2  write          the event that is due, after the lines that were said before it   ◄─────────────┐
+     3  run_stage      in its time, as long as the attempt is ours                                      │
+     4  judge          what follows from how the stage ended ───────────────────────────────────────────┤
+     5  wait           for another try of a stage whose failure passes; a long one as given_back ───────┤
+     6  keep_result    of the last stage, where it has passed; then `ready` ────────────────────────────┘
 
-Owns that order. What follows what is `domain`, what runs is `process`; refuses to write a word into the log itself.
+At each step the attempt may be broken off (`tenure`). Its process ends, and what is due then is
+
+    cancelled, deadline    cancelled, failed (timeout)
+    provider, drained      given_back: what is done counts
+    forced, lost           nothing: the schedulers give it back, or have done so
+    the machine gave out   nothing: the attempt is left to its lease
+
+Owns that order. What follows what is `domain`, what runs is `process`, what gets into the log is `chain`.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from headgate_pipeline.rules import StageRules
 from libs.runtime.spans import step
 from libs.runtime.telemetry import job_trace
 from services.worker.attempt.chain import Chain
+from services.worker.attempt.checkpoints import Checkpoints
 from services.worker.attempt.patience import insist
 from services.worker.attempt.process import AttemptProcess
 from services.worker.attempt.slots import StageSlots
@@ -53,6 +57,7 @@ from services.worker.domain import (
     fail,
     finish,
     give_back,
+    naming,
     next_stage,
     put_off,
     too_late,
@@ -62,11 +67,12 @@ from services.worker.domain import (
 
 logger = logging.getLogger(__name__)
 
+LAST_LINES_S: Final = 1.0  # an event is not held up for longer by lines that were said before it
 PREPARING: Final = "preparing"  # in the place of a stage, where the worker has no pipeline of that name
 
 
-class Course:
-    """The steps of one attempt."""
+class Executor:
+    """Carries one attempt out, step by step."""
 
     def __init__(
         self,
@@ -76,6 +82,7 @@ class Course:
         tenure: Tenure,
         chain: Chain,
         process: AttemptProcess,
+        checkpoints: Checkpoints,
         slots: StageSlots,
         hands_over: Callable[[], bool],
     ) -> None:
@@ -84,13 +91,31 @@ class Course:
         self._tenure = tenure
         self._chain = chain
         self._process = process
+        self._checkpoints = checkpoints
         self._slots = slots
         self._hands_over = hands_over
         self._begun: JobStage | None = None  # the stage that runs
 
-    async def first(self) -> JobData | None:
-        """What is to be written first, once all is there that the first stage needs."""
-        match await self._tenure.or_interrupted(self._prepare()):
+    async def run(self) -> str | None:
+        """Until it is over: the event that ended it, or null where it is not ours to end."""
+        due = await self.prepare()
+        while due is not None:
+            match await self.write(due):
+                case None:
+                    return None
+                case JobStage(restored=True):
+                    due = next_stage(self._job)
+                case JobStage() as begun:
+                    due = await self.run_stage(begun)
+                case JobTryFailed() as failed:
+                    due = await self.wait(failed)
+                case last:
+                    return last.EVENT.value
+        return None
+
+    async def prepare(self) -> JobData | None:
+        """Get all that the first stage needs."""
+        match await self._tenure.or_interrupted(self._begin_process()):
             case Interruption() as why:
                 return await self._broken_off(why, self._first_stage)
             case Failed() as wrong:
@@ -100,8 +125,20 @@ class Course:
             case None:
                 return next_stage(self._job)
 
-    async def through(self, begun: JobStage) -> JobData | None:
-        """Run the stage; what is to be written then, null where it is not ours to write."""
+    async def write(self, data: JobData) -> JobData | None:
+        """Write what is due, with the name of the work that was stored meanwhile: the work before it may go then. Null
+        where it is not ours to write."""
+        if not isinstance(data, JobStage | JobTryFailed):
+            self._process.close_log()
+        await self._tools.pump.sent(within_s=LAST_LINES_S)  # what was said stands before what comes of it
+        before = self._job.checkpoint
+        written = await self._chain.write(naming(data, self._checkpoints.newest))
+        if written is not None:
+            self._checkpoints.written(self._job, before=before)
+        return written
+
+    async def run_stage(self, begun: JobStage) -> JobData | None:
+        """Run the stage that was written, and judge how it ended."""
         self._begun, tries = begun, tries_of(self._job)
         if self._hands_over():
             return give_back(self._job)
@@ -109,19 +146,18 @@ class Course:
             outcome = await self._tenure.or_interrupted(self._process.stage(begun, tries=tries))
             running.outcome = _name_of(outcome)
             running.wrong = self._wrong_in(outcome)
-        match outcome:
-            case Interruption():
-                return await self._broken_off(outcome, begun.stage)
-            case GaveOut(why):
-                return self._left(begun.stage, why)
-            case Finished():
-                return await self._passed(begun.stage) if is_in_last(self._job) else next_stage(self._job)
-            case _:
-                return self._not_finished(outcome, begun.stage)
+        return await self.judge(outcome, begun.stage)
 
-    def _not_finished(self, outcome: StageAsks | ChecksFailed | Failed, stage: str) -> JobData:
+    async def judge(self, outcome: StageOutcome | Interruption, stage: str) -> JobData | None:
+        """What follows from how a stage ended."""
         policy, now = self._tools.policy, self._log_time()
         match outcome:
+            case Interruption():
+                return await self._broken_off(outcome, stage)
+            case GaveOut(why):
+                return self._left(stage, why)
+            case Finished():
+                return await self.keep_result(stage) if is_in_last(self._job) else next_stage(self._job)
             case StageAsks(question):
                 self._process.say(stage, f"… [asks: {question.text}]")
                 return ask(self._job, question, policy=policy, now=now)
@@ -133,8 +169,8 @@ class Course:
             case Failed():
                 return self._failed(outcome)
 
-    async def again(self, failed: JobTryFailed) -> JobData | None:
-        """The same stage, after the pause; one that is long is spent without slots."""
+    async def wait(self, failed: JobTryFailed) -> JobData | None:
+        """For the next try of the same stage; a long pause is spent without slots."""
         begun, tried = self._begun, failed.tried
         if begun is None:
             raise AssertionError("another try of a stage that was not begun")
@@ -147,7 +183,20 @@ class Course:
             case Interruption() as why:
                 return await self._broken_off(why, begun.stage)
             case None:
-                return await self.through(begun)
+                return await self.run_stage(begun)
+
+    async def keep_result(self, stage: str) -> JobData | None:
+        """The last stage has passed: what the job made is stored, then it is ready."""
+        match await self._tenure.or_interrupted(self._stored_result(stage)):
+            case Interruption() as why:
+                return await self._broken_off(why, stage)
+            case Failed() as failed:
+                return self._failed(failed)
+            case GaveOut(why):
+                return self._left(stage, why)
+            case result:
+                worked_s = (self._tools.clock.monotonic_ms() - self._claimed.at_ms) / 1000
+                return finish(self._job, result=result, duration_s=round(self._claimed.job.worked_s + worked_s, 3))
 
     def _next_try(self, failed: Passing, stage: str) -> JobTryFailed | None:
         rules, job = self._rules(stage), self._job
@@ -174,7 +223,7 @@ class Course:
     def _rules(self, stage: str) -> StageRules:
         return self._tools.spawner.pipelines[self._job.submission.pipeline].rules_of(stage)
 
-    async def _prepare(self) -> Failed | GaveOut | None:
+    async def _begin_process(self) -> Failed | GaveOut | None:
         """Everything that the first stage needs, or what is wrong with it."""
         pipeline, known = self._job.submission.pipeline, self._tools.spawner.pipelines
         if pipeline not in known:
@@ -187,20 +236,7 @@ class Course:
         await self._process.begin(self._job, content=content, until_ms=until_ms, slots=self._slots)
         return None if self._job.checkpoint is None else await self._process.restore(self._first_stage)
 
-    async def _passed(self, stage: str) -> JobData | None:
-        """The last stage has passed: keep the result, then say so."""
-        match await self._tenure.or_interrupted(self._keep_result(stage)):
-            case Interruption() as why:
-                return await self._broken_off(why, stage)
-            case Failed() as failed:
-                return self._failed(failed)
-            case GaveOut(why):
-                return self._left(stage, why)
-            case result:
-                worked_s = (self._tools.clock.monotonic_ms() - self._claimed.at_ms) / 1000
-                return finish(self._job, result=result, duration_s=round(self._claimed.job.worked_s + worked_s, 3))
-
-    async def _keep_result(self, stage: str) -> str | Failed | GaveOut | None:
+    async def _stored_result(self, stage: str) -> str | Failed | GaveOut | None:
         """The result's name once it is stored; null where the job made nothing to keep."""
         content = await self._process.result(stage)
         if not isinstance(content, bytes):
