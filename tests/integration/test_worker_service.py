@@ -92,7 +92,7 @@ async def test_what_a_job_made_and_said_can_be_read_by_others(at_work: WorkerSys
         await eventually(lambda: len(heard) >= 20)  # the end of a job waits a second for its lines, and no longer
 
     assert [line.line for line in heard] == [f"line {number} of 20 of iteration 1" for number in range(1, 21)]
-    assert (await at_work.system._nc.jetstream().stream_info("LOGS")).state.messages == 20
+    assert (await at_work.base._nc.jetstream().stream_info("LOGS")).state.messages == 20
     assert (await at_work.result("says")).keys() == {"rehearsal.json"}
 
 
@@ -351,7 +351,7 @@ async def test_a_job_outlives_the_loss_of_all_schedulers(hasty: WorkerSystem) ->
 async def test_nats_is_killed_again_and_again_while_jobs_run_and_each_ends_once(
     mortal: WorkerSystem, nats_server: NatsServer
 ) -> None:
-    await mortal.system.scheduler("a")
+    await mortal.base.scheduler("a")
     await mortal.worker("w1", slots=4)
     await mortal.worker("w2", slots=4)
     for number in range(40):
@@ -364,7 +364,7 @@ async def test_nats_is_killed_again_and_again_while_jobs_run_and_each_ends_once(
         await asyncio.sleep(0.3)
         await nats_server.start()
 
-    await mortal.system.all_end()
+    await mortal.base.all_end()
     await mortal.no_violations()
 
 
@@ -379,8 +379,8 @@ async def test_a_worker_that_starts_before_nats_waits_says_so_once_and_then_work
     waits = (worker.running, await worker.ready(), worker.words().count("waiting for NATS"))
 
     await nats_server.start()
-    await mortal.system.is_ready(worker)
-    await mortal.system.scheduler("a")
+    await mortal.base.is_ready(worker)
+    await mortal.base.scheduler("a")
     await mortal.submit("job-1", {"stages": QUICK})
 
     await mortal.until("job-1", "ready")
@@ -390,7 +390,7 @@ async def test_a_worker_that_starts_before_nats_waits_says_so_once_and_then_work
 async def test_a_worker_that_is_told_to_stop_while_nats_is_away_ends_all_the_same(
     mortal: WorkerSystem, nats_server: NatsServer
 ) -> None:
-    await mortal.system.scheduler("a")
+    await mortal.base.scheduler("a")
     worker = await mortal.worker("w1", HEADGATE_DRAIN_GRACE_S="0.5", HEADGATE_END_GRACE_S="0.2")
     await mortal.submit("job-1", {"stages": {**QUICK, "code": 600}})
     await mortal.until("job-1", "code")

@@ -59,7 +59,7 @@ class Slot:
         except BaseException:
             await self._give_back()  # it may have been granted in this very moment
             raise
-        self._tenure.kept(state, asked_s=asked_s)
+        self._tenure.extended(state, asked_s=asked_s)
         if time.monotonic() >= self._tenure.due_s:  # it waited for long: from when on it is held is not known
             await self._extend()
         self._body = asyncio.current_task()
@@ -104,7 +104,7 @@ class Slot:
             held_until=tenure.expires_at,
             within_s=tenure.within_s(asked_s),
         )
-        tenure.kept(await self._driver.run(extending), asked_s=asked_s)
+        tenure.extended(await self._driver.run(extending), asked_s=asked_s)
 
     async def _give_back(self) -> None:
         with suppress(HeadgateError, TimeoutError):

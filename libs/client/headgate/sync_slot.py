@@ -59,7 +59,7 @@ class SyncSlot:
         except BaseException:
             self._give_back()  # it may have been granted in this very moment
             raise
-        self._tenure.kept(state, asked_s=asked_s)
+        self._tenure.extended(state, asked_s=asked_s)
         if time.monotonic() >= self._tenure.due_s:  # it waited for long: from when on it is held is not known
             self._extend()
         self._keeper.start()
@@ -95,7 +95,7 @@ class SyncSlot:
             held_until=tenure.expires_at,
             within_s=tenure.within_s(asked_s),
         )
-        tenure.kept(self._driver.run(extending), asked_s=asked_s)
+        tenure.extended(self._driver.run(extending), asked_s=asked_s)
 
     def _give_back(self) -> None:
         with suppress(HeadgateError):
