@@ -8,9 +8,11 @@
     headgate.cmd.v1.<shard>.redeem             RedeemTicket  → TicketRedeemed
     headgate.cmd.v1.<shard>.granted.<lease>    LeaseReply, when a waiter's turn has come
     headgate.live.v1.<shard>.position.<user>.<job>   PositionChanged
+    headgate.live.v1.<shard>.watching          Watching
     headgate.logs.v1.<job>                     LogLine
 
-A lost message costs time and nothing else: beats are repeated, a lost grant comes again with the next beat.
+A lost message costs time and nothing else: beats are repeated, a lost grant comes again with the next beat, and who is
+watched is said again every few seconds.
 """
 
 from __future__ import annotations
@@ -180,6 +182,17 @@ class PositionChanged(Record):
     used_today: Annotated[int, Field(ge=0)] | None = None
 
 
+MOST_WATCHED: Final = 1_000  # in one message of some 30 KB; who has more sends several
+
+
+class Watching(Record):
+    """Somebody follows these jobs, or all of these users', by a stream of the notifier that says so: tell it how they
+    stand. It holds for a while and is repeated."""
+
+    jobs: Annotated[tuple[JobId, ...], Field(max_length=MOST_WATCHED)] = ()
+    users: Annotated[tuple[Token, ...], Field(max_length=MOST_WATCHED)] = ()
+
+
 def command_subject(shard: str, command: Command) -> str:
     return f"{CMD_PREFIX}.{check_token('shard', shard)}.{command}"
 
@@ -191,6 +204,10 @@ def granted_subject(shard: str, lease: str) -> str:
 def position_subject(shard: str, user_id: str, job_id: str) -> str:
     tokens = (check_token("shard", shard), "position", check_token("user_id", user_id), check_token("job_id", job_id))
     return f"{LIVE_PREFIX}.{'.'.join(tokens)}"
+
+
+def watching_subject(shard: str) -> str:
+    return f"{LIVE_PREFIX}.{check_token('shard', shard)}.watching"
 
 
 def logs_subject(job_id: str) -> str:

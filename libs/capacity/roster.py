@@ -5,6 +5,8 @@ walks what has ended.
     queued     in the queue, paused or not
     running    from `dispatched` on
 
+The queued ones stand by user too: whose stream is open is told of a few, while others wait in their thousands.
+
 Owns nothing that the jobs do not say: it is built anew from them.
 """
 
@@ -24,19 +26,30 @@ class Roster:
     waiting: dict[str, Job] = field(default_factory=dict[str, Job])
     queued: dict[str, Job] = field(default_factory=dict[str, Job])
     running: dict[str, Job] = field(default_factory=dict[str, Job])
+    queued_of: dict[str, dict[str, Job]] = field(default_factory=dict[str, dict[str, Job]])  # by user
 
     def fold(self, before: Job | None, job: Job) -> None:
         """The job stands like this now."""
         was, now = before and self._set_of(before), self._set_of(job)
         if was is not None and was is not now:
             was.pop(job.id, None)
+            if was is self.queued:
+                self._leave_queue(job)
         if now is not None:
             now[job.id] = job
+            if now is self.queued:
+                self.queued_of.setdefault(job.user_id, {})[job.id] = job
 
     @property
     def unfinished(self) -> Iterator[Job]:
         """All of them."""
         return chain(tuple(self.waiting.values()), tuple(self.queued.values()), tuple(self.running.values()))
+
+    def _leave_queue(self, job: Job) -> None:
+        others = self.queued_of.get(job.user_id, {})
+        others.pop(job.id, None)
+        if not others:
+            self.queued_of.pop(job.user_id, None)
 
     def _set_of(self, job: Job) -> dict[str, Job] | None:
         if job.status.is_end:

@@ -6,10 +6,12 @@ what", by the event's token. Refuses to make passwords: they are arguments.
     admission   its events, operators' acts, inputs, titles; reads the log, log lines, results, and what jobs were made
                 of; erases a user's lines, inputs, titles, workspaces and results; removes pipelines; asks for slots
                 outside jobs
-    scheduler   its events, its chain, snapshots, positions, grants; follows the log, answers commands
+    scheduler   its events, its chain, snapshots, positions, grants; follows the log, answers commands, hears who is
+                watched
     worker      its events, log lines, workspaces, results, the pipelines that it has; pulls what is dispatched, reads
                 inputs, sends commands, hears who is to be cancelled
-    notifier    writes nothing; follows the log, hears lines, positions and progress, asks for positions
+    notifier    writes nothing; follows the log, hears lines, positions and progress, asks for positions, says who is
+                watched
     operator    makes and changes streams, buckets and the consumers of pools and teams: `headgate migrate`
     team-…      what another team gets: pulls from its own consumers, in an account of its own
     consumer    `headgate up` alone: reads the log, with consumers of its own. It belongs to the machine's owner, whose
@@ -27,7 +29,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate_contracts import TABLE, EventName, OpsSubject, SchedSubject, Writer, consumer_filter
-from headgate_contracts.commands import CMD_PREFIX, LIVE_PREFIX, LOGS_PREFIX, command_subject
+from headgate_contracts.commands import CMD_PREFIX, LIVE_PREFIX, LOGS_PREFIX, command_subject, watching_subject
 from headgate_contracts.vocabulary import ActName
 from libs.capacity.store_client import access_rules
 from libs.eventlog import LogSettings
@@ -154,8 +156,9 @@ def _scheduler(shard: str, pools: Sequence[str]) -> Rights:
             f"{LIVE_PREFIX}.{shard}.position.*.*",
             f"{CMD_PREFIX}.{shard}.granted.*",
         ),
-        subscribe=tuple(
-            command_subject(shard, command) for command in ("beat", "acquire", "give_up", "position", "shut", "redeem")
+        subscribe=(
+            *(command_subject(shard, each) for each in ("beat", "acquire", "give_up", "position", "shut", "redeem")),
+            watching_subject(shard),
         ),
         refused=(*_disturbs_workers(pools), *_disturbs_webhooks()),
         answers=True,
@@ -192,6 +195,7 @@ def _notifier(shard: str, pools: Sequence[str]) -> Rights:
             *_reads_progress(),
             *_calls_webhooks(),
             *(command_subject(shard, command) for command in ("position", "redeem")),
+            watching_subject(shard),
         ),
         subscribe=(f"{LIVE_PREFIX}.{shard}.position.*.*", f"$KV.{PROGRESS}.*"),
         refused=(*_disturbs_workers(pools), *_remakes_webhooks()),

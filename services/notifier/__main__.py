@@ -33,7 +33,15 @@ from services.notifier.pages import page
 from services.notifier.receivers import receivers_in
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
-from services.notifier.subscribers import AskedPositions, RedeemedTickets, spread_lines, spread_log, subscribe
+from services.notifier.subscribers import (
+    AskedPositions,
+    RedeemedTickets,
+    ToldSchedulers,
+    spread_lines,
+    spread_log,
+    subscribe,
+)
+from services.notifier.watching import WatchTeller
 from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks
 
 
@@ -50,6 +58,8 @@ async def compose(service: Service) -> None:
     said = await wait_for(LOG, lines.end, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     await service.start(Loop("follower", lambda _: spread_log(ground.log, fanout, after=seen.seq, epoch=seen.epoch)))
     await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
+    told = ToldSchedulers(broker, shard=ground.settings.shard)
+    await service.start(Loop("watching", WatchTeller(fanout, told.tell, ground.policy, ground.clock).run))
     front.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
     edge = _edge(ground, front, fanout, broker, lines)
     for router in (streams(edge), page()):

@@ -173,6 +173,7 @@ class Fanout:
         self._taps: defaultdict[Interest, set[Tap]] = defaultdict(set)
         self._depth = depth
         self._most_bytes = most_bytes
+        self._new: set[Interest] = set()
         self._closed = False
         self.connections = 0
 
@@ -183,6 +184,8 @@ class Fanout:
         if self._closed:
             tap.end(Closed())
         for interest in interests:
+            if interest not in self._taps:
+                self._new.add(interest)
             self._taps[interest].add(tap)
         self.connections += 1
         self._beat.join(tap)
@@ -199,6 +202,16 @@ class Fanout:
     def is_wanted(self, interests: Iterable[Interest]) -> bool:
         """Whether anybody is interested. Whoever comes a moment later reads it from the log: it is there already."""
         return any(interest in self._taps for interest in interests)
+
+    @property
+    def interests(self) -> Collection[Interest]:
+        """All that somebody listens to."""
+        return self._taps.keys()
+
+    def take_new(self) -> Collection[Interest]:
+        """What somebody has begun to listen to since the last call."""
+        new, self._new = self._new, set()
+        return new & self._taps.keys()
 
     def spread(self, interests: Iterable[Interest], render: Callable[[], StreamItem | None]) -> None:
         """To everybody who is interested."""

@@ -4,7 +4,7 @@ are FastStream's; the log and the lines of jobs are followed by `libs/eventlog`.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Final, TypeVar
 
 from faststream.nats import NatsBroker, NatsMessage
@@ -16,8 +16,10 @@ from headgate_contracts.commands import (
     PositionChanged,
     RedeemTicket,
     TicketRedeemed,
+    Watching,
     command_subject,
     job_said_on,
+    watching_subject,
 )
 from libs.eventlog.progress import PROGRESS_SUBJECTS, progress_in
 from libs.foundation.live import AWAY
@@ -89,6 +91,18 @@ class AskedPositions:
 
     async def ask(self, job_id: str) -> PositionChanged | None:
         return await _answer(self._broker, AskPosition(job_id=job_id), subject=self._subject, kind=PositionChanged)
+
+
+class ToldSchedulers:
+    """Who is watched, to all replicas of the scheduler."""
+
+    def __init__(self, broker: NatsBroker, *, shard: str) -> None:
+        self._broker = broker
+        self._subject = watching_subject(shard)
+
+    async def tell(self, said: Watching) -> None:
+        with suppress(*AWAY):  # it is said again soon
+            await self._broker.publish(said, self._subject)
 
 
 class RedeemedTickets:

@@ -62,7 +62,7 @@ async def compose(service: Service) -> None:
         shard=ground.settings.shard,
         telemetry=ground.telemetry,
         clock=ground.clock,
-        stir=announcer.stir,
+        positions=announcer,
     )
     subscribers.subscribe()
 

@@ -1,7 +1,8 @@
 """Where waiting jobs stand: asked for by the notifier for its snapshots, and told by the leader when it changes.
 
     stirred?   something was folded or heard since the last round; all are told again every few seconds
-    changed?   each waiting job's outlook is compared with the one that was told last
+    watched?   by a stream that some notifier has open: of others nobody would hear
+    changed?   each watched job's outlook is compared with the one that was told last
     told       to `headgate.live.v1.<shard>.position.<user>.<job>`, at most 4 times a second
 
 Owns what was told last. It is no part of any decision, so whatever goes wrong with it costs positions and nothing else.
@@ -20,7 +21,7 @@ from itertools import islice
 from typing import Final
 
 from headgate_contracts import Job
-from headgate_contracts.commands import PositionChanged
+from headgate_contracts.commands import PositionChanged, Watching
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import WaitingOn
 from libs.capacity.answers import Outlook
@@ -33,6 +34,7 @@ from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY
 from libs.runtime.clock import Clock
 from services.scheduler.ports import Leads
+from services.scheduler.watchers import Watchers
 
 AT_ONCE: Final = 100  # outlooks in one round trip: a few milliseconds of the view's time, and of ours to tell them
 REST: Final = 3  # times as long as a round took: where thousands wait, the view has other things to do
@@ -73,11 +75,20 @@ class Announcer:
     clock: Clock
     leader: Leads
     tell: TellPosition
+    watchers: Watchers = field(init=False)
     _told: dict[str, SentPosition] = field(default_factory=dict[str, SentPosition])
     _applied: int = -1  # the ledger's, at the last round
     _stirred: bool = False
     _published: str | None = None
     _forecast: Forecast | None = None
+
+    def __post_init__(self) -> None:
+        self.watchers = Watchers(self._all_every_ms)
+
+    def watch(self, said: Watching) -> None:
+        """Streams are open. Who was not watched before is told in the next round."""
+        if self.watchers.hear(said, now_ms=self.clock.monotonic_ms()):
+            self.stir()
 
     def stir(self) -> None:
         """A worker was heard, or a slot changed hands: places may mean something else now."""
@@ -89,7 +100,8 @@ class Announcer:
         while not stopping.is_set():
             await self.clock.sleep_ms(rest_ms)
             now_ms, rest_ms = self.clock.monotonic_ms(), every_ms
-            if not self.leader.leads or now_ms - all_told_ms >= self.policy.stream.position_every_s * 1000:
+            if not self.leader.leads or now_ms - all_told_ms >= self._all_every_ms:
+                self.watchers.forget(now_ms=now_ms)
                 self._told.clear()
                 self._applied, all_told_ms = -1, now_ms
             if self.leader.leads and (self._stirred or self._applied != self.ledger.applied):
@@ -103,12 +115,12 @@ class Announcer:
             logger.exception("positions are not told")  # the queue needs none told: it must not end the leader
 
     async def round(self) -> None:
-        """Tell everybody whose standing has changed since they were told."""
+        """Tell whoever is watched and whose standing has changed since it was told."""
         self._applied, self._stirred = self.ledger.applied, False
         told, self._told = self._told, {}
         try:
             forecast = await self._newest_forecast()
-            for jobs in _in_parts(tuple(self.ledger.roster.queued.values())):
+            for jobs in _in_parts(self.watchers.among(self.ledger.roster)):
                 outlooks = await self.view.outlooks([job.id for job in jobs])
                 for job, outlook in zip(jobs, outlooks, strict=True):
                     if outlook is None or outlook.position is None:
@@ -128,6 +140,10 @@ class Announcer:
         if told is None or told.shown != shown:
             await self.tell(job.user_id, moved)
         return SentPosition(job.seq, outlook, shown)
+
+    @property
+    def _all_every_ms(self) -> int:
+        return round(self.policy.stream.position_every_s * 1000)
 
     async def _newest_forecast(self) -> Forecast:
         text = await self.view.published(NAME)

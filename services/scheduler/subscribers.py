@@ -2,7 +2,7 @@
 
 One connection for all of it, apart from the log's, so that a commit that is being settled never delays a heartbeat. All
 replicas are one queue group: each command is answered by one of them. Heartbeats and pauses of providers are heard by
-all of them beside that, as any may have to plan by them, also where the view is away.
+all of them beside that, as any may have to plan by them, also where the view is away; and so is who is watched.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from headgate_contracts.commands import (
     RedeemTicket,
     ShutProvider,
     TicketRedeemed,
+    Watching,
     command_subject,
     position_subject,
+    watching_subject,
 )
 from libs.capacity.ports import View
 from libs.eventlog.api import state_of
@@ -38,7 +40,7 @@ from libs.eventlog.streams import JOBS
 from libs.foundation.live import AWAY
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import Telemetry
-from services.scheduler.positions import position_of
+from services.scheduler.positions import Announcer, position_of
 from services.scheduler.replica import Replica
 
 logger = logging.getLogger(__name__)
@@ -77,7 +79,8 @@ class NatsCommands:
 
 
 class Subscribers:
-    """Commands to handlers. `stir` is called where a command may have changed how jobs stand."""
+    """Commands to handlers, and who is watched to `positions`, which is stirred where a command may have changed how
+    jobs stand."""
 
     def __init__(
         self,
@@ -88,10 +91,10 @@ class Subscribers:
         shard: str,
         telemetry: Telemetry,
         clock: Clock,
-        stir: Callable[[], None],
+        positions: Announcer,
     ) -> None:
         self._broker = broker
-        self._stir = stir
+        self._positions = positions
         self._clock = clock
         self._replica = replica
         self._view = view
@@ -109,15 +112,16 @@ class Subscribers:
         self._on("position", self._position)
         self._on("shut", self._shut)
         self._on("redeem", self._redeem)
-        self._all_on("beat", self._note_heartbeat)
-        self._all_on("shut", self._note_pause)
+        self._all_on(command_subject(self._shard, "beat"), self._note_heartbeat)
+        self._all_on(command_subject(self._shard, "shut"), self._note_pause)
+        self._all_on(watching_subject(self._shard), self._watched)
 
     def _on(self, command: Command, answer: Callable[..., object]) -> None:
         subject = command_subject(self._shard, command)
         self._broker.subscriber(subject, GROUP, max_workers=AT_ONCE)(answer)
 
-    def _all_on(self, command: Command, hear: Callable[..., object]) -> None:
-        self._broker.subscriber(command_subject(self._shard, command), no_reply=True)(hear)
+    def _all_on(self, subject: str, hear: Callable[..., object]) -> None:
+        self._broker.subscriber(subject, no_reply=True)(hear)
 
     async def _note_heartbeat(self, command: Beat) -> None:
         self._replica.handlers.note_heartbeat(command)
@@ -126,11 +130,14 @@ class Subscribers:
     async def _note_pause(self, command: ShutProvider) -> None:
         self._replica.handlers.note_pause(command)
 
+    async def _watched(self, said: Watching) -> None:
+        self._positions.watch(said)
+
     async def _beat(self, command: Beat) -> BeatReply:
         async with self._timed("beat"):
             reply = await self._replica.handlers.heartbeat(command)
         self._replica.woken.set()  # it may hold less
-        self._stir()
+        self._positions.stir()
         return reply
 
     async def _acquire(self, command: AcquireLease) -> LeaseReply:
@@ -141,13 +148,13 @@ class Subscribers:
         async with self._timed("give_up"):
             reply = await self._replica.handlers.give_up(command)
         self._replica.woken.set()  # a job may wait for that slot
-        self._stir()
+        self._positions.stir()
         return reply
 
     async def _shut(self, command: ShutProvider) -> ProviderShut:
         async with self._timed("shut"):
             reply = await self._replica.handlers.shut(command)
-        self._stir()
+        self._positions.stir()
         return reply
 
     async def _redeem(self, command: RedeemTicket) -> TicketRedeemed:

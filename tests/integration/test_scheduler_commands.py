@@ -15,9 +15,11 @@ from headgate_contracts.commands import (
     GiveUpLease,
     LeaseReply,
     PositionChanged,
+    Watching,
     command_subject,
     granted_subject,
     position_subject,
+    watching_subject,
 )
 from headgate_contracts.records import Record
 from libs.local.servers import ValkeyServer
@@ -120,9 +122,10 @@ async def test_where_a_job_stands_can_be_asked(system: SchedulerSystem, nats: Cl
     await eventually(second_in_line)
 
 
-async def test_who_moves_up_is_told(system: SchedulerSystem, nats: Client) -> None:
+async def test_who_is_watched_and_moves_up_is_told(system: SchedulerSystem, nats: Client) -> None:
     first, second = await system.submit(user="me"), await system.submit(user="you")
     heard = await nats.subscribe(position_subject(SHARD, "you", second))
+    await nats.publish(watching_subject(SHARD), Watching(jobs=(second,)).model_dump_json().encode())
     job = await system.read(first)
     await system.write(job, "cancelled")
 

@@ -46,7 +46,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         shard=SHARD,
         telemetry=telemetry,
         clock=machine.clock,
-        stir=announcer.stir,
+        positions=announcer,
     )
 
     service.closing("the lead", lambda: let_go(replica))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from headgate_contracts import Job
-from headgate_contracts.commands import PositionChanged
+from headgate_contracts.commands import PositionChanged, Watching
 from libs.eventlog import LogUnavailable, Record
 from services.scheduler.forecasting import Forecaster
 from services.scheduler.opinions import Opinion, opinions_of
@@ -40,6 +40,7 @@ async def test_nobody_walks_all_jobs(world: World, leader: Replica) -> None:
 
     announcer = Announcer(leader.ledger, world.view, world.policy, world.clock, leader.leader, tell)
     meter = world._telemetry["a"].meter
+    announcer.watch(Watching(jobs=("job-1", "job-3"), users=("u-job-4",)))
     forecaster = Forecaster(leader.ledger, world.view, clock=world.clock, leader=leader.leader, meter=meter)
     leader.ledger.jobs = Unwalkable(leader.ledger.jobs)
 

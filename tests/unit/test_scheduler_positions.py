@@ -1,4 +1,4 @@
-"""Where waiting jobs stand: told when it changes, to whom it concerns, and to all now and then."""
+"""Where waiting jobs stand: told of those that are watched, when it changes, and now and then."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from headgate_contracts import Priority
-from headgate_contracts.commands import PositionChanged
+from headgate_contracts.commands import PositionChanged, Watching
 from libs.capacity.answers import Outlook
 from libs.capacity.memory.view import MemoryView
 from libs.forecast.table import NAME, Forecast
@@ -19,6 +19,7 @@ from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import EPOCH, World, breathe
 
 QUARTER_S = 250
+WATCHED = Watching(jobs=("job-3",), users=("u-job-1", "u-job-2", "vip", "w"))
 
 
 class Counting(MemoryView):
@@ -95,10 +96,12 @@ def view(world: World) -> Counting:
 
 @pytest.fixture
 def announcer(world: World, leader: Replica, hearing: Hearing, view: Counting) -> Announcer:
-    return Announcer(leader.ledger, view, world.policy, world.clock, leader.leader, hearing)
+    announcer = Announcer(leader.ledger, view, world.policy, world.clock, leader.leader, hearing)
+    announcer.watch(WATCHED)
+    return announcer
 
 
-async def test_everybody_in_the_queue_is_told(announcer: Announcer, hearing: Hearing) -> None:
+async def test_everybody_who_is_watched_is_told(announcer: Announcer, hearing: Hearing) -> None:
     await announcer.round()
 
     assert [(user, moved.job_id) for user, moved in hearing.told] == [("u-job-1", "job-1"), ("u-job-2", "job-2")]
@@ -119,6 +122,55 @@ async def test_only_whom_a_change_concerns_is_told(
     assert hearing.heard() == [("job-1", 2), ("job-2", 3), ("first", 1), ("last", 4)]
     await announcer.round()
     assert hearing.heard() == []
+
+
+async def test_of_whom_nobody_watches_nobody_is_told_and_the_view_is_not_asked(
+    world: World, leader: Replica, announcer: Announcer, hearing: Hearing, view: Counting
+) -> None:
+    for number in range(300):
+        await world.submit(f"other-{number}", user=f"o{number}", project=f"p{number}")
+    await world.settle(leader)
+
+    await announcer.round()
+
+    assert hearing.heard() == [("job-1", 1), ("job-2", 2)]
+    assert view.asked == [2]
+
+
+async def test_who_begins_to_watch_is_told_in_the_next_round(
+    world: World, leader: Replica, telling: Announcer, hearing: Hearing
+) -> None:
+    await world.submit("other", user="new", project="new")
+    await world.settle(leader)
+    await live(world, leader, quarters=2)
+    hearing.heard()
+
+    telling.watch(Watching(jobs=("other",)))
+    await live(world, leader, quarters=2)
+
+    assert hearing.heard() == [("other", 3)]
+
+
+async def test_who_is_not_spoken_of_any_more_is_forgotten_and_who_is_stays(
+    world: World, leader: Replica, telling: Announcer, hearing: Hearing
+) -> None:
+    for _ in range(4):
+        telling.watch(Watching(users=("u-job-2",)))
+        await live(world, leader, quarters=20)
+    hearing.heard()
+
+    await live(world, leader, quarters=24)
+
+    assert hearing.heard() == [("job-2", 2)]
+
+
+async def test_a_job_is_found_by_its_user_for_as_long_as_it_is_queued(world: World, leader: Replica) -> None:
+    await world.beat(slots=1)
+    await world.settle(leader)
+    roster = leader.ledger.roster
+
+    assert [*roster.running] == ["job-1"]
+    assert {user: [*jobs] for user, jobs in roster.queued_of.items()} == {"u-job-2": ["job-2"]}
 
 
 async def test_an_estimate_alone_is_no_change_and_comes_with_one(
