@@ -127,7 +127,7 @@ async def test_only_whom_a_change_concerns_is_told(
 async def test_of_whom_nobody_watches_nobody_is_told_and_the_view_is_not_asked(
     world: World, leader: Replica, announcer: Announcer, hearing: Hearing, view: Counting
 ) -> None:
-    for number in range(300):
+    for number in range(90):
         await world.submit(f"other-{number}", user=f"o{number}", project=f"p{number}")
     await world.settle(leader)
 
