@@ -105,7 +105,8 @@ class HttpServer:
 
 
 class _Connection(H11Protocol):
-    """Shows a request the connection it came by, as `scope["state"]["connection"]`: ASGI has no word to cut one off.
+    """Shows a request the connection it came by, as `scope["state"]["connection"]`: ASGI has no word to cut one off,
+    nor to take it over.
 
     What is left of a body that nobody wanted is thrown away for a while, so that a client that still sends gets the
     whole refusal. By itself uvicorn does so for ever where the connection is kept; where it is not, it closes at once,
@@ -118,7 +119,20 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         self._leaving = _Leaving(transport, self._sends_a_body)
         super().connection_made(cast("asyncio.Transport", self._leaving))
-        self.app_state = {**self.app_state, "connection": transport}
+        self.app_state = {**self.app_state, "connection": self}
+
+    def hand_over(self, taker: asyncio.Protocol) -> asyncio.Transport | None:
+        """The connection itself, in the midst of an answer whose head was sent: `taker` writes the rest of it, closes
+        it, and hears what becomes of it. Nothing of the request is kept for it. Null where it has gone already."""
+        if self._leaving is None or self._leaving.is_closing():
+            return None
+        self.cycle.disconnected = True  # its application may return: nobody here ends the answer
+        self.connections.discard(self)
+        self.flow.resume_reading()  # or it would not be heard that the client has gone
+        transport = self._leaving.transport
+        transport.set_protocol(taker)
+        vars(self).clear()  # these refer to each other, and would wait for the garbage collector
+        return transport
 
     def data_received(self, data: bytes) -> None:
         if self._leaving is None or not self._leaving.is_half_closed:
@@ -153,24 +167,24 @@ class _Leaving:
 
     def __init__(self, transport: asyncio.Transport, still_sends: Callable[[], bool]) -> None:
         self.is_half_closed = False
-        self._transport = transport
+        self.transport = transport
         self._still_sends = still_sends
         self._end: asyncio.TimerHandle | None = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+        return getattr(self.transport, name)
 
     def is_closing(self) -> bool:
-        return self.is_half_closed or self._transport.is_closing()
+        return self.is_half_closed or self.transport.is_closing()
 
     def close(self) -> None:
         if self.is_closing() or not self._still_sends():
-            self._transport.close()
+            self.transport.close()
             return
         self.is_half_closed = True
-        self._transport.write_eof()
-        self._transport.resume_reading()
-        self._end = asyncio.get_running_loop().call_later(UNWANTED_S, self._transport.abort)
+        self.transport.write_eof()
+        self.transport.resume_reading()
+        self._end = asyncio.get_running_loop().call_later(UNWANTED_S, self.transport.abort)
 
     def cancel(self) -> None:
         if self._end is not None:

@@ -31,6 +31,7 @@ from services.notifier.histories import Histories
 from services.notifier.openings import Openings
 from services.notifier.pages import page
 from services.notifier.receivers import receivers_in
+from services.notifier.sending import LAST_BYTES_S, OpenStreams
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
 from services.notifier.subscribers import (
@@ -65,9 +66,12 @@ async def compose(service: Service) -> None:
     for router in (streams(edge), page()):
         front.app.include_router(router)
     await _start_webhooks(service, ground, edge.notifier.signals)
-    await service.start(Loop("drain", lambda _: _close_when_draining(ground.gate.draining, edge)))
+    draining = Loop("drain", lambda _: _close_when_draining(ground.gate.draining, edge), patience_s=2 * LAST_BYTES_S)
+    await service.start(draining)
     edge.collecting.put_aside()  # all that was imported and made here
-    await service.start(ground.gate)  # last, so first to stop: it waits for the streams, which the drain ends
+    await service.start(
+        ground.gate
+    )  # last, so first to stop: from then on the drain ends the streams, and is waited for
 
 
 def _edge(
@@ -89,7 +93,7 @@ def _edge(
     )
     front.tokens.revocations.watch(lambda token_id: fanout.end(OfToken(token_id)))
     openings = Openings(per_user=rules.per_user, per_replica=rules.per_replica)
-    return Edge(notifier, openings)
+    return Edge(notifier, openings, OpenStreams(rules.slow_after_s, notifier.signals.cut_off))
 
 
 async def _start_webhooks(service: Service, ground: Ground[NotifierSettings], signals: Signals) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -21,11 +20,10 @@ from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.handlers import Notifier, Opened
 from services.notifier.openings import Openings, TooMany
 from services.notifier.ports import Tickets
-from services.notifier.sending import EventStream
+from services.notifier.sending import EventStream, OpenStreams
 from services.notifier.streaming import Stream
 
 READER: Final = Identity(READ)
-LAST_BYTES_S: Final = 0.5  # for what a stream is sent when this replica stops
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Server-sent events: snapshot, status, position, confirmation, log, resync, end",
@@ -47,26 +45,19 @@ class Edge:
 
     notifier: Notifier
     openings: Openings
+    streams: OpenStreams
     collecting: Collecting = field(default_factory=Collecting)
-    open_streams: set[EventStream] = field(default_factory=set[EventStream])
 
     def answer(self, who: Principal, stream: AbstractAsyncContextManager[Opened]) -> EventStream:
-        rules, now_s = self.notifier.policy.stream, self.notifier.clock.now_ms() / 1000
+        now_s = self.notifier.clock.now_ms() / 1000
         if who.expires_s is not None and who.expires_s <= now_s:  # of a ticket; or within the leeway of a token
             raise Unauthorized("The token has expired")
-        return EventStream(
-            self._opened(who, stream),
-            taken_within_s=rules.slow_after_s,
-            among=self.open_streams,
-            cut_off=self.notifier.signals.cut_off,
-        )
+        return EventStream(self._opened(who, stream), self.streams)
 
     async def close(self) -> None:
         """End all streams: each gets its last bytes; whoever does not take them is cut off."""
         self.notifier.fanout.close()
-        await asyncio.sleep(LAST_BYTES_S)
-        for late in tuple(self.open_streams):
-            late.cut()
+        await self.streams.end()
 
     @asynccontextmanager
     async def _opened(

@@ -11,6 +11,9 @@ def frame(event: str, data: object, *, id: str | None = None) -> bytes:  # noqa:
     return f"{head}event: {event}\ndata: ".encode() + to_json(data, by_alias=True, exclude_none=False) + b"\n\n"
 
 
+LAST_CHUNK = b"0\r\n\r\n"  # the whole is complete
+
+
 def chunk(piece: bytes) -> bytes:
     """A piece as HTTP/1.1 sends it where nobody knows how long the whole will be."""
     return b"%x\r\n%b\r\n" % (len(piece), piece)

@@ -1,130 +1,171 @@
-"""A stream as a response: opened before its first byte, cut off where nobody takes it.
+"""A stream as a response: opened before its first byte, then a task of its own on a connection of its own, and cut off
+where nobody takes it.
 
     opened ──► refused: a problem, as from any route             nothing has been sent yet
-          └──► 200, then piece by piece ──► it ends by itself     the answer is complete
-                                       ├──► the client goes      what was opened is closed
-                                       └──► the client takes nothing, or is gone without a word: its connection is cut
+          └──► 200 ──► the request is over, its connection handed over; piece by piece ──► it ends by itself: complete
+                                 ├──► the client goes      what was opened is closed
+                                 └──► the client takes nothing, or is gone without a word: its connection is cut
 
-A client that takes nothing holds up its own stream in `send`, where no queue can cut it off: so each piece has a time
-to be taken in. The kernel keeps the same time for what it still holds, so that a closed connection is gone too, and
-holds little. Whoever is cut off comes back with the last id and misses nothing.
+Streams are many and live for hours, so nothing of the request stays: neither the frames of what it came through, nor
+what was parsed of it. A client that takes nothing holds up its own stream, where no queue can cut it off: so each piece
+has a time to be taken in. The kernel keeps the same time for what it still holds, so that a closed connection is gone
+too, and holds little. Whoever is cut off comes back with the last id and misses nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import Final, cast
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, cast
 
 from fastapi import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from libs.runtime.sockets import limit_unread
+from services.notifier.frames import LAST_CHUNK, chunk
 from services.notifier.streaming import Stream
 
-HEADERS: Final = {"X-Accel-Buffering": "no"}
+HEADERS: Final = {"X-Accel-Buffering": "no", "Connection": "close"}  # no other request can follow on it
+LAST_BYTES_S: Final = 0.5  # for what a stream is sent when this replica stops
 logger = logging.getLogger(__name__)
 
 
-class Chunks:
-    """A connection in the midst of an answer of unknown length. Its server notes nothing of a chunk, so that one may
-    come from here too, while nobody sends there."""
+class RequestConnection(Protocol):
+    """By which a request came."""
 
-    __slots__ = ("_connection",)
+    def hand_over(self, taker: asyncio.Protocol, /) -> asyncio.Transport | None: ...
 
-    def __init__(self, connection: asyncio.Transport) -> None:
-        self._connection = connection
 
-    @property
-    def is_free(self) -> bool:
-        return not self._connection.is_closing() and self._connection.get_write_buffer_size() == 0
+@dataclass(slots=True)
+class OpenStreams:
+    """Those of one replica. `context` is that of their tasks, so that none keeps what its request had in its own."""
 
-    def write(self, chunk: bytes) -> None:
-        self._connection.write(chunk)
+    taken_within_s: float
+    cut_off: Callable[[str], None]
+    context: Context = field(default_factory=copy_context)
+    streams: set[OpenStream] = field(default_factory=set["OpenStream"])
+
+    async def end(self) -> None:
+        """They have been told to. Whoever does not take its last bytes in time is cut off."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + LAST_BYTES_S
+        while self.streams and (left_s := until_s - loop.time()) > 0:
+            await asyncio.wait([stream.task for stream in self.streams], timeout=left_s)
+        for late in tuple(self.streams):
+            late.cut()
 
 
 class EventStream(Response):
-    """What `opened` gives: pieces as they come, or another answer. Stands in `among` while it is open."""
+    """What `opened` gives: pieces as they come, or another answer."""
 
     media_type = "text/event-stream"
 
-    def __init__(
-        self,
-        opened: AbstractAsyncContextManager[Stream | Response],
-        *,
-        taken_within_s: float,
-        among: set[EventStream],
-        cut_off: Callable[[str], None],
-    ) -> None:
+    def __init__(self, opened: AbstractAsyncContextManager[Stream | Response], among: OpenStreams) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._opened = opened
-        self._taken_within_s = taken_within_s
         self._among = among
-        self._cut_off = cut_off
-        self._connection: asyncio.Transport | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._connection = scope.get("state", {}).get("connection")
-        self._among.add(self)
-        try:
-            async with _while_there(receive), self._opened as opened:
-                if isinstance(opened, Response):
-                    await opened(scope, receive, send)
-                else:
-                    if self._connection is not None and scope.get("http_version") == "1.1":  # 1.0 has no chunks
-                        opened.through(Chunks(self._connection))
-                    async with aclosing(opened) as pieces:
-                        await self._send(pieces, send)
-        finally:
-            self._among.discard(self)
+        async with AsyncExitStack() as leaving:
+            opened = await leaving.enter_async_context(self._opened)
+            if isinstance(opened, Response):
+                await opened(scope, receive, send)
+                return
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            connection = cast("RequestConnection", scope["state"]["connection"])
+            stream = OpenStream(opened, self._opened, self._among)
+            if stream.begin(connection, chunked=scope["http_version"] == "1.1"):  # 1.0 has no chunks
+                leaving.pop_all()  # the stream's to leave
+
+
+class OpenStream(asyncio.Protocol):
+    """One that has begun. While its task waits, others may write to its connection, in chunks."""
+
+    __slots__ = ("_among", "_chunked", "_free", "_is_over", "_opened", "_pieces", "_transport", "task")
+
+    task: asyncio.Task[None]
+    _transport: asyncio.Transport
+
+    def __init__(self, pieces: Stream, opened: AbstractAsyncContextManager[Any], among: OpenStreams) -> None:
+        self._pieces = pieces
+        self._opened = opened
+        self._among = among
+        self._free: asyncio.Future[None] | None = None  # while more is under way than should be
+        self._chunked = self._is_over = False
+
+    def begin(self, connection: RequestConnection, *, chunked: bool) -> bool:
+        """False where the client has gone."""
+        transport = connection.hand_over(self)
+        if transport is None:
+            return False
+        self._transport, self._chunked = transport, chunked
+        limit_unread(transport, within_s=self._among.taken_within_s)
+        if chunked:
+            self._pieces.through(self)
+        self._among.streams.add(self)
+        self.task = asyncio.get_running_loop().create_task(self._send(), context=self._among.context.copy())
+        return True
 
     def cut(self) -> None:
         """At once, with all that was not taken yet."""
-        if self._connection is not None:
-            self._connection.abort()
+        self._transport.abort()
 
-    async def _send(self, pieces: AsyncIterator[bytes], send: Send) -> None:
-        if self._connection is not None:
-            limit_unread(self._connection, within_s=self._taken_within_s)
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+    # ── to whoever writes while the task waits ────────────────────────────────
+
+    @property
+    def is_free(self) -> bool:
+        return not self._transport.is_closing() and self._transport.get_write_buffer_size() == 0
+
+    def write(self, chunk: bytes) -> None:
+        self._transport.write(chunk)
+
+    # ── what the connection tells ─────────────────────────────────────────────
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._is_over:
+            self.task.cancel()
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        self._free = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        free, self._free = self._free, None
+        if free is not None and not free.done():
+            free.set_result(None)
+
+    # ── the task ──────────────────────────────────────────────────────────────
+
+    async def _send(self) -> None:
         try:
-            async for piece in pieces:
-                await self._give(send, {"type": "http.response.body", "body": piece, "more_body": True})
+            async for piece in self._pieces:
+                await self._give(chunk(piece) if self._chunked else piece)
                 del piece  # or it would be kept until the next one comes
-            await self._give(send, {"type": "http.response.body", "body": b""})
+            await self._give(LAST_CHUNK if self._chunked else b"")
+            self._transport.close()
         except TimeoutError:
-            logger.info("a stream was cut off: nothing was taken for %g s", self._taken_within_s)
-            self._cut_off("nothing taken")
-            self.cut()
+            logger.info("a stream was cut off: nothing was taken for %g s", self._among.taken_within_s)
+            self._among.cut_off("nothing taken")
+        except Exception:
+            logger.exception("a stream fell over, and is cut off")
+        finally:
+            await self._leave()
 
-    async def _give(self, send: Send, message: Message) -> None:
-        if self._connection is not None and self._connection.get_write_buffer_size() == 0:
-            await send(message)  # which then waits for nobody: a timer would cost more than the sending
-            return
-        async with asyncio.timeout(self._taken_within_s):
-            await send(message)
+    async def _leave(self) -> None:
+        self._is_over = True
+        if not self._transport.is_closing():
+            self._transport.abort()  # so that it does not look complete
+        self._among.streams.discard(self)
+        await self._pieces.aclose()
+        await self._opened.__aexit__(None, None, None)
 
-
-@asynccontextmanager
-async def _while_there(receive: Receive) -> AsyncGenerator[None]:
-    """What is inside is left when the client goes."""
-    inside, gone = cast("asyncio.Task[None]", asyncio.current_task()), False
-
-    async def watch() -> None:
-        nonlocal gone
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        gone = True
-        inside.cancel()
-
-    watching = asyncio.create_task(watch())
-    try:
-        yield
-    except asyncio.CancelledError:
-        if not gone or inside.uncancel() > 0:
-            raise
-    finally:
-        watching.cancel()
+    async def _give(self, piece: bytes) -> None:
+        if self._free is not None:
+            async with asyncio.timeout(self._among.taken_within_s):
+                await self._free
+        self._transport.write(piece)

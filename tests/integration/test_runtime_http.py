@@ -5,14 +5,15 @@ import gc
 import json
 import socket
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import httpx
 import pytest
 import pytest_asyncio
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -52,6 +53,33 @@ class Service:
     gate: Gate
     streams: int = 0
     ended: int = 0
+    requests: list["weakref.ref[Request]"] = field(default_factory=list)
+    takers: list["Taker"] = field(default_factory=list)
+
+
+class Taker(asyncio.Protocol):
+    """Has a connection for itself, in the midst of an answer."""
+
+    transport: asyncio.Transport | None
+    lost = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+
+
+class Handed(Response):
+    """An answer whose head alone is the application's."""
+
+    def __init__(self, takers: list[Taker]) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._takers = takers
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        taker = Taker()
+        taker.transport = scope["state"]["connection"].hand_over(taker)
+        self._takers.append(taker)
 
 
 @pytest_asyncio.fixture
@@ -93,8 +121,13 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/held-back")
     async def held_back(request: Request) -> bool:
-        connection: socket.socket = request.state.connection.get_extra_info("socket")
+        connection: socket.socket = request.state.connection.transport.get_extra_info("socket")
         return not connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    @app.get("/taken")
+    async def taken(request: Request) -> Response:
+        service.requests.append(weakref.ref(request))
+        return Handed(service.takers)
 
     @app.get("/stream")
     async def stream() -> StreamingResponse:
@@ -177,6 +210,24 @@ async def test_open_streams_get_their_last_bytes_and_end_at_once(service: Servic
         assert LAST in body
         assert body.endswith(b"0\r\n\r\n")  # the end of a chunked body: nothing was cut
     assert service.ended == STREAMS
+
+
+async def test_a_connection_that_is_handed_over_is_its_takers_and_nothing_of_the_request_stays(
+    service: Service,
+) -> None:
+    reader, writer = await raw(service, "GET /taken HTTP/1.1\nHost: test\n\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    await eventually(lambda: service.takers and service.requests[0]() is None)
+    [taker] = service.takers
+    assert taker.transport is not None
+
+    taker.transport.write(b"2\r\nhi\r\n0\r\n\r\n")
+    said = await reader.readuntil(b"0\r\n\r\n")
+    writer.close()
+    await eventually(lambda: taker.lost)
+
+    assert b"transfer-encoding: chunked" in head.lower()
+    assert said == b"2\r\nhi\r\n0\r\n\r\n"
 
 
 async def test_a_service_that_leaves_refuses_new_connections_while_old_ones_go_on(service: Service) -> None:

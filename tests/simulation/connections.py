@@ -43,6 +43,7 @@ class Connection:
         self._inbox = bytearray()
         self._ended = self._broken = self._lost = False
         self._on_its_way: deque[Callable[[], None]] = deque()
+        self._taker: asyncio.Protocol | None = None  # of the connection, once its request is over
         self._taken, self._gone, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def open(self, app: App) -> None:
@@ -66,13 +67,14 @@ class Connection:
         taken = bytes(self._inbox[:most])
         del self._inbox[: len(taken)]
         self._taken.set()
+        self._tell_taker(self._go_on)
         return taken
 
     def hang_up(self) -> None:
         """The client has gone: the other end hears of it, where there is a way."""
         self._broken = True
         if self._here.connected:
-            self._world.network.later(self._there.delay_s(), self._gone.set)
+            self._world.network.later(self._there.delay_s(), self._go)
 
     async def _change(self, within_s: float) -> None:
         if self._broken:
@@ -95,21 +97,53 @@ class Connection:
     def is_closing(self) -> bool:
         return self._gone.is_set()
 
+    def hand_over(self, taker: asyncio.Protocol) -> Any:
+        """The request is over, and the answer has begun."""
+        if self._gone.is_set():
+            return None
+        self._taker = taker
+        return self
+
     def write(self, chunk: bytes) -> None:
-        """By somebody else than who answers, who waits meanwhile."""
+        """By its taker, or by who writes while that waits."""
         self._process.require_life()
         head, _, rest = chunk.partition(b"\r\n")
         body = rest.removesuffix(b"\r\n")
         assert (int(head, 16), self.get_write_buffer_size()) == (len(body), 0), (
             "no chunk, or the connection was not free"
         )
+        if not body:
+            self._say(self._end)
+            return
         self._under_way += len(body)
         self._say(lambda: self._arrive(body))
+        if self.get_write_buffer_size() > 0 and self._taker is not None:
+            self._taker.pause_writing()
+
+    def close(self) -> None:
+        """Once all of it is taken."""
+        self._go()
 
     def abort(self) -> None:
         """With all that is not taken yet."""
-        self._gone.set()
+        self._go()
         self._say(self._break)
+
+    def _go(self) -> None:
+        self._gone.set()
+        self._tell_taker(self._lose)
+
+    def _lose(self, taker: asyncio.Protocol) -> None:
+        taker.connection_lost(None)
+
+    def _go_on(self, taker: asyncio.Protocol) -> None:
+        if self.get_write_buffer_size() == 0:
+            taker.resume_writing()
+
+    def _tell_taker(self, what: Callable[[asyncio.Protocol], None]) -> None:
+        """In its own process and time."""
+        if (taker := self._taker) is not None and self._process.alive:
+            self._process.call(lambda: what(taker))
 
     async def receive(self) -> dict[str, str]:
         await self._gone.wait()
@@ -145,7 +179,7 @@ class Connection:
         """It has answered, or its process has died, or it fell over."""
         if not task.cancelled() and (fault := task.exception()) is not None:
             self._world.loop.broken.append(f"{self._process.name} answers a stream: {fault!r}")
-        if not self._ended:
+        if not self._ended and self._taker is None:
             self._say(self._break)
 
     def _say(self, act: Callable[[], None]) -> None:

@@ -31,6 +31,7 @@ from services.notifier.fanout import Fanout
 from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
 from services.notifier.openings import Openings
+from services.notifier.sending import LAST_BYTES_S, OpenStreams
 from services.notifier.signals import Signals
 from services.notifier.subscribers import AskedPositions, ToldSchedulers, spread_lines, spread_log, subscribe
 from services.notifier.watching import WatchTeller
@@ -78,8 +79,9 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         revocations,
     )
     openings = Openings(per_user=POLICY.stream.per_user, per_replica=POLICY.stream.per_replica)
-    edge = Edge(notifier, openings, Collecting(openings=10**9, closings=10**9))  # one process is many here
-    await service.start(Loop("drain", lambda _: close_when_draining(gate.draining, edge)))
+    streams = OpenStreams(POLICY.stream.slow_after_s, notifier.signals.cut_off)
+    edge = Edge(notifier, openings, streams, Collecting(openings=10**9, closings=10**9))  # one process is many here
+    await service.start(Loop("drain", lambda _: close_when_draining(gate.draining, edge), patience_s=2 * LAST_BYTES_S))
     calls = PoolEdge(world.calls, link)
     webhooks = Webhooks(
         cast("Any", calls),
