@@ -7,6 +7,7 @@ Where a line stands in the stream tells a reader of one job how far it has read.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
@@ -116,12 +117,28 @@ class MemoryLines:
         self._clock = clock or SystemClock()
         self._kept: list[Line] = []
         self._end = 0
+        self._grown = asyncio.Event()
 
     def add(self, line: LogLine, *, number: int | None = None) -> Line:
         self._end += 1
         at = datetime.fromtimestamp(self._clock.now_ms() / 1000, line.ts.tzinfo)
         self._kept.append(Line(self._end, at, number, line))
+        self._grown.set()
+        self._grown = asyncio.Event()
         return self._kept[-1]
+
+    async def end(self) -> int:
+        return self._end
+
+    async def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[LinePage]:
+        while True:
+            grown, come = self._grown, [each for each in self._kept if each.seq > after]
+            if come:
+                after = come[-1].seq
+                read = (each for each in come if wanted is None or wanted(logs_subject(each.line.job_id)))
+                yield LinePage(tuple(read), after)
+            else:
+                await grown.wait()
 
     async def of(self, job_id: str, *, after: int = 0) -> AsyncGenerator[LinePage]:
         if lines := tuple(each for each in self._of(job_id) if each.seq > after):

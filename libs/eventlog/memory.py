@@ -125,7 +125,7 @@ class MemoryServer:
     def records(self, filters: Sequence[str], *, after: int = 0) -> list[Record]:
         """All that stands under any of these filters now."""
         rest = islice(self._kept, max(after + 1 - self.first_seq, 0), None)
-        return [kept.record() for kept in rest if any(_matches(kept.message.subject, each) for each in filters)]
+        return [kept.record() for kept in rest if any(matches(kept.message.subject, each) for each in filters)]
 
     async def pages(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
         seen, greeted = after, False
@@ -167,7 +167,7 @@ class MemoryServer:
             seqs = self._by_filter[subject_filter]
             return (self._kept[seq - self.first_seq] for seq in seqs[bisect_right(seqs, after) :])
         rest = islice(self._kept, after + 1 - self.first_seq, None)
-        return (kept for kept in rest if _matches(kept.message.subject, subject_filter))
+        return (kept for kept in rest if matches(kept.message.subject, subject_filter))
 
 
 class MemoryWire:
@@ -269,7 +269,7 @@ def _size(messages: Sequence[Message]) -> int:
     return sum(len(message.payload) + len(message.subject) for message in messages)
 
 
-def _matches(subject: str, subject_filter: str) -> bool:
+def matches(subject: str, subject_filter: str) -> bool:
     have, want = subject.split("."), subject_filter.split(".")
     if want[-1] == ">":
         have, want = have[: len(want) - 1], want[:-1] if len(have) >= len(want) else ["", *want]

@@ -29,30 +29,16 @@ from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from services.admission.acts import Acts
-from services.admission.answering import Answering
 from services.admission.api import Edge
-from services.admission.changing import Changing
-from services.admission.charting import Charting
-from services.admission.erasing import ContentStores, Erasing
-from services.admission.forecasts import Forecasts
+from services.admission.composing import AdmissionStores, assemble
 from services.admission.indexing import Indexing, index_file
-from services.admission.keeping_up import has_folded
 from services.admission.leasing import Leasing, NamedGroups, WaitingHere
-from services.admission.listing import Listing
-from services.admission.operating import Operating
-from services.admission.overseeing import Overseeing
 from services.admission.pipelines import Pipelines
-from services.admission.reading import Reading
-from services.admission.refusals import Refusals
-from services.admission.retrying import Retrying
-from services.admission.revoking import Revoking
 from services.admission.routes import ROUTES
 from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.admission.settings import AdmissionSettings
-from services.admission.submitting import Submitting
 
 OPENED: Final = "the view"
-TOLD_WITHIN_MS: Final = 500  # a change is answered by then, though no scheduler has folded it
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,38 +100,28 @@ def _edge(
     leasing: Leasing,
     pipelines: Pipelines,
 ) -> Edge:
-    nc, log, policy, clock, ids = ground.nc, ground.log, ground.policy, ground.clock, RandomIds(ground)
-    inputs, results, workspaces = JetStreamInputs(nc), JetStreamObjects(nc, RESULTS), JetStreamObjects(nc, WORKSPACES)
-    titles, progress = JetStreamTitles(nc), JetStreamProgress(nc)
-    past, lines, forecasts = History(JetStreamScans(nc)), JetStreamLines(nc), Forecasts(view, policy, clock)
-    submitting = Submitting(view, log, inputs, titles, pipelines, forecasts, policy, clock, ids)
-    changing = Changing(view, log, policy, clock, ids)
-    reading = Reading(view, log, titles, progress, forecasts, policy, clock)
-    listing = Listing(index, log)
-    kept = ContentStores(inputs, titles, progress, (results, workspaces), lines)
-    return Edge(
-        submitting=submitting,
-        retrying=Retrying(submitting, log, inputs, titles, workspaces),
-        changing=changing,
-        answering=Answering(changing, inputs, policy, ids),
-        reading=reading,
-        listing=listing,
-        charting=Charting(listing, view, clock),
-        overseeing=Overseeing(view, past, reading, policy),
-        operating=Operating(view, log, clock, ids),
-        erasing=Erasing(past, log, changing, kept, policy, clock, ids),
+    nc = ground.nc
+    stores = AdmissionStores(
+        log=ground.log,
+        view=view,
+        past=History(JetStreamScans(nc)),
+        inputs=JetStreamInputs(nc),
+        results=JetStreamObjects(nc, RESULTS),
+        workspaces=JetStreamObjects(nc, WORKSPACES),
+        titles=JetStreamTitles(nc),
+        progress=JetStreamProgress(nc),
+        lines=JetStreamLines(nc),
+    )
+    return assemble(
+        stores,
+        index=index,
+        pipelines=pipelines,
         leasing=leasing,
-        revoking=Revoking(Acts(log, clock, ids), front.tokens.revocations, policy, clock),
-        inputs=inputs,
-        results=results,
-        lines=lines,
-        tickets=view,
-        policy=policy,
-        clock=clock,
+        revocations=front.tokens.revocations,
+        policy=ground.policy,
+        clock=ground.clock,
+        ids=RandomIds(ground),
         telemetry=ground.telemetry,
-        refusals=Refusals(view, ground.telemetry.meter),
-        ids=ids,
-        folded=partial(has_folded, view, clock=clock, within_ms=TOLD_WITHIN_MS),
     )
 
 

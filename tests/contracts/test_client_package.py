@@ -36,7 +36,10 @@ def test_it_asks_for_httpx_and_pydantic_alone(wheel: Path) -> None:
         [metadata] = [name for name in files.namelist() if name.endswith("METADATA")]
         told = files.read(metadata).decode()
 
-    assert set(re.findall(r"^Requires-Dist: ([\w-]+)", told, flags=re.MULTILINE)) == {"httpx", "pydantic"}
+    assert set(re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", told, flags=re.MULTILINE)) == {"httpx", "pydantic"}
+    assert re.findall(r"^Requires-Dist: ([\w-]+).*; extra == '(\w+)'", told, flags=re.MULTILINE) == [
+        ("headgate-server", "testing")
+    ]
 
 
 def test_it_runs_on_every_python_that_the_server_runs_on() -> None:

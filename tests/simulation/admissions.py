@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, cast
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.eventlog.errors import LogFull, LogUnavailable, OutcomeUnknown
 from libs.runtime.lifecycle import Service
+from libs.twins.virtual import Process
 from services.admission.acts import Acts
 from services.admission.answering import Answering
 from services.admission.changing import Changing
@@ -24,7 +25,6 @@ from services.admission.submitting import Submitting
 from tests.simulation.edges import Broker
 from tests.simulation.network import Link, Way
 from tests.simulation.plan import ADMISSIONS, POLICY
-from tests.simulation.virtual import Process
 from tests.simulation.world import SHARD, Machine, World
 
 AWAY: Final = (ViewLost, ViewUnavailable, LogUnavailable, OutcomeUnknown, LogFull, TimeoutError)

@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 from headgate_contracts.commands import AcquireLease, LeaseReply, granted_subject
+from libs.twins.virtual import Process
 from services.worker.commands import NatsScheduler
 from tests.simulation.deeds import Holding, Wait
 from tests.simulation.edges import Broker
-from tests.simulation.virtual import Process
 from tests.simulation.visits import Visit
 from tests.simulation.world import SHARD, World
 

@@ -22,6 +22,7 @@ from headgate_contracts.questions import Question
 from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
 from headgate_contracts.vocabulary import QuestionKind
 from libs.eventlog.values import Record
+from libs.twins.virtual import Process
 from services.admission import events
 from services.admission.domain import NewJob, new_job
 from services.admission.limits import Asker, NotAllowed
@@ -33,7 +34,6 @@ from tests.simulation.askers import answer_to
 from tests.simulation.network import Link
 from tests.simulation.plan import POLICY, USERS, Order
 from tests.simulation.system import System
-from tests.simulation.virtual import Process
 
 T = TypeVar("T")
 ANSWERED_WITHIN_S = 40.0

@@ -17,8 +17,8 @@ from contextvars import Context
 from functools import partial
 from typing import Any, Final
 
+from libs.twins.virtual import Process
 from tests.simulation.network import Link
-from tests.simulation.virtual import Process
 from tests.simulation.world import World
 
 WINDOW_BYTES: Final = 1500  # that may be under way or not taken

@@ -10,12 +10,12 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from libs.runtime.lifecycle import Loop
+from libs.twins.virtual import Process
 from services.scheduler.forecasting import Forecaster
 from services.scheduler.janitor import Janitor, Remains, kept_inputs, kept_workspaces
 from services.scheduler.ports import Adapters
 from services.scheduler.replica import Replica
 from tests.simulation.plan import POLICY
-from tests.simulation.virtual import Process
 from tests.simulation.world import World
 
 KEPT: Final = timedelta(seconds=20)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, TypeVar
 
+from libs.twins.virtual import Process, VirtualLoop
 from tests.simulation.dice import Dice
-from tests.simulation.virtual import Process, VirtualLoop
 
 T = TypeVar("T")
 NEAR_S: Final = (0.0002, 0.003)

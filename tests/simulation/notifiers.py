@@ -23,6 +23,8 @@ from libs.runtime.faults import Refused
 from libs.runtime.gate import Gate, Gated
 from libs.runtime.lifecycle import Health, Loop, Service
 from libs.runtime.revocations import Revocations
+from libs.twins.quiet import quiet_telemetry
+from libs.twins.virtual import Process
 from services.notifier.__main__ import _close_when_draining as close_when_draining
 from services.notifier.api import Edge
 from services.notifier.collecting import Collecting
@@ -41,8 +43,6 @@ from tests.simulation.edges import READ_WITHIN_S, Broker
 from tests.simulation.network import Link, Silent, Unconnected
 from tests.simulation.plan import POLICY
 from tests.simulation.pool import PoolEdge
-from tests.simulation.quiet import quiet_telemetry
-from tests.simulation.virtual import Process
 from tests.simulation.world import EPOCH, SHARD, Machine, World
 
 TAP_DEPTH: Final = 6  # a seed has hundreds of records and not thousands

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from libs.twins.virtual import Process
 from services.admission import events
 from tests.simulation.admissions import UseCases
 from tests.simulation.clients import asked_surely, job_told
 from tests.simulation.network import Link
 from tests.simulation.plan import Act
 from tests.simulation.system import System
-from tests.simulation.virtual import Process
 
 
 class Operator:

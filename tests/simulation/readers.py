@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 
 from headgate_contracts import TABLE, Event
 from headgate_contracts.events import JobData
+from libs.twins.virtual import Process
 from services.notifier.domain import Known
 from tests.simulation.audience import NOTIFIERS, Reader
 from tests.simulation.connections import App, Connection, Disconnected
@@ -27,7 +28,6 @@ from tests.simulation.network import Link
 from tests.simulation.notifiers import Streams
 from tests.simulation.plan import PEACE_S, POLICY
 from tests.simulation.system import System
-from tests.simulation.virtual import Process
 
 ANSWERED_WITHIN_S: Final = 8.0
 SILENT_AFTER_S: Final = POLICY.stream.comment_s * 2.5

@@ -11,6 +11,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobFailed
 from headgate_contracts.tokens import job_id_for_key
 from libs.eventlog.values import Record
+from libs.twins.virtual import Process
 from services.admission.limits import Asker
 from services.admission.outcomes import Accepted
 from tests.simulation.admissions import UseCases
@@ -18,7 +19,6 @@ from tests.simulation.clients import Client, asked_surely, job_told
 from tests.simulation.network import Link
 from tests.simulation.plan import POLICY, USERS, Order
 from tests.simulation.system import System
-from tests.simulation.virtual import Process
 
 THINKS_S = (0.2, 6.0)
 

@@ -16,6 +16,7 @@ from headgate_contracts import Event
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobData
 from headgate_contracts.tokens import job_id_for_key, phase_job_id, workflow_id_for_key
+from libs.twins.virtual import Stuck, VirtualLoop
 from tests.simulation.applications import Application
 from tests.simulation.clients import Answers, Client, questions
 from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day
@@ -29,7 +30,6 @@ from tests.simulation.readers import Heard, all_read, browsers_of
 from tests.simulation.retries import again_id, retries
 from tests.simulation.slot_users import SlotUser
 from tests.simulation.system import System
-from tests.simulation.virtual import Stuck, VirtualLoop
 from tests.simulation.visits import Visit
 
 DRAINED_WITHIN_S: Final = 600.0  # of peace: all that was begun, worked off by all workers

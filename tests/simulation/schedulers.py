@@ -7,6 +7,8 @@ from typing import Any, cast
 from libs.capacity.errors import ViewUnavailable
 from libs.eventlog.errors import LogError
 from libs.runtime.lifecycle import Health, Loop, Service
+from libs.twins.quiet import quiet_telemetry
+from libs.twins.virtual import Process
 from services.scheduler.__main__ import _let_go as let_go
 from services.scheduler.ports import Adapters
 from services.scheduler.positions import Announcer
@@ -16,8 +18,6 @@ from services.scheduler.subscribers import NatsCommands, Subscribers
 from tests.simulation.edges import Broker, Port
 from tests.simulation.habits import habits
 from tests.simulation.plan import POLICY
-from tests.simulation.quiet import quiet_telemetry
-from tests.simulation.virtual import Process
 from tests.simulation.world import EPOCH, SHARD, Machine, World
 
 

@@ -12,12 +12,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from libs.twins.virtual import Process
 from services.admission.leasing import Held, LeaseWanted, NoneFree
 from tests.simulation.admissions import NoAnswer, Unavailable, UseCases, ask
 from tests.simulation.deeds import Holding, Wait
 from tests.simulation.network import Link
 from tests.simulation.user_leases import UserLease
-from tests.simulation.virtual import Process
 from tests.simulation.world import World
 
 BEYOND_S: Final = 8.0  # a request that waits is answered so long after its time at the latest

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 from headgate_contracts.events import StageTitle
 from headgate_contracts.vocabulary import Fault
 from headgate_pipeline.rules import KnownPipeline
+from libs.twins.virtual import Process, VirtualLoop
 from services.worker.child.messages import (
     Acquire,
     AnswerTold,
@@ -44,7 +45,6 @@ from tests.fixtures.audit import Execution
 from tests.simulation.deeds import AnswerHeard, Deeds, Holding, TryRun, Wait
 from tests.simulation.dice import Dice
 from tests.simulation.stumbles import TRIED
-from tests.simulation.virtual import Process, VirtualLoop
 
 PIPELINES: Final = {
     "build": KnownPipeline(

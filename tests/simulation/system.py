@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from libs.runtime.lifecycle import Service
+from libs.twins.virtual import Process
 from tests.simulation import admissions, notifiers, schedulers, workers
 from tests.simulation.deeds import Stop
-from tests.simulation.virtual import Process
 from tests.simulation.world import Machine, World
 
 AGAIN_AFTER_S: Final = 1.0

@@ -6,6 +6,8 @@ import asyncio
 from typing import Any, cast
 
 from libs.runtime.lifecycle import Loop, Service
+from libs.twins.quiet import quiet_telemetry
+from libs.twins.virtual import LoopClock, Process
 from services.worker.attempt.checkpoints import Shelf
 from services.worker.attempt.lines import LinePump
 from services.worker.attempt.process import Limits
@@ -20,9 +22,7 @@ from services.worker.subscribers import subscribe
 from tests.simulation.edges import Broker
 from tests.simulation.plan import POLICY
 from tests.simulation.pool import PoolEdge
-from tests.simulation.quiet import quiet_telemetry
 from tests.simulation.stages import Play, Stages
-from tests.simulation.virtual import LoopClock, Process
 from tests.simulation.world import SHARD, Machine, World
 
 

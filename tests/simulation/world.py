@@ -28,6 +28,7 @@ from libs.eventlog.settling import SettlingLog
 from libs.eventlog.titles import MemoryTitles
 from libs.eventlog.values import Record
 from libs.runtime.lifecycle import Service
+from libs.twins.virtual import LoopClock, Process, VirtualLoop
 from services.notifier.webhooks import EVENTS
 from tests.simulation.deeds import Deeds
 from tests.simulation.dice import Dice
@@ -39,7 +40,6 @@ from tests.simulation.pool import Pool
 from tests.simulation.receivers import Hooks
 from tests.simulation.server import Server
 from tests.simulation.shelves import WatchedShelf
-from tests.simulation.virtual import LoopClock, Process, VirtualLoop
 
 if TYPE_CHECKING:
     from tests.simulation.admissions import UseCases

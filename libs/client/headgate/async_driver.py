@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from asyncio import sleep, to_thread
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import wraps
+from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
@@ -36,9 +37,18 @@ T = TypeVar("T")
 class AsyncDriver:
     """One Headgate, asked by one user."""
 
-    def __init__(self, target: Target, patience: Patience, transport: httpx.AsyncBaseTransport | None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        patience: Patience,
+        transport: httpx.AsyncBaseTransport | None,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = sleep,
+        now_s: Callable[[], float] = monotonic,
+    ) -> None:
         self._http = httpx.AsyncClient(transport=transport, **target.settings)
-        self._terms = terms_of(patience)
+        self._terms = terms_of(patience, now_s)
+        self._sleep = sleep
 
     async def run(self, script: Script[T]) -> T:
         """What the script returns."""
@@ -75,7 +85,7 @@ class AsyncDriver:
 
     @asynccontextmanager
     async def _hands(self) -> AsyncGenerator[_Hands]:
-        hands = _Hands(self._http, self._terms)
+        hands = _Hands(self._http, self._terms, self._sleep)
         try:
             yield hands
         finally:
@@ -85,9 +95,10 @@ class AsyncDriver:
 class _Hands:
     """Carries out effects, one after the other, for one script."""
 
-    def __init__(self, http: httpx.AsyncClient, terms: Terms) -> None:
+    def __init__(self, http: httpx.AsyncClient, terms: Terms, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._http = http
         self._terms = terms
+        self._sleep = sleep
         self._response: httpx.Response | None = None
         self._pieces: AsyncIterator[bytes] | None = None
 
@@ -103,7 +114,7 @@ class _Hands:
                 return await self._next()
             case Pause(seconds):
                 await self.let_go()
-                return await sleep(seconds)
+                return await self._sleep(seconds)
             case Do(work):
                 return await to_thread(work)
 

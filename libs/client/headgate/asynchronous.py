@@ -11,6 +11,7 @@ import httpx
 from headgate import fetching, following, leasing, operating, verbs, waiting
 from headgate.async_driver import AsyncDriver, AsyncSpeaker, awaited, streamed
 from headgate.async_slot import Slot
+from headgate.doors import TestingDoor
 from headgate.edge import target_of
 from headgate.errors import Problem
 from headgate.exchange import Patience, Script
@@ -70,7 +71,10 @@ class Operators(AsyncSpeaker):
 
 class Headgate(AsyncSpeaker):
     """One Headgate, asked by one user. Without arguments the environment says which: HEADGATE_URL, HEADGATE_TOKEN.
-    `transport` is httpx's, for programs that have one of their own."""
+    `transport` is httpx's, for programs that have one of their own. `Headgate.testing()` is one in memory."""
+
+    testing = TestingDoor()
+    behind: object | None = None  # of one in memory, what goes on there
 
     def __init__(
         self,
@@ -79,8 +83,9 @@ class Headgate(AsyncSpeaker):
         *,
         patience: Patience | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        driver: AsyncDriver | None = None,
     ) -> None:
-        super().__init__(AsyncDriver(target_of(url, token), patience or Patience(), transport))
+        super().__init__(driver or AsyncDriver(target_of(url, token), patience or Patience(), transport))
         self.ops = Operators(self.driver)
 
     async def __aenter__(self) -> Self:

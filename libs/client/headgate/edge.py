@@ -7,7 +7,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Final
@@ -71,8 +71,8 @@ def _shown(url: str) -> str:
     return repr(url.rpartition("@")[2])
 
 
-def terms_of(patience: Patience) -> Terms:
-    return Terms(patience=patience, now_s=time.monotonic, random=random.random, new_key=lambda: uuid.uuid4().hex)
+def terms_of(patience: Patience, now_s: Callable[[], float] = time.monotonic) -> Terms:
+    return Terms(patience=patience, now_s=now_s, random=random.random, new_key=lambda: uuid.uuid4().hex)
 
 
 def call_of(request: Request) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from time import sleep
+from time import monotonic, sleep
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
@@ -36,9 +36,18 @@ T = TypeVar("T")
 class SyncDriver:
     """One Headgate, asked by one user."""
 
-    def __init__(self, target: Target, patience: Patience, transport: httpx.BaseTransport | None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        patience: Patience,
+        transport: httpx.BaseTransport | None,
+        *,
+        sleep: Callable[[float], None] = sleep,
+        now_s: Callable[[], float] = monotonic,
+    ) -> None:
         self._http = httpx.Client(transport=transport, **target.settings)
-        self._terms = terms_of(patience)
+        self._terms = terms_of(patience, now_s)
+        self._sleep = sleep
 
     def run(self, script: Script[T]) -> T:
         """What the script returns."""
@@ -75,7 +84,7 @@ class SyncDriver:
 
     @contextmanager
     def _hands(self) -> Generator[_Hands]:
-        hands = _Hands(self._http, self._terms)
+        hands = _Hands(self._http, self._terms, self._sleep)
         try:
             yield hands
         finally:
@@ -85,9 +94,10 @@ class SyncDriver:
 class _Hands:
     """Carries out effects, one after the other, for one script."""
 
-    def __init__(self, http: httpx.Client, terms: Terms) -> None:
+    def __init__(self, http: httpx.Client, terms: Terms, sleep: Callable[[float], None]) -> None:
         self._http = http
         self._terms = terms
+        self._sleep = sleep
         self._response: httpx.Response | None = None
         self._pieces: Iterator[bytes] | None = None
 
@@ -103,7 +113,7 @@ class _Hands:
                 return self._next()
             case Pause(seconds):
                 self.let_go()
-                return sleep(seconds)
+                return self._sleep(seconds)
             case Do(work):
                 return work()
 

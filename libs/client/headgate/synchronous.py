@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from headgate import fetching, following, leasing, operating, verbs, waiting
+from headgate.doors import SyncTestingDoor
 from headgate.edge import target_of
 from headgate.errors import Problem
 from headgate.exchange import Patience, Script
@@ -70,7 +71,10 @@ class SyncOperators(SyncSpeaker):
 
 class SyncHeadgate(SyncSpeaker):
     """One Headgate, asked by one user. Without arguments the environment says which: HEADGATE_URL, HEADGATE_TOKEN.
-    `transport` is httpx's, for programs that have one of their own."""
+    `transport` is httpx's, for programs that have one of their own. `SyncHeadgate.testing()` is one in memory."""
+
+    testing = SyncTestingDoor()
+    behind: object | None = None  # of one in memory, what goes on there
 
     def __init__(
         self,
@@ -79,8 +83,9 @@ class SyncHeadgate(SyncSpeaker):
         *,
         patience: Patience | None = None,
         transport: httpx.BaseTransport | None = None,
+        driver: SyncDriver | None = None,
     ) -> None:
-        super().__init__(SyncDriver(target_of(url, token), patience or Patience(), transport))
+        super().__init__(driver or SyncDriver(target_of(url, token), patience or Patience(), transport))
         self.ops = SyncOperators(self.driver)
 
     def __enter__(self) -> Self:

@@ -108,7 +108,7 @@ def _live(link: ParentLink, begin: Begin, pipeline: Pipeline, tie: int) -> None:
         link.next_order()
         link.loop.answer(_unable(error, "The attempt's own folder cannot be used."))
     else:
-        _obey(Work(begin, pipeline, folder, link, *_input_of(pipeline, begin)))
+        _obey(Work(begin, pipeline, folder, link, *input_of(pipeline, begin)))
     finally:
         sandbox.close()
 
@@ -119,11 +119,11 @@ def _obey(work: Work) -> None:
     while order := link.next_order():
         match order:
             case Restore():
-                link.loop.answer(_restored(folder))
+                link.loop.answer(restored(folder))
             case RunStage():
                 link.loop.answer(_run(work, order))
             case Pack():
-                link.loop.answer(_packed(folder, order))
+                link.loop.answer(packed(folder, order))
             case Begin() | Leave():
                 return
 
@@ -136,7 +136,7 @@ def _settle_in(folder: Folder) -> None:
     os.chdir(folder.workspace)
 
 
-def _input_of(pipeline: Pipeline, begin: Begin) -> tuple[Any, str | None]:
+def input_of(pipeline: Pipeline, begin: Begin) -> tuple[Any, str | None]:
     """The input as the pipeline reads it, or what is wrong with it."""
     try:
         return pipeline.read_input(begin.input), None
@@ -150,7 +150,7 @@ def _endpoint(told: Any) -> Endpoint:
     return Endpoint(told.url, told.model, None if told.key is None else SecretStr(told.key))
 
 
-def _restored(folder: Folder) -> ChildAnswer:
+def restored(folder: Folder) -> ChildAnswer:
     try:
         folder.restore()
     except (ArchiveRefused, OSError) as refused:
@@ -161,18 +161,43 @@ def _restored(folder: Folder) -> ChildAnswer:
 def _run(work: Work, order: RunStage) -> StageEnded:
     """Run the stage and keep its work. What the last one leaves behind is the result, and that is packed."""
     if work.wrong is not None:
-        return _failed("The job's input is not what the pipeline needs.", work.wrong)
+        return _unreadable(work.wrong)
     try:
         ended = work.link.loop.run(_outcome(work.pipeline.step(order.stage), work.context(order), work))
-        if ended.outcome in ("checks_failed", "passing", "asks") or (
-            ended.outcome == "finished" and not work.pipeline.is_last(order.stage)
-        ):
+        if _is_kept(work, order, ended):
             work.link.keep_now()
-    except StageFailed as failed:
-        return _failed(failed.summary, failed.detail, failed.fault)
-    except OSError as error:
-        return _unable(error, "The work of the stage cannot be kept.")
+    except (StageFailed, OSError) as error:
+        return _not_kept(error)
     return ended
+
+
+async def run_stage(work: Work, order: RunStage) -> StageEnded:
+    """The same on a loop that runs already, where the pipeline has no process of its own."""
+    if work.wrong is not None:
+        return _unreadable(work.wrong)
+    try:
+        ended = await _outcome(work.pipeline.step(order.stage), work.context(order), work)
+        if _is_kept(work, order, ended):
+            await work.link.keep()
+    except (StageFailed, OSError) as error:
+        return _not_kept(error)
+    return ended
+
+
+def _is_kept(work: Work, order: RunStage, ended: StageEnded) -> bool:
+    return ended.outcome in ("checks_failed", "passing", "asks") or (
+        ended.outcome == "finished" and not work.pipeline.is_last(order.stage)
+    )
+
+
+def _unreadable(wrong: str) -> StageEnded:
+    return _failed("The job's input is not what the pipeline needs.", wrong)
+
+
+def _not_kept(error: StageFailed | OSError) -> StageEnded:
+    if isinstance(error, StageFailed):
+        return _failed(error.summary, error.detail, error.fault)
+    return _unable(error, "The work of the stage cannot be kept.")
 
 
 async def _outcome(step: Step, ctx: Context, work: Work) -> StageEnded:
@@ -236,7 +261,7 @@ async def _inside(step: Step, ctx: Context, link: ParentLink) -> None:
         await step.run(ctx)
 
 
-def _packed(folder: Folder, order: Pack) -> ChildAnswer:
+def packed(folder: Folder, order: Pack) -> ChildAnswer:
     result, target = folder.workspace / "result", Path(order.target)
     try:
         return Packed(size=pack(result, target, max_bytes=order.max_bytes))

@@ -67,8 +67,8 @@ class _Claim:
 class ParentLink:
     """The worker, as the process of an attempt sees it."""
 
-    def __init__(self, channel: socket.socket) -> None:
-        self.loop = StageLoop(channel, self._take)
+    def __init__(self, channel: socket.socket, loop: type[StageLoop] = StageLoop) -> None:
+        self.loop = loop(channel, self.take)
         self.folder: Folder | None = None
         self.sandbox: Sandbox | None = None
         self.lost_slots = False
@@ -183,11 +183,12 @@ class ParentLink:
     def progress(self, fraction: float, message: str) -> None:
         """Twice a second: what comes between is told when its time has come, if nothing newer has."""
         self._progress = Progressed(fraction=fraction, message=cut(sayable(" ".join(message.split())), max_chars=200))
-        wait_s = self._progress_next_s - time.monotonic()
+        loop = asyncio.get_running_loop()
+        wait_s = self._progress_next_s - loop.time()
         if wait_s <= 0:
             self._tell_progress()
         elif self._progress_timer is None:
-            self._progress_timer = asyncio.get_running_loop().call_later(wait_s, self._tell_progress)
+            self._progress_timer = loop.call_later(wait_s, self._tell_progress)
 
     def progress_now(self) -> None:
         """The stage is over: what waits is told."""
@@ -198,7 +199,7 @@ class ParentLink:
     def _tell_progress(self) -> None:
         self._progress_timer = None
         if self._progress is not None:
-            self._progress_next_s = time.monotonic() + PROGRESS_EVERY_S
+            self._progress_next_s = asyncio.get_running_loop().time() + PROGRESS_EVERY_S
             self.loop.send(self._progress)
             self._progress = None
 
@@ -244,7 +245,7 @@ class ParentLink:
 
     # ── what comes back ──────────────────────────────────────────────────────────
 
-    def _take(self, word: ToChild) -> None:
+    def take(self, word: ToChild) -> None:
         match word:
             case LeaseTold():
                 self._lease_told(word)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import Context, ContextVar, copy_context
 from heapq import heappop, heappush
 from typing import Any, Final
@@ -28,7 +28,7 @@ class Stuck(Exception):
     """Nothing is ready and nothing ever will be, or something goes round and round and no time passes."""
 
 
-class Call:
+class DueCall:
     """A callback that is due: what asyncio's own handle is, without what explains it. A run makes 40,000 of them."""
 
     __slots__ = ("args", "callback", "cancelled", "context")
@@ -53,9 +53,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._now_s = 0.0
         self._rounds = 0  # since time has passed
-        self._ready: deque[Call] = deque()
+        self._ready: deque[DueCall] = deque()
         self._timers: list[
-            tuple[float, int, Call]
+            tuple[float, int, DueCall]
         ] = []  # those of one moment in the order in which they were asked for
         self._asked = 0
         self.broken: list[str] = []  # what no task has caught
@@ -65,18 +65,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now_s
 
+    def ready_again(self, calls: Iterable[DueCall]) -> None:
+        """They were held back."""
+        self._ready.extend(calls)
+
     def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:
-        self._ready.append(call := Call(callback, args, context))
+        self._ready.append(call := DueCall(callback, args, context))
         return call
 
     def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
         self._asked += 1
-        heappush(self._timers, (self._now_s + delay, self._asked, call := Call(callback, args, context)))
+        heappush(self._timers, (self._now_s + delay, self._asked, call := DueCall(callback, args, context)))
         return call
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
         self._asked += 1
-        heappush(self._timers, (when, self._asked, call := Call(callback, args, context)))
+        heappush(self._timers, (when, self._asked, call := DueCall(callback, args, context)))
         return call
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
@@ -155,7 +159,7 @@ class Process:
         self.name = name
         self.alive = True
         self.paused = False
-        self.held: list[Call] = []
+        self.held: list[DueCall] = []
         self.children: list[Process] = []
         self._loop = loop
         self._tasks: list[asyncio.Task[Any]] = []
@@ -186,7 +190,7 @@ class Process:
     def resume(self) -> None:
         self.paused = False
         held, self.held = self.held, []
-        self._loop._ready.extend(held)
+        self._loop.ready_again(held)
 
     def crash(self) -> None:
         self.alive = False

@@ -1,0 +1,336 @@
+"""A whole Headgate in memory: four services over the twins, on a loop of their own, in a thread of their own.
+
+    the test ──drive──► the thread: the loop runs until that is done ──► its outcome
+                          └── between two of them nothing runs, and no time passes
+
+Time passes only as far as somebody waits for it: for an answer, for the next piece of a stream while there is anything
+left to do, for a number of seconds, or until nothing is left to do. Owns the thread, that time, and what "nothing left
+to do" is. How a test is given it is the client's: `headgate.testing`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from headgate_contracts import Job, Status, Tier
+from headgate_contracts.envelope import utc
+from headgate_pipeline import Pipeline
+from libs.policy import Policy
+from libs.runtime.keys import sign_token
+from libs.runtime.lifecycle import Service
+from libs.twins.exchange import Exchange, Silence, TwinRequest
+from libs.twins.loop import TwinLoop
+from libs.twins.scripts import JobScript, ScriptedFault, ScriptedQuestion, Scripts, known_stage, scripted_build
+from libs.twins.services import ISSUER, TwinFront, start_admission, start_notifier, start_scheduler, start_worker
+from libs.twins.world import TwinWorld
+from services.scheduler.replica import Replica
+from services.worker import rehearsal
+from services.worker.attempts import Attempts
+
+T = TypeVar("T")
+TOKENS_S: Final = 20 * 86_400
+QUIET_S: Final = 5.0  # with no record more in the log, who could start has started
+LOOKS_EVERY_S: Final = 1.0
+AWAKE_S: Final = 5.0  # before and after time is skipped, so that what beats has beaten
+SERVICES: Final = ("scheduler", "worker", "admission", "notifier")
+
+
+class TwinFailed(Exception):
+    """The {name} of this Headgate in memory has ended by a fault: the log has it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__((type(self).__doc__ or "").format(name=name))
+
+
+class TwinSystem:
+    """One Headgate. All methods may be called from any thread; `start` first, `stop` last."""
+
+    def __init__(
+        self,
+        *,
+        pipelines: Sequence[Pipeline] = (),
+        policy: Mapping[str, Any] | None = None,
+        now: datetime,
+        slots: int = 4,
+    ) -> None:
+        self.scripts = Scripts()
+        built_in = (scripted_build(self.scripts), rehearsal.pipeline)
+        self._pipelines = {each.name: each for each in (*built_in, *pipelines)}
+        self._policy, self._now, self._slots = Policy.model_validate(dict(policy or {})), now, slots
+        self._thread = ThreadPoolExecutor(1, "headgate in memory")
+        self._deeds = 0
+        self._waiting: list[Future[None]] = []
+        self._inbox: deque[tuple[Callable[[], Coroutine[Any, Any, Any]], Future[Any]]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._settled: asyncio.Event
+        self._loop: TwinLoop
+        self._world: TwinWorld
+        self._folder: tempfile.TemporaryDirectory[str]
+        self._running: list[tuple[Service, asyncio.Task[int]]] = []
+        self._replica: Replica
+        self._attempts: Attempts
+        self._fronts: dict[str, TwinFront] = {}
+        self._grown = (0, 0.0)  # the log's end, and since when it stands there
+
+    # ── from the test ─────────────────────────────────────────────────────────
+
+    def start(self) -> Future[None]:
+        self._thread.submit(self._make).result()
+        return self.drive(self._start)
+
+    def stop(self) -> Future[None]:
+        stopped = self._thread.submit(self._end)
+        self._thread.shutdown(wait=False)
+        return stopped
+
+    def drive(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Somebody does something: who waits because nothing was left to do looks again."""
+        self._deeds += 1
+        waiting, self._waiting = self._waiting, []
+        driven = self._driven(work)
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+        return driven
+
+    @property
+    def deeds(self) -> int:
+        """How often somebody has done something."""
+        return self._deeds
+
+    def after(self, deeds: int) -> Future[None]:
+        """Done when somebody has done something more than that."""
+        deed: Future[None] = Future()
+        self._waiting.append(deed)
+        if self._deeds != deeds and deed in self._waiting:
+            self._waiting.remove(deed)
+            deed.set_result(None)
+        return deed
+
+    def ask(self, asked: TwinRequest) -> Future[Exchange]:
+        """A request is on its way."""
+
+        async def begin() -> Exchange:
+            front = self._fronts["notifier" if asked.path.endswith("/stream") else "admission"]
+            return Exchange(front.app, asked)
+
+        return self.drive(begin)
+
+    def head(self, exchange: Exchange) -> Future[None]:
+        """Of the answer, however much time that takes."""
+        return self._driven(exchange.begun)
+
+    def piece(self, exchange: Exchange) -> Future[bytes | Silence | None]:
+        """The next of an answer. It moves time on while there is something left to do."""
+        return self._driven(lambda: exchange.piece(self._nothing_left))
+
+    def hang_up(self, exchange: Exchange) -> Future[None]:
+        return self.drive(exchange.hang_up)
+
+    def run(self) -> Future[None]:
+        """Until nothing is left to do: each job has ended, or waits for its user, for its day or its hour, or for a
+        slot that nobody gives back."""
+
+        async def idle() -> None:
+            while not self._nothing_left():  # noqa: ASYNC110 - it is the log that is looked at
+                await asyncio.sleep(LOOKS_EVERY_S)
+
+        return self.drive(idle)
+
+    def advance(self, seconds: float) -> Future[None]:
+        return self.drive(lambda: self._pass(seconds))
+
+    @property
+    def now(self) -> datetime:
+        return utc(self._world.clock.now_ms())
+
+    def token(self, user: str, *, tier: str, scopes: Sequence[str], projects: Sequence[str]) -> str:
+        return sign_token(
+            self._world.pair,
+            user=user,
+            tier=Tier(tier),
+            scope=" ".join(scopes),
+            issuer=ISSUER,
+            audience=ISSUER,
+            now_ms=self._world.clock.now_ms(),
+            ttl_s=TOKENS_S,
+            projects=projects,
+        )
+
+    def unfinished(self) -> str:
+        """What each job that has not ended waits for, in words."""
+        jobs = [job for job in self._replica.ledger.jobs.values() if not job.status.is_end]
+        return "; ".join(_waits(job) for job in jobs) or "no job is there that has not ended"
+
+    # ── what becomes of builds ────────────────────────────────────────────────
+
+    def lasts(self, stage_s: float, job_id: str | None) -> None:
+        self.scripts.change(job_id, stage_s=stage_s)
+
+    def makes(self, files: Mapping[str, bytes | str], job_id: str | None) -> None:
+        content = {name: each.encode() if isinstance(each, str) else each for name, each in files.items()}
+        self.scripts.change(job_id, files=content)
+
+    def fails(
+        self, summary: str, detail: str, *, stage: str | None, passes_after: int | None, job_id: str | None
+    ) -> None:
+        self.scripts.change(job_id, fault=ScriptedFault(summary, detail, known_stage(stage), passes_after))
+
+    def fails_checks(self, times: int, job_id: str | None) -> None:
+        self.scripts.change(job_id, failing_checks=times)
+
+    def asks(
+        self,
+        text: str,
+        *,
+        choices: Sequence[str] | None,
+        schema: Mapping[str, Any] | None,
+        stage: str | None,
+        job_id: str | None,
+    ) -> None:
+        before = self.scripts.usual if job_id is None else self.scripts.of(job_id)
+        asked = ScriptedQuestion(text, known_stage(stage), choices, schema)
+        self.scripts.change(job_id, questions=(*before.questions, asked))
+
+    def forget(self) -> None:
+        """All that was said: builds are done well again."""
+        self.scripts.usual = JobScript()
+        self.scripts.of_jobs.clear()
+
+    # ── on the thread ─────────────────────────────────────────────────────────
+
+    def _make(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="headgate-testing-")
+        self._loop = TwinLoop()
+        self._loop.hears(self._begin_arrivals)
+        self._settled = asyncio.Event()
+        self._world = TwinWorld(self._loop, self._policy, now=self._now, folder=Path(self._folder.name))
+
+    def _driven(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Begun as soon as the loop looks, also while it runs for somebody else."""
+        driven: Future[T] = Future()
+        driven.set_running_or_notify_cancel()  # it is carried out, whatever becomes of who waits for it
+        self._inbox.append((work, driven))
+        self._thread.submit(self._turn, driven)
+        return driven
+
+    def _turn(self, driven: Future[Any]) -> None:
+        """The loop runs until that is done."""
+
+        async def done() -> None:
+            while not driven.done():
+                self._settled.clear()
+                await self._settled.wait()
+
+        if not driven.done():
+            self._loop.begin()
+            self._loop.run_until_complete(done())
+
+    def _begin_arrivals(self) -> None:
+        while self._inbox:
+            self._tasks.add(task := self._loop.create_task(self._carry_out(*self._inbox.popleft())))
+            task.add_done_callback(self._tasks.discard)
+
+    async def _carry_out(self, work: Callable[[], Coroutine[Any, Any, Any]], driven: Future[Any]) -> None:
+        try:
+            outcome = await work()
+            self._require_all()
+        except BaseException as fault:  # noqa: BLE001 - the waiter's to judge
+            driven.set_exception(fault)
+        else:
+            driven.set_result(outcome)
+        finally:
+            self._settled.set()
+
+    def _require_all(self) -> None:
+        for service, living in self._running:
+            if living.done():
+                raise TwinFailed(service.name)
+
+    async def _pass(self, seconds: float) -> None:
+        """Where nothing is left to do, up to what is due next at once."""
+        loop = self._loop
+        until_s = loop.time() + seconds
+        while (left_s := until_s - loop.time()) > 0:
+            if self._nothing_left() and (skipped_s := min(left_s, self._world.next_timer_s()) - AWAKE_S) > 0:
+                loop.skip(skipped_s)
+                left_s -= skipped_s
+            await asyncio.sleep(min(left_s, AWAKE_S))
+
+    async def _start(self) -> None:
+        await self._loop.watch_threads()
+        for name in SERVICES:
+            await self._begin(name)
+
+    async def _begin(self, name: str) -> None:
+        service, begun = Service(name), asyncio.Event()
+
+        async def compose(service: Service) -> None:
+            await self._compose(service)
+            begun.set()
+
+        living = asyncio.create_task(service.run(compose), name=name)
+        self._running.append((service, living))
+        beginning = asyncio.create_task(begun.wait())
+        await asyncio.wait((beginning, living), return_when=asyncio.FIRST_COMPLETED)
+        beginning.cancel()
+
+    async def _compose(self, service: Service) -> None:
+        match service.name:
+            case "scheduler":
+                self._replica = await start_scheduler(service, self._world)
+            case "worker":
+                self._attempts = await start_worker(service, self._world, self._pipelines, slots=self._slots)
+            case "admission":
+                self._fronts[service.name] = await start_admission(service, self._world)
+            case _:
+                self._fronts[service.name] = await start_notifier(service, self._world)
+
+    def _end(self) -> None:
+        async def end() -> None:
+            for service, living in reversed(self._running):
+                service.stop()
+                await asyncio.wait([living])
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+
+        self._loop.begin()
+        try:
+            self._loop.run_until_complete(end())
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+            self._folder.cleanup()
+
+    def _nothing_left(self) -> bool:
+        end, now_s = self._world.server.last_seq, self._loop.time()
+        if end != self._grown[0]:
+            self._grown = (end, now_s)
+        if now_s - self._grown[1] < QUIET_S or not self._attempts.is_idle or not self._world.dispatches.is_empty:
+            return False
+        now = self.now
+        return not any(_is_under_way(job, now) for job in self._replica.ledger.jobs.values())
+
+
+def _is_under_way(job: Job, now: datetime) -> bool:
+    """A worker has it, or will in a while without anybody's doing."""
+    begins_again = job.status is Status.QUEUED and job.tried is not None and job.tried.again_at > now
+    return job.status.is_running or begins_again
+
+
+def _waits(job: Job) -> str:
+    match job.status:
+        case Status.AWAITING_CONFIRMATION if job.question is not None:
+            return f"{job.id} asks: {job.question.text}"
+        case Status.SCHEDULED:
+            return f"{job.id} is scheduled for {job.scheduled_for or job.quota_day}"
+        case status:
+            return f"{job.id} is {status.value}"

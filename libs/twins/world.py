@@ -1,0 +1,123 @@
+"""What the services of the twins share in place of servers: the log, the view's store, the buckets, what is said.
+
+Owns how each service gets at them. All of it is on one loop, in one process, and time is the loop's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from itertools import count
+from math import inf
+from pathlib import Path
+from typing import Any, Final
+
+from headgate_contracts.commands import JobProgress, LogLine
+from headgate_contracts.tokens import ulid
+from libs.capacity.lead import MemoryLead
+from libs.capacity.memory import MemoryStore, MemoryView
+from libs.eventlog.buckets import MemoryBucket
+from libs.eventlog.lines import MemoryLines
+from libs.eventlog.memory import MemoryLog, MemoryServer, MemorySnapshots
+from libs.eventlog.pipelines import MemoryPipelines
+from libs.eventlog.progress import PROGRESS_SUBJECTS, MemoryProgress
+from libs.eventlog.titles import MemoryTitles
+from libs.eventlog.values import Record
+from libs.policy import Policy
+from libs.runtime.keys import KeyPair
+from libs.twins.dispatches import MemoryDispatches
+from libs.twins.quiet import quiet_telemetry
+from libs.twins.switchboard import MemoryBroker, Switchboard
+from libs.twins.virtual import LoopClock, VirtualLoop
+
+EPOCH: Final = "01JD0000000000000000000000"
+SHARD: Final = "main"
+
+
+class HeardServer(MemoryServer):
+    """The log, which tells of each record: as a consumer would, and on the record's own subject."""
+
+    heard: Callable[[Record], None]
+    said: Callable[[str, bytes], None]
+
+    def _store(self, message: Any) -> None:
+        super()._store(message)
+        self.said(message.subject, message.payload)
+        self.heard(self._kept[-1].record())
+
+
+class ToldProgress(MemoryProgress):
+    """The bucket, whose subject is listened to."""
+
+    def __init__(self, said: Callable[[str, bytes], None]) -> None:
+        super().__init__()
+        self._said = said
+
+    async def report(self, said: JobProgress) -> None:
+        await super().report(said)
+        self._said(PROGRESS_SUBJECTS.replace("*", said.job_id), said.model_dump_json().encode())
+
+
+class KeptOutput:
+    """Where a worker's lines go."""
+
+    def __init__(self, lines: MemoryLines) -> None:
+        self._lines = lines
+
+    async def put(self, line: LogLine, *, line_id: str) -> bool:
+        self._lines.add(line, number=int(line_id.rpartition(":")[2]))
+        return True
+
+
+class CountedIds:
+    """The same in each run of a test."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        self._clock = clock
+        self._numbers = count(1)
+
+    def event_id(self) -> str:
+        return ulid(self._clock.now_ms(), next(self._numbers).to_bytes(10, "big"))
+
+    def job_id(self) -> str:
+        return f"j{next(self._numbers):024x}"
+
+    def workflow_id(self) -> str:
+        return f"w{next(self._numbers):024x}"
+
+
+class TwinWorld:
+    """One Headgate's."""
+
+    def __init__(self, loop: VirtualLoop, policy: Policy, *, now: datetime, folder: Path) -> None:
+        self.policy, self.folder = policy, folder
+        self.clock = LoopClock(loop, start_ms=round(now.timestamp() * 1000))
+        self.ids = CountedIds(self.clock)
+        self.pair = KeyPair.generate()
+        self.telemetry = quiet_telemetry()
+        self.switchboard, self.dispatches = Switchboard(), MemoryDispatches()
+        self.server = HeardServer(self.clock, epoch=EPOCH)
+        self.server.heard, self.server.said = self.dispatches.stored, self.switchboard.publish
+        self.store, self.lead, self.snapshots = MemoryStore(), MemoryLead(self.clock.now_ms), MemorySnapshots()
+        self.inputs, self.workspaces, self.results = MemoryBucket(), MemoryBucket(), MemoryBucket()
+        self.titles, self.pipelines, self.lines = MemoryTitles(), MemoryPipelines(), MemoryLines(self.clock)
+        self.progress = ToldProgress(self.switchboard.publish)
+
+    def log(self) -> MemoryLog:
+        return MemoryLog(self.server, clock=self.clock)
+
+    def view(self) -> MemoryView:
+        return MemoryView(EPOCH, clock=self.clock.now_ms, store=self.store)
+
+    def next_timer_s(self) -> float:
+        """In how long something of a job is due by itself. While slots are held outside jobs all time counts: their
+        leases would be made longer by a sleep."""
+        state = self.store.state
+        if state is None or state.ends.first() is not None:
+            return 0.0
+        first = state.timers.first()
+        return inf if first is None else max(0.0, (state.timers.score(first) or 0.0) - self.clock.now_ms()) / 1000
+
+    def broker(self) -> Any:
+        """In the place of FastStream's."""
+        return MemoryBroker(self.switchboard)

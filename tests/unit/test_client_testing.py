@@ -1,0 +1,245 @@
+"""A Headgate in memory, as an application's own tests have it: real rules, real streams, virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from headgate import Asked, Conflict, End, Headgate, Invalid, NotFound, StatusChanged, SyncHeadgate
+from headgate.testing import NothingHappens
+from headgate_pipeline import Context, Pipeline, StageFailed, TryAgain, input_as, stage
+
+PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+
+
+async def test_the_examples_of_its_page_hold() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## In your own tests")[2]
+    [example] = re.findall(r"```python\n(.*?)```", section.partition("\n## ")[0], flags=re.DOTALL)
+    names: dict[str, Any] = {}
+
+    exec(compile(example, PAGE, "exec"), names)  # noqa: S102 - our own page
+
+    tests = [each for name, each in names.items() if name.startswith("test_")]
+    assert len(tests) == 4
+    for test in tests:
+        await test()
+
+
+async def test_a_build_is_done_once_nothing_is_left_to_do(tmp_path: Path) -> None:
+    async with Headgate.testing() as hg:
+        job = await hg.submit("a URL shortener", project="shop")
+        assert job.status == "queued"
+
+        await hg.testing.run()
+
+        assert (await job.wait()).status == "ready"
+        assert await (await job.result()).extract(tmp_path) == (tmp_path / "README.md",)
+        assert (tmp_path / "README.md").read_text() == "a URL shortener\n"
+
+
+async def test_who_waits_for_a_job_lets_its_time_pass() -> None:
+    async with Headgate.testing() as hg:
+        hg.testing.lasts(600)
+        before = hg.testing.now
+
+        job = await (await hg.submit("a URL shortener", project="shop")).wait()
+
+        assert (job.status, (hg.testing.now - before).total_seconds() >= 2400) == ("ready", True)
+
+
+async def test_its_events_come_as_from_any_other() -> None:
+    async with Headgate.testing() as hg:
+        job = await hg.submit("a URL shortener", project="shop")
+
+        events = [event async for event in job.events()]
+
+        statuses = [event.data["status"] for event in events if isinstance(event, StatusChanged)]
+        assert [each for each in statuses if each in ("scaffold", "code", "deps", "checks", "ready")] == [
+            *("scaffold", "code", "deps", "checks", "ready")
+        ]
+        assert isinstance(events[-1], End)
+
+
+async def test_a_job_fails_as_the_test_has_said() -> None:
+    async with Headgate.testing() as hg:
+        failing = await hg.submit("one that fails", project="shop")
+        other = await hg.submit("another", project="shop")
+        hg.testing.fails("No model answers.", detail="Three were asked.", stage="code", job=failing)
+
+        failing = await failing.wait()
+
+        assert (failing.status, failing.state.stage) == ("failed", "code")
+        assert failing.state.error is not None
+        assert (failing.state.error.summary, failing.state.error.detail) == ("No model answers.", "Three were asked.")
+        assert (await other.wait()).status == "ready"
+
+
+async def test_what_passes_is_tried_again() -> None:
+    async with Headgate.testing() as hg:
+        hg.testing.fails("The model was away.", stage="code", passes_after=2)
+
+        job = await (await hg.submit("a URL shortener", project="shop")).wait()
+
+        assert job.status == "ready"
+        assert [each.event for each in await job.history()].count("try_failed") == 2
+
+
+async def test_a_question_waits_for_its_answer() -> None:
+    async with Headgate.testing() as hg:
+        job = await hg.submit("a URL shortener", project="shop")
+        hg.testing.asks("Which licence?", choices=["MIT", "BSD"], job=job)
+        await hg.testing.run()
+        job = await job.refreshed()
+        assert job.state.question is not None
+        assert (job.status, job.state.question.text) == ("awaiting_confirmation", "Which licence?")
+
+        with pytest.raises(Invalid):
+            await job.answer("GPL")
+        await job.answer("MIT")
+
+        assert (await job.wait()).status == "ready"
+        assert "Which licence? MIT" in await job.log()
+        with pytest.raises(Conflict):
+            await job.answer("BSD")
+
+
+async def test_failed_checks_end_in_the_question_whether_to_continue() -> None:
+    async with Headgate.testing() as hg:
+        hg.testing.fails_checks(3)
+        job = await hg.submit("a URL shortener", project="shop")
+
+        async for event in job.events():
+            if isinstance(event, Asked):
+                break
+
+        job = await job.refreshed()
+        assert job.status == "awaiting_confirmation"
+
+        await job.confirm()
+
+        assert (await job.wait()).status == "ready"
+
+
+async def test_others_share_the_queue_and_see_none_of_it() -> None:
+    async with Headgate.testing() as hg, hg.testing.user("bob") as bob, hg.testing.operator() as operator:
+        await operator.ops.pause("all", reason="a test")
+        job = await hg.submit("a URL shortener", project="shop")
+        with pytest.raises(NotFound):
+            await bob.job(job.id)
+
+        await hg.testing.run()
+        assert (await job.refreshed()).status == "queued"
+        await operator.ops.resume("all")
+
+        assert (await job.wait()).status == "ready"
+
+
+async def test_a_retry_after_is_waited_for_in_the_time_there() -> None:
+    async with Headgate.testing(policy={"submissions": {"per_minute": 5}}) as hg:
+        before = hg.testing.now
+
+        jobs = [await hg.submit(f"job {n}", project="shop") for n in range(8)]
+
+        assert len({job.id for job in jobs}) == 8
+        assert (hg.testing.now - before).total_seconds() >= 36
+
+
+class Wanted(BaseModel):
+    name: str
+
+
+@stage("greet", retries=2)
+async def greet(ctx: Context) -> None:
+    if ctx.tries < 1:
+        raise TryAgain("Nobody listens.")
+    ctx.progress(0.5, "half of it")
+    (ctx.workspace / "greeting.txt").write_text(f"Hello {ctx.input.name}")
+
+
+@stage("pack")
+async def pack(ctx: Context) -> None:
+    async with ctx.group("printer"):
+        greeting = (ctx.workspace / "greeting.txt").read_text()
+    if greeting.endswith("nobody"):
+        raise StageFailed("There is nobody to greet.")
+    ran = await ctx.run("echo", greeting)
+    ctx.result.mkdir()
+    (ctx.result / "greeting.txt").write_text(ran.output_tail)
+
+
+GREETINGS = Pipeline("greetings", (greet, pack), input_as(Wanted))
+
+
+async def test_a_pipeline_of_ones_own_is_run_as_it_is(tmp_path: Path) -> None:
+    async with Headgate.testing(pipelines=[GREETINGS]) as hg:
+        job = await (await hg.submit({"name": "Ann"}, project="shop", pipeline="greetings")).wait()
+        nobody = await (await hg.submit({"name": "nobody"}, project="shop", pipeline="greetings")).wait()
+
+        assert (job.status, [each.name for each in job.state.stages]) == ("ready", ["greet", "pack"])
+        assert await (await job.result()).extract(tmp_path) == (tmp_path / "greeting.txt",)
+        assert (tmp_path / "greeting.txt").read_text() == "Hello Ann\n"
+        assert (nobody.status, nobody.state.error and nobody.state.error.summary) == (
+            "failed",
+            "There is nobody to greet.",
+        )
+        with pytest.raises(Invalid) as wrong:
+            await hg.submit({"nom": "Ann"}, project="shop", pipeline="greetings")
+        assert list(wrong.value.fields) == ["input.name"]
+
+
+async def test_a_slot_is_held_by_one_at_a_time() -> None:
+    async with Headgate.testing() as hg:
+        async with hg.slot("staging-db", project="shop"):
+            entered: list[str] = []
+
+            async def enter() -> None:
+                async with hg.slot("staging-db", project="shop"):
+                    entered.append("second")
+
+            second = asyncio.create_task(enter())
+            await hg.testing.advance(5)
+            assert entered == []
+        await second
+        assert entered == ["second"]
+
+
+async def test_a_wait_without_end_says_what_is_waited_for() -> None:
+    async with Headgate.testing(patience_s=0.05) as hg:
+        hg.testing.asks("Which licence?")
+        job = await hg.submit("a URL shortener", project="shop")
+
+        with pytest.raises(NothingHappens, match=r"asks: Which licence\?"):
+            await job.wait()
+
+
+async def test_a_reader_hears_what_another_task_brings_about() -> None:
+    async with Headgate.testing() as hg:
+        hg.testing.asks("Which licence?")
+        job = await hg.submit("a URL shortener", project="shop")
+        waiting = asyncio.create_task(job.wait())
+        await hg.testing.run()
+
+        await job.answer("MIT")
+
+        assert (await waiting).status == "ready"
+
+
+def test_without_a_loop_it_is_the_same() -> None:
+    with SyncHeadgate.testing() as hg:
+        job = hg.submit("a URL shortener", project="shop")
+        hg.testing.makes({"app.py": "print('hello')\n"}, job=job)
+
+        hg.testing.run()
+
+        assert job.wait().status == "ready"
+        assert job.file("app.py") == b"print('hello')\n"
+
+
+def test_any_other_headgate_has_no_such_handle() -> None:
+    with SyncHeadgate("http://127.0.0.1:1", "token") as hg, pytest.raises(TypeError, match="none of a test"):
+        hg.testing.run()
