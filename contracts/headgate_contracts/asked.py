@@ -39,6 +39,19 @@ ForeignScope = Annotated[
 ]
 
 
+# The draft's key is a quoted string (RFC 8941, 3.3.3); most clients send it as it is.
+QUOTED_KEY: Final = r'"((?:[ !#-\[\]-~]|\\["\\]){1,255})"'
+PLAIN_KEY: Final = r"[!#-~](?:[!-~]{0,253}[!#-~])?"
+KEY: Final = f"^(?:{QUOTED_KEY}|{PLAIN_KEY})$"
+# A group, with users and projects as they sign in: `group:<project>:<name>`, `user:<user>`, `llm:openai`.
+FOREIGN_GROUP: Final = (
+    r"^(?:(?:user|project):[^\x00-\x1f\x7f-\x9f]+|group:[^\x00-\x1f\x7f-\x9f]+:[A-Za-z0-9_-]{1,64}"
+    r"|[a-z]+(?::[A-Za-z0-9_-]{1,64}){0,3})$"
+)
+ULID: Final = r"^[0-7][0-9A-HJKMNP-TV-Z]{25}$"
+HELD_LEASE: Final = r"^[A-Za-z0-9_-]{1,64}(?::[0-9]{1,9})?$"  # a lease, or a running job's own slot: `<job>:<attempt>`
+
+
 def _dated(value: object) -> object:
     """pydantic takes seconds for a moment too, `0.5` as well, though the schema says `date-time`."""
     if isinstance(value, int | float) or (isinstance(value, str) and not DATE.match(value)):
@@ -208,7 +221,7 @@ class TakeLease(Asked):
     """A slot: under which name (a ULID), for how long, and for how long to wait for one. `limit`: how many slots the
     group has where nobody has set it."""
 
-    lease: Annotated[str, StringConstraints(pattern=r"^[0-7][0-9A-HJKMNP-TV-Z]{25}$")]
+    lease: Annotated[str, StringConstraints(pattern=ULID)]
     ttl_s: Annotated[int, Field(ge=1, le=86_400)] | None = None
     wait_s: Annotated[int, Field(ge=0, le=60)] = 30
     limit: Annotated[int, Field(ge=1, le=10_000)] | None = None

@@ -190,7 +190,7 @@ def _embedded(schema: Any) -> Any:
         case list():
             return [_embedded(each) for each in cast("list[Any]", schema)]
         case dict():
-            return {word: _moved(word, value) for word, value in cast("Schema", schema).items() if word != "$anchor"}
+            return {word: _moved(word, value) for word, value in cast("Schema", schema).items()}
         case _:
             return schema
 

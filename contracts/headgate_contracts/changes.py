@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from headgate_contracts.errors import IllegalTransition
 from headgate_contracts.events import (
+    AttemptData,
     JobAnswered,
     JobAwaitingConfirmation,
     JobCancelled,
@@ -37,6 +38,7 @@ from headgate_contracts.events import (
 from headgate_contracts.job import Failure, Job, Standing
 from headgate_contracts.questions import MOST_ANSWERS, KeptAnswer, Question, question_id, whether_to_continue
 from headgate_contracts.stages import in_common, is_in_last, kept_by_cycle, next_stage_of
+from headgate_contracts.usage import usage_after
 from headgate_contracts.vocabulary import ChangeReason, EventName, Fault, GivenBackReason, QuestionKind, Status
 
 Changes = dict[str, Any]
@@ -44,7 +46,10 @@ Changes = dict[str, Any]
 
 def changes_of(job: Job, data: JobData, at: datetime) -> Changes:
     """The fields of the job that this event changes."""
-    return _CHANGES[data.EVENT](job, data, at)
+    changes = _CHANGES[data.EVENT](job, data, at)
+    if isinstance(data, AttemptData) and data.usage:
+        changes["model_usage"] = usage_after(job.model_usage, data.usage, stage=job.stage)
+    return changes
 
 
 def _queued(job: Job, data: JobQueued, at: datetime) -> Changes:

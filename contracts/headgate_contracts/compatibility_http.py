@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from headgate_contracts.compatibility import Breach, Schema, gone, marked, once, readable
+from headgate_contracts.schema_words import resolved
 
 METHODS = ("get", "put", "post", "delete", "patch", "head")
 
@@ -37,7 +38,7 @@ def _of_requests(route: str, old: Schema, new: Schema, *, roots: tuple[Schema, S
 
 
 def _of_answers(route: str, old: Schema, new: Schema, *, roots: tuple[Schema, Schema]) -> list[Breach]:
-    then, now = _answered(old), _answered(new)
+    then, now = _answered(old, roots[0]), _answered(new, roots[1])
     found = [
         *readable(now, then, message=route, roots=(roots[1], roots[0])),
         *gone(then, now, message=route, roots=roots),
@@ -61,10 +62,21 @@ def _sent(operation: Schema) -> Schema:
     return {"type": "object", "properties": fields | bodies, "required": [*required, *needed]}
 
 
-def _answered(operation: Schema) -> Schema:
-    """All that a client may be answered as one object: each answer by its status and type."""
+def _answered(operation: Schema, root: Schema) -> Schema:
+    """All that a client may be answered as one object: each answer by its status and type, and each event of a stream
+    by its name."""
     answers: dict[str, Any] = {}
     for status, answer in operation["responses"].items():
         contents: Schema = answer.get("content") or {"": {}}
-        answers |= {f"{status} {kind}".strip(): content.get("schema", {}) for kind, content in contents.items()}
+        for kind, content in contents.items():
+            name = f"{status} {kind}".strip()
+            answers |= {name: content.get("schema", {})} | {
+                f"{name} {event}": {"$ref": ref} for event, ref in _items(content, root).items()
+            }
     return {"type": "object", "properties": answers}
+
+
+def _items(content: Schema, root: Schema) -> Schema:
+    """What comes on a stream: the schema's place by the event's name. A client ignores a name that it does not know."""
+    items: Schema = content.get("x-itemSchema", {})
+    return resolved(items, root)["discriminator"]["mapping"] if items else {}

@@ -111,7 +111,10 @@ class _Attributes(BaseModel):
     id: Annotated[EventId, Field(description="A ULID, the event's own for ever, however often it is delivered.")]
     type: str
     subject: Annotated[
-        str, Field(description="What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard.")
+        str,
+        Field(
+            description="What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard."
+        ),
     ]
     time: Annotated[AwareDatetime, Field(description="The writer's clock. The order is the stream's, not this one's.")]
     datacontenttype: Literal["application/json"] = "application/json"
@@ -187,7 +190,7 @@ def parse_event(payload: bytes) -> AnyEvent | UnknownEvent:
 
 def dataschema(model: type[Data]) -> str:
     """The name of the schema that the data follows: a part of the event's schema, `schemas/<type>.json`."""
-    return f"{schema_id(model)}#data"
+    return f"{schema_id(model)}#/$defs/{model.__name__}"
 
 
 def schema_id(model: type[Data]) -> str:

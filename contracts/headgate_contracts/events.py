@@ -35,6 +35,7 @@ from headgate_contracts.subjects import JobSubject, OpsSubject, SchedSubject
 from headgate_contracts.tokens import JobId, Token
 from headgate_contracts.vocabulary import (
     BUILD_STAGES,
+    MOST_MODELS,
     MOST_STAGES,
     ActName,
     ChangeReason,
@@ -48,6 +49,7 @@ from headgate_contracts.vocabulary import (
 Traceparent = Annotated[str, StringConstraints(pattern=r"^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
 Tracestate = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 KeptAnswers = Annotated[tuple[KeptAnswer, ...], Field(max_length=MOST_ANSWERS)]
+ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:/@+-]{1,100}$")]
 StageNames = Annotated[tuple[Token, ...], Field(max_length=MOST_STAGES)]
 
 
@@ -59,6 +61,25 @@ class StageTitle(Record):
 
 
 StageTitles = Annotated[tuple[StageTitle, ...], Field(max_length=MOST_STAGES)]
+
+
+class ModelUsage(Record):
+    """What calls to one model of a provider came to: no word of them, only their numbers.
+
+    `cached_tokens` are those of `input_tokens` that the provider still had. What it did not count is 0. `took_ms` is
+    how long all calls took together.
+    """
+
+    provider: Token
+    model: ModelName
+    calls: Count
+    input_tokens: Amount = 0
+    output_tokens: Amount = 0
+    cached_tokens: Amount = 0
+    took_ms: Amount = 0
+
+
+ModelUsages = Annotated[tuple[ModelUsage, ...], Field(max_length=MOST_MODELS)]
 
 
 class Group(Record):
@@ -134,6 +155,16 @@ class JobData(Record):
 
     def route(self) -> JobSubject:
         return JobSubject(self.job_id, self.user_id, self.project_id, self.EVENT)
+
+
+class AttemptData(JobData):
+    """What every event may say by which an attempt goes on or ends.
+
+    `usage`: what the attempt has asked of models since its event before this one, so each call stands in the log once.
+    It is of the stage that the job was in until then. Nothing is told of what a lost worker did after its last event.
+    """
+
+    usage: ModelUsages = ()
 
 
 class JobQueued(JobData):
@@ -252,7 +283,7 @@ class JobStarted(JobData):
     again_at: Token | None = None
 
 
-class JobStage(JobData):
+class JobStage(AttemptData):
     """A stage began, so the one before it is finished; `checkpoint` holds its work.
 
     `restored` marks a stage that an earlier attempt finished: the job passes through it without running it again. The
@@ -268,7 +299,7 @@ class JobStage(JobData):
     restored: bool = False
 
 
-class JobTryFailed(JobData):
+class JobTryFailed(AttemptData):
     """The stage failed by what its author takes for passing, and is run again: in this attempt, or in a later one where
     `given_back` follows."""
 
@@ -277,7 +308,7 @@ class JobTryFailed(JobData):
     tried: Tried
 
 
-class JobAwaitingConfirmation(JobData):
+class JobAwaitingConfirmation(AttemptData):
     """The job gave its slots back and asks its user: whether to go on, as the iterations granted so far are used up, or
     what a stage wants to know. That stage begins again once it is answered.
 
@@ -321,7 +352,7 @@ class JobAnswered(JobData):
     by: Who
 
 
-class JobGivenBack(JobData):
+class JobGivenBack(AttemptData):
     """The attempt is over without an end: the job is back at its old place with its finished stages.
 
     `provider` is the one it waits for, where that is the reason. Where it is to be tried again later (`retry`), it is
@@ -346,7 +377,7 @@ class JobCancelRequested(JobData):
     reason: Note = ""
 
 
-class JobCancelled(JobData):
+class JobCancelled(AttemptData):
     """The job ended because somebody asked for it, or because an earlier phase failed."""
 
     EVENT = EventName.CANCELLED
@@ -376,7 +407,7 @@ class JobMoved(_PlaceChange):
     EVENT = EventName.MOVED
 
 
-class JobReady(JobData):
+class JobReady(AttemptData):
     """The job ended well."""
 
     EVENT = EventName.READY
@@ -386,7 +417,7 @@ class JobReady(JobData):
     iterations: Count
 
 
-class JobFailed(JobData):
+class JobFailed(AttemptData):
     """The job ended badly. `summary` and `detail` are fit for its user's eyes."""
 
     EVENT = EventName.FAILED
@@ -493,6 +524,18 @@ class TokenRevoked(ActData):
         return self.jti
 
 
+class PipelineRemoved(ActData):
+    """No job of this pipeline is taken in for the pool, until a worker that has it announces it again."""
+
+    ACT = ActName.PIPELINE_REMOVED
+
+    pipeline: Token
+    pool: Token
+
+    def about(self) -> str:
+        return self.pipeline
+
+
 class SchedulerCommitted(Record):
     """One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with."""
 
@@ -533,7 +576,17 @@ JOB_DATA: tuple[type[JobData], ...] = (
     JobReady,
     JobFailed,
 )
-Act = QueuePaused | QueueResumed | LimitSet | LimitUnset | LeaseReleased | GroupLeased | ContentErased | TokenRevoked
+Act = (
+    QueuePaused
+    | QueueResumed
+    | LimitSet
+    | LimitUnset
+    | LeaseReleased
+    | GroupLeased
+    | ContentErased
+    | TokenRevoked
+    | PipelineRemoved
+)
 ACT_DATA: tuple[type[Act], ...] = (
     QueuePaused,
     QueueResumed,
@@ -543,5 +596,6 @@ ACT_DATA: tuple[type[Act], ...] = (
     GroupLeased,
     ContentErased,
     TokenRevoked,
+    PipelineRemoved,
 )
 Data = JobData | Act | SchedulerCommitted

@@ -40,6 +40,8 @@ from headgate_contracts.events import (
     LeaseReleased,
     LimitSet,
     LimitUnset,
+    ModelUsage,
+    PipelineRemoved,
     QueuePaused,
     QueueResumed,
     SchedulerCommitted,
@@ -142,7 +144,7 @@ def _dispatched(groups: tuple[str, ...]) -> JobDispatched:
 
 
 def _of_the_worker() -> Iterator[AnyEvent]:
-    stage: _Fields = {"stage": "code", "iteration": 1, "checkpoint": "01KJPZ0A-1-scaffold"}
+    stage: _Fields = {"stage": "deps", "iteration": 1, "checkpoint": "01KJPZ0A-1-code", "usage": (_usage(),)}
     reason = FailedWork(summary="2 of 14 tests failed.", detail="test_redirects, test_expired_links")
     question = whether_to_continue(1, batch=3, reason=reason)
     asked: _Fields = {"iterations_used": 3, "next_batch": 3, "expires_at": AT + timedelta(days=1)}
@@ -154,7 +156,7 @@ def _of_the_worker() -> Iterator[AnyEvent]:
         fault=Fault.JOB,
     )
     yield _event(_W, 3, JobStarted(**_job(Status.STARTING, 1), worker="worker-7c9f"))
-    yield _event(_W, 5, JobStage(**_job(Status.CODE, 1), **stage))
+    yield _event(_W, 5, JobStage(**_job(Status.DEPS, 1), **stage))
     tried = Tried(
         stage="code",
         iteration=1,
@@ -190,10 +192,16 @@ def _acts() -> Iterator[AnyEvent]:
     until = AT + timedelta(days=30)
     revoked = TokenRevoked(jti="01KJPZ7QXN5B2D9F4H8K3M6PRV", until=until, by=by, reason="lost with a laptop")
     yield _event(_A, None, revoked)
+    yield _event(_A, None, PipelineRemoved(pipeline="weather", pool="default", by=by, reason="its archive is gone"))
 
 
 def _job(status: Status, attempt: int) -> _Fields:
     return {**_OWNER, "status": status, "attempt": attempt}
+
+
+def _usage() -> ModelUsage:
+    tokens = {"input_tokens": 4180, "output_tokens": 2311, "cached_tokens": 1024}
+    return ModelUsage(provider="openai", model="gpt-5-mini", calls=2, **tokens, took_ms=41_730)
 
 
 def _submission(**changes: Any) -> Submission:

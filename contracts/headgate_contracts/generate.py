@@ -145,11 +145,9 @@ def write(root: Path, found: Mapping[str, str], expected: Mapping[str, str]) -> 
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema of a whole event. Its data have an anchor of their own: that is what `dataschema` points to."""
-    data = DATA_BY_TYPE[name]
+    """The schema of a whole event. `dataschema` points into it, to that of the data."""
     schema = ENVELOPES[name].model_json_schema(schema_generator=_Untitled)
-    schema["$defs"][data.__name__]["$anchor"] = "data"
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id(data), **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id(DATA_BY_TYPE[name]), **schema}
 
 
 class _Untitled(GenerateJsonSchema):

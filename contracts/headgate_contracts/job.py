@@ -14,6 +14,7 @@ from headgate_contracts.holder import Holder
 from headgate_contracts.questions import KeptAnswer, Question
 from headgate_contracts.records import OpenTier, Record
 from headgate_contracts.tokens import JobId, Token, project_scope
+from headgate_contracts.usage import StageUsage
 from headgate_contracts.vocabulary import Fault, Priority, Status, Tier
 
 
@@ -40,10 +41,12 @@ class Job(Record):
     """A job, folded. `sequence` is its n-th event, `seq` that event's sequence in the log and
     `first_seq` that of its first event (0 outside a log). `aged_at`: since when it has waited in its class, where it
     came back to the queue or was given another class. `users_tier`: that of its user when it was last started.
-    `stages` are those of its pipeline, known since a worker first claimed it; `stage` is the one that it is in, or has
-    ended in; `tried`: how often that, or the one it goes on with, has failed and is run again. `question` is open until
-    `expires_at`; `answers` are those to the questions of stages before it. `worked_s`: how long workers had it in
-    earlier attempts, by the log's clock; this one has had it since `claimed_at`.
+    `stages` are those of its pipeline, known since a worker first claimed it; `stage` is the one that it is in, or
+    has ended in; `tried`: how often that, or the one it goes on with, has failed and is run again. `question` is
+    open until `expires_at`; `answers` are those to the questions of stages before it. `worked_s`: how long workers
+    had it in earlier attempts, by the log's clock; this one has had it since `claimed_at`. `model_usage` is what
+    its stages have asked of models, as far as events tell: what the stage that runs has asked comes with the event
+    after it.
     """
 
     id: JobId
@@ -90,6 +93,8 @@ class Job(Record):
     answers: tuple[KeptAnswer, ...] = ()
     expires_at: AwareDatetime | None = None
     reminders: int = 0
+
+    model_usage: tuple[StageUsage, ...] = ()
 
     cancel_requested_by: str | None = None
     result: str | None = None

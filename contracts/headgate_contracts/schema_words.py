@@ -21,7 +21,7 @@ _OF_OBJECTS: Final = ("properties", "required", "additionalProperties", "pattern
 _OF_NUMBERS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _OF_STRINGS: Final = ("minLength", "maxLength", "pattern", "format")
 _OF_ARRAYS: Final = ("minItems", "maxItems", "uniqueItems", "items", "prefixItems")
-_ABOUT_SCHEMAS: Final = ("$comment", "$schema", "$id", "$anchor", "$defs", "discriminator")
+_ABOUT_SCHEMAS: Final = ("$comment", "$schema", "$id", "$defs", "discriminator")
 _NOTES: Final = frozenset(
     ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", *_ABOUT_SCHEMAS)
 )

@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from headgate_contracts.events import JobData, JobQueued, StageTitle, Tried
 from headgate_contracts.questions import AnswerSchema, FailedWork
 from headgate_contracts.records import OpenStatus, OpenTier
+from headgate_contracts.usage import StageUsage
 from headgate_contracts.vocabulary import Priority, QuestionKind
 
 
@@ -121,12 +122,24 @@ class ShownProgress(Shown):
     message: str
 
 
+class ShownModelUsage(Shown):
+    """What a job has asked of models, in all and by `stages`: each provider and model of each, over all iterations and
+    attempts. What the stage that runs has asked comes with its end."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    took_ms: int
+    stages: tuple[StageUsage, ...]
+
+
 class ShownJob(Shown):
-    """A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
-    is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
-    goes on with, has failed and is run again. `question` is what it asks, as long as it waits for the answer. `title`
-    is null where none was given or found, and where it was erased. `trace_url` is where its trace is read, for
-    operators where policy says so (`tracing.url_template`).
+    """A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them;
+    `stage` is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one
+    that it goes on with, has failed and is run again. `question` is what it asks, as long as it waits for the
+    answer. `title` is null where none was given or found, and where it was erased, `model_usage` where it has asked
+    no model. `trace_url` is where its trace is read, for operators where policy says so (`tracing.url_template`).
     """
 
     id: str
@@ -147,6 +160,7 @@ class ShownJob(Shown):
     message: str
     progress: ShownProgress | None = None
     question: ShownQuestion | None = None
+    model_usage: ShownModelUsage | None = None
     queue: QueuePart | None
     waiting_on: tuple[WaitingOn, ...]
     scheduled_for: AwareDatetime | None

@@ -39,6 +39,8 @@ class Status(StrEnum):
 
 BUILD_STAGES: Final = (Status.SCAFFOLD, Status.CODE, Status.DEPS, Status.CHECKS)
 MOST_STAGES: Final = 20  # of one pipeline
+MOST_MODELS: Final = 8  # that one event tells the usage of; what else there was is one of them, by the name OTHER
+OTHER: Final = "other"
 ENDS = frozenset({Status.READY, Status.FAILED, Status.CANCELLED})
 RUNNING = frozenset({Status.STARTING, *BUILD_STAGES, Status.RUNNING})
 UNSTARTED = frozenset({Status.SCHEDULED, Status.WAITING, Status.QUEUED})
@@ -78,6 +80,7 @@ class ActName(StrEnum):
     GROUP_LEASED = "group_leased"
     CONTENT_ERASED = "content_erased"
     TOKEN_REVOKED = "token_revoked"
+    PIPELINE_REMOVED = "pipeline_removed"
 
 
 class Writer(StrEnum):

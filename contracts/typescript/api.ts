@@ -318,11 +318,11 @@ export interface ShownHolder {
 }
 
 /**
- * A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them; `stage`
- * is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one that it
- * goes on with, has failed and is run again. `question` is what it asks, as long as it waits for the answer. `title`
- * is null where none was given or found, and where it was erased. `trace_url` is where its trace is read, for
- * operators where policy says so (`tracing.url_template`).
+ * A job, as its owner sees it. `stages` are those of its pipeline, in order, once a worker has told them;
+ * `stage` is the one that it is in, or has ended in: those before it are done. `tried`: how often that, or the one
+ * that it goes on with, has failed and is run again. `question` is what it asks, as long as it waits for the
+ * answer. `title` is null where none was given or found, and where it was erased, `model_usage` where it has asked
+ * no model. `trace_url` is where its trace is read, for operators where policy says so (`tracing.url_template`).
  */
 export interface ShownJob {
   readonly id: string;
@@ -347,6 +347,7 @@ export interface ShownJob {
   readonly message: string;
   readonly progress?: ShownProgress | null;
   readonly question?: ShownQuestion | null;
+  readonly model_usage?: ShownModelUsage | null;
   readonly queue: QueuePart | null;
   readonly waiting_on: ReadonlyArray<WaitingOn>;
   readonly scheduled_for: string | null;
@@ -367,6 +368,19 @@ export interface ShownLease {
   readonly lease: string;
   readonly ttl_s: number;
   readonly expires_at: string;
+}
+
+/**
+ * What a job has asked of models, in all and by `stages`: each provider and model of each, over all iterations and
+ * attempts. What the stage that runs has asked comes with its end.
+ */
+export interface ShownModelUsage {
+  readonly calls: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cached_tokens: number;
+  readonly took_ms: number;
+  readonly stages: ReadonlyArray<StageUsage>;
 }
 
 /** A scope in which nothing is started. */
@@ -470,6 +484,21 @@ export interface ShownWorkflow {
 export interface StageTitle {
   readonly name: string;
   readonly title: string;
+}
+
+/**
+ * The same of one stage, over all its iterations, tries and attempts. Without a `stage` it was of one that the
+ * reader does not know.
+ */
+export interface StageUsage {
+  readonly provider: string;
+  readonly model: string;
+  readonly calls: number;
+  readonly input_tokens?: number;
+  readonly output_tokens?: number;
+  readonly cached_tokens?: number;
+  readonly took_ms?: number;
+  readonly stage?: string | null;
 }
 
 /**

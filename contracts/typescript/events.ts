@@ -16,7 +16,7 @@ export interface ContentErasedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.content_erased.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -91,7 +91,7 @@ export interface GroupLeasedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.group_leased.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -130,7 +130,7 @@ export interface JobAnsweredEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.answered.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -161,6 +161,7 @@ export interface JobAwaitingConfirmation {
    */
   readonly status: string;
   readonly attempt: number;
+  readonly usage?: ReadonlyArray<ModelUsage>;
   readonly question?: Question | null;
   readonly iterations_used: number;
   readonly next_batch?: number | null;
@@ -179,7 +180,7 @@ export interface JobAwaitingConfirmationEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.awaiting_confirmation.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -215,7 +216,7 @@ export interface JobCancelRequestedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.cancel_requested.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -241,6 +242,7 @@ export interface JobCancelled {
    */
   readonly status: string;
   readonly attempt: number;
+  readonly usage?: ReadonlyArray<ModelUsage>;
   readonly by: string;
   readonly reason?: string;
 }
@@ -251,7 +253,7 @@ export interface JobCancelledEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.cancelled.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -286,7 +288,7 @@ export interface JobConfirmationReminderEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.confirmation_reminder.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -322,7 +324,7 @@ export interface JobConfirmedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.confirmed.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -383,7 +385,7 @@ export interface JobDispatchedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.dispatched.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -409,6 +411,7 @@ export interface JobFailed {
    */
   readonly status: string;
   readonly attempt: number;
+  readonly usage?: ReadonlyArray<ModelUsage>;
   readonly summary: string;
   readonly detail?: string;
   readonly debug_id: string;
@@ -421,7 +424,7 @@ export interface JobFailedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.failed.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -452,6 +455,7 @@ export interface JobGivenBack {
    */
   readonly status: string;
   readonly attempt: number;
+  readonly usage?: ReadonlyArray<ModelUsage>;
   readonly reason: GivenBackReason;
   readonly provider?: string | null;
   readonly until?: string | null;
@@ -470,7 +474,7 @@ export interface JobGivenBackEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.given_back.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -510,7 +514,7 @@ export interface JobMovedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.moved.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -561,7 +565,7 @@ export interface JobQueuedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.queued.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -587,6 +591,7 @@ export interface JobReady {
    */
   readonly status: string;
   readonly attempt: number;
+  readonly usage?: ReadonlyArray<ModelUsage>;
   readonly result?: string | null;
   readonly duration_s: number;
   readonly iterations: number;
@@ -598,7 +603,7 @@ export interface JobReadyEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.ready.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -638,7 +643,7 @@ export interface JobReprioritizedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.reprioritized.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -684,7 +689,7 @@ export interface JobScheduledEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.scheduled.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -715,6 +720,7 @@ export interface JobStage {
    */
   readonly status: string;
   readonly attempt: number;
+  readonly usage?: ReadonlyArray<ModelUsage>;
   readonly stage: string;
   readonly stages?: ReadonlyArray<StageTitle> | null;
   readonly iteration: number;
@@ -733,7 +739,7 @@ export interface JobStageEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.stage.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -782,7 +788,7 @@ export interface JobStartedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.started.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -811,6 +817,7 @@ export interface JobTryFailed {
    */
   readonly status: string;
   readonly attempt: number;
+  readonly usage?: ReadonlyArray<ModelUsage>;
   readonly tried: Tried;
 }
 
@@ -823,7 +830,7 @@ export interface JobTryFailedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.try_failed.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -860,7 +867,7 @@ export interface JobWaitingEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.job.waiting.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -896,7 +903,7 @@ export interface LeaseReleasedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.lease_released.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -922,7 +929,7 @@ export interface LimitSetEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.limit_set.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -947,7 +954,7 @@ export interface LimitUnsetEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.limit_unset.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -957,6 +964,48 @@ export interface LimitUnsetEvent {
   /** The schema of `data`: a part of `schemas/<type>.json`. */
   readonly dataschema: string;
   readonly data: LimitUnset;
+}
+
+/**
+ * What calls to one model of a provider came to: no word of them, only their numbers.
+ *
+ * `cached_tokens` are those of `input_tokens` that the provider still had. What it did not count is 0. `took_ms` is
+ * how long all calls took together.
+ */
+export interface ModelUsage {
+  readonly provider: string;
+  readonly model: string;
+  readonly calls: number;
+  readonly input_tokens?: number;
+  readonly output_tokens?: number;
+  readonly cached_tokens?: number;
+  readonly took_ms?: number;
+}
+
+/** No job of this pipeline is taken in for the pool, until a worker that has it announces it again. */
+export interface PipelineRemoved {
+  readonly by: string;
+  readonly reason?: string;
+  readonly pipeline: string;
+  readonly pool: string;
+}
+
+/** No job of this pipeline is taken in for the pool, until a worker that has it announces it again. */
+export interface PipelineRemovedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.pipeline_removed.v1";
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: PipelineRemoved;
 }
 
 /** The classes of the queue. A lower number always goes first. */
@@ -993,7 +1042,7 @@ export interface QueuePausedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.paused.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -1018,7 +1067,7 @@ export interface QueueResumedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.resumed.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -1048,7 +1097,7 @@ export interface SchedulerCommittedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.sched.committed.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -1118,7 +1167,7 @@ export interface TokenRevokedEvent {
   /** A ULID, the event's own for ever, however often it is delivered. */
   readonly id: string;
   readonly type: "dev.headgate.ops.token_revoked.v1";
-  /** What it is about: the job's id, a scope, a group, a user, a token's `jti` or a shard. */
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
   readonly subject: string;
   /** The writer's clock. The order is the stream's, not this one's. */
   readonly time: string;
@@ -1145,4 +1194,4 @@ export interface Tried {
 }
 
 /** Any event of the log; `type` tells which. */
-export type HeadgateEvent = ContentErasedEvent | GroupLeasedEvent | JobAnsweredEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobTryFailedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;
+export type HeadgateEvent = ContentErasedEvent | GroupLeasedEvent | JobAnsweredEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobTryFailedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | PipelineRemovedEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;

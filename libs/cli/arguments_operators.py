@@ -189,4 +189,4 @@ def _add_pipelines(root: CommandGroup) -> None:
     module = argument("module")
     pipelines.verb("check", "pipelines.check", "load a module as a worker would, and say what is wrong", module)
     pool = option("--pool", default="default", metavar="POOL", help="whose workers had announced it (default)")
-    pipelines.verb("remove", "pipelines.remove", "take in no more jobs of one", argument("pipeline"), pool)
+    pipelines.verb("remove", "pipelines.remove", "take in no more jobs of one", argument("pipeline"), pool, why())

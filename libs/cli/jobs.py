@@ -305,6 +305,8 @@ def _shown(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield from (("waits for", reason["message"]) for reason in job["waiting_on"])
     if told := job.get("progress"):
         yield "progress", f"{told['fraction']:.0%} {told['message']}".rstrip()
+    if used := job.get("model_usage"):
+        yield from _model_usage(used)
     if job.get("question"):
         yield from _question(job["question"])
     if job.get("error"):
@@ -312,6 +314,17 @@ def _shown(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "detail", job["error"]["detail"]
     if job.get("result_url"):
         yield "result", f"{called()} jobs result {job['id']}"
+
+
+def _model_usage(used: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    yield "tokens", f"{_tokens(used)}; {counted(used['calls'], 'call')}"
+    for each in used["stages"]:
+        yield "", f"{each.get('stage') or '?'}: {_tokens(each)} ({each['provider']}, {each['model']})"
+
+
+def _tokens(used: Mapping[str, Any]) -> str:
+    cached = f" ({used['cached_tokens']:,} cached)" if used["cached_tokens"] else ""
+    return f"{used['input_tokens']:,} in{cached}, {used['output_tokens']:,} out"
 
 
 def _question(asked: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -36,7 +36,7 @@ def show(args: Namespace, out: Output) -> int:
 def remove(args: Namespace, out: Output) -> int:
     """No new job of it is taken in for the pool, until a worker that has it starts again."""
     with as_operator() as hg:
-        told = hg.ops.remove_pipeline(args.pipeline, pool=args.pool)
+        told = hg.ops.remove_pipeline(args.pipeline, pool=args.pool, reason=args.reason)
     out.data(told.as_dict())
     out.say(f"{told.message}.")
     return 0

@@ -15,12 +15,14 @@ from headgate_contracts.shown import (
     JobError,
     QueuePart,
     ShownJob,
+    ShownModelUsage,
     ShownProgress,
     ShownQuestion,
     Upgrade,
     Usage,
     WaitingOn,
 )
+from headgate_contracts.usage import NUMBERS
 from headgate_contracts.vocabulary import QuestionKind
 from libs.policy import Policy
 
@@ -59,6 +61,7 @@ def shown_job(
         message=queue.position_message if queue else message_of(job, iterations, now=now),
         progress=progress_of(job, progress),
         question=question_of(job),
+        model_usage=model_usage_of(job),
         queue=queue,
         waiting_on=waiting_on,
         scheduled_for=job.scheduled_for,
@@ -71,6 +74,14 @@ def shown_job(
         labels=dict(asked.labels),
         debug_id=debug_id,
     )
+
+
+def model_usage_of(job: Job) -> ShownModelUsage | None:
+    """What it has asked of models, in all and by stage."""
+    if not job.model_usage:
+        return None
+    sums = {name: sum(getattr(each, name) for each in job.model_usage) for name in NUMBERS}
+    return ShownModelUsage(**sums, stages=job.model_usage)
 
 
 def message_of(job: Job, iterations: Iterations, *, now: datetime) -> str:

@@ -5,14 +5,17 @@ share of the document of the whole API; the contracts put the shares together.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from libs.runtime.problems import MEDIA_TYPE
 
+_NOWHERE: Final = "/models"  # a route of its own is how the framework is told of a model; it is in no document
 PROBLEM_RESPONSE: Final[dict[str, Any]] = {
     "description": "Any other answer",
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -62,9 +65,21 @@ class DescribedApp(FastAPI):
         return document
 
 
-def part(routers: Iterable[APIRouter]) -> str:
-    """The document of these routes alone, on one line. None of them is called."""
+def _either(one: Any, other: Any) -> Any:
+    return one | other
+
+
+def part(
+    routers: Iterable[APIRouter], *, models: Sequence[type[BaseModel]] = (), schemas: Mapping[str, Any] | None = None
+) -> str:
+    """The document of these routes alone, on one line. None of them is called. `models` and `schemas`: what they refer
+    to beside the models of their own."""
     app = DescribedApp()
+    if models:
+        app.add_api_route(_NOWHERE, lambda: None, response_model=reduce(_either, models))
     for router in routers:
         app.include_router(router)
-    return json.dumps(app.openapi(), ensure_ascii=False) + "\n"
+    document = app.openapi()
+    document["paths"].pop(_NOWHERE, None)
+    document["components"]["schemas"] |= schemas or {}
+    return json.dumps(document, ensure_ascii=False) + "\n"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import JSONResponse
 
-from headgate_contracts.asked import SetGroupLimit
+from headgate_contracts.asked import FOREIGN_GROUP, HELD_LEASE, SetGroupLimit
 from headgate_contracts.shown import LeaseRelease, ShownGroup
 from libs.runtime.auth import LEASES, OPS, Identity, Principal
 from libs.runtime.faults import Refused
@@ -19,8 +19,16 @@ from services.admission.api import Edge, Operator, ReasonQuery, route_group
 from services.admission.naming import group_named, leased_group
 from services.admission.operating import ForcedFree, NoSuchLease
 
-GroupPath = Annotated[str, Path(min_length=1, max_length=400, description="as in `user:u1`, `group:shop:db`")]
-LeasePath = Annotated[str, Path(min_length=1, max_length=160)]
+GroupPath = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=400,
+        description="as in `user:u1`, `group:shop:db`",
+        json_schema_extra={"pattern": FOREIGN_GROUP},  # said here, and checked with a reason: `_named`
+    ),
+]
+LeasePath = Annotated[str, Path(min_length=1, max_length=160, json_schema_extra={"pattern": HELD_LEASE})]
 
 Releaser = Annotated[Principal, Depends(Identity(OPS, LEASES))]
 

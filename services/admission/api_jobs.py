@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
+from pydantic import Field
 
-from headgate_contracts.asked import AnswerQuestion, CancelJob, ChangePriority, MoveJob, RetryJob, SubmitJob
+from headgate_contracts.asked import KEY, AnswerQuestion, CancelJob, ChangePriority, MoveJob, RetryJob, SubmitJob
 from headgate_contracts.shown import ShownJob, ShownStarts
 from libs.runtime.auth import OPS, Principal
 from libs.runtime.etags import tags_in
@@ -18,7 +19,10 @@ from services.admission.events import Actor
 from services.admission.intake import Intake, key_of
 from services.admission.limits import NotAllowed, priority_refusal
 
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
+IdempotencyKey = Annotated[
+    Annotated[str, Field(json_schema_extra={"pattern": KEY})] | None,  # said here, and checked with a reason: `key_of`
+    Header(alias="Idempotency-Key"),
+]
 DryRun = Annotated[bool, Query(description="what would come of it; nothing is submitted")]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Request
 
-from headgate_contracts.asked import ExtendLease, TakeLease
+from headgate_contracts.asked import ULID, ExtendLease, TakeLease
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownLease
 from libs.capacity.projection import epoch_ms
@@ -24,7 +24,7 @@ from services.admission.leasing import Held, LeaseWanted, NoneFree, NotTheirs, T
 
 T = TypeVar("T")
 Lessee = Annotated[Principal, Depends(Identity(LEASES))]
-UlidPath = Annotated[str, Path(pattern=r"^[0-7][0-9A-HJKMNP-TV-Z]{25}$", description="as it was asked for")]
+UlidPath = Annotated[str, Path(pattern=ULID, description="as it was asked for")]
 
 
 def lease_routes(edge: Edge) -> APIRouter:

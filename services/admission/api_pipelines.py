@@ -12,7 +12,8 @@ from headgate_pipeline.rules import BUILT_IN
 from libs.eventlog.pipelines import AnnouncedPipeline
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import Edge, Operator, Reader, route_group
+from services.admission.api import Edge, Operator, Reader, ReasonQuery, route_group
+from services.admission.operating import Done, NotAnnounced
 from services.admission.pipelines import PipelineBook
 
 NamePath = Annotated[str, Path(pattern=TOKEN_PATTERN)]
@@ -29,12 +30,17 @@ def pipeline_routes(edge: Edge) -> APIRouter:
         return tuple(_shown(edge.submitting.pipelines.book))
 
     @router.delete("/pipelines/{name}")
-    async def remove_pipeline(name: NamePath, who: Operator, pool: PoolQuery = "default") -> RemovedPipeline:
+    async def remove_pipeline(
+        name: NamePath, who: Operator, pool: PoolQuery = "default", reason: ReasonQuery = ""
+    ) -> RemovedPipeline:
         """No new job of it is taken in from now on; those that were go on. A worker that still has it announces it
         again when it starts."""
         pipelines = edge.submitting.pipelines
-        if not await pipelines.remove(pool, name):
-            raise Refused(problems.no_such_pipeline(name, pool, pipelines.book.names(pool)))
+        match await edge.operating.remove_pipeline(name, pool, pipelines=pipelines, by=who.user, reason=reason):
+            case NotAnnounced(names):
+                raise Refused(problems.no_such_pipeline(name, pool, names))
+            case Done():
+                pass
         return RemovedPipeline(name=name, pool=pool, message=f"{name} is no pipeline of pool {pool} any more")
 
     return router

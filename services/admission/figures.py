@@ -4,6 +4,7 @@
     started, ready, …       by pool: how many in the step
     wait_p50, wait_p90      seconds from the queue to the first start, of those that started in the step
     provider_paused         by provider: attempts that were given back as it had paused
+    tokens_input, …         by provider: tokens that events tell in the step; `tokens_cached` are among the input
     refused                 by reason: the view knows them by the hour, for a day
 
 Owns the names. A job whose first events have gone by age is not counted, in either direction.
@@ -19,7 +20,7 @@ from typing import Final
 
 from headgate_contracts import Event, Job, Status
 from headgate_contracts.envelope import utc
-from headgate_contracts.events import JobGivenBack
+from headgate_contracts.events import AttemptData, JobGivenBack
 from headgate_contracts.shown import ShownStats, StatsLine
 from headgate_contracts.vocabulary import GivenBackReason
 from libs.capacity.projection import epoch_ms
@@ -31,7 +32,8 @@ HOUR_MS: Final = 3_600_000
 MOST_STEPS: Final = 1000
 USUAL_STEPS: Final = 100
 LEVELS: Final = ("queued", "running")
-UNKNOWN: Final = ("refused: kept by the hour, for the last 24 hours", "tokens: no event says them; see the traces")
+TOKENS: Final = ("input", "output", "cached")
+UNKNOWN: Final = ("refused: kept by the hour, for the last 24 hours",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,16 @@ def changes(before: Job | None, after: Job, record: Record) -> Iterator[tuple[st
     match record.event:
         case Event(data=JobGivenBack(reason=GivenBackReason.PROVIDER, provider=provider)):
             yield "provider_paused", provider or "", 1
+        case _:
+            pass
+    yield from _tokens(record)
+
+
+def _tokens(record: Record) -> Iterator[tuple[str, str, int]]:
+    match record.event:
+        case Event(data=AttemptData(usage=usage)):
+            for each in usage:
+                yield from ((f"tokens_{kind}", each.provider, getattr(each, f"{kind}_tokens")) for kind in TOKENS)
         case _:
             pass
 

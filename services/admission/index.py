@@ -32,7 +32,7 @@ from libs.eventlog.decoding import job_in
 from services.admission.figures import ChartSpan, Counted, changes, minute_of, summed, wait_ms
 from services.admission.finding import Facet, JobFilter, Sort, count_query, page_query
 
-SHAPE: Final = "2"  # of the tables; another one is made anew
+SHAPE: Final = "3"  # of the tables; another one is made anew
 KNOWN: Final = 20_000  # unfinished jobs that are kept folded
 BUSY_MS: Final = 2000
 FILES: Final = ("", "-wal", "-shm")

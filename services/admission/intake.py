@@ -12,7 +12,7 @@ from typing import Final
 from opentelemetry.trace import Link
 
 from headgate_contracts import Job, Tier
-from headgate_contracts.asked import RetryJob, SubmitJob, SubmitWorkflow
+from headgate_contracts.asked import KEY, RetryJob, SubmitJob, SubmitWorkflow
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownJob
 from headgate_contracts.tokens import job_id_for_key, workflow_id_for_key
@@ -29,8 +29,7 @@ from services.admission.limits import Asker, NotAllowed
 from services.admission.outcomes import Accepted, InputGone, NoStart, NotOver, Previewed
 from services.admission.workflows import NewPhases, new_workflow
 
-QUOTED: Final = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\]){1,255})"')  # a string as the draft has it (RFC 8941, 3.3.3)
-PLAIN: Final = re.compile(r'[!-~]{1,255}(?<!")')  # as most clients send it
+_KEY: Final = re.compile(KEY)
 ESCAPED: Final = re.compile(r"\\(.)")
 
 
@@ -38,10 +37,10 @@ def key_of(header: str | None, *part: object) -> str | None:
     """The key, quoted or not; null where none was sent. `part` names what of the request an id is for."""
     if header is None:
         return None
-    quoted = QUOTED.fullmatch(header)
-    if quoted is None and (header.startswith('"') or not PLAIN.fullmatch(header)):
+    found = _KEY.fullmatch(header)
+    if found is None:
         raise Refused(problems.bad_key())
-    key = ESCAPED.sub(r"\1", quoted[1]) if quoted else header
+    key = header if found[1] is None else ESCAPED.sub(r"\1", found[1])
     return "\n".join((key, *map(str, part)))  # no key holds a newline
 
 

@@ -5,6 +5,7 @@
     set_limit       of a group; always written, for it stands above what policy says, whatever that is now
     unset_limit     what was set; always written too, as only the log knows who has set it
     release         a lease, or a running job's own slot: the act names the holder, and the scheduler gives it back
+    remove_pipeline what workers have announced: the act is written before it goes, so nothing goes without one
 
 An act that would change nothing is not written, and its answer says so. An act is done when the log has it; its answer
 comes when the view has folded it, or a little later.
@@ -14,13 +15,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate_contracts.events import Act, LeaseReleased, LimitSet, LimitUnset, QueuePaused, QueueResumed
+from headgate_contracts.events import (
+    Act,
+    LeaseReleased,
+    LimitSet,
+    LimitUnset,
+    PipelineRemoved,
+    QueuePaused,
+    QueueResumed,
+)
 from libs.capacity.answers import GroupStatus, SlotHolder
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.rows import Pause
 from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 from services.admission.keeping_up import has_folded
+from services.admission.pipelines import Pipelines
 from services.admission.ports import Ids, Log, View
 
 
@@ -55,6 +65,13 @@ class NoSuchLease:
     """Nobody of that name holds a slot of the group."""
 
     status: GroupStatus
+
+
+@dataclass(frozen=True, slots=True)
+class NotAnnounced:
+    """Nobody has announced that pipeline; those are there."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +113,17 @@ class Operating:
             return NoSuchLease(status)
         await self._write(LeaseReleased(by=by, reason=reason, group=group, lease=lease))
         return ForcedFree(holder)
+
+    async def remove_pipeline(
+        self, name: str, pool: str, *, pipelines: Pipelines, by: str, reason: str
+    ) -> Done | NotAnnounced:
+        """Let no new job of it be taken in for the pool."""
+        await pipelines.refresh()
+        if (pool, name) not in pipelines.book.announced:
+            return NotAnnounced(tuple(pipelines.book.names(pool)))
+        done = await self._write(PipelineRemoved(by=by, reason=reason, pipeline=name, pool=pool))
+        await pipelines.remove(pool, name)
+        return done
 
     async def _write(self, act: Act) -> Done:
         seq = await Acts(self.log, self.clock, self.ids).write(act)

@@ -153,10 +153,9 @@ class Pipelines:
         await self.refresh()
         return self._first_refusal(phases)
 
-    async def remove(self, pool: str, name: str) -> bool:
-        removed = await self._bucket.remove(pool, name)
+    async def remove(self, pool: str, name: str) -> None:
+        await self._bucket.remove(pool, name)
         await self.refresh()
-        return removed
 
     def _first_refusal(self, phases: Sequence[NewJob]) -> NotAllowed | None:
         for number, new in enumerate(phases):

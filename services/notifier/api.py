@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, cast
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from headgate_contracts.commands import TicketRedeemed
+from headgate_contracts.streamed import OF_ONE_JOB, STREAMED, item_ref
 from libs.runtime.auth import READ, BearerToken, Identity, Principal, Tokens
 from libs.runtime.errors import Unauthorized
 from libs.runtime.faults import Refused, known_query
@@ -24,13 +25,6 @@ from services.notifier.sending import EventStream, OpenStreams
 from services.notifier.streaming import Stream
 
 READER: Final = Identity(READ)
-STREAM: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": "Server-sent events: snapshot, status, position, confirmation, log, resync, end",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    },
-    204: {"description": "Nothing can follow the last event that was seen"},
-}
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=100)]
 AskedEventId = Annotated[str | None, Query(alias="last_event_id", max_length=100)]
@@ -108,17 +102,30 @@ def streams(edge: Edge) -> APIRouter:
     """Everything is decided before the first byte: a stream that has begun can only be cut."""
     router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)], route_class=GuardedRoute)
 
-    @router.get("/jobs/{job_id}/stream", response_class=Response, responses=STREAM)
+    @router.get("/jobs/{job_id}/stream", response_class=Response, responses=_answers("JobStreamItem"))
     async def stream_job(job_id: JobIdPath, who: Viewer, known: Annotated[Known, Depends(_known)]) -> Response:
         """After the snapshot come the lines that are kept. Whoever comes back with an id and no `log_after` is told
         what is said from then on."""
         return edge.answer(who, edge.notifier.of_job(job_id, known, who))
 
-    @router.get("/stream", response_class=Response, responses=STREAM)
+    @router.get("/stream", response_class=Response, responses=_answers("JobsStreamItem"))
     async def stream_jobs(who: Viewer, header: LastEventId = None, asked: AskedEventId = None) -> Response:
         return edge.answer(who, edge.notifier.of_user(header or asked, who))
 
     return router
+
+
+def _answers(item: str) -> dict[int | str, dict[str, Any]]:
+    """With what each server-sent event of it is, read: `x-itemSchema` is what OpenAPI 3.2 calls `itemSchema`."""
+    names = [name for name in ("snapshot", *STREAMED) if item == "JobStreamItem" or name not in OF_ONE_JOB]
+    content = {"schema": {"type": "string"}, "x-itemSchema": item_ref(item)}
+    return {
+        200: {
+            "description": f"Server-sent events: {', '.join(names)}",
+            "content": {"text/event-stream": content},
+        },
+        204: {"description": "Nothing can follow the last event that was seen"},
+    }
 
 
 def _known(

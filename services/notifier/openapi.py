@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from fastapi import APIRouter
 
+from headgate_contracts.streamed import SNAPSHOTS, STREAMED, stream_items
 from libs.runtime.openapi import part
 from services.notifier.api import streams
 
@@ -17,5 +18,9 @@ def routers() -> Iterator[APIRouter]:
     yield streams(cast("Any", None))
 
 
+def said() -> str:
+    return part(routers(), models=[*STREAMED.values(), *SNAPSHOTS.values()], schemas=stream_items())
+
+
 if __name__ == "__main__":
-    sys.stdout.write(part(routers()))
+    sys.stdout.write(said())

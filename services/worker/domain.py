@@ -23,6 +23,7 @@ from typing import Any
 
 from headgate_contracts import Event, Job, JobEvent, Status, Writer
 from headgate_contracts.events import (
+    AttemptData,
     JobAwaitingConfirmation,
     JobCancelled,
     JobData,
@@ -33,6 +34,7 @@ from headgate_contracts.events import (
     JobStage,
     JobStarted,
     JobTryFailed,
+    ModelUsage,
     Tried,
 )
 from headgate_contracts.questions import FailedWork, Question, whether_to_continue
@@ -176,11 +178,20 @@ def next_stage(job: Job) -> JobStage:
     )
 
 
-def naming(data: JobData, checkpoint: str | None) -> JobData:
-    """The same with the name of the work that it hands on, where it is one that does."""
-    if checkpoint is None or not isinstance(data, JobStage | JobAwaitingConfirmation | JobGivenBack):
-        return data
-    return data.model_copy(update={"checkpoint": checkpoint})
+def naming(data: JobData, checkpoint: str | None, *, usage: tuple[ModelUsage, ...] = ()) -> JobData:
+    """The same with the name of the work that it hands on, where it is one that does, and with what its attempt has
+    asked of models meanwhile."""
+    update: dict[str, Any] = {}
+    if checkpoint is not None and isinstance(data, JobStage | JobAwaitingConfirmation | JobGivenBack):
+        update["checkpoint"] = checkpoint
+    if usage and isinstance(data, AttemptData):
+        update["usage"] = usage
+    return data.model_copy(update=update) if update else data
+
+
+def usage_of(data: JobData) -> tuple[ModelUsage, ...]:
+    """What the event tells of calls to models."""
+    return data.usage if isinstance(data, AttemptData) else ()
 
 
 def checkpoint_name(job: Job, number: int) -> str:
@@ -279,8 +290,8 @@ def fail(job: Job, failed: Failed, *, debug_id: str) -> JobFailed:
     )
 
 
-def cancel(job: Job) -> JobCancelled:
-    return JobCancelled(**_about(job, Status.CANCELLED), by=job.cancel_requested_by or "unknown")
+def cancel(job: Job, *, usage: tuple[ModelUsage, ...] = ()) -> JobCancelled:
+    return JobCancelled(**_about(job, Status.CANCELLED), by=job.cancel_requested_by or "unknown", usage=usage)
 
 
 def give_back(job: Job, *, provider: str | None = None) -> JobGivenBack:

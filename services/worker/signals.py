@@ -18,6 +18,7 @@ from headgate_contracts.events import JobDispatched, JobStage
 from libs.eventlog import Record
 from libs.runtime.spans import mark
 from libs.runtime.telemetry import Telemetry
+from services.worker.child.messages import ModelCalled
 
 STAGE_S: Final = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600]
 LOST: Final = "lost"  # to its lease, or to an operator
@@ -56,7 +57,21 @@ class Signals:
         self._attempts = meter.create_counter(
             "headgate_worker_attempts", description="attempts that ended, by the event that they ended with"
         )
+        self._calls = meter.create_counter(
+            "headgate_worker_model_calls", description="calls to providers that are over, by what came of them"
+        )
+        self._tokens = meter.create_counter(
+            "headgate_worker_model_tokens",
+            description="as the providers count them: input, output, and cached, which are among the input",
+        )
         self._running.add(0, self._pool)
+
+    def called(self, told: ModelCalled, *, provider: str, model: str) -> None:
+        """A call to a provider is over. Both names are configured ones, or `other`."""
+        named = {"provider": provider, "model": model}
+        self._calls.add(1, {**named, "outcome": told.outcome})
+        for kind in ("input", "output", "cached"):
+            self._tokens.add(getattr(told, f"{kind}_tokens") or 0, {**named, "type": kind})
 
     def processing(self, record: Record, data: JobDispatched) -> AbstractContextManager[Span]:
         """From a message of the pool to its claim."""

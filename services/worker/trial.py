@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final, Self
 
-from headgate_pipeline import Endpoint, Pipeline
+from headgate_pipeline import Endpoint, ModelCall, Pipeline
 from headgate_pipeline.questions import StageQuestion
 from headgate_pipeline.rules import KnownPipeline
 from headgate_pipeline.testing import PipelineRun, ProviderPause, SlotsAsked
@@ -34,6 +34,7 @@ from services.worker.child.messages import (
     CommandEnded,
     FromChild,
     LeaseTold,
+    ModelCalled,
     OutputLine,
     Pack,
     Progressed,
@@ -170,22 +171,29 @@ class IsolatedHands:
 
     async def _take(self, said: FromChild, stage: str) -> None:
         match said:
-            case OutputLine(line=line):
-                self._told.lines.append(line)
             case Ask():
                 await self._child.send(self._answer(said))
-            case Progressed(fraction=fraction, message=message):
-                self._told.progress.append((fraction, message))
             case StoreReady():
                 self._stored = await asyncio.to_thread((self._home / "checkpoint.tar.gz").read_bytes)
                 await self._child.send(StoreTaken())
             case Acquire():
                 await self._acquire(said, stage)
+            case _:
+                self._note(said, stage)
+
+    def _note(self, said: FromChild, stage: str) -> None:
+        told = self._told
+        match said:
+            case OutputLine(line=line):
+                told.lines.append(line)
+            case Progressed(fraction=fraction, message=message):
+                told.progress.append((fraction, message))
             case Shut(provider=provider, for_ms=for_ms):
-                for_s = None if for_ms is None else for_ms / 1000
-                self._told.pauses.append(ProviderPause(stage, provider, for_s))
+                told.pauses.append(ProviderPause(stage, provider, None if for_ms is None else for_ms / 1000))
+            case ModelCalled():
+                told.calls.append(_call(said))
             case CommandEnded(program=program):
-                self._told.commands.append((program,))
+                told.commands.append((program,))
             case _:
                 pass
 
@@ -220,6 +228,11 @@ def _endpoint(told: Endpoint) -> ProviderEndpoint:
     return ProviderEndpoint(
         url=told.url, model=told.model, key=None if told.key is None else told.key.get_secret_value()
     )
+
+
+def _call(said: ModelCalled) -> ModelCall:
+    told = said.model_dump(exclude={"kind", "took_ms"})
+    return ModelCall(**told, took_s=said.took_ms / 1000)
 
 
 def _files_in(archive: Path) -> dict[str, bytes]:

@@ -34,6 +34,8 @@ READS: Final[dict[type[values.Value], str]] = {
     values.IterationsUsed: "Iterations",
     values.UsageOfDay: "Usage",
     values.JobFault: "JobError",
+    values.StageModelUsage: "StageUsage",
+    values.JobModelUsage: "ShownModelUsage",
     values.Question: "ShownQuestion",
     values.StageProgress: "ShownProgress",
     values.FailedWork: "FailedWork",

@@ -213,7 +213,7 @@ def _as_second_version(event: Event[Any]) -> bytes:
     document = json.loads(event.encode())
     if document["type"] == "dev.headgate.job.stage.v1":
         data = document["data"]
-        document["type"], document["dataschema"] = V2, f"urn:headgate:schema:{V2}#data"
+        document["type"], document["dataschema"] = V2, f"urn:headgate:schema:{V2}#/$defs/JobStage"
         data["step"] = {"name": data.pop("stage"), "number": data.pop("iteration")}
     return json.dumps(document).encode()
 

@@ -14,6 +14,7 @@ from headgate_contracts.openapi import openapi_document, whole
 from libs.runtime.openapi import DescribedApp, part
 from services.admission.openapi import routers as of_admission
 from services.notifier.openapi import routers as of_the_notifier
+from services.notifier.openapi import said as said_by_the_notifier
 
 FILES = ("openapi.yaml", "headgate_contracts/openapi.json")
 
@@ -21,7 +22,7 @@ FILES = ("openapi.yaml", "headgate_contracts/openapi.json")
 @cache
 def said() -> tuple[str, str]:
     """What admission and the notifier say of their routes."""
-    return part(of_admission()), part(of_the_notifier())
+    return part(of_admission()), said_by_the_notifier()
 
 
 def test_it_is_what_the_services_routes_say() -> None:

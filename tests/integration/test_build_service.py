@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from headgate_contracts.events import JobFailed, JobReady
-from tests.fixtures.providers import Provider, a_provider, files, says, status
+from tests.fixtures.providers import CACHED_TOKENS, PROMPT_TOKENS, Provider, a_provider, files, says, status, tokens_in
 from tests.fixtures.scheduler_system import BRIEF
 from tests.fixtures.worker_system import WorkerSystem, a_worker_system, heard_lines
 
@@ -72,8 +72,8 @@ async def test_a_prompt_becomes_a_package_without_key_or_network(system: WorkerS
 async def test_a_model_that_fails_first_is_shown_the_failure_and_the_job_is_ready_after_two_cycles(
     system: WorkerSystem, nats_url: str
 ) -> None:
-    mended = says(files({"src/shop/cart.py": TIDY["src/shop/cart.py"]}))
-    async with a_provider(says(files(WRONG)), mended) as provider:
+    answers = files(WRONG), files({"src/shop/cart.py": TIDY["src/shop/cart.py"]})
+    async with a_provider(*map(says, answers)) as provider:
         await system.worker("w1", **parrot(provider))
         await system.submit("job-1", {"prompt": "a shop"}, pipeline="build")
 
@@ -81,6 +81,10 @@ async def test_a_model_that_fails_first_is_shown_the_failure_and_the_job_is_read
 
     assert await system.story("job-1") == f"queued dispatched started {CYCLE} {CYCLE} ready"
     assert job.iteration == 2
+    [usage] = job.model_usage
+    assert (usage.stage, usage.provider, usage.model) == ("code", "parrot", "parrot-1")
+    counted = (usage.calls, usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+    assert counted == (2, 2 * PROMPT_TOKENS, 2 * CACHED_TOKENS, sum(map(tokens_in, answers)))
     assert "assert 2 == 3" in provider.asked[1].last
     result = await system.result("job-1")
     assert result["shop/src/shop/cart.py"].decode() == TIDY["src/shop/cart.py"]
@@ -157,6 +161,8 @@ async def test_a_job_whose_worker_is_killed_goes_on_with_another_and_asks_the_mo
     assert story.startswith(f"queued dispatched started {CYCLE} given_back dispatched started (scaffold) (code)")
     assert story.endswith("checks ready")
     assert len(provider.asked) == 1
+    [usage] = (await system.job("job-1")).model_usage
+    assert (usage.stage, usage.calls, usage.input_tokens) == ("code", 1, PROMPT_TOKENS)
 
 
 async def test_an_input_that_is_wrong_is_told_to_its_user(system: WorkerSystem) -> None:

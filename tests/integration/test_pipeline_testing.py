@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate_pipeline import Context, Pipeline, TryAgain, stage
+from headgate_pipeline import Context, ModelCall, Pipeline, TryAgain, stage
 from headgate_pipeline.testing import ProviderPause, SlotsAsked, run, run_async
 from tests.fixtures import trial
 
+CALL = ModelCall(provider="openai", model="test-model", took_s=0.5, outcome="answered", input_tokens=1)
 PAGE = (Path(__file__).parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")
 
 
@@ -29,6 +30,7 @@ async def test_a_provider_answers_what_the_test_says_and_a_429_gives_the_slots_u
                 error.close()
                 await slot.shut("openai", for_s=float(error.headers["Retry-After"]))
             ctx.log(asked(ctx))
+            ctx.called(CALL)
 
     told = await run_async(Pipeline("calls", (call,)), providers={"openai": [429, "Hello"]})
 
@@ -36,6 +38,7 @@ async def test_a_provider_answers_what_the_test_says_and_a_429_gives_the_slots_u
     assert told.pauses == [ProviderPause("call", "openai", 1.0)]
     assert [each.body for each in told.requests] == [{"say": "hello"}] * 2
     assert len(told.slots) == 2
+    assert told.calls == [CALL]
 
 
 def asked(ctx: Context) -> str:
@@ -58,6 +61,7 @@ async def test_an_isolated_run_tells_the_same_by_the_worker_s_own_processes() ->
     assert [each.stage for each in told.tries] == ["write"]
     assert "try 1" in told.lines
     assert SlotsAsked("write", groups=("db",)) in told.slots
+    assert told.calls == [trial.CALL] * 2
     found = json.loads(told.result["told.json"])
     assert found["said"] == "not yet\n"  # what failed before, and the command that repeats it
     assert found["names"] == ["kept.txt", "result"]  # no link, no cache: another attempt began after `think`

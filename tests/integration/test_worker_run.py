@@ -18,6 +18,7 @@ import pytest_asyncio
 from headgate_contracts import Job
 from headgate_contracts.commands import CHECKS_FAILED
 from headgate_contracts.events import (
+    AttemptData,
     JobAwaitingConfirmation,
     JobCancelled,
     JobFailed,
@@ -420,6 +421,26 @@ async def test_a_cancel_that_comes_between_two_stages_stands_in_the_place_of_the
 
     await shop.until("job-1", "cancelled")
     assert shop.story("job-1").endswith("code cancel_requested cancelled")
+
+
+@pytest.mark.parametrize(("event", "end"), [("stage", "ready"), ("cancelled", "cancelled")])
+async def test_what_a_stage_asked_of_models_is_told_by_the_event_after_it(
+    shop: Shop, door: Door, event: str, end: str
+) -> None:
+    job = await shop.dispatched("job-1", {"do": "calls_a_model", "for": str(door.path)}, pipeline="misbehaving")
+    shop.hand(job)
+    await shop.until("job-1", "code")
+
+    if end == "cancelled":
+        await shop.write("job-1", "cancel_requested")
+    door.open()
+    await shop.until("job-1", end)
+
+    said = [data for data in shop.datas("job-1") if isinstance(data, AttemptData) and data.usage]
+    [usage] = said[0].usage
+    assert [each.EVENT.value for each in said] == [event]
+    assert (usage.provider, usage.model, usage.calls, usage.input_tokens, usage.took_ms) == ("own", "m-1", 2, 20, 3000)
+    assert [(each.stage, each.calls) for each in shop.job("job-1").model_usage] == [("code", 2)]
 
 
 async def test_a_stage_that_hears_no_sigterm_is_killed_with_all_that_it_started(hasty: Shop) -> None:

@@ -24,6 +24,8 @@ from headgate_contracts import (
 from headgate_contracts.envelope import DATA_BY_TYPE, MAX_EVENT_BYTES, utc
 from headgate_contracts.events import Data, QueuePaused, SchedulerCommitted, Submission
 from headgate_contracts.records import Record
+from headgate_contracts.usage import NUMBERS
+from headgate_contracts.vocabulary import MOST_MODELS
 from tests.fixtures.lives import event_id, job_after, life_of, queued, step, submission
 from tests.fixtures.records import events
 
@@ -54,7 +56,7 @@ def test_an_event_says_what_the_envelope_of_cloudevents_asks_for() -> None:
 
     assert {name: document[name] for name in sorted(document) if name not in ("data", "id")} == {
         "datacontenttype": "application/json",
-        "dataschema": "urn:headgate:schema:dev.headgate.job.queued.v1#data",
+        "dataschema": "urn:headgate:schema:dev.headgate.job.queued.v1#/$defs/JobQueued",
         "sequence": 1,
         "source": "/headgate/admission",
         "specversion": "1.0",
@@ -319,7 +321,10 @@ def test_an_event_of_a_job_with_every_text_at_its_bound_can_be_written(filler: s
         retry_of=job_id,
     )
     first = queued(job_id, submission=asked, passed=[job_id] * 100, place=2**53 - 1)
-    failed = step(fold([first]), "failed", summary=filler * 500, detail=filler * 4096, debug_id=filler * 64)
+    most = dict.fromkeys(NUMBERS, 2**31 - 1)
+    models = [{"provider": token, "model": f"{number}" * 100, **most} for number in range(MOST_MODELS)]
+    told = {"summary": filler * 500, "detail": filler * 4096, "debug_id": filler * 64, "usage": models}
+    failed = step(fold([first]), "failed", **told)
 
     assert max(len(first.encode()), len(failed.encode())) <= MAX_EVENT_BYTES
 

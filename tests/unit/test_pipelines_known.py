@@ -131,10 +131,9 @@ async def test_a_removed_pipeline_is_refused_and_can_be_announced_again() -> Non
     pipelines = Pipelines(bucket, HastyClock())
     await pipelines.refresh()
 
-    assert await pipelines.remove("default", "greeting")
+    await pipelines.remove("default", "greeting")
 
     assert await pipelines.refusal([asked("greeting", {})]) is not None
-    assert not await pipelines.remove("default", "greeting")
     assert await bucket.announce(announced("greeting"))
     assert await pipelines.refusal([asked("greeting", {})]) is None
 
@@ -264,8 +263,9 @@ async def test_all_are_listed_and_an_operator_alone_removes_one(
     async with api.client("ann") as ann, api.client("ops", scope=OPERATOR) as ops:
         listed = await ann.get("/v1/pipelines")
         forbidden = await ann.delete("/v1/pipelines/greeting")
-        removed = await ops.delete("/v1/pipelines/greeting")
+        removed = await ops.delete("/v1/pipelines/greeting?reason=it%20is%20rude")
         gone = await ops.delete("/v1/pipelines/greeting")
+        [act] = (await ops.get("/v1/audit")).json()
 
     assert [(each["name"], each["pool"]) for each in listed.json()] == [
         ("greeting", "default"),
@@ -275,3 +275,5 @@ async def test_all_are_listed_and_an_operator_alone_removes_one(
     assert listed.json()[0]["input_schema"] == GREETING.input_schema
     assert (forbidden.status_code, removed.status_code, gone.status_code) == (403, 200, 404)
     assert "there are build, rehearsal" in gone.json()["detail"]
+    told = (act["act"], act["by"], act["reason"], act["about"], act["details"])
+    assert told == ("pipeline_removed", "ops", "it is rude", "greeting", {"pipeline": "greeting", "pool": "default"})

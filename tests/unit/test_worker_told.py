@@ -1,4 +1,5 @@
-"""What the process of an attempt says of its calls and commands, as spans: by the conventions, without its words."""
+"""What the process of an attempt says of its calls and commands: counted, and as spans by the conventions, without its
+words."""
 
 from __future__ import annotations
 
@@ -11,14 +12,21 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from libs.runtime.telemetry import Telemetry
-from services.worker.attempt.told import show_call, show_command
+from services.worker.attempt.told import CallBook, show_command
 from services.worker.child.messages import CommandEnded, ModelCalled, ProviderEndpoint
+from services.worker.signals import Signals
 from tests.fixtures.lives import job_after
 
 KEY = "sk-of-the-test-0123456789"
 ENDPOINTS = {"gemini": ProviderEndpoint(url="http://127.0.0.1:9/v1", model="gemini-2.5-flash", key=KEY)}
 ANSWERED = ModelCalled(
-    provider="gemini", model="gemini-2.5-flash", took_ms=1500, outcome="answered", input_tokens=12, output_tokens=7
+    provider="gemini",
+    model="gemini-2.5-flash",
+    took_ms=1500,
+    outcome="answered",
+    input_tokens=12,
+    output_tokens=7,
+    cached_tokens=4,
 )
 RAN = CommandEnded(program="pytest", took_ms=250, network=False, ended_by="itself", exit_code=1)
 
@@ -29,7 +37,7 @@ def shown(*told: ModelCalled | CommandEnded) -> ReadableSpan:
     with telemetry.job_span("stage code", job_after("queued dispatched started")) as stage:
         for each in told:
             if isinstance(each, ModelCalled):
-                show_call(each, endpoints=ENDPOINTS)
+                CallBook(ENDPOINTS, Signals(telemetry, pool="default")).heard(each)
             else:
                 show_command(each)
     first = exporter.get_finished_spans()[0]
@@ -49,6 +57,7 @@ def test_a_call_is_a_span_by_the_conventions_with_model_tokens_and_its_time() ->
         "gen_ai.request.model": "gemini-2.5-flash",
         "gen_ai.usage.input_tokens": 12,
         "gen_ai.usage.output_tokens": 7,
+        "gen_ai.usage.cache_read.input_tokens": 4,
         "headgate.outcome": "answered",
     }
 
@@ -89,3 +98,35 @@ def test_a_command_that_found_something_is_none_that_failed(ended_by: str, *, fa
         "headgate.network": False,
         "headgate.outcome": ended_by,
     }
+
+
+@pytest.fixture
+def telemetry() -> Telemetry:
+    return Telemetry("worker", instance="w", logs=None)
+
+
+def test_calls_add_up_by_provider_and_model_until_they_are_told(telemetry: Telemetry) -> None:
+    book = CallBook(ENDPOINTS, Signals(telemetry, pool="default"))
+    for told in (ANSWERED, ANSWERED, ANSWERED.model_copy(update={"outcome": "busy", "input_tokens": None})):
+        book.heard(told)
+    book.heard(ANSWERED.model_copy(update={"model": f"mine, {KEY}", "cached_tokens": None}))
+
+    first, second = book.taken()
+
+    assert (first.calls, first.input_tokens, first.output_tokens, first.cached_tokens) == (3, 24, 21, 12)
+    assert (first.provider, first.model, first.took_ms) == ("gemini", "gemini-2.5-flash", 4500)
+    assert (second.model, second.calls, second.cached_tokens) == ("mine_masked", 1, 0)
+    assert book.taken() == ()
+
+
+def test_metrics_of_calls_name_what_is_configured_and_nothing_else(telemetry: Telemetry) -> None:
+    book = CallBook(ENDPOINTS, Signals(telemetry, pool="default"))
+    book.heard(ANSWERED)
+    book.heard(ANSWERED.model_copy(update={"provider": "elsewhere", "model": "my-own"}))
+
+    shown = telemetry.metrics_text().decode()
+    for model, provider in (("gemini-2.5-flash", "gemini"), ("other", "other")):
+        for kind, count in {"input": 12, "output": 7, "cached": 4}.items():
+            labels = f'model="{model}",provider="{provider}",type="{kind}"'
+            assert f"headgate_worker_model_tokens_total{{{labels}}} {count}.0" in shown
+    assert "my-own" not in shown

@@ -90,9 +90,10 @@ def workers() -> Script[tuple[WorkerState, ...]]:
     return (yield from fetched(Request(path=path_of("workers")), tuple[WorkerState, ...]))
 
 
-def remove_pipeline(name: str, *, pool: str = "default") -> Script[PipelineRemoved]:
+def remove_pipeline(name: str, *, pool: str = "default", reason: str = "") -> Script[PipelineRemoved]:
     """No new job of it is taken in for the pool, until a worker that has it starts again."""
-    request = Request(method="DELETE", path=path_of("pipelines", name), query={"pool": pool})
+    query = asked(pool=pool, reason=reason or None)
+    request = Request(method="DELETE", path=path_of("pipelines", name), query=query)
     return (yield from fetched(request, PipelineRemoved))
 
 

@@ -110,6 +110,30 @@ class StageTitle(Value):
     title: str
 
 
+class StageModelUsage(Value):
+    """What a stage has asked of one model of a provider. `cached_tokens` are among `input_tokens`."""
+
+    stage: str | None = None
+    provider: str
+    model: str
+    calls: int
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    took_ms: int = 0
+
+
+class JobModelUsage(Value):
+    """What a job has asked of models, in all and by stage."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    took_ms: int
+    stages: tuple[StageModelUsage, ...] = ()
+
+
 class JobState(Value):
     """A job as it stood when it was asked for."""
 
@@ -135,6 +159,7 @@ class JobState(Value):
     scheduled_for: AwareDatetime | None = None
     title: str | None = None
     usage: UsageOfDay | None = None
+    model_usage: JobModelUsage | None = None
     upgrade: Mapping[str, str] | None = None
     error: JobFault | None = None
     result_url: str | None = None

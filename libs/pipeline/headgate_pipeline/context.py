@@ -39,7 +39,8 @@ class Link(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """A call to a provider that is over, for the job's trace: no word of it, only how many tokens they were."""
+    """A call to a provider that is over: no word of it, only how many tokens they were. `cached_tokens` are those of
+    `input_tokens` that the provider still had."""
 
     provider: str
     model: str
@@ -47,6 +48,7 @@ class ModelCall:
     outcome: CallOutcome
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ class Context:
         return await self._link.run(command, bounds=bounds)
 
     def called(self, call: ModelCall) -> None:
-        """Show a call to a provider in the job's trace."""
+        """Count a call to a provider: in the job's own events, in its trace, in the worker's metrics."""
         self._link.called(call)
 
     async def checkpoint(self) -> None:

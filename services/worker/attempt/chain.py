@@ -27,7 +27,7 @@ from libs.runtime.spans import step
 from libs.runtime.telemetry import job_trace, traceparent
 from libs.runtime.troubles import say_trouble
 from services.worker.attempt.patience import insist_while
-from services.worker.domain import cancel, event_about, still_ours
+from services.worker.domain import cancel, event_about, still_ours, usage_of
 from services.worker.ports import Log
 
 
@@ -58,7 +58,7 @@ class Chain:
     async def _write(self, data: JobData) -> JobData | None:
         while self._ours():
             if self.job.cancel_requested_by is not None and not isinstance(data, JobCancelled):
-                data = cancel(self.job)
+                data = cancel(self.job, usage=usage_of(data))
             event = event_about(self.job, data, event_id=self._new_id(), now=utc(self._clock.now_ms()))
             with step(f"append {data.EVENT.value}"):
                 answer = await append_surely(self._log, event, after=self.job, clock=self._clock, ours=self._ours)

@@ -126,13 +126,13 @@ class Executor:
                 return next_stage(self._job)
 
     async def write(self, data: JobData) -> JobData | None:
-        """Write what is due, with the name of the work that was stored meanwhile: the work before it may go then. Null
-        where it is not ours to write."""
+        """Write what is due, with the name of the work that was stored meanwhile, before which the other may go, and
+        with the calls to models that were made. Null where it is not ours to write."""
         if not isinstance(data, JobStage | JobTryFailed):
             self._process.close_log()
         await self._tools.pump.sent(within_s=LAST_LINES_S)  # what was said stands before what comes of it
         before = self._job.checkpoint
-        written = await self._chain.write(naming(data, self._checkpoints.newest))
+        written = await self._chain.write(naming(data, self._checkpoints.newest, usage=self._process.calls.taken()))
         if written is not None:
             self._checkpoints.written(self._job, before=before)
         return written

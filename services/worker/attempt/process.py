@@ -30,7 +30,7 @@ from services.worker.attempt.progress import AttemptProgress
 from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.secrets import for_users
 from services.worker.attempt.slots import StageSlots
-from services.worker.attempt.told import show_call, show_command
+from services.worker.attempt.told import CallBook, show_command
 from services.worker.child.messages import (
     Acquire,
     Ask,
@@ -102,6 +102,7 @@ class AttemptProcess:
         checkpoints: Checkpoints,
         questions: AttemptQuestions,
         progress: AttemptProgress,
+        calls: CallBook,
         beat_soon: Callable[[], None],
         vanished: Callable[[], None],
     ) -> None:
@@ -112,6 +113,7 @@ class AttemptProcess:
         self._checkpoints = checkpoints
         self._questions = questions
         self._progress = progress
+        self.calls = calls
         self._beat_soon = beat_soon
         self._vanished = vanished
         self._home = limits.workspaces / Holder.parse(holder).token
@@ -260,7 +262,7 @@ class AttemptProcess:
             case Extend():
                 self._beat_soon()
             case ModelCalled():
-                show_call(said, endpoints=self._limits.providers)
+                self.calls.heard(said)
             case CommandEnded():
                 show_command(said)
             case _ if self._slots is not None:
@@ -286,8 +288,8 @@ class AttemptProcess:
     async def _last_words(self, child: Child, stage: str) -> None:
         with suppress(ChildSpokeNonsense):
             while (said := await child.receive()) is not None:
-                if isinstance(said, OutputLine):
-                    self._log.add(stage, said.line)
+                if isinstance(said, OutputLine | ModelCalled):
+                    self._take(said, stage)
 
     async def _died(self, child: Child, stage: str) -> Failed | GaveOut:
         """It says no more: its code has ended it, or nobody knows how, or it was killed. That is what the kernel does

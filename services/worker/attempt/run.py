@@ -25,6 +25,7 @@ from services.worker.attempt.progress import AttemptProgress
 from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.slots import StageSlots
 from services.worker.attempt.tenure import Tenure
+from services.worker.attempt.told import CallBook
 from services.worker.attempt.tools import Claimed, Tools
 from services.worker.domain import Interruption, Lease
 
@@ -54,6 +55,7 @@ class Attempt:
             checkpoints=checkpoints,
             progress=AttemptProgress(job, tools.progress, clock, secrets=tools.limits.secrets),
             questions=AttemptQuestions(job, inputs=tools.inputs, clock=clock, secrets=tools.limits.secrets),
+            calls=CallBook(tools.limits.providers, tools.signals),
             beat_soon=beat_soon,
             vanished=lambda: self.interrupt(Interruption.LOST),
         )

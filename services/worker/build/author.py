@@ -153,7 +153,8 @@ class ModelAuthor:
     async def _answer(self, chat: Chat, said: Sequence[ChatMessage]) -> Reply:
         began_s = time.monotonic()
         reply = await chat.ask(said)
-        usage = reply.usage if isinstance(reply, Answered) else None
+        usage = reply.usage if isinstance(reply, Answered | CallRefused) else None
+        details = usage and usage.prompt_tokens_details
         self.ctx.called(
             ModelCall(
                 provider=self.provider,
@@ -162,6 +163,7 @@ class ModelAuthor:
                 outcome=OUTCOMES[type(reply)],
                 input_tokens=usage and usage.prompt_tokens,
                 output_tokens=usage and usage.completion_tokens,
+                cached_tokens=details and details.cached_tokens,
             )
         )
         return reply

@@ -28,13 +28,22 @@ NO_KEY: Final = "none"  # the client wants one; a local provider does not look a
 LONGEST_PAUSE_S: Final = 86_400.0
 
 
-class Usage(BaseModel):
+class CachedTokens(BaseModel):
+    """What the provider still had of the words that went out."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cached_tokens: int | None = None
+
+
+class CountedTokens(BaseModel):
     """How many tokens went out and came back, as the provider counts them."""
 
     model_config = ConfigDict(frozen=True)
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    prompt_tokens_details: CachedTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,7 @@ class Answered:
 
     text: str
     cut: bool = False
-    usage: Usage | None = field(default=None, compare=False)
+    usage: CountedTokens | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,7 @@ class CallRefused:
     """The model, or a filter in front of it, will not answer this."""
 
     why: str
+    usage: CountedTokens | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +239,7 @@ class _Chunk(BaseModel):
     """What is read of a chunk. The client itself checks nothing."""
 
     choices: list[_Choice] = []
-    usage: Usage | None = None
+    usage: CountedTokens | None = None
 
 
 @dataclass(slots=True)
@@ -239,7 +249,7 @@ class _Heard:
     words: list[str] = field(default_factory=list[str])
     refusal: list[str] = field(default_factory=list[str])
     end: str | None = None
-    usage: Usage | None = None
+    usage: CountedTokens | None = None
 
     def take(self, chunk: _Chunk) -> None:
         self.usage = chunk.usage or self.usage
@@ -251,7 +261,7 @@ class _Heard:
 
     def reply(self) -> Reply:
         if any(self.refusal) or self.end == "content_filter":
-            return CallRefused("".join(self.refusal)[:500] or "a content filter stepped in")
+            return CallRefused("".join(self.refusal)[:500] or "a content filter stepped in", self.usage)
         if self.end is None:
             return Away("its answer broke off")
         return Answered("".join(self.words), cut=self.end == "length", usage=self.usage)

@@ -232,6 +232,7 @@ class ParentLink:
                 outcome=call.outcome,
                 input_tokens=_tokens(call.input_tokens),
                 output_tokens=_tokens(call.output_tokens),
+                cached_tokens=_tokens(call.cached_tokens),
             )
         )
 

@@ -181,6 +181,7 @@ class ModelCalled(ChildMessage):
     outcome: CallOutcome
     input_tokens: TokenCount | None = None
     output_tokens: TokenCount | None = None
+    cached_tokens: TokenCount | None = None
 
 
 class CommandEnded(ChildMessage):

@@ -158,7 +158,7 @@ class OwnLink:
         self._told.pauses.append(ProviderPause(self._stage, provider, for_s))
 
     def called(self, call: ModelCall) -> None:
-        pass
+        self._told.calls.append(call)
 
     async def keep(self) -> None:
         pass

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from headgate_pipeline.context import ModelCall
+
 RunStatus = Literal["ready", "failed", "awaiting_confirmation"]
 
 
@@ -60,6 +62,7 @@ class PipelineRun:
     pauses: list[ProviderPause] = field(default_factory=list[ProviderPause])
     commands: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     requests: list[ProviderRequest] = field(default_factory=list[ProviderRequest])
+    calls: list[ModelCall] = field(default_factory=list[ModelCall])
     progress: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     questions: list[str] = field(default_factory=list[str])
     result: dict[str, bytes] = field(default_factory=dict[str, bytes])

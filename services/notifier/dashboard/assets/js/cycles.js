@@ -44,6 +44,21 @@ function leave(cycle, at, state) {
   }
 }
 
+/** [[stage, {input, output}]]: the tokens of each stage, over all cycles and attempts. An event tells those of the stage
+ *  before it. */
+export function tokensOf(events) {
+  const stages = new Map();
+  let stage = null;
+  for (const event of events) {
+    for (const { input_tokens, output_tokens } of event.usage ?? []) {
+      const sum = stages.get(stage) ?? { input: 0, output: 0 };
+      stages.set(stage, { input: sum.input + input_tokens, output: sum.output + output_tokens });
+    }
+    if (event.event === "stage") stage = event.stage;
+  }
+  return [...stages];
+}
+
 /** How far the stages of the current cycle have come, from the one that the job is in. */
 export function stagesOf(job) {
   const names = stageNames(job),

@@ -1,6 +1,7 @@
 import { html, useEffect, useRef, useSignal } from "/assets/vendor/preact.js";
 import { announce } from "../announce.js";
 import { download, get, Refusal, send } from "../api.js";
+import { tokensOf } from "../cycles.js";
 import { keep } from "../feed.js";
 import { Ago, At, Badge, Empty, Looking, Mark, Priority, say, sayFault, StatusBadge } from "../parts.js";
 import { jobLink, workflowLink } from "../route.js";
@@ -166,6 +167,7 @@ function Facts({ job, events }) {
       }
       <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.iterations.cap - job.iterations.used} left</dd>
       ${job.attempt > 0 && html`<dt>Attempt</dt><dd>${job.attempt}</dd>`}
+      <${Tokens} events=${events} />
       ${job.workflow && html`<dt>Workflow</dt><dd><a href=${workflowLink(job.workflow)}><code>${job.workflow}</code></a></dd>`}
       ${
         labels.length > 0 &&
@@ -176,6 +178,14 @@ function Facts({ job, events }) {
       <dt>Trace</dt><dd><${Trace} job=${job} /></dd>
     </dl>
   </section>`;
+}
+
+/** What its stages have asked of models. */
+function Tokens({ events }) {
+  const stages = tokensOf(events);
+  const count = (number) => number.toLocaleString();
+  return stages.length > 0 && html`<dt>Tokens</dt>
+    <dd>${stages.map(([stage, { input, output }]) => html`<div>${stage}: ${count(input)} in, ${count(output)} out</div>`)}</dd>`;
 }
 
 function Trace({ job }) {
