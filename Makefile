@@ -17,7 +17,7 @@ UV = UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-1} $(BIN)/uv
 PYTHONS := 3.14 3.13 3.12 3.11
 PYTHON ?= $(PYTHONS:%=python%) python3
 
-.PHONY: help setup demo up watch images secrets wheels check check-format check-lint check-types check-imports check-generated check-manifests \
+.PHONY: help setup demo up watch images secrets wheels cut release check check-format check-lint check-types check-imports check-generated check-manifests \
 	generate fix test simulate mutants test-races test-lives test-kills test-up test-builds test-gateway test-system \
 	test-contracts test-alerts test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench docs drill-node soak lock clean
 
@@ -98,7 +98,15 @@ secrets: setup ## passwords and keys for compose and Kubernetes, once, in .headg
 	@$(BIN)/python -m libs.deployment.secrets
 
 wheels: setup ## every wheel into dist/, each tried in clean environments of the oldest and the newest Python that is here
-	@$(BIN)/python -m tests.release $(PYTHONS)
+	@$(BIN)/python -m tests.release wheels $(PYTHONS)
+
+cut: setup ## the tree's version from now on, in each place that names it and in the changelog: VERSION=0.2.0
+	@$(BIN)/python -m tests.release cut $(VERSION)
+	@$(MAKE) lock
+	@$(MAKE) generate
+
+release: setup ## what a release needs (one version, changelog, frozen contracts), the wheels tried, the tag's text in dist/
+	@$(BIN)/python -m tests.release release $(PYTHONS)
 
 # --- check ------------------------------------------------------------------------------------------------------------
 

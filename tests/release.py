@@ -1,38 +1,110 @@
-"""`make wheels`: every wheel of ours into `dist/`, and each tried by the oldest and the newest Python that is here.
+"""A release: a version for the tree, wheels that were tried, and the tag's text.
+
+    make cut VERSION=0.2.0     each place that names the version, and the changelog's section with today's date
+    make wheels                every wheel into dist/, each tried by the oldest and the newest Python that is here
+    make release               one version everywhere, nothing unreleased, contracts frozen; wheels; dist/tag.txt
 
 Owns what "tried" is. Each wheel is installed alone in a clean environment, as its users do it: beside it lie only the
 other wheels, all else comes from the index. The server's runs `headgate demo` in an empty folder, with no clone on any
-path. `requirements.txt` beside them names what the server was tested with, by hashes; it is tried too.
+path. `requirements.txt` beside them names what the server was tested with, by hashes; it is tried too. Refuses to tag
+and to upload: that is a person's deed.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
+from headgate_contracts import gate
 from tests.fixtures.wheels import ROOT, UV
 
 DIST: Final = ROOT / "dist"
 SERVER: Final = "headgate-server"
+CHANGES_OF_CONTRACTS: Final = "contracts/CHANGELOG.md"
+NOT_YET: Final = "(not yet released)"
+IN_MEMORY: Final = """
+from headgate import SyncHeadgate
+with SyncHeadgate.testing() as hg:
+    assert hg.submit("a URL shortener", project="shop").wait().status == "ready"
+"""
+OWN_PIPELINE: Final = """
+from headgate_pipeline import Pipeline, stage
+from headgate_pipeline.testing import run
+@stage("greet")
+async def greet(ctx):
+    ctx.result.mkdir()
+    (ctx.result / "greeting.txt").write_text("Hello")
+assert run(Pipeline("greeting", (greet,))).result == {"greeting.txt": b"Hello"}
+"""
 # What each is asked in its environment: a command that ends with 0.
 TRIED: Final = {
     "headgate": ("python", "-c", "import headgate; headgate.Headgate, headgate.SyncHeadgate"),
+    "headgate[testing]": ("python", "-c", IN_MEMORY),
     "headgate-contracts": ("python", "-c", "import headgate_contracts; headgate_contracts.parse_event"),
-    "headgate-pipeline": ("python", "-c", "import headgate_pipeline; headgate_pipeline.Pipeline"),
+    "headgate-pipeline": ("python", "-c", OWN_PIPELINE),
     SERVER: ("headgate", "demo"),
 }
+# Where a version of ours stands that a person has written; what is generated follows.
+PLACES_OF_VERSIONS: Final = (
+    *("pyproject.toml", "libs/client/pyproject.toml", "libs/pipeline/pyproject.toml"),
+    *("docker-compose.yml", "k8s/base/kustomization.yaml", "docs/run.md"),
+)
+OURS: Final = (  # what stands before a version, and the version
+    re.compile(r'^(version = ")(\d[\w.]*)(?=")', re.MULTILINE),
+    re.compile(r'("headgate(?:-server|-pipeline)?==)(\d[\w.]*)(?=")'),
+    re.compile(r"(\bheadgate-(?:\w+|\$name):)(\d[\w.]*\d)"),
+    re.compile(r"(\bname: headgate-\w+, newTag: )(\d[\w.]*\d)"),
+)
 PLACES: Final = (*os.get_exec_path(), *(str(path) for path in (Path.home() / ".pyenv" / "versions").glob("*/bin")))
 
 
-def main(versions: Sequence[str]) -> None:
-    """Build, then try. A fault is the command that failed, with what it said."""
+class NotReady(Exception):
+    """This tree is no release: {why}."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__((type(self).__doc__ or "").format(why=why))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What the changelog says of a version."""
+
+    date: date
+    text: str
+
+
+def main(argv: Sequence[str]) -> None:
+    """A fault is the command that failed, with what it said."""
+    parser = argparse.ArgumentParser(prog="tests.release")
+    parser.add_argument("deed", choices=("wheels", "release", "cut"))
+    parser.add_argument("words", nargs="*", help="Pythons by their versions; of a cut the version")
+    asked = parser.parse_args(argv)
+    try:
+        match asked.deed:
+            case "cut":
+                cut(ROOT, asked.words[0], day=datetime.now(UTC).date())
+            case "wheels":
+                wheels(asked.words)
+            case _:
+                release(ROOT, asked.words)
+    except NotReady as why:
+        raise SystemExit(f"release: {why}") from None
+
+
+def wheels(versions: Sequence[str]) -> None:
+    """Build, then try."""
     found = list(_pythons(versions))
     if not found:
         raise SystemExit(f"wheels: none of the Pythons {', '.join(versions)} is here")
@@ -44,14 +116,107 @@ def main(versions: Sequence[str]) -> None:
     _say(f"{len(list(DIST.glob('*.whl')))} wheels and requirements.txt are in {DIST.relative_to(ROOT)}/")
 
 
+def release(root: Path, versions: Sequence[str]) -> None:
+    """All that has to be so first, then the wheels, then the text."""
+    version, changes = version_of(root), (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    section = section_of(changes, version)
+    require_nothing_unreleased(changes)
+    if wrong := wrong_versions(root, version):
+        raise NotReady(f"the version is {version}, and there stands: {'; '.join(wrong)}")
+    require_frozen(root)
+    wheels(versions)
+    built = sorted(wheel.name for wheel in DIST.glob("*.whl"))
+    text = tag_text(version, section, contracts=version_of(root / "contracts"), wheels=built)
+    (DIST / "tag.txt").write_text(text, encoding="utf-8")
+    _say(f"{version} is ready: git tag --annotate v{version} --file dist/tag.txt")
+
+
+def cut(root: Path, version: str, *, day: date) -> None:
+    """From now on this tree is that version. `make lock` and `make generate` follow."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise NotReady(f"{version!r} is no version: write three numbers, as 0.2.0")
+    for place in PLACES_OF_VERSIONS:
+        path = root / place
+        text = path.read_text(encoding="utf-8")
+        for pattern in OURS:
+            text = pattern.sub(lambda found: found[1] + version, text)
+        path.write_text(text, encoding="utf-8")
+    _replace(root / "CHANGELOG.md", "## Unreleased\n", f"## Unreleased\n\n## {version} ({day.isoformat()})\n")
+    _replace(root / CHANGES_OF_CONTRACTS, NOT_YET, f"({day.isoformat()})")
+
+
+def _replace(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+
+
+# ── what a release is ─────────────────────────────────────────────────────────
+
+
+def version_of(project: Path) -> str:
+    told = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(told["project"]["version"])
+
+
+def wrong_versions(root: Path, version: str) -> list[str]:
+    """Each place where another one stands."""
+    found = (
+        (place, before, there)
+        for place in PLACES_OF_VERSIONS
+        for pattern in OURS
+        for before, there in pattern.findall((root / place).read_text(encoding="utf-8"))
+    )
+    return [f"{place}: {before.lstrip()}{there}" for place, before, there in found if there != version]
+
+
+def section_of(changes: str, version: str) -> Section:
+    begins = re.search(rf"^## {re.escape(version)} \((\d{{4}}-\d\d-\d\d)\)$", changes, re.MULTILINE)
+    if begins is None:
+        raise NotReady(f"CHANGELOG.md has no section `## {version} (<date>)`")
+    text = re.split(r"^## ", changes[begins.end() :], maxsplit=1, flags=re.MULTILINE)[0].strip()
+    if not text:
+        raise NotReady(f"the section {version} of CHANGELOG.md says nothing")
+    return Section(date.fromisoformat(begins[1]), text)
+
+
+def require_nothing_unreleased(changes: str) -> None:
+    """Whatever is in the tree is in the release."""
+    _, _, rest = changes.partition("## Unreleased\n")
+    if re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0].strip():
+        raise NotReady("CHANGELOG.md has something below Unreleased: `make cut` moves it into the version's section")
+
+
+def require_frozen(root: Path) -> None:
+    """The contracts of this version are released as they stand."""
+    version = ".".join(version_of(root / "contracts").split(".")[:2])
+    released = root / "contracts" / "released"
+    if version not in gate.versions(released):
+        raise NotReady(f"contracts {version} are not frozen: python -m headgate_contracts.gate --freeze {version}")
+    if NOT_YET in (root / CHANGES_OF_CONTRACTS).read_text(encoding="utf-8"):
+        raise NotReady(f"{CHANGES_OF_CONTRACTS} says {NOT_YET}: `make cut` writes the day there")
+    if broken := list(gate.broken(released)):
+        raise NotReady(f"the contracts break what is released: {'; '.join(broken)}")
+
+
+def tag_text(version: str, section: Section, *, contracts: str, wheels: Sequence[str]) -> str:
+    """Of an annotated tag. Git takes a line that begins with # for a comment, so headings are words with a colon."""
+    changes = re.sub(r"^#+ (.*)$", r"\1:", section.text, flags=re.MULTILINE)
+    built = "\n".join(f"  {name}" for name in wheels)
+    said = f"Released on {section.date.isoformat()}, with version {contracts} of the contracts."
+    return f"Headgate {version}\n\n{said}\n\nWheels:\n\n{built}\n\n{changes}\n"
+
+
+# ── what is installed ─────────────────────────────────────────────────────────
+
+
 def _build() -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     _run("build", "--quiet", "--wheel", "--no-build-isolation", "--all-packages", "--out-dir", str(DIST), str(ROOT))
     listed = ("--quiet", "--frozen", "--no-dev", "--no-emit-workspace", "--no-annotate", "--no-header")
     _run("export", *listed, "--project", str(ROOT), "--output-file", str(DIST / "requirements.txt"))
     built = {wheel.name.partition("-")[0].replace("_", "-") for wheel in DIST.glob("*.whl")}
-    if built != TRIED.keys():
-        raise SystemExit(f"wheels: built {sorted(built)}, and how to try {sorted(TRIED)} is known")
+    known = {name.partition("[")[0] for name in TRIED}
+    if built != known:
+        raise SystemExit(f"wheels: built {sorted(built)}, and how to try {sorted(known)} is known")
 
 
 def _try(python: str, name: str, asked: Sequence[str]) -> None:
