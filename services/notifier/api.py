@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -18,7 +19,7 @@ from libs.runtime.guard import GuardedRoute
 from libs.runtime.problems import Problem
 from services.notifier.collecting import Collecting
 from services.notifier.domain import Complete, Known, NoJob
-from services.notifier.handlers import Notifier, Opened
+from services.notifier.handlers import AskedStream, Notifier
 from services.notifier.openings import Openings, TooMany
 from services.notifier.ports import Tickets
 from services.notifier.sending import EventStream, OpenStreams
@@ -42,11 +43,11 @@ class Edge:
     streams: OpenStreams
     collecting: Collecting = field(default_factory=Collecting)
 
-    def answer(self, who: Principal, stream: AbstractAsyncContextManager[Opened]) -> EventStream:
+    def answer(self, who: Principal, asked: AskedStream) -> EventStream:
         now_s = self.notifier.clock.now_ms() / 1000
         if who.expires_s is not None and who.expires_s <= now_s:  # of a ticket; or within the leeway of a token
             raise Unauthorized("The token has expired")
-        return EventStream(self._opened(who, stream), self.streams)
+        return EventStream(partial(self._opened, who, asked), self.streams)
 
     async def close(self) -> None:
         """End all streams: each gets its last bytes; whoever does not take them is cut off."""
@@ -54,19 +55,18 @@ class Edge:
         await self.streams.end()
 
     @asynccontextmanager
-    async def _opened(
-        self, who: Principal, stream: AbstractAsyncContextManager[Opened]
-    ) -> AsyncGenerator[Stream | Response]:
+    async def _opened(self, who: Principal, asked: AskedStream) -> AsyncGenerator[Stream | Response]:
         """The stream, if there is room for one more, or what is answered in its place."""
-        with self._room(who):
-            async with stream as opened:
-                match opened:
-                    case NoJob(job_id):
-                        raise Refused(_not_found(job_id))
-                    case Complete():
-                        yield Response(status_code=204)
-                    case _:
-                        yield opened
+        with self._room(who), self.notifier.fanout.attached(asked.interests) as tap:
+            opened = await asked.begin(tap)
+            del asked  # this frame lives as long as the stream
+            match opened:
+                case NoJob(job_id):
+                    raise Refused(_not_found(job_id))
+                case Complete():
+                    yield Response(status_code=204)
+                case stream:
+                    yield stream
 
     @contextmanager
     def _room(self, who: Principal) -> Generator[None]:

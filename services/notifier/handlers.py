@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Container, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +18,7 @@ from libs.runtime.auth import Principal
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import job_trace
 from services.notifier.domain import Begin, Complete, EventId, Known, NoJob, Resume, last_seen, opening, question
-from services.notifier.fanout import Fanout, OfJob, OfToken, OfUser, Tap
+from services.notifier.fanout import Fanout, Interest, OfJob, OfToken, OfUser, Tap
 from services.notifier.frames import frame
 from services.notifier.histories import Histories, History
 from services.notifier.ports import KeptProgress, Lines, Positions, Titles
@@ -31,6 +30,14 @@ from services.notifier.streaming import Moment, Opening, Pace, Stream
 RESYNC: Final = frame("resync", {"reason": "the id is not of this log, or older than what is kept"})
 
 Opened = Stream | Complete | NoJob
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStream:
+    """A stream as a client asks for it: what it listens to, and how it begins once its tap is attached to that."""
+
+    interests: tuple[Interest, ...]
+    begin: Callable[[Tap], Awaitable[Opened]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +56,22 @@ class Notifier:
     signals: Signals
     revocations: Container[str | None]
 
-    @asynccontextmanager
-    async def of_job(self, job_id: str, known: Known, who: Principal) -> AsyncGenerator[Opened]:
+    def of_job(self, job_id: str, known: Known, who: Principal) -> AskedStream:
         """The stream of one job, if the asker may see it; another's does not exist."""
-        with self.fanout.attached([OfJob(job_id), *_of_token(who)]) as tap:
-            yield await self._opened_job(tap, job_id, known=known, who=who)
 
-    @asynccontextmanager
-    async def of_user(self, last_event_id: str | None, who: Principal) -> AsyncGenerator[Opened]:
+        async def begin(tap: Tap) -> Opened:
+            return await self._opened_job(tap, job_id, known=known, who=who)
+
+        return AskedStream((OfJob(job_id), *_of_token(who)), begin)
+
+    def of_user(self, last_event_id: str | None, who: Principal) -> AskedStream:
         """The stream of all of one's jobs."""
-        with self.fanout.attached([OfUser(who.user), *_of_token(who)]) as tap:
-            yield Stream(
-                tap, await self._begin_user(last_event_id, who), pace=self._pace(who), watch=self.signals, ends=False
-            )
+
+        async def begin(tap: Tap) -> Opened:
+            opening = await self._begin_user(last_event_id, who)
+            return Stream(tap, opening, pace=self._pace(who), watch=self.signals, ends=False)
+
+        return AskedStream((OfUser(who.user), *_of_token(who)), begin)
 
     def where(self, last_event_id: str | None, history: History) -> Begin | Resume | Complete:
         [job], seq = history.jobs, history.last_status_seq
@@ -104,7 +114,6 @@ class Notifier:
         )
 
     async def _opened_job(self, tap: Tap, job_id: str, *, known: Known, who: Principal) -> Opened:
-        """Apart from `of_job`, whose frame lives as long as the stream: the history is let go here."""
         history = await self.histories.of_job(job_id)
         if history is None or not who.may_see(history.jobs[0]):
             return NoJob(job_id)

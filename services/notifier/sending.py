@@ -60,25 +60,28 @@ class OpenStreams:
 
 
 class EventStream(Response):
-    """What `opened` gives: pieces as they come, or another answer."""
+    """What `open_stream` gives: pieces as they come, or another answer."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, opened: AbstractAsyncContextManager[Stream | Response], among: OpenStreams) -> None:
+    def __init__(
+        self, open_stream: Callable[[], AbstractAsyncContextManager[Stream | Response]], among: OpenStreams
+    ) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
-        self._opened = opened
+        self._open_stream = open_stream
         self._among = among
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with AsyncExitStack() as leaving:
-            opened = await leaving.enter_async_context(self._opened)
+            opening = self._open_stream()
+            opened = await leaving.enter_async_context(opening)
             if isinstance(opened, Response):
                 await opened(scope, receive, send)
                 return
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             connection = cast("RequestConnection", scope["state"]["connection"])
-            stream = OpenStream(opened, self._opened, self._among)
+            stream = OpenStream(opened, opening, self._among)
             if stream.begin(connection, chunked=scope["http_version"] == "1.1"):  # 1.0 has no chunks
                 leaving.pop_all()  # the stream's to leave
 

@@ -24,7 +24,7 @@ T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
 async def test_a_silent_stream_says_that_it_lives(notifier: MemoryNotifier) -> None:
     await notifier.write(*WHOLE[:1])
-    async with notifier.use_cases.of_job("job-1", Known(id_of(1)), user()) as pieces:
+    async with notifier.opened(notifier.use_cases.of_job("job-1", Known(id_of(1)), user())) as pieces:
         assert not isinstance(pieces, Complete | NoJob)
 
         assert [await anext(pieces) for _ in range(2)] == [b"retry: 2000\n\n", b": still here\n\n"]
@@ -77,7 +77,7 @@ async def test_a_stream_whose_token_is_taken_back_ends_at_once() -> None:
         Policy.model_validate({"stream": {"comment_s": 86_400}})
     )  # by itself it would look at its token then
     await notifier.write(*WHOLE[:1])
-    async with notifier.use_cases.of_user(None, user(token_id="lost")) as pieces:
+    async with notifier.opened(notifier.use_cases.of_user(None, user(token_id="lost"))) as pieces:
         assert not isinstance(pieces, Complete | NoJob)
         await anext(pieces)
         waiting = asyncio.create_task(anext(pieces))
@@ -102,7 +102,7 @@ async def test_a_token_that_is_taken_back_ends_a_long_past_too(notifier: MemoryN
     await notifier.write(*WHOLE[:1])
     notifier.say(*("x" * 1000 for _ in range(300)))
     who = user(token_id="lost")
-    async with notifier.use_cases.of_job("job-1", Known(), who) as pieces:
+    async with notifier.opened(notifier.use_cases.of_job("job-1", Known(), who)) as pieces:
         assert not isinstance(pieces, Complete | NoJob)
         first = await anext(pieces)
         notifier.revocations.take_back("lost", until_ms=notifier.clock.now_ms() + 1000)
