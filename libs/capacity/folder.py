@@ -22,7 +22,7 @@ from libs.capacity.answers import Folded, Grant, StaleView, ViewMark
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost
 from libs.capacity.ledger import Ledger, LogRecord
-from libs.capacity.ports import Life
+from libs.capacity.ports import View
 from libs.capacity.rows import Change
 
 FOLD_PIPELINE = 500  # changes in one round trip: about 10 ms of the view's time, so that others get their turn
@@ -34,7 +34,7 @@ class Folder:
 
     def __init__(
         self,
-        view: Life,
+        view: View,
         ledger: Ledger,
         *,
         epoch: str,

@@ -38,8 +38,10 @@ from libs.capacity.answers import (
 from libs.capacity.rows import Change, Pause, Seed, StandingOrders
 
 
-class Life(Protocol):
-    """How the view begins and follows the log: for the scheduler that leads."""
+class View(Protocol):
+    """What the log says, in the shape decisions need."""
+
+    # ── how the view begins and follows the log ───────────────────────────────
 
     async def mark(self) -> ViewMark | None: ...
     async def begin(self, epoch: str, *, generation: str, applied: int, standing: StandingOrders) -> None: ...
@@ -64,9 +66,7 @@ class Life(Protocol):
     async def configure(self, defaults: Mapping[str, int], *, now_ms: int | None = None) -> None: ...
     async def prolong(self, by_ms: int) -> None: ...
 
-
-class Entrance(Protocol):
-    """Who enters the queue, and where they stand in it."""
+    # ── who enters the queue, and where they stand in it ──────────────────────
 
     async def reserve(self, request: Request, *, now_ms: int | None = None) -> ReserveAnswer: ...
     async def release(self, request: Release, *, now_ms: int | None = None) -> ReleaseAnswer: ...
@@ -74,9 +74,7 @@ class Entrance(Protocol):
     async def between(self, job: str, *, before: str | None = None, after: str | None = None) -> BetweenAnswer: ...
     async def day_used(self, user: str, day: int) -> int: ...
 
-
-class Starting(Protocol):
-    """What a start takes of that which leases want too, and what is due."""
+    # ── what a start takes of that which leases want too, and what is due ─────
 
     async def claim(
         self,
@@ -92,9 +90,7 @@ class Starting(Protocol):
 
     async def due(self, limit: int, *, now_ms: int | None = None) -> tuple[DueTimer, ...]: ...
 
-
-class Leases(Protocol):
-    """Slots inside jobs and outside any, and the workers that hold them."""
+    # ── slots inside jobs and outside any, and the workers that hold them ─────
 
     async def acquire(self, request: LeaseRequest, *, now_ms: int | None = None) -> LeaseAnswer: ...
     async def shut(self, group: str, until_ms: int, *, now_ms: int | None = None) -> tuple[Grant, ...]: ...
@@ -104,9 +100,7 @@ class Leases(Protocol):
     async def beat(self, heartbeat: Heartbeat, *, now_ms: int | None = None) -> HeartbeatAnswer: ...
     async def sweep(self, *, now_ms: int | None = None) -> Swept: ...
 
-
-class Readings(Protocol):
-    """Reads of the view that change nothing."""
+    # ── reads that change nothing ─────────────────────────────────────────────
 
     async def job(self, job: str) -> str | None: ...
     async def outlook(self, job: str, *, now_ms: int | None = None) -> Outlook | None: ...
@@ -129,16 +123,12 @@ class Readings(Protocol):
     async def tiers_queued(self) -> Mapping[str, int]: ...
     async def observe(self, *, now_ms: int | None = None) -> Observation: ...
 
-
-class Refusals(Protocol):
-    """Submissions that were refused, by hour and reason, of the last 24 hours."""
+    # ── submissions that were refused, by hour and reason, of the last 24 hours ──
 
     async def count_refused(self, reason: str, *, now_ms: int | None = None) -> None: ...
     async def refused(self, *, now_ms: int | None = None) -> Mapping[tuple[int, str], int]: ...
 
-
-class Tickets(Protocol):
-    """Tickets for streams, beside every generation: also while the view is lost."""
+    # ── tickets for streams, beside every generation: also while the view is lost ──
 
     async def keep_ticket(
         self, digest: str, text: str, *, user: str, most: int, ttl_ms: int, now_ms: int | None = None
@@ -148,13 +138,7 @@ class Tickets(Protocol):
 
     async def take_ticket(self, digest: str) -> str | None: ...
 
-
-class Board(Protocol):
-    """What the leader has worked out for all replicas to show: no fact, gone with its generation."""
+    # ── what the leader has worked out for all replicas to show: no fact, gone with its generation ──
 
     async def publish(self, name: str, text: str) -> None: ...
     async def published(self, name: str) -> str | None: ...
-
-
-class View(Life, Entrance, Starting, Leases, Readings, Refusals, Tickets, Board, Protocol):
-    """What the log says, in the shape decisions need. Whoever needs one part of it asks for that."""

@@ -46,7 +46,7 @@ _REQUEST = to_json({"batch": 1, "expires": round(ASK_FOR_S * SECOND_NS)})
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatch:
+class JetStreamDispatch:
     """One message of the pool. Until it is acked it comes again, to whoever asks."""
 
     record: Record
@@ -86,7 +86,7 @@ class SharedDispatches(ABC):
         if self._nc.is_connected:  # else nothing is on its way
             await asyncio.gather(*(lane.close() for lane in lanes))
 
-    async def next(self) -> Dispatch:
+    async def next(self) -> JetStreamDispatch:
         """The next dispatch, however long that takes. May be cancelled at any time."""
         while True:
             try:
@@ -98,7 +98,7 @@ class SharedDispatches(ABC):
                 with suppress(LogUnavailable, LogMissing):  # a server that has just started may not see its streams yet
                     await self.start()  # where the consumer is there this changes nothing
 
-    async def _asked(self) -> Dispatch | None:
+    async def _asked(self) -> JetStreamDispatch | None:
         """One request; null where its time is over."""
         lane = self._idle.pop() if self._idle else await self._opened()
         try:
@@ -153,7 +153,7 @@ class _Lane:
         self._inbox = nc.new_inbox()
         self._numbers = itertools.count(1)
         self._token = ""
-        self._waiting: asyncio.Future[Dispatch | None] | None = None
+        self._waiting: asyncio.Future[JetStreamDispatch | None] | None = None
         self._subscription: Subscription | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -171,7 +171,7 @@ class _Lane:
             with suppress(*CLIENT_ERRORS):
                 await self._subscription.drain()
 
-    async def ask(self, consumer: str) -> Dispatch | None:
+    async def ask(self, consumer: str) -> JetStreamDispatch | None:
         """One request; null where its time is over."""
         answer = self._waiting = asyncio.get_running_loop().create_future()
         self._token, taken = f"{self._inbox}.{next(self._numbers)}", False
@@ -186,7 +186,7 @@ class _Lane:
             if not taken:
                 await _hand_back(answer)
 
-    async def _silence_or(self, answer: asyncio.Future[Dispatch | None]) -> None:
+    async def _silence_or(self, answer: asyncio.Future[JetStreamDispatch | None]) -> None:
         """Until it is answered, or can be answered no more: a server that was restarted knows no open requests."""
         reconnects = self._nc.stats["reconnects"]
         for _ in range(round(SILENT_AFTER_S / LOOK_EVERY_S)):
@@ -206,13 +206,13 @@ class _Lane:
         elif waiting is not None and wanted and message.subject == self._token:  # not for an earlier request
             _hear(waiting, message.headers or {})
 
-    def _dispatch_in(self, message: Msg) -> Dispatch:
+    def _dispatch_in(self, message: Msg) -> JetStreamDispatch:
         delivery = delivery_of(message.reply)
         record = delivered(message.subject, message.data, delivery=delivery, headers=message.headers)
-        return Dispatch(record, delivery.tries, self._nc, message.reply)
+        return JetStreamDispatch(record, delivery.tries, self._nc, message.reply)
 
 
-def _hear(waiting: asyncio.Future[Dispatch | None], headers: dict[str, str]) -> None:
+def _hear(waiting: asyncio.Future[JetStreamDispatch | None], headers: dict[str, str]) -> None:
     match headers.get("Status"):
         case "404" | "408":
             waiting.set_result(None)
@@ -220,7 +220,7 @@ def _hear(waiting: asyncio.Future[Dispatch | None], headers: dict[str, str]) -> 
             waiting.set_exception(LogUnavailable(reason=f"the consumer: {status} {headers.get('Description', '')}"))
 
 
-async def _hand_back(answer: asyncio.Future[Dispatch | None]) -> None:
+async def _hand_back(answer: asyncio.Future[JetStreamDispatch | None]) -> None:
     """It may have been answered in the very moment in which its asker gave up."""
     if answer.done() and not answer.cancelled() and answer.exception() is None:
         dispatch = answer.result()
@@ -228,6 +228,6 @@ async def _hand_back(answer: asyncio.Future[Dispatch | None]) -> None:
             await _return(dispatch)
 
 
-async def _return(dispatch: Dispatch) -> None:
+async def _return(dispatch: JetStreamDispatch) -> None:
     with suppress(LogUnavailable):  # without a connection it goes to another when the time for its ack is over
         await dispatch.nak()

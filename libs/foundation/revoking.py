@@ -16,15 +16,16 @@ also counts from the act by the policy that it checks tokens by: the later of th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from typing import Final, Protocol
+from typing import Final
 
 from headgate_contracts import Event, OpsSubject
 from headgate_contracts.events import TokenRevoked
 from headgate_contracts.vocabulary import ActName
 from libs.capacity.projection import epoch_ms
 from libs.eventlog import LogMissing, LogUnavailable, Record
+from libs.eventlog.history import Scans
+from libs.eventlog.ports import EventLog
 from libs.runtime.clock import Clock
 from libs.runtime.revocations import Revocations
 
@@ -33,19 +34,11 @@ LOOK_EVERY_MS: Final = 1000
 AWAY: Final = (LogUnavailable, LogMissing)
 
 
-class Newest(Protocol):
-    async def last(self, subject_filter: str) -> Record | None: ...
-
-
-class Scanned(Protocol):
-    def pages(self, filters: Sequence[str], *, after: int = 0) -> AsyncGenerator[list[Record]]: ...
-
-
 class RevocationFollower:
     """Brings what this replica knows up to the log."""
 
     def __init__(
-        self, log: Newest, scans: Scanned, revocations: Revocations, *, longest_s: float, clock: Clock
+        self, log: EventLog, scans: Scans, revocations: Revocations, *, longest_s: float, clock: Clock
     ) -> None:
         self._log = log
         self._scans = scans

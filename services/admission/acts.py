@@ -8,16 +8,17 @@ from headgate_contracts import Event, Writer
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import Act
 from libs.eventlog import Appended, Conflicted, Entry
+from libs.eventlog.ports import EventLog
 from libs.runtime.clock import Clock
 from libs.runtime.telemetry import traceparent
-from services.admission.ports import Ids, Log
+from services.admission.ports import Ids
 
 
 @dataclass(frozen=True, slots=True)
 class Acts:
     """The writing, with what it needs."""
 
-    log: Log
+    log: EventLog
     clock: Clock
     ids: Ids
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from headgate_contracts import Job, JobEvent
 from headgate_contracts.asked import AnswerQuestion
 from headgate_contracts.questions import YES, answer_name
+from libs.eventlog.ports import Inputs
 from libs.policy import Policy
 from libs.runtime.answers import answer_bytes, wrong_answer
 from services.admission.changing import Changing, SeenJobs, Steps
 from services.admission.events import Actor, answering_event, asks_to_know, cancelling_event, confirming_event
 from services.admission.limits import NotAllowed
 from services.admission.outcomes import Accepted, NotAsked, TooManyChanges
-from services.admission.ports import Ids, Inputs
+from services.admission.ports import Ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from fastapi.responses import JSONResponse
 from headgate_contracts import Job
 from headgate_contracts.asked import ONE_LINE
 from headgate_contracts.shown import ShownJob
+from libs.capacity.ports import View
+from libs.eventlog.ports import Inputs, Lines, Objects
 from libs.policy import Policy
 from libs.runtime.auth import OPS, READ, WRITE, Identity, Principal
 from libs.runtime.clock import Clock
@@ -32,7 +34,7 @@ from services.admission.listing import Listing
 from services.admission.operating import Operating
 from services.admission.outcomes import Accepted, NotChanged
 from services.admission.overseeing import Overseeing
-from services.admission.ports import Ids, Inputs, Lines, Objects, Tickets
+from services.admission.ports import Ids
 from services.admission.reading import Reading
 from services.admission.refusals import Refusals
 from services.admission.retrying import Retrying
@@ -66,7 +68,7 @@ class Edge:
     inputs: Inputs
     results: Objects
     lines: Lines
-    tickets: Tickets
+    tickets: View
     policy: Policy
     clock: Clock
     telemetry: Telemetry

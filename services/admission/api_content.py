@@ -18,6 +18,7 @@ from headgate_contracts.tokens import foreign_token, input_name
 from headgate_contracts.vocabulary import ActName
 from libs.eventlog.buckets import Found
 from libs.eventlog.lines import LinePage
+from libs.eventlog.ports import Objects
 from libs.runtime.auth import Principal
 from libs.runtime.etags import has_it
 from libs.runtime.faults import Refused
@@ -25,7 +26,6 @@ from libs.runtime.wording import counted
 from services.admission import problems
 from services.admission.api import Edge, JobIdPath, Operator, Reader, ReasonQuery, route_group
 from services.admission.erasing import Erased, NobodysJobs
-from services.admission.ports import Objects
 from services.admission.ranges import ByteRange, OutOfRange, Whole, wanted_part
 from services.admission.transcript import Format, JsonLines, Plain
 

@@ -20,7 +20,9 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.vocabulary import PRIORITY_OF_CLASS
 from libs.capacity.answers import Between, NoGap, NotQueued
 from libs.capacity.errors import ViewLost
+from libs.capacity.ports import View
 from libs.eventlog import Appended, Conflicted, Entry
+from libs.eventlog.ports import EventLog
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.etags import names_strongly
@@ -47,7 +49,7 @@ from services.admission.outcomes import (
     Underway,
 )
 from services.admission.phases import job_in_log, workflow_phases
-from services.admission.ports import Ids, Log, View
+from services.admission.ports import Ids
 
 TRIES: Final = 20  # each lost try means that a job went on by one event; a cycle has five
 PAGE: Final = 100
@@ -62,7 +64,7 @@ class Changing:
     """The use cases, with what they need."""
 
     view: View
-    log: Log
+    log: EventLog
     policy: Policy
     clock: Clock
     ids: Ids

@@ -9,11 +9,11 @@ from datetime import datetime
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownStats, WorkerAttempt
 from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.ports import View
 from libs.runtime.clock import Clock
 from services.admission.figures import ChartSpan, stats_of
 from services.admission.indexing import Progress
 from services.admission.listing import Listing
-from services.admission.ports import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,28 +14,25 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from headgate_contracts import Event, Job, consumer_filter
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import ContentErased, JobData
 from libs.eventlog import LogUnavailable, Record
+from libs.eventlog.history import History
+from libs.eventlog.ports import EventLog, Inputs, Lines, Objects, ProgressBucket, Titles
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 from services.admission.changing import Changing
 from services.admission.events import Actor
-from services.admission.ports import Ids, Inputs, KeptProgress, Lines, Log, Objects, Titles
+from services.admission.ports import Ids
 
 BATCH: Final = 100
 AT_ONCE: Final = 16  # deletions under way
 WORKERS_WITHIN_MS: Final = 15_000  # a heartbeat brings a worker the news within 5 s, then it ends its processes
 LOOK_EVERY_MS: Final = 250
-
-
-class Past(Protocol):
-    async def first_events(self, user: str, *, before: int | None = None, count: int) -> list[Record]: ...
-    async def jobs(self, ids: Sequence[str], *, after: int = 0) -> dict[str, Job]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class ContentStores:
 
     inputs: Inputs
     titles: Titles
-    progress: KeptProgress
+    progress: ProgressBucket
     buckets: tuple[Objects, ...]  # results and workspaces
     lines: Lines
 
@@ -67,8 +64,8 @@ class ContentStores:
 class Erasing:
     """The use case, with what it needs."""
 
-    past: Past
-    log: Log
+    past: History
+    log: EventLog
     changing: Changing
     kept: ContentStores
     policy: Policy

@@ -5,8 +5,9 @@ It is made anew every few seconds at most, so it is asked for once a second and 
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
+from libs.capacity.ports import View
 from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
 from libs.runtime.clock import Clock
@@ -14,14 +15,10 @@ from libs.runtime.clock import Clock
 FRESH_MS: Final = 1000
 
 
-class Published(Protocol):
-    async def published(self, name: str) -> str | None: ...
-
-
 class Forecasts:
     """The newest forecast; without one, nothing is known."""
 
-    def __init__(self, view: Published, policy: Policy, clock: Clock) -> None:
+    def __init__(self, view: View, policy: Policy, clock: Clock) -> None:
         self._view = view
         self._policy = policy
         self._clock = clock

@@ -15,16 +15,18 @@ import fcntl
 import logging
 import sqlite3
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, aclosing, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from headgate_contracts import Job
-from libs.eventlog import LogError, Page, Record, RecordsMissing
+from libs.eventlog import LogError, Record, RecordsMissing
+from libs.eventlog.history import Scans
+from libs.eventlog.ports import EventLog, Titles
 from libs.runtime.clock import Clock
 from services.admission.finding import JobFilter, Sort
 from services.admission.index import Index, IndexReader, IndexStrange
@@ -36,18 +38,6 @@ AGAIN_AFTER_MS: Final = 1000  # where the log, or the disk, says no
 HOUR_MS: Final = 3_600_000
 LISTED_WITHIN_MS: Final = 500  # what a client was told is in its next list, unless the index is behind by more
 T = TypeVar("T")
-
-
-class Followed(Protocol):
-    def follow(self, *, after: int) -> AsyncGenerator[Page, None]: ...
-
-
-class LogEnds(Protocol):
-    async def ends(self) -> tuple[int, int]: ...
-
-
-class FoundTitles(Protocol):
-    async def found(self, ids: Sequence[str], /) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +64,7 @@ class JobPage:
 class Indexing:
     """One replica's index: its loop, and what is asked of it."""
 
-    def __init__(self, path: Path, log: Followed, titles: FoundTitles, *, epoch: str, clock: Clock) -> None:
+    def __init__(self, path: Path, log: EventLog, titles: Titles, *, epoch: str, clock: Clock) -> None:
         self._log = log
         self._titles = titles
         self._clock = clock
@@ -154,7 +144,7 @@ class Indexing:
         """Jobs of which the log has nothing any more."""
         await self._write(lambda: self._index.forget_before(first_seq))
 
-    async def age(self, scans: LogEnds) -> None:
+    async def age(self, scans: Scans) -> None:
         """For ever: forget now and then what the log has forgotten."""
         while True:
             await self._clock.sleep_ms(HOUR_MS)

@@ -23,11 +23,12 @@ from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
 from headgate_contracts.events import GroupLeased
 from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewLost
+from libs.capacity.ports import View
 from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 from services.admission.change_rate import ChangeRate
 from services.admission.keeping_up import has_folded
-from services.admission.ports import Schedulers, View
+from services.admission.ports import Schedulers
 
 HANDING_OVER_MS: Final = 10_000
 ASK_AGAIN_MS: Final = 2_000  # a turn that was not heard is found by then

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from libs.eventlog import LogError
+from libs.eventlog.ports import EventLog
 from services.admission.finding import Facet, JobFilter, Sort
 from services.admission.index import IndexReader
 from services.admission.indexing import Indexing, JobPage, Progress
-from services.admission.ports import Log
 
 T = TypeVar("T")
 NAMES: Final = 100  # of each kind, the most frequent ones
@@ -21,7 +21,7 @@ class Listing:
     """The use case, with what it needs."""
 
     index: Indexing
-    log: Log
+    log: EventLog
 
     async def page(
         self, wanted: JobFilter, sort: Sort = Sort.NEWEST, *, before: int | None, count: int

@@ -26,12 +26,14 @@ from headgate_contracts.events import (
 )
 from libs.capacity.answers import GroupStatus, SlotHolder
 from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.ports import View
 from libs.capacity.rows import Pause
+from libs.eventlog.ports import EventLog
 from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 from services.admission.keeping_up import has_folded
 from services.admission.pipelines import Pipelines
-from services.admission.ports import Ids, Log, View
+from services.admission.ports import Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Operating:
     """The use cases, with what they need."""
 
     view: View
-    log: Log
+    log: EventLog
     clock: Clock
     ids: Ids
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from headgate_contracts import Event, Holder, Job
 from headgate_contracts.envelope import utc
@@ -29,21 +29,18 @@ from headgate_contracts.shown import (
 )
 from libs.capacity.answers import GroupStatus, QueueEntry, SlotHolder, WorkerStatus
 from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.ports import View
 from libs.capacity.projection import groups_of
 from libs.capacity.rows import Pause
 from libs.eventlog import Record
+from libs.eventlog.history import History
 from libs.policy import Policy
-from services.admission.ports import View
 from services.admission.reading import Reading, Seen
 
 PAGE: Final = 500
 NEAR: Final = 3  # names that may have been meant
 PUBLIC: Final = ("all", "priority", "pool")  # scopes that name nobody
 UNTOLD: Final = {"job_id", "user_id", "project_id", "by", "reason", "note"}  # said beside the details, or no detail
-
-
-class Past(Protocol):
-    async def acts(self, *, since: datetime | None = None, after: int = 0, count: int) -> list[Record]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class Overseeing:
     """The use cases, with what they need."""
 
     view: View
-    past: Past
+    past: History
     reading: Reading
     policy: Policy
 

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 from pydantic_core import from_json
@@ -21,6 +21,7 @@ from pydantic_core import from_json
 from headgate_pipeline.rules import BUILT_IN
 from libs.eventlog.errors import LogError
 from libs.eventlog.pipelines import AnnouncedPipeline
+from libs.eventlog.ports import PipelineBucket
 from libs.runtime.clock import Clock
 from libs.runtime.schemas import validator_of, wrong_schema
 from services.admission.domain import NewJob
@@ -34,12 +35,6 @@ MOST_SAID: Final = 200  # of one fault: its words hold what was wrong with them
 MISSING: Final = "it is missing"
 
 PoolAndName = tuple[str, str]
-
-
-class Bucket(Protocol):
-    async def all(self) -> tuple[AnnouncedPipeline, ...]: ...
-    async def revision(self) -> int: ...
-    async def remove(self, pool: str, name: str, /) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +119,7 @@ class PipelineBook:
 class Pipelines:
     """The book of this replica, as it follows the bucket."""
 
-    def __init__(self, bucket: Bucket, clock: Clock) -> None:
+    def __init__(self, bucket: PipelineBucket, clock: Clock) -> None:
         self.book = PipelineBook()
         self._bucket, self._clock = bucket, clock
         self._revision = -1

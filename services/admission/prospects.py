@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from headgate_contracts import Job
 from libs.capacity.answers import GroupStatus, Obstacle, Outlook, Reserved
+from libs.capacity.ports import View
 from libs.capacity.projection import groups_of
 from libs.capacity.rows import score_of
 from libs.capacity.scopes import scopes_of_job
-from services.admission.ports import View
 
 
 async def prospect_of(job: Job, place: Reserved | None, *, view: View) -> Outlook:

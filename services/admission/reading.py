@@ -16,6 +16,8 @@ from headgate_contracts.shown import Explanation, HistoryEntry, QueuePart, Shown
 from headgate_contracts.vocabulary import UNSTARTED
 from libs.capacity.answers import Outlook
 from libs.capacity.errors import ViewLost, ViewUnavailable
+from libs.capacity.ports import View
+from libs.eventlog.ports import EventLog, ProgressBucket, Titles
 from libs.forecast.place import shown_standing
 from libs.forecast.shown import shown_job, usage
 from libs.forecast.standing import would_run
@@ -26,7 +28,6 @@ from libs.runtime.telemetry import job_trace
 from services.admission.domain import day_number
 from services.admission.forecasts import Forecasts
 from services.admission.phases import job_in_log
-from services.admission.ports import KeptProgress, Log, Titles, View
 
 NO_PROGRESS: Final[Mapping[str, JobProgress]] = {}
 
@@ -45,9 +46,9 @@ class Reading:
     """The use cases, with what they need."""
 
     view: View
-    log: Log
+    log: EventLog
     titles: Titles
-    progress: KeptProgress
+    progress: ProgressBucket
     forecasts: Forecasts
     policy: Policy
     clock: Clock

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from headgate_contracts import ContractError
 from libs.capacity.errors import ViewError
+from libs.capacity.ports import View
 from libs.foundation.public import LATER
 from libs.runtime.faults import Refused, problem_for
 from libs.runtime.problems import Problem
@@ -32,14 +33,10 @@ REFUSALS: Final = (Refused, ContractError, RequestValidationError, *AWAY)  # of 
 _FLAG: Final = TypeAdapter(bool)
 
 
-class Counts(Protocol):
-    async def count_refused(self, reason: str) -> None: ...
-
-
 class Refusals:
     """Counters and times of one replica's answers to submissions."""
 
-    def __init__(self, view: Counts, meter: Meter) -> None:
+    def __init__(self, view: View, meter: Meter) -> None:
         self._view = view
         self._counter = meter.create_counter(
             "headgate_admission_refused", description="submissions that were refused, by reason"

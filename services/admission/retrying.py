@@ -16,6 +16,7 @@ from headgate_contracts import Job
 from headgate_contracts.shown import ShownStart, ShownStarts
 from headgate_contracts.titles import title_in
 from headgate_contracts.tokens import input_name
+from libs.eventlog.ports import EventLog, Inputs, Objects, Titles
 from services.admission.again import StartingPoint, starting_points
 from services.admission.domain import (
     NO_WORK,
@@ -27,7 +28,6 @@ from services.admission.domain import (
 from services.admission.limits import Asker, NotAllowed, canonical, retry_refusal
 from services.admission.outcomes import InputGone, NoStart, NotOver, RetryOutcome
 from services.admission.phases import phases_from
-from services.admission.ports import Inputs, Log, Titles, Workspaces
 from services.admission.submitting import Submitting
 from services.admission.workflows import retried_phases
 
@@ -41,10 +41,10 @@ class Retrying:
     """The use case, with what it needs."""
 
     submitting: Submitting
-    log: Log
+    log: EventLog
     inputs: Inputs
     titles: Titles
-    workspaces: Workspaces
+    workspaces: Objects
 
     async def retry(
         self,

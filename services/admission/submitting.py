@@ -36,10 +36,12 @@ from libs.capacity.answers import (
     ShareFull,
     TooFast,
 )
+from libs.capacity.ports import View
 from libs.capacity.projection import epoch_ms
 from libs.capacity.rooms import Room, held_bytes
 from libs.capacity.rows import score_of
 from libs.eventlog import Conflicted, Entry
+from libs.eventlog.ports import EventLog, Inputs, Titles
 from libs.forecast.place import estimate_of
 from libs.forecast.table import wanted_of
 from libs.policy import Policy
@@ -64,7 +66,7 @@ from services.admission.outcomes import (
 )
 from services.admission.phases import job_in_log
 from services.admission.pipelines import Pipelines
-from services.admission.ports import Ids, Inputs, Log, Titles, View
+from services.admission.ports import Ids
 from services.admission.prospects import prospect_of
 from services.admission.welcome import Welcome
 
@@ -77,7 +79,7 @@ class Submitting:
     """The use cases, with what they need."""
 
     view: View
-    log: Log
+    log: EventLog
     inputs: Inputs
     titles: Titles
     pipelines: Pipelines

@@ -12,6 +12,7 @@ from headgate_contracts.commands import JobProgress, PositionChanged
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownJob
 from libs.eventlog import Record
+from libs.eventlog.ports import Lines, ProgressBucket, Titles
 from libs.forecast.shown import shown_job
 from libs.policy import Policy
 from libs.runtime.auth import Principal
@@ -21,7 +22,7 @@ from services.notifier.domain import Begin, Complete, EventId, Known, NoJob, Res
 from services.notifier.fanout import Fanout, Interest, OfJob, OfToken, OfUser, Tap
 from services.notifier.frames import frame
 from services.notifier.histories import Histories, History
-from services.notifier.ports import KeptProgress, Lines, Positions, Titles
+from services.notifier.ports import Positions
 from services.notifier.rendering import item_of
 from services.notifier.said import Said
 from services.notifier.signals import Signals
@@ -50,7 +51,7 @@ class Notifier:
     fanout: Fanout
     positions: Positions
     titles: Titles
-    progress: KeptProgress
+    progress: ProgressBucket
     policy: Policy
     clock: Clock
     signals: Signals

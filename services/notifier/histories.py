@@ -18,9 +18,9 @@ from libs.eventlog import LogUnavailable, Record
 from libs.eventlog.decoding import job_in
 from libs.eventlog.history import History as Past
 from libs.eventlog.history import Scans
+from libs.eventlog.ports import EventLog
 from libs.runtime.clock import Clock
 from services.notifier.domain import shows_status
-from services.notifier.ports import Log
 
 SHOWN_JOBS: Final = 50  # of a user, the newest; a list has the others
 SCANS: Final = 20
@@ -44,7 +44,7 @@ class History:
 class Histories:
     """Reads the past of one job, or of a user's jobs, from the log."""
 
-    log: Log
+    log: EventLog
     scans: Scans
     clock: Clock
 

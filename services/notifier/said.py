@@ -13,8 +13,8 @@ from typing import Final
 
 from libs.eventlog import LogUnavailable
 from libs.eventlog.lines import Gaps, Line
+from libs.eventlog.ports import Lines
 from libs.runtime.clock import Clock
-from services.notifier.ports import Lines
 
 SCANS: Final = 20
 AGAIN_AFTER_MS: Final = 100

@@ -21,11 +21,12 @@ from headgate_contracts.commands import (
     job_said_on,
     watching_subject,
 )
+from libs.eventlog.ports import EventLog
 from libs.eventlog.progress import PROGRESS_SUBJECTS, progress_in
 from libs.foundation.live import AWAY
 from libs.runtime.eventually import cancellable
 from services.notifier.fanout import Fanout, OfJob
-from services.notifier.ports import FollowedLines, FollowedLog
+from services.notifier.ports import FollowedLines
 from services.notifier.rendering import (
     concerned,
     interests_in,
@@ -56,7 +57,7 @@ def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
             fanout.spread(concerned(said.job_id, said.user_id), lambda: progress_item(said))
 
 
-async def spread_log(log: FollowedLog, fanout: Fanout, *, after: int, epoch: str) -> None:
+async def spread_log(log: EventLog, fanout: Fanout, *, after: int, epoch: str) -> None:
     """Each record goes to whoever listens to its job or its user, for ever; what nobody listens to is not even read."""
 
     def is_wanted(subject: str) -> bool:

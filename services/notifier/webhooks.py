@@ -17,7 +17,7 @@ import hmac
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import httpx2
 from opentelemetry.trace import SpanKind
@@ -29,14 +29,13 @@ from headgate_contracts.shown import shown_event
 from headgate_contracts.vocabulary import EventName
 from libs.eventlog import LogUnavailable
 from libs.eventlog.decoding import job_in
-from libs.eventlog.dispatches import Dispatch
+from libs.eventlog.ports import Dispatch, Dispatches, EventLog
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.spans import mark, step
 from libs.runtime.telemetry import carried_context, trace_headers
 from services.notifier.calling import Call, Caller
 from services.notifier.errors import AddressRefused
-from services.notifier.ports import Log
 from services.notifier.receivers import Receivers
 
 logger = logging.getLogger(__name__)
@@ -52,10 +51,6 @@ EVENTS: Final = (
 SENDERS: Final = 8  # calls at once; a host that hangs holds up one of them
 LONGEST_PAUSE_S: Final = 3600.0
 TAKEN: Final = "taken"
-
-
-class Dispatches(Protocol):
-    async def next(self) -> Dispatch: ...
 
 
 def call_for(event: Event[JobData], *, url: str, keys: Iterable[bytes], now_s: int) -> Call:
@@ -84,7 +79,7 @@ class Webhooks:
     """Takes one event after the other, and calls."""
 
     dispatches: Dispatches
-    log: Log
+    log: EventLog
     caller: Caller
     policy: Policy
     clock: Clock

@@ -18,7 +18,7 @@ from headgate_contracts import Holder, Job
 from libs.capacity.answers import Claim, ClaimAnswer
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.capacity.ports import Starting
+from libs.capacity.ports import View
 from libs.capacity.projection import gates_of, groups_of, is_inner
 from services.scheduler.folding import Folding
 
@@ -28,7 +28,7 @@ ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or 
 class Border:
     """What one replica claims in the view before its jobs start."""
 
-    def __init__(self, view: Starting, engine: Engine, folding: Folding, *, lapse_ms: int) -> None:
+    def __init__(self, view: View, engine: Engine, folding: Folding, *, lapse_ms: int) -> None:
         self._view = view
         self._folding = folding
         self._engine = engine

@@ -12,7 +12,7 @@ from typing import Final
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from libs.capacity.errors import ViewError
-from libs.capacity.ports import Readings
+from libs.capacity.ports import View
 from libs.capacity.rooms import Room
 from services.scheduler.ports import Leads
 
@@ -24,7 +24,7 @@ MB: Final = 1_000_000
 class Crowding:
     """One replica's. It speaks while that leads, so that nothing is said or counted twice."""
 
-    def __init__(self, meter: Meter, *, room: Room, view: Readings, leader: Leads) -> None:
+    def __init__(self, meter: Meter, *, room: Room, view: View, leader: Leads) -> None:
         self._room = room
         self._view = view
         self._leader = leader

@@ -21,7 +21,7 @@ from typing import Final
 from headgate_contracts import Job, Status
 from libs.capacity import answers
 from libs.capacity.ledger import Ledger
-from libs.capacity.ports import Entrance
+from libs.capacity.ports import View
 from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY, DayPlace
 from services.scheduler.domain import Due, Placement, urgency
@@ -35,7 +35,7 @@ class Duties:
     """The leader's list, and its questions. `stopped`: attempts that their workers say they have ended. `refused`: who
     was told that there is no room, or no day, in that order."""
 
-    view: Entrance
+    view: View
     ledger: Ledger
     policy: Policy
     folding: Folding

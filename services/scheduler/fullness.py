@@ -8,8 +8,9 @@ from typing import Final
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from libs.eventlog.errors import LogError
+from libs.eventlog.ports import EventLog
 from libs.eventlog.values import Fill
-from services.scheduler.ports import Leads, Log
+from services.scheduler.ports import Leads
 
 UNKNOWN: Final = Fill(0, None)
 
@@ -17,7 +18,7 @@ UNKNOWN: Final = Fill(0, None)
 class Fullness:
     """One replica's. The leader's is shown, as there is one log."""
 
-    def __init__(self, meter: Meter, *, log: Log, leader: Leads) -> None:
+    def __init__(self, meter: Meter, *, log: EventLog, leader: Leads) -> None:
         self._log = log
         self._leader = leader
         self._fill = UNKNOWN

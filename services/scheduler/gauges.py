@@ -18,8 +18,9 @@ from headgate_contracts import Job, Priority
 from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
-from libs.capacity.ports import Readings
+from libs.capacity.ports import View
 from libs.capacity.rooms import Room
+from libs.eventlog.ports import EventLog
 from libs.forecast.making import durations_of
 from libs.runtime.clock import Clock
 from services.scheduler.crowding import Crowding
@@ -27,7 +28,6 @@ from services.scheduler.fullness import Fullness
 from services.scheduler.labels import ALL_PROVIDERS, OTHER, STAGE, WORKFLOWS, GroupLabels
 from services.scheduler.leader import Leader
 from services.scheduler.peaks import Peaks
-from services.scheduler.ports import Log
 
 LOOK_EVERY_MS: Final = 5000
 GROUPS_MAX: Final = 1000  # a look is a question each, of a fraction of a millisecond
@@ -37,7 +37,7 @@ class Gauges:
     """One replica's. Groups are shown by the leader alone, so that they are not counted twice."""
 
     def __init__(
-        self, meter: Meter, *, ledger: Ledger, log: Log, view: Readings, leader: Leader, clock: Clock, peaks: Peaks
+        self, meter: Meter, *, ledger: Ledger, log: EventLog, view: View, leader: Leader, clock: Clock, peaks: Peaks
     ) -> None:
         self._ledger = ledger
         self._view = view

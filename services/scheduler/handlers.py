@@ -38,11 +38,12 @@ from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
 from libs.capacity.projection import epoch_ms, is_inner
+from libs.eventlog.ports import EventLog
 from libs.policy import Policy
 from services.scheduler.domain import shut_until_ms
 from services.scheduler.labels import LLM
 from services.scheduler.opinions import Opinion, opinion_of, opinions_of
-from services.scheduler.ports import Commands, Ends
+from services.scheduler.ports import Commands
 from services.scheduler.signals import Signals
 
 logger = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ class Handlers:
 
     view: View
     ledger: Ledger
-    log: Ends
+    log: EventLog
     granting: Granting
     engine: Engine
     stopped: set[str]

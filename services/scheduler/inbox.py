@@ -12,9 +12,9 @@ import logging
 from collections import deque
 from contextlib import aclosing
 
+from libs.eventlog.ports import EventLog
 from libs.eventlog.values import Page
 from libs.runtime.clock import Clock
-from services.scheduler.ports import Log
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ STALLED_AFTER_MS = 10_000  # a reader finds a restarted server again within four
 class Inbox:
     """Pages in order. `arrived` is set with each: somebody should take it."""
 
-    def __init__(self, log: Log, *, after: int, arrived: asyncio.Event, clock: Clock) -> None:
+    def __init__(self, log: EventLog, *, after: int, arrived: asyncio.Event, clock: Clock) -> None:
         self._log = log
         self._arrived = arrived
         self._clock = clock

@@ -31,10 +31,10 @@ from headgate_contracts import Event
 from headgate_contracts.events import JobData
 from libs.capacity.ledger import Ledger
 from libs.eventlog.errors import LogError
+from libs.eventlog.ports import EventLog, Inputs, Objects
 from libs.policy import Retention
 from libs.runtime.clock import Clock
 from services.scheduler.leader import Leader
-from services.scheduler.ports import History, Inputs, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Remains:
         return found and found[1]
 
 
-def kept_workspaces(bucket: Workspaces, kept: Retention) -> Remains:
+def kept_workspaces(bucket: Objects, kept: Retention) -> Remains:
     """Kept for days, so they may go a minute late."""
     return Remains(
         what="workspaces",
@@ -105,7 +105,7 @@ def kept_inputs(bucket: Inputs, kept: Retention) -> Remains:
 class Janitor:
     """One replica's, for one kind; it works while that leads."""
 
-    def __init__(self, remains: Remains, history: History, *, ledger: Ledger, leader: Leader, clock: Clock) -> None:
+    def __init__(self, remains: Remains, history: EventLog, *, ledger: Ledger, leader: Leader, clock: Clock) -> None:
         self._remains = remains
         self._history = history
         self._ledger = ledger

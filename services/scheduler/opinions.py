@@ -17,7 +17,7 @@ from headgate_contracts import Event, Holder, InvalidToken, job_filter
 from headgate_contracts.events import JobData
 from libs.capacity.ledger import Ledger
 from libs.eventlog.errors import LogError
-from services.scheduler.ports import Ends
+from libs.eventlog.ports import EventLog
 
 WITHIN_S: Final = 1.0  # a worker waits for its answer
 
@@ -44,13 +44,13 @@ def opinion_of(ledger: Ledger, holder: str) -> Opinion | None:
     return Opinion.RUNS
 
 
-async def opinions_of(ledger: Ledger, holders: Sequence[str], *, log: Ends) -> dict[str, Opinion]:
+async def opinions_of(ledger: Ledger, holders: Sequence[str], *, log: EventLog) -> dict[str, Opinion]:
     """Of each of them; the log is asked of those that the fold does not know."""
     found = await asyncio.gather(*(_opinion(ledger, holder, log) for holder in holders))
     return dict(zip(holders, found, strict=True))
 
 
-async def _opinion(ledger: Ledger, holder: str, log: Ends) -> Opinion:
+async def _opinion(ledger: Ledger, holder: str, log: EventLog) -> Opinion:
     known = opinion_of(ledger, holder)
     if known is not None:
         return known

@@ -13,11 +13,11 @@ from typing import Final
 from libs.capacity.ledger import Ledger
 from libs.capacity.snapshot import SnapshotUnusable, load, picture_of
 from libs.eventlog.errors import LogError
+from libs.eventlog.ports import Snapshots
 from libs.eventlog.values import Mark
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from services.scheduler.leader import Leader
-from services.scheduler.ports import Snapshots
 
 logger = logging.getLogger(__name__)
 

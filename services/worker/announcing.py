@@ -9,20 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from headgate_pipeline.rules import KnownPipeline
 from libs.eventlog import LogError
 from libs.eventlog.pipelines import AnnouncedPipeline, fitting
+from libs.eventlog.ports import PipelineBucket
 from libs.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
 
 AGAIN_MS: Final = 2000
-
-
-class PipelineBucket(Protocol):
-    async def announce(self, pipeline: AnnouncedPipeline, /) -> bool: ...
 
 
 class Announcing:

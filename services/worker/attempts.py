@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from headgate_contracts import Holder
+from libs.eventlog.ports import Dispatch
 from libs.runtime.clock import Clock
 from services.worker.attempt.run import Attempt
 from services.worker.attempt.tools import Claimed, Tools
 from services.worker.claiming import take
 from services.worker.domain import Interruption, hands_over
-from services.worker.ports import Dispatch
 
 logger = logging.getLogger(__name__)
 

@@ -29,6 +29,7 @@ from headgate_contracts.stages import Stages
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Appended, LogUnavailable
 from libs.eventlog.decoding import job_in
+from libs.eventlog.ports import Dispatch
 from libs.runtime.spans import step
 from services.worker.attempt.chain import append_surely
 from services.worker.attempt.patience import insist, insist_while
@@ -43,7 +44,6 @@ from services.worker.domain import (
     run_budget_s,
     worth_of,
 )
-from services.worker.ports import Dispatch
 
 logger = logging.getLogger(__name__)
 

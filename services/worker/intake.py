@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from services.worker.ports import Dispatch, Dispatches
+from libs.eventlog.ports import Dispatch, Dispatches
 
 
 class Intake:

@@ -28,7 +28,7 @@ from nats.aio.client import Client
 
 from headgate_contracts import JobEvent, advance
 from libs.eventlog import JetStreamLog
-from libs.eventlog.dispatches import Dispatch, EventDispatches
+from libs.eventlog.dispatches import EventDispatches, JetStreamDispatch
 from libs.policy import Policy
 from libs.runtime.clock import SystemClock
 from libs.runtime.eventually import eventually
@@ -400,11 +400,11 @@ class Deaf:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def next(self) -> Dispatch:
+    async def next(self) -> JetStreamDispatch:
         self.asked += 1
         with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
-        return cast("Dispatch", self)
+        return cast("JetStreamDispatch", self)
 
     record = SimpleNamespace(event=None)
 

@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from headgate_contracts import Event
 from headgate_contracts.events import JobDispatched
 from libs.eventlog import Appended, JetStreamLog, LogMissing, LogUnavailable, migrate, open_log, pools
-from libs.eventlog.dispatches import Dispatch, PoolDispatches
+from libs.eventlog.dispatches import JetStreamDispatch, PoolDispatches
 from libs.local.servers import NatsServer
 from libs.runtime.clock import SystemClock
 from libs.runtime.eventually import eventually
@@ -62,7 +62,7 @@ async def scene(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         yield Scene(nc, await open_log(nc, settings()))
 
 
-def job_of(dispatch: Dispatch) -> str:
+def job_of(dispatch: JetStreamDispatch) -> str:
     assert isinstance(dispatch.record.event, Event)
     assert isinstance(dispatch.record.event.data, JobDispatched)
     return dispatch.record.event.data.job_id

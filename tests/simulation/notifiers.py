@@ -60,7 +60,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     lines = _Lines(world, link)
     seen = await wait_for("log", log.mark, away=AWAY, health=health, clock=clock)
     said = await wait_for("log", lines.end, away=AWAY, health=health, clock=clock)
-    await service.start(Loop("follower", lambda _: spread_log(log, fanout, after=seen.seq, epoch=EPOCH)))
+    await service.start(Loop("follower", lambda _: spread_log(cast("Any", log), fanout, after=seen.seq, epoch=EPOCH)))
     await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
     told = ToldSchedulers(cast("Any", broker), shard=SHARD)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, POLICY, clock).run))
@@ -68,7 +68,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     notifier = Notifier(
         EPOCH,
         Histories(cast("Any", log), _Scans(world, link), clock),
-        lines,
+        cast("Any", lines),
         fanout,
         AskedPositions(cast("Any", broker), shard=SHARD),
         world.titles,

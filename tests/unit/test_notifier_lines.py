@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -228,6 +229,6 @@ async def test_an_erased_log_is_not_waited_for(notifier: MemoryNotifier) -> None
     await a_life_with_lines(notifier)
     lines = Erased(notifier.lines, behind=1)
 
-    rest = [line.line.line async for line in Said("job-1", lines, notifier.clock).rest()]
+    rest = [line.line.line async for line in Said("job-1", cast("Any", lines), notifier.clock).rest()]
 
     assert rest == ["a frame"]

@@ -10,7 +10,8 @@ from headgate_contracts import Job
 from headgate_contracts.commands import LogLine
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Record
-from services.admission.erasing import Erased, NobodysJobs, Past
+from libs.eventlog.history import History
+from services.admission.erasing import Erased, NobodysJobs
 from tests.fixtures.memory_admission import MemoryAdmission
 
 OPS = {"by": "ops-1", "reason": "asked for"}
@@ -19,7 +20,7 @@ OPS = {"by": "ops-1", "reason": "asked for"}
 class Behind:
     """A copy of the log that comes up with its leader after a few looks."""
 
-    def __init__(self, past: Past, *, first_looks_miss: int) -> None:
+    def __init__(self, past: History, *, first_looks_miss: int) -> None:
         self._past = past
         self._end = first_looks_miss
         self._looks = 0

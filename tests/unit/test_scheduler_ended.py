@@ -7,6 +7,7 @@ from typing import NoReturn
 from headgate_contracts import Job
 from headgate_contracts.commands import PositionChanged, Watching
 from libs.eventlog import LogUnavailable, Record
+from libs.eventlog.memory import MemoryLog
 from services.scheduler.forecasting import Forecaster
 from services.scheduler.opinions import Opinion, opinions_of
 from services.scheduler.positions import Announcer
@@ -77,11 +78,11 @@ async def test_a_worker_that_was_long_away_hears_that_its_attempt_is_over(world:
 
 
 async def test_what_cannot_be_asked_of_the_log_goes_on(world: World, leader: Replica) -> None:
-    class Away:
+    class Away(MemoryLog):
         async def last(self, subject_filter: str) -> Record | None:
             raise LogUnavailable(reason=subject_filter)
 
-    opinions = await opinions_of(leader.ledger, ("job-1:1",), log=Away())
+    opinions = await opinions_of(leader.ledger, ("job-1:1",), log=Away(world.server, clock=world.clock))
 
     assert opinions == {"job-1:1": Opinion.RUNS}
 

@@ -16,13 +16,13 @@ from libs.eventlog import Appended, Record, Unreadable
 from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.decoding import job_in
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer
+from libs.eventlog.ports import EventLog
 from libs.policy import Policy
 from libs.runtime.telemetry import Telemetry
 from services.worker.attempt.process import Limits
 from services.worker.attempt.run import Tools
 from services.worker.claiming import take
 from services.worker.intake import Intake
-from services.worker.ports import Log
 from services.worker.sandbox.command import Level
 from services.worker.signals import Signals
 from tests.fixtures.lives import event_id, step
@@ -43,6 +43,8 @@ async def enough() -> None:
 
 
 class Dispatch:
+    tries = 1
+
     def __init__(self, record: Record) -> None:
         self.record = record
         self.acked = self.naked = False
@@ -50,14 +52,14 @@ class Dispatch:
     async def ack(self) -> None:
         self.acked = True
 
-    async def nak(self) -> None:
+    async def nak(self, *, after_s: float = 0) -> None:
         self.naked = True
 
 
 class Unread:
     """A log that cannot be read."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: EventLog) -> None:
         self.append = log.append
 
     async def read(self, job_id: str) -> list[Record]:

@@ -22,20 +22,20 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobCancelled, JobData
 from libs.eventlog import Appended, Conflicted, Record
 from libs.eventlog.decoding import job_in
+from libs.eventlog.ports import EventLog
 from libs.runtime.clock import Clock
 from libs.runtime.spans import step
 from libs.runtime.telemetry import job_trace, traceparent
 from libs.runtime.troubles import say_trouble
 from services.worker.attempt.patience import insist_while
 from services.worker.domain import cancel, event_about, still_ours, usage_of
-from services.worker.ports import Log
 
 
 class Chain:
     """The events that one attempt appends, each after the last one it knows of its job."""
 
     def __init__(
-        self, job: Job, *, log: Log, clock: Clock, new_id: Callable[[], str], ours: Callable[[], bool]
+        self, job: Job, *, log: EventLog, clock: Clock, new_id: Callable[[], str], ours: Callable[[], bool]
     ) -> None:
         self.job = job
         self._attempt, self._worker = job.attempt, job.worker or ""
@@ -90,7 +90,7 @@ class Chain:
 
 
 async def append_surely(
-    log: Log, event: JobEvent, *, after: Job, clock: Clock, ours: Callable[[], bool]
+    log: EventLog, event: JobEvent, *, after: Job, clock: Clock, ours: Callable[[], bool]
 ) -> Appended | Conflicted | None:
     """The same event until it is known what became of it; null once it is no longer ours to write."""
     parent = traceparent() or job_trace(after).header

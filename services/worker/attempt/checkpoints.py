@@ -20,11 +20,11 @@ from typing import Final
 
 from headgate_contracts import Job
 from libs.eventlog import LogError
+from libs.eventlog.ports import Objects
 from libs.policy import Retention
 from libs.runtime.clock import Clock
 from services.worker.attempt.patience import insist
 from services.worker.domain import checkpoint_name, superseded
-from services.worker.ports import Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ FORGOTTEN_WITHIN_S: Final = 1.0
 class Shelf:
     """The workspaces of all attempts of a worker."""
 
-    def __init__(self, bucket: Workspaces, clock: Clock) -> None:
+    def __init__(self, bucket: Objects, clock: Clock) -> None:
         self._bucket = bucket
         self._clock = clock
         self._forgetting: set[asyncio.Task[None]] = set()

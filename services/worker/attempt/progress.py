@@ -12,10 +12,10 @@ from typing import Final
 
 from headgate_contracts import Job
 from headgate_contracts.commands import JobProgress
+from libs.eventlog.ports import ProgressBucket
 from libs.runtime.clock import Clock
 from services.worker.attempt.secrets import Mask
 from services.worker.child.messages import Progressed
-from services.worker.ports import ProgressOut
 
 EVERY_MS: Final = 500
 
@@ -23,7 +23,7 @@ EVERY_MS: Final = 500
 class AttemptProgress:
     """The progress that one attempt reports."""
 
-    def __init__(self, job: Job, out: ProgressOut, clock: Clock, *, secrets: Iterable[str]) -> None:
+    def __init__(self, job: Job, out: ProgressBucket, clock: Clock, *, secrets: Iterable[str]) -> None:
         self._job = job
         self._out = out
         self._clock = clock

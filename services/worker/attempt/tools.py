@@ -10,13 +10,14 @@ from datetime import datetime
 from opentelemetry.trace import SpanContext
 
 from headgate_contracts import Job
+from libs.eventlog.ports import EventLog, Inputs, Objects, ProgressBucket
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from services.worker.attempt.checkpoints import Shelf
 from services.worker.attempt.lines import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.children import Spawner
-from services.worker.ports import Inputs, Log, ProgressOut, Results, Scheduler
+from services.worker.ports import Scheduler
 from services.worker.signals import Signals
 
 
@@ -27,14 +28,14 @@ class Tools:
     worker: str
     policy: Policy
     limits: Limits
-    log: Log
+    log: EventLog
     inputs: Inputs
-    results: Results
+    results: Objects
     shelf: Shelf
     scheduler: Scheduler
     spawner: Spawner
     pump: LinePump
-    progress: ProgressOut
+    progress: ProgressBucket
     signals: Signals
     clock: Clock
     new_id: Callable[[], str]
