@@ -16,11 +16,12 @@ class MemoryDispatch:
 
     record: Record
     _pool: MemoryDispatches
+    tries: int = 1  # not counted: nothing is put off here
 
     async def ack(self) -> None:
         """It is done with."""
 
-    async def nak(self) -> None:
+    async def nak(self, *, after_s: float = 0) -> None:
         self._pool.stored(self.record)
 
 
