@@ -239,11 +239,30 @@ async def test_workers_show_their_slots_and_jobs(
         await expect(olga.page.locator(".job-head")).to_contain_text("Writing code")
 
 
+async def estimate_is_told(una: httpx.AsyncClient) -> bool:
+    would = await una.post(
+        "/jobs", params={"dry_run": "true"}, json={"project_id": "yard", "pipeline": "rehearsal", "input": QUICK}
+    )
+    return would.json()["queue"]["estimate_seconds"] is not None
+
+
+async def forecast_was_judged(ops: httpx.AsyncClient) -> bool:
+    said = (await ops.get("/queue/analytics")).json()
+    return any(each["tier"] == "cto_scale" for each in said["forecast"])
+
+
+async def is_ready(una: httpx.AsyncClient, job: str) -> bool:
+    return (await una.get(f"/jobs/{job}")).json()["status"] == "ready"
+
+
 async def test_insight_tells_waits_forecasts_refusals_and_acts(
     there: Installation, ops: httpx.AsyncClient, una: httpx.AsyncClient, visit: Visit
 ) -> None:
-    for priority in ("normal", "high"):
-        await submit(una, input=QUICK, priority=priority)
+    for _ in range(2):  # the first of all is told no estimate: no job has ended yet
+        job = await submit(una, input=QUICK, priority="high")
+        await eventually(lambda job=job: is_ready(una, job))
+        await eventually(lambda: estimate_is_told(una))
+    await eventually(lambda: forecast_was_judged(ops))
     assert (await una.post("/jobs", json={"project_id": "yard"})).status_code == 422
     await waiting(ops, una, count=8)
     assert (await una.post("/jobs", json={"project_id": "yard", "input": {"prompt": "x"}})).status_code == 503
