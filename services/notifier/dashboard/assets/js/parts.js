@@ -1,6 +1,6 @@
 // Small parts that several views use.
 
-import { html, signal, useSignal } from "/assets/vendor/preact.js";
+import { html, signal } from "/assets/vendor/preact.js";
 import { horizon, now } from "./feed.js";
 import { isRunning, stageTitle } from "./state.js";
 import { ago, clock, date, short, span, statusWord, until } from "./words.js";
@@ -99,21 +99,6 @@ export function Search({ id, label, placeholder = "Search", wanted }) {
   const heard = (event) => (wanted.value = event.target.value);
   return html`<label class="visually-hidden" for=${id}>${label}</label>
     <input id=${id} type="search" placeholder=${placeholder} value=${wanted.value} onInput=${heard} />`;
-}
-
-/** Copies what `of` gives, and says so. A browser that has no clipboard here says that. */
-export function Copy({ of, label, words = "Copy" }) {
-  const copied = useSignal(false);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(of());
-      copied.value = true;
-      setTimeout(() => (copied.value = false), 2_000);
-    } catch {
-      say("This browser lets nothing be copied here: select the text.", "wrong");
-    }
-  };
-  return html`<button type="button" class="quiet small" aria-label=${label} onClick=${copy}>${copied.value ? "Copied" : words}</button>`;
 }
 
 export function Wrong({ fault }) {

@@ -1,8 +1,9 @@
 import { html, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { ask, download, get } from "../api.js";
 import { blocksOf, inlinesOf } from "../markdown.js";
-import { Copy, Search, sayFault } from "../parts.js";
+import { Search, sayFault } from "../parts.js";
 import { bytes, plural } from "../words.js";
+import { Copy } from "./copy.js";
 
 const PREVIEWED_BYTES = 1024 * 1024; // of text; images up to what is sent of one file
 const SHOWN_CHARS = 200_000;
@@ -82,7 +83,7 @@ function Preview({ job, file }) {
   }, [file.path]);
   const name = file.path.slice(file.path.lastIndexOf("/") + 1);
   return html`<div class="head"><strong class="cut">${name}</strong><div class="row">
-      ${text.value !== null && html`<${Copy} of=${() => text.value} label=${`Copy ${name}`} />`}
+      ${text.value !== null && html`<${Copy} of=${text.value} label=${`Copy ${name}`} look="quiet small">Copy</>`}
       <button class="quiet small" onClick=${() => download(pathOf(job, file), name).catch(sayFault)}>Download</button></div></div>
     ${fault.value && html`<p class="wrong">${fault.value.message}</p>`}
     ${image.value && html`<img class="file-image" src=${image.value} alt=${file.path} />`}

@@ -1,4 +1,4 @@
-import { html, useEffect, useRef, useSignal } from "/assets/vendor/preact.js";
+import { html, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { announce } from "../announce.js";
 import { download, get, Refusal, send } from "../api.js";
 import { tokensOf } from "../cycles.js";
@@ -10,7 +10,7 @@ import { follow } from "../stream.js";
 import { titleOf } from "../titles.js";
 import { date, eventWords, plural, span, statusWord } from "../words.js";
 import { Again } from "./again.js";
-import { CopyId } from "./copy.js";
+import { Copy } from "./copy.js";
 import { Files } from "./files.js";
 import { Log } from "./log.js";
 import { Place } from "./place.js";
@@ -128,15 +128,7 @@ function Done({ job, events }) {
 }
 
 function Failure({ job }) {
-  const copied = useSignal(false);
-  const shown = useRef(null);
   if (!job.error) return "";
-  const select = () => getSelection().selectAllChildren(shown.current);
-  const copy = () =>
-    (navigator.clipboard?.writeText(job.error.debug_id) ?? Promise.reject(new Error("no clipboard"))).then(
-      () => (copied.value = true),
-      select,
-    );
   return html`<section class="card error" aria-labelledby="error-title">
     <h2 id="error-title">What went wrong</h2>
     <p class="wrong">${job.error.summary}</p>
@@ -145,8 +137,8 @@ function Failure({ job }) {
       html`<details><summary>Details</summary><pre tabindex="0">${job.error.detail}</pre>
       </details>`
     }
-    <p class="soft row">Debug id <code ref=${shown}>${job.error.debug_id}</code>
-      <button class="bare" aria-label="Copy the debug id" onClick=${copy}>${copied.value ? "Copied" : "Copy"}</button>
+    <p class="soft row">Debug id <code>${job.error.debug_id}</code>
+      <${Copy} of=${job.error.debug_id} label="Copy the debug id" look="bare">Copy</>
       </p>
   </section>`;
 }
@@ -157,7 +149,7 @@ function Facts({ job, events }) {
   return html`<section class="card" aria-labelledby="facts-title">
     <h2 id="facts-title">About</h2>
     <dl class="facts">
-      <dt>Job</dt><dd><code>${job.id}</code> <${CopyId} text=${job.id} what="job" /></dd>
+      <dt>Job</dt><dd><code>${job.id}</code> <${Copy} of=${job.id} label=${`Copy the job ${job.id}`} /></dd>
       <dt>Project</dt><dd>${job.project_id}</dd>
       <dt>Pipeline</dt><dd>${job.pipeline}, pool ${job.pool}</dd>
       <dt>Submitted</dt><dd>${date(job.created_at)}</dd>
@@ -191,7 +183,7 @@ function Tokens({ events }) {
 function Trace({ job }) {
   const id = html`<code>${job.debug_id}</code>`;
   const shown = job.trace_url ? html`<a href=${job.trace_url} target="_blank" rel="noopener noreferrer">${id}</a>` : id;
-  return html`${shown} <${CopyId} text=${job.debug_id} what="trace" />`;
+  return html`${shown} <${Copy} of=${job.debug_id} label=${`Copy the trace ${job.debug_id}`} />`;
 }
 
 /** What it was made from, asked for when somebody wants to see it. */

@@ -2,10 +2,11 @@ import { html, useEffect, useLayoutEffect, useRef, useSignal } from "/assets/ven
 import { bare, pieces } from "../ansi.js";
 import { download } from "../api.js";
 import { LEVELS, rankOf } from "../levels.js";
-import { Copy, Search, sayFault } from "../parts.js";
+import { Search, sayFault } from "../parts.js";
 import { linesLink, route } from "../route.js";
 import { hasEnded, isRunning } from "../state.js";
 import { clock, plural } from "../words.js";
+import { Copy } from "./copy.js";
 
 const SHOWN = 2000; // lines in the page at once; the file has all
 const drawn = new WeakMap(); // line → how it is drawn without a search: thousands of lines, of which few are new
@@ -62,7 +63,7 @@ function Tools({ job, lines, found, wanted, least, follows }) {
       </select>`}
     <button class="quiet small" onClick=${() => (follows.value = !follows.value)}>
       ${follows.value ? "Pause" : "Follow"}</button>
-    <${Copy} of=${() => found.map(({ line }) => bare(line.line)).join("\n")} label="Copy these lines" />
+    <${Copy} of=${() => found.map(({ line }) => bare(line.line)).join("\n")} label="Copy these lines" look="quiet small">Copy</>
     <button class="quiet small" onClick=${take}>Download</button>
   </div>`;
 }

@@ -8,7 +8,7 @@ import { isOperator } from "../session.js";
 import { hasEnded, isRunning, stageTitle } from "../state.js";
 import { titleOf } from "../titles.js";
 import { date, lasted, minute, plural, startWords, statusWord } from "../words.js";
-import { CopyId } from "./copy.js";
+import { Copy } from "./copy.js";
 
 const NUMBERS = new Set(["created", "updated", "took", "attempt", "iterations"]);
 
@@ -52,7 +52,7 @@ const wordOf = (job) =>
   isRunning(job) ? ((job.status === "running" && stageTitle(job)) || statusWord(job.status)) : statusWord(job.status);
 
 const CELLS = {
-  id: (job) => html`<${CopyId} text=${job.id} what="id" label=${html`<code>${job.id.slice(0, 8)}…</code>`} />`,
+  id: (job) => html`<${Copy} of=${job.id} label=${`Copy the id ${job.id}`}><code>${job.id.slice(0, 8)}…</code></>`,
   project: (job) => html`<span class="cut" title=${job.project_id}>${job.project_id}</span>`,
   pipeline: (job) => html`<span class="cut">${job.pipeline}</span>`,
   pool: (job) => html`<span class="cut">${job.pool}</span>`,
@@ -66,7 +66,7 @@ const CELLS = {
   workflow: ({ workflow }) =>
     workflow &&
     html`<a class="above" href=${workflowLink(workflow)}><code>${workflow.slice(0, 8)}…</code></a>
-      <${CopyId} text=${workflow} what="workflow" />`,
+      <${Copy} of=${workflow} label=${`Copy the workflow ${workflow}`} />`,
   iterations: ({ iterations: { used, cap } }) => (used ? `${used} of ${cap}` : ""),
   attempt: ({ attempt }) => attempt || "",
   updated: (job) => html`<time datetime=${job.updated_at} title=${date(job.updated_at)}>${minute(job.updated_at)}</time>`,
