@@ -227,6 +227,13 @@ class TakeLease(Asked):
     limit: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
 
+class ReloadPolicy(Asked):
+    """A policy file, as its TOML is in JSON. What it does not name has its default."""
+
+    policy: dict[str, Any]
+    reason: Reason = ""
+
+
 class SetGroupLimit(Asked):
     """How many slots a group has from now on."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
@@ -24,6 +24,7 @@ from headgate_contracts.records import (
     Note,
     OpenStatus,
     OpenTier,
+    PolicyKey,
     Rank,
     Record,
     Scope,
@@ -536,6 +537,19 @@ class PipelineRemoved(ActData):
         return self.pipeline
 
 
+class PolicyReloaded(ActData):
+    """These sections of the policy hold from here on, checked, each with all of its numbers. `changed`: those numbers
+    that were others before, by the path of their key."""
+
+    ACT = ActName.POLICY_RELOADED
+
+    sections: Annotated[Mapping[Token, Mapping[str, Any]], Field(max_length=64)]
+    changed: Annotated[tuple[PolicyKey, ...], Field(max_length=1000)] = ()
+
+    def about(self) -> str:
+        return "policy"
+
+
 class SchedulerCommitted(Record):
     """One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with."""
 
@@ -586,6 +600,7 @@ Act = (
     | ContentErased
     | TokenRevoked
     | PipelineRemoved
+    | PolicyReloaded
 )
 ACT_DATA: tuple[type[Act], ...] = (
     QueuePaused,
@@ -597,5 +612,6 @@ ACT_DATA: tuple[type[Act], ...] = (
     ContentErased,
     TokenRevoked,
     PipelineRemoved,
+    PolicyReloaded,
 )
 Data = JobData | Act | SchedulerCommitted

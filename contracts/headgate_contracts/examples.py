@@ -42,6 +42,7 @@ from headgate_contracts.events import (
     LimitUnset,
     ModelUsage,
     PipelineRemoved,
+    PolicyReloaded,
     QueuePaused,
     QueueResumed,
     SchedulerCommitted,
@@ -193,6 +194,8 @@ def _acts() -> Iterator[AnyEvent]:
     revoked = TokenRevoked(jti="01KJPZ7QXN5B2D9F4H8K3M6PRV", until=until, by=by, reason="lost with a laptop")
     yield _event(_A, None, revoked)
     yield _event(_A, None, PipelineRemoved(pipeline="weather", pool="default", by=by, reason="its archive is gone"))
+    sections = {"queue": {"cap": 200, "user_share": 100}}
+    yield _event(_A, None, PolicyReloaded(sections=sections, changed=("queue.cap",), by=by, reason="the launch"))
 
 
 def _job(status: Status, attempt: int) -> _Fields:

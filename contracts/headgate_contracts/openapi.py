@@ -36,6 +36,7 @@ SUBJECTS: Final = {  # by the first word of a path
     "stats": "Operating",
     "audit": "Operating",
     "tokens": "Operating",
+    "policy": "Operating",
     "users": "Operating",
 }
 

@@ -40,6 +40,7 @@ TokenId = Annotated[
     str, StringConstraints(pattern=r"^[!-~]{1,256}$")
 ]  # the `jti` of somebody's token, a credential of none
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+PolicyKey = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 Note = Annotated[str, StringConstraints(max_length=500)]
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=2048)]
 GroupName = Annotated[str, StringConstraints(pattern=r"^[a-z]+(:[A-Za-z0-9_-]{1,64}){0,3}$", max_length=224)]

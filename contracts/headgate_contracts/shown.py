@@ -467,6 +467,17 @@ class ScopeChange(Shown):
     paused: tuple[ShownPause, ...]
 
 
+class ShownPolicy(Shown):
+    """The policy in force. `by` somebody `since` then, or null where it is the file that the services started with.
+    `changed`: what this request has changed, number by number, in words."""
+
+    policy: dict[str, Any]
+    since: AwareDatetime | None = None
+    by: str | None = None
+    reason: str = ""
+    changed: tuple[str, ...] = ()
+
+
 class LeaseRelease(Shown):
     """What came of a forced release: a lease outside jobs ends with it, a running job's slot when it is given back."""
 

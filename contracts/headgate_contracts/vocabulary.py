@@ -81,6 +81,7 @@ class ActName(StrEnum):
     CONTENT_ERASED = "content_erased"
     TOKEN_REVOKED = "token_revoked"
     PIPELINE_REMOVED = "pipeline_removed"
+    POLICY_RELOADED = "policy_reloaded"
 
 
 class Writer(StrEnum):

@@ -244,6 +244,12 @@ export interface Refused {
   readonly count: number;
 }
 
+/** A policy file, as its TOML is in JSON. What it does not name has its default. */
+export interface ReloadPolicy {
+  readonly policy: Readonly<Record<string, unknown>>;
+  readonly reason?: string;
+}
+
 /** A pipeline for which no job is taken in any more. */
 export interface RemovedPipeline {
   readonly name: string;
@@ -401,6 +407,18 @@ export interface ShownPipeline {
   readonly version?: string | null;
   readonly stages?: ReadonlyArray<StageTitle>;
   readonly input_schema?: Readonly<Record<string, unknown>> | null;
+}
+
+/**
+ * The policy in force. `by` somebody `since` then, or null where it is the file that the services started with.
+ * `changed`: what this request has changed, number by number, in words.
+ */
+export interface ShownPolicy {
+  readonly policy: Readonly<Record<string, unknown>>;
+  readonly since?: string | null;
+  readonly by?: string | null;
+  readonly reason?: string;
+  readonly changed?: ReadonlyArray<string>;
 }
 
 /** How far the stage is that the job is in, from 0 to 1, by its own account. */

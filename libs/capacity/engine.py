@@ -14,7 +14,7 @@ when somebody has had a word about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import inf
 from typing import Final, Self
@@ -42,15 +42,26 @@ class Engine:
         self._learned: dict[str, list[str]] = {}  # group → leases that stand for slots of which the log does not tell
         self._shut: set[str] = set()
         self._pauses: dict[str, int] = {}  # provider → until when, as it was said
-        unfinished = (replace(seed, row=_planned(seed.row)) for seed in seeds if seed.row.status not in life.ENDS)
-        life.seed(self._state, unfinished, lease_ms=0, now_ms=clock())
+        self._seed(seeds)
 
     @classmethod
     def of(cls, ledger: Ledger, *, clock: Callable[[], int]) -> Self:
         """Where this ledger stands."""
-        unfinished = (job for job in ledger.jobs.values() if not job.status.is_end)
-        seeds = (Seed(row_of(job, ledger.policy), passed=0) for job in unfinished)
-        return cls(ledger.standing(), seeds, applied=ledger.applied, clock=clock)
+        return cls(ledger.standing(), _seeds_of(ledger), applied=ledger.applied, clock=clock)
+
+    def renew(self, ledger: Ledger) -> None:
+        """Where this ledger stands, whose policy is another one. Workers are known as before; what was learned of slots
+        is learned again where somebody is refused."""
+        before = self._state
+        self._state = life.begin(NAMELESS, generation=NAMELESS, applied=ledger.applied, standing=ledger.standing())
+        self._state.workers, self._state.expiries = before.workers, before.expiries
+        self._learned.clear()
+        self._shut.clear()
+        self._seed(_seeds_of(ledger))
+
+    def _seed(self, seeds: Iterable[Seed]) -> None:
+        unfinished = (replace(seed, row=_planned(seed.row)) for seed in seeds if seed.row.status not in life.ENDS)
+        life.seed(self._state, unfinished, lease_ms=0, now_ms=self._clock())
 
     @property
     def now_ms(self) -> int:
@@ -166,6 +177,12 @@ class Engine:
     def plan(self, limit: int, *, only_class: int | None = None) -> Plan:
         """Who may run now, in order, of all or of one class. Nobody is given anything."""
         return plan(self._state, limit, only_class=only_class, now_ms=self._clock())
+
+
+def _seeds_of(ledger: Ledger) -> Iterator[Seed]:
+    for job in ledger.jobs.values():
+        if not job.status.is_end:
+            yield Seed(row_of(job, ledger.policy), passed=0)
 
 
 def _planned(row: Row) -> Row:

@@ -4,10 +4,10 @@
                      └────► tail ──► bring ──► view     the leader only
 
 `take` advances the ledger, and with its changes the engine that plans, and remembers them as a tail; `bring` folds the
-tail into the view. A replica that stands by only cuts its tail to where the view already is, and brings it the moment
-it leads. Where the view is missing, of another log, further back than this replica saw it, or beyond the reach of the
-tail, `bring` opens a new generation from the ledger. Refuses to decide who leads: its caller calls `bring` only while
-it does.
+tail into the view. A policy by which rows say something else ends the tail: each row is made again. A replica that
+stands by only cuts its tail to where the view already is, and brings it the moment it leads. Where the view is missing,
+of another log, further back than this replica saw it, or beyond the reach of the tail, `bring` opens a new generation
+from the ledger. Refuses to decide who leads: its caller calls `bring` only while it does.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost
 from libs.capacity.ledger import Ledger, LogRecord
 from libs.capacity.ports import View
+from libs.capacity.projection import said_in_rows
 from libs.capacity.rows import Change
 
 FOLD_PIPELINE = 500  # changes in one round trip: about 10 ms of the view's time, so that others get their turn
@@ -57,10 +58,16 @@ class Folder:
 
     def take(self, records: Iterable[LogRecord]) -> list[Change]:
         """Advance the ledger. Records that it holds already are passed over."""
+        policy_seq, said = self.ledger.policy_seq, said_in_rows(self.ledger.policy)
         changes = [self.ledger.apply(record) for record in records if record.seq > self.ledger.applied]
-        if self._engine is not None:
+        is_reloaded = self.ledger.policy_seq != policy_seq
+        if self._engine is not None and is_reloaded:
+            self._engine.renew(self.ledger)
+        elif self._engine is not None:
             self._engine.take(changes)
         self._tail.extend(changes)
+        if is_reloaded and said_in_rows(self.ledger.policy) != said:
+            self._cut(self.ledger.applied)
         if len(self._tail) > self._tail_max:
             self._cut(self.ledger.applied)
         return changes

@@ -23,6 +23,7 @@ from headgate_contracts.events import (
     JobQueued,
     JobScheduled,
     LeaseReleased,
+    PolicyReloaded,
     QueuePaused,
     QueueResumed,
     SchedulerCommitted,
@@ -38,7 +39,7 @@ from libs.capacity.roster import Roster
 from libs.capacity.rows import Change, Row, Seed, StandingOrders
 from libs.capacity.spacing import Places
 from libs.capacity.turns import Turns
-from libs.policy import Policy
+from libs.policy import Policy, PolicyError, PolicyInForce
 from libs.policy.windows import EPOCH_DAY
 
 GONE_AT_ONCE = 20  # each record ends one job at most, so it is fast enough, and no record takes long
@@ -61,7 +62,7 @@ class LogRecord(Protocol):
 class Ledger:
     """The log, added up to `applied`."""
 
-    policy: Policy
+    policy: Policy  # its own from here on: a reload changes it
     applied: int = 0
     jobs: dict[str, Job] = field(default_factory=dict[str, Job])
     roster: Roster = field(default_factory=Roster)  # the unfinished ones of them
@@ -76,10 +77,13 @@ class Ledger:
     phases: Phases = field(default_factory=Phases)
     places: Places = field(default_factory=Places)
     remnants: Remnants = field(default_factory=Remnants)
+    policy_seq: int = 0  # the record of the last reload
     _ended: deque[tuple[datetime, str]] = field(default_factory=deque[tuple[datetime, str]])
     _defaults: dict[str, int] = field(init=False)
+    _in_force: PolicyInForce = field(init=False)
 
     def __post_init__(self) -> None:
+        self.policy = self._in_force = PolicyInForce.of(self.policy)
         self._defaults = defaults_of(self.policy)
         for job in self.jobs.values():
             self.roster.fold(None, job)
@@ -128,7 +132,7 @@ class Ledger:
                     return Change(seq=record.seq, prev=prev, row=self._keep(before, job))
                 case _:
                     return Change(seq=record.seq, prev=prev, complaint=f"stepped over: {event}")
-        except ContractError as error:
+        except (ContractError, PolicyError) as error:
             return Change(seq=record.seq, prev=prev, complaint=f"no legal event, stepped over: {error}")
 
     def seeds(self) -> Iterator[Seed]:
@@ -255,6 +259,9 @@ class Ledger:
                 order = None  # it is held until its attempt has ended
             case GroupLeased():
                 order = self.orders.lease(act, record.at, self._defaults)
+            case PolicyReloaded():
+                self._in_force.take(act.sections)
+                self._defaults, self.policy_seq = defaults_of(self.policy), record.seq
             case _:
                 pass
         return Change(seq=record.seq, prev=prev, order=order)

@@ -51,6 +51,14 @@ def row_of(job: Job, policy: Policy) -> Row:
     )
 
 
+def said_in_rows(policy: Policy) -> tuple[object, ...]:
+    """What of a policy a row depends on: where this is another, rows have to be made again."""
+    boosts = tuple(policy.tier_limits(tier).boost for tier in Tier)
+    order, asked = policy.order, policy.confirmation
+    ageing = order.ageing_after_s, order.ageing_ceiling
+    return boosts, ageing, asked, policy.queue.default_ttl_s, policy.leases.heartbeat_s, policy.retention.inputs_days
+
+
 def groups_of(job: Job) -> tuple[str, ...]:
     """Every group the job needs a slot of. A running one holds what its dispatch named, whatever it needs today."""
     if job.status.is_running and job.groups:

@@ -4,9 +4,9 @@ The shape is JSON lines under zlib: a header with epoch, sequence and all that t
 folded job a line with how often it was passed.
 
 What operators ordered may be older than all that the log still holds, so no reader throws it away: of another shape,
-older or newer, the orders alone are taken, and the log is folded over them from its beginning. So `orders` never
-changes its shape. Jobs are what the fold of a release makes of them: one that takes more from the log has a new shape.
-A snapshot of another log is refused.
+older or newer, the orders and the policy alone are taken, and the log is folded over them from its beginning. So these
+never change their shape. Jobs are what the fold of a release makes of them: one that takes more from the log has a new
+shape. A snapshot of another log is refused.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from libs.capacity.remnants import Remnants
 from libs.capacity.rows import Pause
 from libs.capacity.turns import Turn, Turns
 from libs.policy import Policy
+from libs.policy.reloading import reloaded, sections_of
 
 SHAPE: Final = 5
 
@@ -67,6 +68,7 @@ def picture_of(ledger: Ledger, *, epoch: str) -> Picture:
             "limits": dict(orders.limits),
             "pauses": {scope: asdict(pause) for scope, pause in orders.pauses.items()},
         },
+        "policy": {"seq": ledger.policy_seq, "sections": sections_of(ledger.policy)} if ledger.policy_seq else None,
         "brought": dict(orders.brought),
         "leased": {group: at.isoformat() for group, at in orders.leased.items()},
         "early": {job_id: (count, at.isoformat()) for job_id, (count, at) in ledger.early.items()},
@@ -89,7 +91,7 @@ def dump(ledger: Ledger, *, epoch: str) -> bytes:
 
 
 def load(snapshot: bytes, *, epoch: str, policy: Policy) -> Ledger:
-    """The ledger that was dumped, under the policy of today."""
+    """The ledger that was dumped, under the policy of today, or of the last reload."""
     try:
         first, *lines = zlib.decompress(snapshot).decode().split("\n")
         return _ledger(json.loads(first), lines, epoch=epoch, policy=policy)
@@ -100,8 +102,9 @@ def load(snapshot: bytes, *, epoch: str, policy: Policy) -> Ledger:
 def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Policy) -> Ledger:
     if header["epoch"] != epoch:
         raise ValueError(f"it is of epoch {header['epoch']}, not of {epoch}")
+    policy, policy_seq = _policy(header.get("policy"), policy)
     if header["shape"] != SHAPE:
-        return Ledger(policy, orders=_orders(header["orders"]))
+        return Ledger(policy, orders=_orders(header["orders"]), policy_seq=policy_seq)
     jobs, passed = _jobs(lines)
     orders, users = _orders(header["orders"]), {job.user_id for job in jobs.values()}
     orders.tiers = {user: tier for user, tier in orders.tiers.items() if user in users}
@@ -121,7 +124,12 @@ def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Pol
         learned=_learned(header),
         phases=_phases(header),
         remnants=_remnants(header),
+        policy_seq=policy_seq,
     )
+
+
+def _policy(kept: dict[str, Any] | None, policy: Policy) -> tuple[Policy, int]:
+    return (policy, 0) if kept is None else (reloaded(policy, kept["sections"]), kept["seq"])
 
 
 def _jobs(lines: Iterable[str]) -> tuple[dict[str, Job], dict[str, int]]:

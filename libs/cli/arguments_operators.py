@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from headgate_contracts.vocabulary import Priority
-from libs.cli.grammar import CommandGroup, argument, completed_by, flag, moment, option, positive
+from libs.cli.grammar import FILE, CommandGroup, argument, completed_by, flag, moment, option, positive
 
 EXPLAIN_EXAMPLES: Final = """examples:
   headgate explain JOB
@@ -78,6 +78,15 @@ PIPELINES_EXAMPLES: Final = """examples:
 
 An input is checked when a job is submitted: `--json` has each one's JSON Schema."""
 
+POLICY_EXAMPLES: Final = """examples:
+  headgate policy check policy.toml    here alone: what is wrong with it, line by line
+  headgate policy show > policy.toml
+  headgate policy diff policy.toml     ends with 1 where they differ
+  headgate policy reload policy.toml --reason "the launch"
+
+A reload holds from its record in the log on, above the file that services start
+with. It ends no running job; what only a start can change, it refuses."""
+
 REASON: Final = "kept in the log, with who it was"
 
 
@@ -111,6 +120,7 @@ def add_operators(root: CommandGroup) -> None:
     _add_queue(root)
     _add_concurrency(root)
     _add_pipelines(root)
+    _add_policy(root)
     root.verb("workers", "operators.workers", "who is there to run jobs", examples=WORKERS_EXAMPLES)
     since = option("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
     root.verb("audit", "operators.audit", "who did what to the queue, and why", since, examples=AUDIT_EXAMPLES)
@@ -179,6 +189,15 @@ def _add_concurrency(root: CommandGroup) -> None:
     )
     groups.verb("extend", "concurrency.extend", "hold a slot for longer", name, lease, project, ttl)
     groups.verb("give-back", "concurrency.give_back", "let go of a slot", name, lease, project)
+
+
+def _add_policy(root: CommandGroup) -> None:
+    policy = root.below("policy", "every number an operator may change", POLICY_EXAMPLES)
+    file = argument("file", "(policy.toml)", type=FILE, required=False)
+    policy.verb("show", "policy.show", "what is in force, as a file")
+    policy.verb("check", "policy.check", "what is wrong with a file, or what it changes of the defaults", file)
+    policy.verb("diff", "policy.diff", "from what is in force to what a file says", file)
+    policy.verb("reload", "policy.reload", "a file in place of what is in force, for everybody at once", file, why())
 
 
 def _add_pipelines(root: CommandGroup) -> None:

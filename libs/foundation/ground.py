@@ -24,7 +24,7 @@ from headgate_contracts.tokens import ulid
 from libs.eventlog import JetStreamLog, LogMissing, LogSettings, LogUnavailable, connect, open_log
 from libs.foundation.live import AWAY, hang_up
 from libs.foundation.tasks import show_tasks
-from libs.policy import Policy, load_policy
+from libs.policy import PolicyInForce, load_policy
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.connect import wait_for
 from libs.runtime.gate import Gate
@@ -47,7 +47,7 @@ class Base(Generic[S]):
     """What a service has before it has asked anybody."""
 
     settings: S
-    policy: Policy
+    policy: PolicyInForce
     clock: Clock
     health: Health
     telemetry: Telemetry
@@ -92,7 +92,7 @@ async def listen(
 
 
 async def start_base(service: Service, settings: S, *, needs: tuple[str, ...]) -> Base[S]:
-    policy = load_policy(settings.policy, environ=os.environ)
+    policy = PolicyInForce.of(load_policy(settings.policy, environ=os.environ))
     telemetry = await service.start(telemetry_of(service.name, settings))
     show_tasks(telemetry.meter)
     return Base(

@@ -7,6 +7,7 @@ Refuses decisions: it says how many, never who.
 from libs.policy.errors import PolicyError, Problem
 from libs.policy.loading import load_policy
 from libs.policy.model import Policy
+from libs.policy.reloading import PolicyInForce
 from libs.policy.sections import (
     Concurrency,
     Confirmation,
@@ -35,6 +36,7 @@ __all__ = [
     "Order",
     "Policy",
     "PolicyError",
+    "PolicyInForce",
     "Pools",
     "Problem",
     "Providers",

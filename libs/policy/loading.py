@@ -47,7 +47,11 @@ Table = dict[str, Any]
 
 def load_policy(path: Path | None, *, environ: Mapping[str, str]) -> Policy:
     """Read `policy.toml` or `headgate.toml`, or without a path the defaults. The environment overrides both."""
-    document = _read(path) if path else {}
+    return policy_from(read_document(path) if path else {}, environ=environ)
+
+
+def policy_from(document: Table, *, environ: Mapping[str, str]) -> Policy:
+    """What a file holds, as a policy. The document is taken apart by it."""
     problems = list(_overridden(document, environ))
     try:
         policy = Policy.model_validate(document)
@@ -59,7 +63,8 @@ def load_policy(path: Path | None, *, environ: Mapping[str, str]) -> Policy:
     raise PolicyError(problems)
 
 
-def _read(path: Path) -> Table:
+def read_document(path: Path) -> Table:
+    """What the file says, not looked at yet."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from headgate_pipeline import Pipeline
 from libs.eventlog.history import History, MemoryScans
+from libs.foundation.policing import PolicyFollower
 from libs.foundation.public import LATER
 from libs.foundation.revoking import RevocationFollower
 from libs.runtime.app import create_app
@@ -31,6 +32,7 @@ from services.admission.composing import assemble as assemble_admission
 from services.admission.indexing import Indexing
 from services.admission.leasing import Leasing, NamedGroups, WaitingHere
 from services.admission.pipelines import Pipelines
+from services.admission.reloading import Reloading
 from services.admission.routes import ROUTES
 from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.notifier.api import Edge, streams
@@ -116,7 +118,7 @@ async def start_scheduler(service: Service, world: TwinWorld) -> Replica:
     replica = assemble_scheduler(
         ledger, name="scheduler", shard=SHARD, epoch=EPOCH, outage_patience_s=patience_s, adapters=adapters
     )
-    announcer = Announcer(ledger, cast("Any", view), world.policy, clock, replica.leader, commands.show)
+    announcer = Announcer(ledger, cast("Any", view), ledger.policy, clock, replica.leader, commands.show)
     Subscribers(
         broker,
         replica,
@@ -215,12 +217,15 @@ async def start_admission(service: Service, world: TwinWorld) -> TwinFront:
         progress=world.progress,
         lines=world.lines,
     )
+    follower, acts = PolicyFollower(log, world.policy, clock), Acts(log, clock, world.ids)
+    await service.start(Loop("policy", follower.run))
     edge = assemble_admission(
         stores,
         index=index,
         pipelines=pipelines,
         leasing=Leasing(cast("Any", view), schedulers, groups, turns, clock, front.gate.draining),
         revocations=front.tokens.revocations,
+        reloading=Reloading(acts, world.policy, follower, {}, clock),
         policy=world.policy,
         clock=clock,
         ids=world.ids,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from libs.eventlog.titles import JetStreamTitles
 from libs.foundation import Ground
 from libs.foundation.ground import LOG, NATS, VIEW
 from libs.foundation.live import live_broker
+from libs.foundation.policing import PolicyFollower, follow_policy
 from libs.foundation.public import Front, bootstrap_public
 from libs.foundation.viewing import open_view
 from libs.runtime.connect import wait_for
@@ -34,6 +36,7 @@ from services.admission.composing import AdmissionStores, assemble
 from services.admission.indexing import Indexing, index_file
 from services.admission.leasing import Leasing, NamedGroups, WaitingHere
 from services.admission.pipelines import Pipelines
+from services.admission.reloading import Reloading
 from services.admission.routes import ROUTES
 from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.admission.settings import AdmissionSettings
@@ -61,6 +64,7 @@ async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     needs = (NATS, LOG, VIEW, OPENED)
     ground, front = await bootstrap_public(service, read_settings(AdmissionSettings), needs=needs)
+    follower = await follow_policy(service, ground)
     view = await open_view(ground, service)
     path, release = index_file(ground.settings.index_folder)
     index = Indexing(path, ground.log, JetStreamTitles(ground.nc), epoch=ground.log.epoch, clock=ground.clock)
@@ -74,7 +78,10 @@ async def compose(service: Service) -> None:
     schedulers = NatsSchedulers(broker, shard=ground.settings.shard)
     pipelines = Pipelines(JetStreamPipelines(ground.nc), ground.clock)
     await service.start(Loop("pipelines", pipelines.follow))
-    edge = _edge(ground, front, view, index, leasing=_leasing(ground, view, schedulers, turns), pipelines=pipelines)
+    reloading = _reloading(ground, follower)
+    await service.start(Loop("the policy's age", reloading.run))
+    leasing = _leasing(ground, view, schedulers, turns)
+    edge = _edge(ground, front, view, index, leasing=leasing, pipelines=pipelines, reloading=reloading)
     for routes in ROUTES:
         front.app.include_router(routes(edge))
     front.app.speaks_for = openapi_document()  # the whole API, the notifier's part too
@@ -91,6 +98,11 @@ def _leasing(
     return Leasing(view, schedulers, groups, turns, ground.clock, ground.gate.draining)
 
 
+def _reloading(ground: Ground[AdmissionSettings], follower: PolicyFollower) -> Reloading:
+    acts = Acts(ground.log, ground.clock, RandomIds(ground))
+    return Reloading(acts, ground.policy, follower, os.environ, ground.clock)
+
+
 def _edge(
     ground: Ground[AdmissionSettings],
     front: Front,
@@ -99,6 +111,7 @@ def _edge(
     *,
     leasing: Leasing,
     pipelines: Pipelines,
+    reloading: Reloading,
 ) -> Edge:
     nc = ground.nc
     stores = AdmissionStores(
@@ -118,6 +131,7 @@ def _edge(
         pipelines=pipelines,
         leasing=leasing,
         revocations=front.tokens.revocations,
+        reloading=reloading,
         policy=ground.policy,
         clock=ground.clock,
         ids=RandomIds(ground),

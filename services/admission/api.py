@@ -37,6 +37,7 @@ from services.admission.overseeing import Overseeing
 from services.admission.ports import Ids
 from services.admission.reading import Reading
 from services.admission.refusals import Refusals
+from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
 from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
@@ -65,6 +66,7 @@ class Edge:
     erasing: Erasing
     leasing: Leasing
     revoking: Revoking
+    reloading: Reloading
     inputs: Inputs
     results: Objects
     lines: Lines

@@ -12,6 +12,7 @@ KIB: Final = 1024
 WORDS: Final = BodyLimit(16 * KIB)  # ids, a reason of 500 characters
 JOB: Final = BodyLimit(256 * KIB)  # an input of 64 KiB, three times as long where its writer escapes every character
 ANSWER: Final = BodyLimit(64 * KIB)  # an answer of 16 KiB, three times as long where every character is escaped
+POLICY: Final = BodyLimit(64 * KIB)  # a file of all there is has 6 KiB, the rest is for groups that have a limit
 WORKFLOW: Final = BodyLimit(4096 * KIB)  # 50 phases at most, each with an input
 BATCH: Final = BodyLimit(7168 * KIB)  # 100 jobs, each with an input
 
@@ -32,6 +33,7 @@ BODIES: Final[Mapping[str, BodyLimit]] = {
     "POST /v1/concurrency/{group:path}/leases": WORDS,
     "PATCH /v1/concurrency/{group:path}/leases/{lease}": WORDS,
     "POST /v1/tokens/revoke": WORDS,
+    "PUT /v1/policy": POLICY,
 }
 
 

@@ -30,6 +30,7 @@ from services.admission.pipelines import Pipelines
 from services.admission.ports import Ids
 from services.admission.reading import Reading
 from services.admission.refusals import Refusals
+from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
 from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
@@ -59,6 +60,7 @@ def assemble(
     pipelines: Pipelines,
     leasing: Leasing,
     revocations: Revocations,
+    reloading: Reloading,
     policy: Policy,
     clock: Clock,
     ids: Ids,
@@ -85,6 +87,7 @@ def assemble(
         erasing=Erasing(stores.past, log, changing, kept, policy, clock, ids),
         leasing=leasing,
         revoking=Revoking(Acts(log, clock, ids), revocations, policy, clock),
+        reloading=reloading,
         inputs=inputs,
         results=stores.results,
         lines=stores.lines,

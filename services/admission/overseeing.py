@@ -40,7 +40,15 @@ from services.admission.reading import Reading, Seen
 PAGE: Final = 500
 NEAR: Final = 3  # names that may have been meant
 PUBLIC: Final = ("all", "priority", "pool")  # scopes that name nobody
-UNTOLD: Final = {"job_id", "user_id", "project_id", "by", "reason", "note"}  # said beside the details, or no detail
+UNTOLD: Final = {
+    "job_id",
+    "user_id",
+    "project_id",
+    "by",
+    "reason",
+    "note",
+    "sections",
+}  # said beside the details, or no detail
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from headgate_contracts import Job
+from libs.policy import PolicyError
 from libs.runtime.problems import Problem
 from libs.runtime.wording import counted
 from services.admission.domain import day_of, etag_of
@@ -143,6 +144,12 @@ def invalid(refusal: NotAllowed) -> Problem:
     errors = [{"in": "body", "field": field, "message": reason} for field, reason in refusal.every]
     detail = f"{refusal.field}: {refusal.reason}"
     return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": errors})
+
+
+def no_policy(error: PolicyError) -> Problem:
+    errors = [{"in": "body", "field": each.key, "message": f"{each.wrong}; {each.instead}"} for each in error.problems]
+    detail = f"{error.problems[0]}: nothing was changed"
+    return Problem(status=422, slug="invalid", title="No policy that can be", detail=detail, more={"errors": errors})
 
 
 def no_such_pipeline(name: str, pool: str, there: Sequence[str]) -> Problem:

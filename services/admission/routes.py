@@ -15,6 +15,7 @@ from services.admission.api_files import file_routes
 from services.admission.api_jobs import life_routes, place_routes, submit_routes
 from services.admission.api_leases import lease_routes
 from services.admission.api_pipelines import pipeline_routes
+from services.admission.api_policy import policy_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
 from services.admission.api_reading import job_routes, list_routes
 from services.admission.api_stats import stats_routes
@@ -46,5 +47,6 @@ ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
     ticket_routes,
     pipeline_routes,
     token_routes,
+    policy_routes,
     erasure_routes,
 )

@@ -16,6 +16,7 @@ from libs.eventlog.titles import JetStreamTitles
 from libs.foundation import Ground
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
+from libs.foundation.policing import follow_policy
 from libs.foundation.public import Front, bootstrap_public
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
@@ -49,6 +50,7 @@ from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground, front = await bootstrap_public(service, read_settings(NotifierSettings), needs=(NATS, LOG))
+    await follow_policy(service, ground)
     fanout = Fanout(beat_s=ground.policy.stream.comment_s)
     url, tls = ground.settings.nats_url.get_secret_value(), trusting(ground.settings.ca_file)
     broker = live_broker(url, name="notifier live", tls=tls)

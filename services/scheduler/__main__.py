@@ -23,6 +23,7 @@ from libs.eventlog.streams import WORKSPACES
 from libs.foundation import Ground, bootstrap
 from libs.foundation.ground import LOG, NATS, VIEW
 from libs.foundation.live import live_broker
+from libs.foundation.policing import require_policy
 from libs.foundation.viewing import open_view
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
@@ -47,6 +48,7 @@ LAST_TURN_S: Final = 3.0  # for a commit under way; what becomes of one that tak
 async def compose(service: Service) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await bootstrap(service, read_settings(SchedulerSettings), needs=(NATS, LOG, VIEW, FOLD))
+    await require_policy(ground)
     require_patience(ground.settings, ground.policy)
     report(ground.policy, ground.health)
     view = await open_view(ground, service, answer_s=ground.policy.leases.leader_s / 2)  # then it goes on without
@@ -54,7 +56,7 @@ async def compose(service: Service) -> None:
     broker = live_broker(url, name="scheduler commands", tls=tls)
     commands = NatsCommands(broker, shard=ground.settings.shard)
     replica = await _replica(ground, _adapters(service, ground, view=view, commands=commands))
-    announcer = Announcer(replica.ledger, view, ground.policy, ground.clock, replica.leader, commands.show)
+    announcer = Announcer(replica.ledger, view, replica.ledger.policy, ground.clock, replica.leader, commands.show)
     subscribers = Subscribers(
         broker,
         replica,

@@ -95,6 +95,7 @@ class Cycle:
         self._look_at_ms = self._clock.monotonic_ms()
         self._look_every_ms = min(LOOK_EVERY_MS, outages.patience_ms // 3)
         self._configured = False
+        self._counts_by = 0  # the record of the policy by which the view counts
         self._stopped: frozenset[str] = frozenset()  # attempts whose workers were told to end them
         self.folded = asyncio.Event()  # all that was in the log at the start is, and there is a view
 
@@ -197,10 +198,11 @@ class Cycle:
             logger.warning("the view was folded anew, up to record %s of the log", self._planner.ledger.applied)
             self._signals.rebuilt()
             self._outages.interrupted()
-        if not self._configured:
+        reloaded_at = self._planner.ledger.policy_seq
+        if not self._configured or self._counts_by != reloaded_at:
             await self._view.configure(defaults_of(self._planner.policy))
             self._planner.engine.staff(await self._view.workers())
-            self._configured = True
+            self._configured, self._counts_by = True, reloaded_at
         self._is_folded()
 
     def _is_folded(self) -> None:

@@ -26,6 +26,7 @@ from libs.eventlog.streams import RESULTS, WORKSPACES
 from libs.foundation import Ground, bootstrap
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
+from libs.foundation.policing import follow_policy
 from libs.policy import Policy, PolicyError, load_policy
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
@@ -73,6 +74,7 @@ async def compose(
 ) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await bootstrap(service, settings, needs=(NATS, LOG))
+    await follow_policy(service, ground)
     _say_what_contains(ground, premises, level, by_a_model=bool(providers))
     spawner = await service.start(Spawner(settings.modules, environ=os.environ))
     _say_what_is_refused(ground, spawner)

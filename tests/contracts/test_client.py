@@ -70,6 +70,7 @@ READS: Final[dict[type[values.Value], str]] = {
     overseen.ScopeChanged: "ScopeChange",
     overseen.LeaseFreed: "LeaseRelease",
     overseen.TokenRevoked: "TokenRevocation",
+    overseen.PolicyState: "ShownPolicy",
     overseen.ContentErased: "Erasure",
 }
 

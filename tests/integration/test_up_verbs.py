@@ -170,6 +170,47 @@ async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     assert f"nobody has a group '{group}s', nothing was changed: there is {group}" in mistyped.err
 
 
+async def test_a_policy_is_checked_compared_and_reloaded_while_jobs_run(tmp_path: Path) -> None:
+    first = [await submitted(LONG) for _ in range(2)]
+    for job in first:
+        await until(job, "code")
+    file, bad = tmp_path / "policy.toml", tmp_path / "bad.toml"
+    fewer = f"{POLICY}\n[tiers]\n" + "".join(f"{tier}.jobs_per_user = 1\n" for tier in Tier)
+    bad.write_text(f"{POLICY}\n[tiers.partner]\njobs_a_day = 3\n")
+
+    checked = await headgate("policy", "check", str(bad))
+    refused = await headgate("policy", "reload", str(bad))
+    unchanged = await headgate("policy", "diff", str(_written(file, POLICY)))
+    differs = await headgate("policy", "diff", str(_written(file, fewer)))
+    done = await headgate("policy", "reload", str(file), "--reason", "a quiet night")
+    shown = (await headgate("policy", "show", "--json")).data
+    waits = await submitted(LONG)
+    still = [(await headgate("jobs", "show", job, "--json")).data["status"] for job in first]
+
+    async def limited() -> bool:
+        return "user_limit" in (await headgate("explain", waits, "--json")).out
+
+    await eventually(limited)
+    back = await headgate("policy", "reload", str(_written(file, POLICY)))
+    await until(waits, "code")
+
+    assert checked.code == refused.code == USAGE
+    assert checked.err == refused.err
+    assert f"{bad}:7: tiers.partner.jobs_a_day: there is no such key" in checked.err
+    assert unchanged.code == DONE, unchanged.out
+    assert differs.code == FAILED
+    assert "- tiers.partner.jobs_per_user = 3\n+ tiers.partner.jobs_per_user = 1\n" in differs.out
+    assert "3 numbers changed" in done.out
+    assert (shown["by"], shown["reason"]) == ("operator", "a quiet night")
+    assert still == ["code", "code"]  # nobody is killed
+    assert back.code == DONE
+
+
+def _written(file: Path, text: str) -> Path:
+    file.write_text(text)
+    return file
+
+
 async def test_a_slot_is_forced_free_by_giving_the_attempt_back() -> None:
     job = await submitted()
     await until(job, "code")

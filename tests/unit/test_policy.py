@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from headgate_contracts.vocabulary import Priority, Tier
 from libs.policy import Policy, PolicyError, Queue, load_policy, reference
 from libs.policy.model import DEFAULTS
+from libs.policy.reloading import as_toml
 from libs.policy.sections import Order, keys, toml_text
 
 # jobs per user, per project and per day, boost, cycles, hard cap, first duration, highest priority, has a tier above
@@ -278,10 +279,6 @@ def outcome_of(path: Path) -> Policy | PolicyError:
         return load_policy(path, environ={})
     except PolicyError as refusal:
         return refusal
-
-
-def as_toml(policy: Policy) -> str:
-    return "\n".join(f"{key.path} = {toml_text(key.value)}" for key in keys(policy))
 
 
 def test_without_a_file_every_number_is_the_products() -> None:

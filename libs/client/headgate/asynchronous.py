@@ -66,6 +66,8 @@ class Operators(AsyncSpeaker):
     remove_pipeline = awaited(operating.remove_pipeline)
     audit = streamed(operating.audit)
     revoke = awaited(operating.revoke)
+    policy = awaited(operating.policy)
+    reload_policy = awaited(operating.reload_policy)
     erase = awaited(operating.erase)
 
 

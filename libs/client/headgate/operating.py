@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from headgate.exchange import Request, Script, Stream, asked, path_of
 from headgate.overseen import (
@@ -14,6 +15,7 @@ from headgate.overseen import (
     GroupState,
     LeaseFreed,
     PipelineRemoved,
+    PolicyState,
     QueueAnalytics,
     ScopeChanged,
     TokenRevoked,
@@ -106,6 +108,17 @@ def audit(*, since: datetime | None = None) -> Stream[AuditRecord]:
 def revoke(jti: str, *, reason: str = "") -> Script[TokenRevoked]:
     """A token lets nobody in any more."""
     return (yield from post(path_of("tokens", "revoke"), {"jti": jti, "reason": reason}, TokenRevoked))
+
+
+def policy() -> Script[PolicyState]:
+    """Every number that is in force, and since when."""
+    return (yield from told(Request(path=path_of("policy")), PolicyState))
+
+
+def reload_policy(document: Mapping[str, Any], *, reason: str = "") -> Script[PolicyState]:
+    """Another policy from here on: what a file holds, as `tomllib` reads it. One that cannot be changes nothing."""
+    body = {"policy": document, "reason": reason}
+    return (yield from told(Request(method="PUT", path=path_of("policy"), body=body), PolicyState))
 
 
 def erase(user: str, *, reason: str = "") -> Script[ContentErased]:

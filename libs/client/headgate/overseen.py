@@ -170,6 +170,16 @@ class TokenRevoked(Value):
     message: str
 
 
+class PolicyState(Value):
+    """The policy in force. `by` somebody `since` then, or null where it is the file that the services started with."""
+
+    policy: Mapping[str, Any]
+    since: AwareDatetime | None = None
+    by: str | None = None
+    reason: str = ""
+    changed: tuple[str, ...] = ()
+
+
 class ContentErased(Value):
     """What was erased of a user. As long as jobs are `unfinished`, their workers may still write: erase again then."""
 

@@ -66,6 +66,8 @@ class SyncOperators(SyncSpeaker):
     remove_pipeline = at_once(operating.remove_pipeline)
     audit = one_by_one(operating.audit)
     revoke = at_once(operating.revoke)
+    policy = at_once(operating.policy)
+    reload_policy = at_once(operating.reload_policy)
     erase = at_once(operating.erase)
 
 

@@ -1,0 +1,96 @@
+"""Which policy is in force, read from the log: by every service that does not fold it.
+
+The last reload is asked for before the service is ready, and once a second from then on, as tokens that were taken back
+are. What it says is checked with what this service was started with. At the start one that cannot be is refused, with
+the difference; later it is passed over, and complained of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from headgate_contracts import Event, OpsSubject
+from headgate_contracts.events import PolicyReloaded
+from headgate_contracts.vocabulary import ActName
+from libs.eventlog import LogMissing, LogUnavailable, Record
+from libs.foundation.ground import LOG, Ground, S
+from libs.foundation.revoking import Newest
+from libs.policy import Policy, PolicyError, PolicyInForce
+from libs.policy.reloading import reloaded
+from libs.runtime.clock import Clock
+from libs.runtime.connect import wait_for
+from libs.runtime.errors import SettingsWrong
+from libs.runtime.lifecycle import Loop, Service
+
+logger = logging.getLogger(__name__)
+
+RELOADED: Final = str(OpsSubject(ActName.POLICY_RELOADED))
+LOOK_EVERY_MS: Final = 1000
+
+
+class PolicyFollower:
+    """Brings a service's policy up to the log."""
+
+    def __init__(self, log: Newest, policy: PolicyInForce, clock: Clock) -> None:
+        self._log = log
+        self._policy = policy
+        self._clock = clock
+        self._seen = 0
+        self.last: tuple[Record, PolicyReloaded] | None = None  # the reload that is in force
+
+    async def catch_up(self) -> None:
+        """As the log's leader has it. Raises PolicyError where it cannot be in force here."""
+        record = await self._log.last(RELOADED)
+        if record is None or record.seq <= self._seen:
+            return
+        match record.event:
+            case Event(data=PolicyReloaded() as act):
+                self._seen = record.seq
+                self._policy.take(act.sections)
+                self.last = record, act
+            case _:  # of a newer writer, in a shape that nobody here knows
+                pass
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Look each second whether there is a newer one."""
+        while not stopping.is_set():
+            await self._clock.sleep_ms(LOOK_EVERY_MS)
+            with suppress(LogUnavailable, LogMissing):
+                try:
+                    await self.catch_up()
+                except PolicyError as error:
+                    logger.warning("record %s of the log is no policy that can be in force here: %s", self._seen, error)
+
+
+async def follow_policy(service: Service, ground: Ground[S]) -> PolicyFollower:
+    """From here on the service's policy is the one in force."""
+    follower = PolicyFollower(ground.log, ground.policy, ground.clock)
+    try:
+        await wait_for(LOG, follower.catch_up, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
+    except PolicyError as error:
+        raise SettingsWrong(_apart(error)) from error
+    await service.start(Loop("policy", follower.run))
+    return follower
+
+
+async def require_policy(ground: Ground[S]) -> None:
+    """For a service that folds the log: the last reload goes together with what it was started with."""
+    record = await wait_for(
+        LOG, lambda: ground.log.last(RELOADED), away=(LogUnavailable,), health=ground.health, clock=ground.clock
+    )
+    if record is not None and isinstance(record.event, Event) and isinstance(record.event.data, PolicyReloaded):
+        _together(ground.policy, record.event.data)
+
+
+def _together(policy: Policy, act: PolicyReloaded) -> None:
+    try:
+        reloaded(policy, act.sections)
+    except PolicyError as error:
+        raise SettingsWrong(_apart(error)) from error
+
+
+def _apart(error: PolicyError) -> list[str]:
+    return [f"{problem} (with the policy that was reloaded last: see headgate audit)" for problem in error.problems]

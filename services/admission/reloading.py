@@ -1,0 +1,75 @@
+"""How another policy comes into force while everything runs: an act in the log that carries all of it, checked.
+
+A file that cannot be, or that changes what only a start can, changes nothing. What is in force is said with who did it.
+The log forgets by age, so an act that is half as old as it may become is written again, by whoever notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import PolicyReloaded
+from headgate_contracts.shown import ShownPolicy
+from libs.eventlog import LogUnavailable, OutcomeUnknown
+from libs.eventlog.errors import LogFull
+from libs.foundation.policing import PolicyFollower
+from libs.policy import PolicyInForce
+from libs.policy.loading import policy_from
+from libs.policy.reloading import require_reloadable, sections_of
+from libs.runtime.clock import Clock
+from services.admission.acts import Acts
+
+LOOK_EVERY_MS: Final = 3_600_000
+AGAIN: Final = "in force for so long that the log would forget it: written again"
+
+
+@dataclass(frozen=True, slots=True)
+class Reloading:
+    """The use cases, with what they need. `environ` overrides numbers of a file, as at a start."""
+
+    acts: Acts
+    policy: PolicyInForce
+    follower: PolicyFollower
+    environ: Mapping[str, str]
+    clock: Clock
+
+    async def reload(self, document: Mapping[str, Any], *, by: str, reason: str) -> ShownPolicy:
+        """Raises PolicyError, with every reason why not. A policy that changes nothing is not written."""
+        await self.follower.catch_up()
+        wanted = policy_from(dict(document), environ=self.environ)
+        found = require_reloadable(self.policy, wanted)
+        if found:
+            keys = tuple(each.key for each in found)
+            await self.acts.write(PolicyReloaded(by=by, reason=reason, sections=sections_of(wanted), changed=keys))
+            await self.follower.catch_up()
+        return self.in_force().model_copy(update={"changed": tuple(map(str, found))})
+
+    def in_force(self) -> ShownPolicy:
+        """As this replica counts by it."""
+        policy = self.policy.model_dump(mode="json")
+        if self.follower.last is None:
+            return ShownPolicy(policy=policy)
+        record, act = self.follower.last
+        return ShownPolicy(policy=policy, since=record.at, by=act.by, reason=act.reason)
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """See to it that the log never forgets what is in force."""
+        while not stopping.is_set():
+            with suppress(LogUnavailable, OutcomeUnknown, LogFull):
+                await self.carry_on()
+            await self.clock.sleep_ms(LOOK_EVERY_MS)
+
+    async def carry_on(self) -> None:
+        """Write it again where it is old."""
+        if self.follower.last is None:
+            return
+        record, act = self.follower.last
+        if utc(self.clock.now_ms()) - record.at > timedelta(days=self.policy.retention.events_days / 2):
+            await self.acts.write(act.model_copy(update={"reason": AGAIN, "changed": ()}))
+            await self.follower.catch_up()

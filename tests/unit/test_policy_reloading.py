@@ -1,0 +1,264 @@
+"""Another policy while everything runs: what can be, what every fold makes of it, and what clients are answered."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+
+from headgate_contracts import Event, Tier, Writer
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import PolicyReloaded
+from headgate_contracts.tokens import ulid
+from libs.capacity.ledger import Ledger
+from libs.capacity.memory import MemoryStore
+from libs.capacity.projection import row_of, said_in_rows
+from libs.capacity.snapshot import dump, load
+from libs.eventlog import Entry
+from libs.eventlog.memory import MemoryLog, MemoryServer
+from libs.foundation.policing import PolicyFollower
+from libs.policy import Policy, PolicyError, PolicyInForce
+from libs.policy.lines import line_of
+from libs.policy.loading import policy_from
+from libs.policy.reloading import RELOADED, as_toml, differences, require_reloadable, sections_of
+from libs.policy.sections import keys
+from libs.runtime.clock import ManualClock
+from services.admission.reloading import AGAIN
+from tests.fixtures.desk import Desk
+from tests.fixtures.front import OPERATOR, Front
+from tests.fixtures.lives import life_of
+from tests.unit.test_folder import Replica
+from tests.unit.test_ledger import act, logged
+
+NUMBERS = count(1)
+DAY_MS = 86_400_000
+SLOWER: dict[str, Any] = {"tiers": {"partner": {"jobs_per_user": 1}}}
+FILE = """\
+# ours
+[queue]
+cap = 200
+
+[tiers.partner]
+jobs_per_day = 80
+[concurrency.limits]
+"group:shop:db" = 3
+"""
+
+
+def policy(**changes: Any) -> Policy:
+    return policy_from(dict(changes), environ={})
+
+
+def reloaded(**changes: Any) -> PolicyReloaded:
+    return PolicyReloaded(by="olga", sections=sections_of(policy(**changes)), changed=())
+
+
+def test_what_holds_a_policy_in_force_reads_the_one_that_was_taken_last() -> None:
+    mine = PolicyInForce.of(policy(leases={"job_s": 60}))
+    queue = mine.queue
+
+    mine.take(sections_of(policy(queue={"cap": 7}, leases={"job_s": 90})))
+
+    assert (mine.queue.cap, mine.queue.user_share, queue.cap) == (7, 3, 100)
+    assert mine.leases.job_s == 60  # as it was started
+
+
+def test_one_that_cannot_be_changes_nothing() -> None:
+    mine = PolicyInForce.of(policy(retention={"events_days": 60}))
+
+    with pytest.raises(PolicyError, match=r"retention\.events_days"):
+        mine.take(sections_of(policy(queue={"horizon_days": 55})))
+
+    assert mine.queue.horizon_days == 30
+
+
+def test_each_section_is_reloaded_or_taken_at_a_start() -> None:
+    at_start = {"pools", "runs", "sandbox", "leases", "tokens", "stream", "webhooks", "retention"}
+
+    assert {*RELOADED, *at_start} == set(Policy.model_fields)
+    assert not {*RELOADED} & at_start
+
+
+def test_a_reload_that_only_a_start_can_do_is_refused_by_its_keys() -> None:
+    wanted = policy(queue={"cap": 7}, leases={"job_s": 60}, pools={"names": ["gpu"]})
+
+    with pytest.raises(PolicyError) as refused:
+        require_reloadable(Policy(), wanted)
+
+    assert [each.key for each in refused.value.problems] == ["pools.names", "leases.job_s"]
+
+
+def test_differences_are_told_number_by_number() -> None:
+    found = [*differences(Policy(), policy(queue={"cap": 200, "user_share": 50}, runs={"max_lost": 5}))]
+
+    assert [str(each) for each in found] == ["queue.cap = 200 (before 100)", "runs.max_lost = 5 (before 3)"]
+    assert [each.at_start for each in found] == [False, True]
+
+
+def test_a_policy_as_toml_is_read_as_the_same_policy() -> None:
+    import tomllib
+
+    mine = policy(concurrency={"limits": {"group:shop:db": 3}}, tiers={"partner": {"hard_cap": 20}})
+
+    assert policy_from(tomllib.loads(as_toml(mine)), environ={}) == mine
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("queue.cap", 3),
+        ("queue.nothing", 2),
+        ("tiers.partner.jobs_per_day", 6),
+        ('concurrency.limits."group:shop:db"', 8),
+        ("leases.job_s", None),
+    ],
+)
+def test_a_key_is_found_in_its_file(key: str, line: int | None) -> None:
+    assert line_of(FILE, key) == line
+
+
+def test_every_fold_counts_by_it_from_its_record_on() -> None:
+    ledger = Ledger(Policy())
+    before = ledger.standing().defaults["user/partner"]
+    for record in logged([*life_of("job-1", "queued"), act(reloaded(**SLOWER))]):
+        ledger.apply(record)
+
+    again = load(dump(ledger, epoch="E"), epoch="E", policy=Policy())
+
+    assert before == Policy().tiers.partner.jobs_per_user == 3
+    assert ledger.standing().defaults["user/partner"] == 1
+    assert (again.policy_seq, again.policy.tiers.partner.jobs_per_user) == (ledger.policy_seq, 1)
+
+
+def test_a_record_that_no_fold_can_take_is_stepped_over_and_complained_of() -> None:
+    ledger = Ledger(Policy())
+    strange = PolicyReloaded(by="olga", sections={"queue": {"cap": -1}})
+
+    [change] = [ledger.apply(record) for record in logged([act(strange)])]
+
+    assert "queue.cap" in (change.complaint or "")
+    assert (ledger.policy.queue.cap, ledger.policy_seq) == (100, 0)
+
+
+async def test_limits_alone_leave_the_view_and_boosts_make_it_anew() -> None:
+    replica, begun = Replica(MemoryStore()), life_of("job-1", "queued")
+    boosted = {"tiers": {tier.value: {"boost": 9} for tier in Tier}}
+    records = logged([*begun, act(reloaded(**SLOWER)), act(reloaded(**boosted))])
+    folder = replica.folder
+
+    marks = list[str]()
+    for reached in range(1, len(records) + 1):
+        folder.take(records[:reached])
+        await folder.bring()
+        marks.append((await replica.mark())[0])
+
+    assert marks == ["a1", "a1", "a2"]
+    [job] = folder.ledger.jobs.values()
+    assert row_of(job, folder.ledger.policy).boost == 9
+
+
+@pytest.mark.parametrize("key", [key.path for key in keys(Policy()) if isinstance(key.value, int | float)])
+def test_rows_depend_on_no_number_that_is_not_named(key: str) -> None:
+    """A number of the policy that a row says, and that `said_in_rows` does not, would leave rows of before."""
+    before, after = Policy(), with_another(key)
+    rows = Replica(MemoryStore()).folder.ledger
+    for record in logged([*life_of("a", "queued"), *life_of("b", "queued dispatched started"), *life_of("c")]):
+        rows.apply(record)
+
+    if said_in_rows(before) == said_in_rows(after):
+        assert [row_of(job, before) for job in rows.jobs.values()] == [row_of(job, after) for job in rows.jobs.values()]
+
+
+def with_another(key: str) -> Policy:
+    """The default but for this number, which is a little more, or less where it cannot be more."""
+    value = next(each.value for each in keys(Policy()) if each.path == key)
+    step = 0.01 if 0 < value < 1 else 1
+    others = (not value,) if isinstance(value, bool) else (value + step, value - step, value / 2)
+    for other in others:
+        table: dict[str, Any] = {key.rpartition(".")[2]: other}
+        for part in reversed(key.split(".")[:-1]):
+            table = {part: table}
+        with suppress(PolicyError):
+            return policy(**table)
+    raise AssertionError(f"{key} alone cannot be another")
+
+
+@pytest.fixture
+def server(clock: ManualClock) -> MemoryServer:
+    return MemoryServer(clock, epoch="01JB00000000000000000000EP")
+
+
+async def wrote(log: MemoryLog, data: PolicyReloaded) -> None:
+    event_id = ulid(1, next(NUMBERS).to_bytes(10, "big"))
+    await log.append_batch([Entry(Event(event_id, Writer.ADMISSION, utc(0), data), None)])
+
+
+async def test_a_service_that_starts_later_takes_the_last_reload(server: MemoryServer, clock: ManualClock) -> None:
+    log, mine = MemoryLog(server, clock=clock), PolicyInForce.of(Policy())
+    for cap in (200, 300):
+        await wrote(log, reloaded(queue={"cap": cap}))
+
+    await PolicyFollower(log, mine, clock).catch_up()
+
+    assert mine.queue.cap == 300
+
+
+async def test_an_operator_reloads_and_everybody_is_told_what_changed(desk: Desk) -> None:
+    front = Front(desk)
+    async with front.client("olga", scope=OPERATOR) as olga, front.client() as ann:
+        first = await olga.get("/v1/policy")
+        done = await olga.put("/v1/policy", json={"policy": {"queue": {"cap": 7}}, "reason": "a small night"})
+        again = await olga.put("/v1/policy", json={"policy": {"queue": {"cap": 7}}})
+        seen = await olga.get("/v1/policy")
+        audit = await olga.get("/v1/audit")
+        refused = await ann.get("/v1/policy")
+
+    assert (first.json()["policy"]["queue"]["cap"], first.json()["since"]) == (100, None)
+    assert done.json()["changed"] == ["queue.cap = 7 (before 100)", "queue.user_share = 3 (before 50)"]
+    assert again.json()["changed"] == []
+    assert (seen.json()["by"], seen.json()["reason"], seen.json()["policy"]["queue"]["cap"]) == (
+        "olga",
+        "a small night",
+        7,
+    )
+    [entry] = audit.json()
+    assert (entry["act"], entry["about"]) == ("policy_reloaded", "policy")
+    assert entry["details"] == {"changed": ["queue.cap", "queue.user_share"]}
+    assert refused.status_code == 403
+    assert desk.submitting.policy.queue.cap == 7
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"queue": {"cap": 0}}, "queue.cap"),
+        ({"queue": {"capp": 7}}, "queue.capp"),
+        ({"queue": {"cap": 7, "user_share": 8}}, "queue.user_share"),
+        ({"leases": {"job_s": 60}}, "leases.job_s"),
+    ],
+)
+async def test_a_bad_file_changes_nothing(desk: Desk, asked: dict[str, Any], field: str) -> None:
+    async with Front(desk).client("olga", scope=OPERATOR) as olga:
+        refused = await olga.put("/v1/policy", json={"policy": asked})
+
+    assert refused.status_code == 422
+    assert [each["field"] for each in refused.json()["errors"]] == [field]
+    assert desk.policy.queue.cap == 100
+    assert await desk.log.last("headgate.ops.v1.policy_reloaded") is None
+
+
+async def test_the_act_is_written_again_before_the_log_forgets_it(desk: Desk) -> None:
+    await desk.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+    await desk.reloading.carry_on()
+    first = await desk.log.last("headgate.ops.v1.policy_reloaded")
+
+    await desk.clock.advance_ms(46 * DAY_MS)
+    await desk.reloading.carry_on()
+
+    second = await desk.log.last("headgate.ops.v1.policy_reloaded")
+    assert first is not None
+    assert second is not None
+    assert second.seq > first.seq
+    assert (second.event.data.reason, second.event.data.by) == (AGAIN, "olga")  # type: ignore[union-attr]
