@@ -31,6 +31,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "streams": streams,
     "log": printed("bench_log.py"),
     "view": printed("bench_view.py"),
+    "lists": printed("bench_lists.py"),
     "worker": printed("bench_worker.py"),
     "tracing": printed("bench_tracing.py"),
     "recovery": printed("bench_recovery.py"),
