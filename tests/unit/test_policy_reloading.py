@@ -26,9 +26,9 @@ from libs.policy.reloading import RELOADED, as_toml, differences, require_reload
 from libs.policy.sections import keys
 from libs.runtime.clock import ManualClock
 from services.admission.reloading import AGAIN
-from tests.fixtures.desk import Desk
-from tests.fixtures.front import OPERATOR, Front
+from tests.fixtures.admission_api import OPERATOR, AdmissionApi
 from tests.fixtures.lives import life_of
+from tests.fixtures.memory_admission import MemoryAdmission
 from tests.unit.test_folder import Replica
 from tests.unit.test_ledger import act, logged
 
@@ -151,7 +151,7 @@ async def test_limits_alone_leave_the_view_and_boosts_make_it_anew() -> None:
     marks = list[str]()
     for reached in range(1, len(records) + 1):
         folder.take(records[:reached])
-        await folder.bring()
+        await folder.update_view()
         marks.append((await replica.mark())[0])
 
     assert marks == ["a1", "a1", "a2"]
@@ -205,9 +205,9 @@ async def test_a_service_that_starts_later_takes_the_last_reload(server: MemoryS
     assert mine.queue.cap == 300
 
 
-async def test_an_operator_reloads_and_everybody_is_told_what_changed(desk: Desk) -> None:
-    front = Front(desk)
-    async with front.client("olga", scope=OPERATOR) as olga, front.client() as ann:
+async def test_an_operator_reloads_and_everybody_is_told_what_changed(admission: MemoryAdmission) -> None:
+    api = AdmissionApi(admission)
+    async with api.client("olga", scope=OPERATOR) as olga, api.client() as ann:
         first = await olga.get("/v1/policy")
         done = await olga.put("/v1/policy", json={"policy": {"queue": {"cap": 7}}, "reason": "a small night"})
         again = await olga.put("/v1/policy", json={"policy": {"queue": {"cap": 7}}})
@@ -227,7 +227,7 @@ async def test_an_operator_reloads_and_everybody_is_told_what_changed(desk: Desk
     assert (entry["act"], entry["about"]) == ("policy_reloaded", "policy")
     assert entry["details"] == {"changed": ["queue.cap", "queue.user_share"]}
     assert refused.status_code == 403
-    assert desk.submitting.policy.queue.cap == 7
+    assert admission.submitting.policy.queue.cap == 7
 
 
 @pytest.mark.parametrize(
@@ -239,26 +239,28 @@ async def test_an_operator_reloads_and_everybody_is_told_what_changed(desk: Desk
         ({"leases": {"job_s": 60}}, "leases.job_s"),
     ],
 )
-async def test_a_bad_file_changes_nothing(desk: Desk, asked: dict[str, Any], field: str) -> None:
-    async with Front(desk).client("olga", scope=OPERATOR) as olga:
+async def test_a_bad_file_changes_nothing(admission: MemoryAdmission, asked: dict[str, Any], field: str) -> None:
+    async with AdmissionApi(admission).client("olga", scope=OPERATOR) as olga:
         refused = await olga.put("/v1/policy", json={"policy": asked})
 
     assert refused.status_code == 422
     assert [each["field"] for each in refused.json()["errors"]] == [field]
-    assert desk.policy.queue.cap == 100
-    assert await desk.log.last("headgate.ops.v1.policy_reloaded") is None
+    assert admission.policy.queue.cap == 100
+    assert await admission.log.last("headgate.ops.v1.policy_reloaded") is None
 
 
-async def test_the_act_is_written_again_before_the_log_forgets_it(desk: Desk) -> None:
-    await desk.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
-    await desk.reloading.carry_on()
-    first = await desk.log.last("headgate.ops.v1.policy_reloaded")
+async def test_the_act_is_written_again_before_the_log_forgets_it(admission: MemoryAdmission) -> None:
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+    await admission.reloading.carry_on()
+    first = await admission.log.last("headgate.ops.v1.policy_reloaded")
 
-    await desk.clock.advance_ms(46 * DAY_MS)
-    await desk.reloading.carry_on()
+    await admission.clock.advance_ms(46 * DAY_MS)
+    await admission.reloading.carry_on()
 
-    second = await desk.log.last("headgate.ops.v1.policy_reloaded")
+    second = await admission.log.last("headgate.ops.v1.policy_reloaded")
     assert first is not None
     assert second is not None
     assert second.seq > first.seq
-    assert (second.event.data.reason, second.event.data.by) == (AGAIN, "olga")  # type: ignore[union-attr]
+    assert isinstance(second.event, Event)
+    assert isinstance(second.event.data, PolicyReloaded)
+    assert (second.event.data.reason, second.event.data.by) == (AGAIN, "olga")

@@ -112,13 +112,13 @@ def revoke(jti: str, *, reason: str = "") -> Script[TokenRevoked]:
 
 def policy() -> Script[PolicyState]:
     """Every number that is in force, and since when."""
-    return (yield from told(Request(path=path_of("policy")), PolicyState))
+    return (yield from fetched(Request(path=path_of("policy")), PolicyState))
 
 
 def reload_policy(document: Mapping[str, Any], *, reason: str = "") -> Script[PolicyState]:
     """Another policy from here on: what a file holds, as `tomllib` reads it. One that cannot be changes nothing."""
     body = {"policy": document, "reason": reason}
-    return (yield from told(Request(method="PUT", path=path_of("policy"), body=body), PolicyState))
+    return (yield from fetched(Request(method="PUT", path=path_of("policy"), body=body), PolicyState))
 
 
 def erase(user: str, *, reason: str = "") -> Script[ContentErased]:
