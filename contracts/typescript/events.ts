@@ -1008,6 +1008,38 @@ export interface PipelineRemovedEvent {
   readonly data: PipelineRemoved;
 }
 
+/**
+ * These sections of the policy hold from here on, checked, each with all of its numbers. `changed`: those numbers
+ * that were others before, by the path of their key.
+ */
+export interface PolicyReloaded {
+  readonly by: string;
+  readonly reason?: string;
+  readonly sections: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly changed?: ReadonlyArray<string>;
+}
+
+/**
+ * These sections of the policy hold from here on, checked, each with all of its numbers. `changed`: those numbers
+ * that were others before, by the path of their key.
+ */
+export interface PolicyReloadedEvent {
+  readonly specversion: "1.0";
+  /** A ULID, the event's own for ever, however often it is delivered. */
+  readonly id: string;
+  readonly type: "dev.headgate.ops.policy_reloaded.v1";
+  /** What it is about: a job, a scope, a group, a user, a token (its `jti`), a pipeline or a shard. */
+  readonly subject: string;
+  /** The writer's clock. The order is the stream's, not this one's. */
+  readonly time: string;
+  readonly datacontenttype?: "application/json";
+  /** The service that wrote it. */
+  readonly source: "/headgate/admission" | "/headgate/scheduler" | "/headgate/worker";
+  /** The schema of `data`: a part of `schemas/<type>.json`. */
+  readonly dataschema: string;
+  readonly data: PolicyReloaded;
+}
+
 /** The classes of the queue. A lower number always goes first. */
 export type Priority = "urgent" | "high" | "normal" | "low" | "background";
 
@@ -1194,4 +1226,4 @@ export interface Tried {
 }
 
 /** Any event of the log; `type` tells which. */
-export type HeadgateEvent = ContentErasedEvent | GroupLeasedEvent | JobAnsweredEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobTryFailedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | PipelineRemovedEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;
+export type HeadgateEvent = ContentErasedEvent | GroupLeasedEvent | JobAnsweredEvent | JobAwaitingConfirmationEvent | JobCancelRequestedEvent | JobCancelledEvent | JobConfirmationReminderEvent | JobConfirmedEvent | JobDispatchedEvent | JobFailedEvent | JobGivenBackEvent | JobMovedEvent | JobQueuedEvent | JobReadyEvent | JobReprioritizedEvent | JobScheduledEvent | JobStageEvent | JobStartedEvent | JobTryFailedEvent | JobWaitingEvent | LeaseReleasedEvent | LimitSetEvent | LimitUnsetEvent | PipelineRemovedEvent | PolicyReloadedEvent | QueuePausedEvent | QueueResumedEvent | SchedulerCommittedEvent | TokenRevokedEvent;

@@ -33,7 +33,7 @@ def show(args: Namespace, out: Output) -> int:
     """As a file that could be loaded again."""
     with as_operator() as hg:
         state = hg.ops.policy()
-    out.data(state.as_told())
+    out.data(state.as_dict())
     out.say(f"# {_since(state)}", style="dim")
     out.say(as_toml(policy_from(dict(state.policy), environ={})))
     return 0
@@ -73,7 +73,7 @@ def reload(args: Namespace, out: Output) -> int:
     _read(file)
     with _told_by_line(file), as_operator() as hg:
         state = hg.ops.reload_policy(read_document(file), reason=args.reason)
-    out.data(state.as_told())
+    out.data(state.as_dict())
     for change in state.changed:
         out.say(change)
     if state.changed:

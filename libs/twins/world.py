@@ -23,7 +23,7 @@ from libs.eventlog.pipelines import MemoryPipelines
 from libs.eventlog.progress import PROGRESS_SUBJECTS, MemoryProgress
 from libs.eventlog.titles import MemoryTitles
 from libs.eventlog.values import Record
-from libs.policy import Policy
+from libs.policy import Policy, PolicyInForce
 from libs.runtime.keys import KeyPair
 from libs.twins.dispatches import MemoryDispatches
 from libs.twins.quiet import quiet_telemetry
@@ -90,7 +90,7 @@ class TwinWorld:
     """One Headgate's."""
 
     def __init__(self, loop: VirtualLoop, policy: Policy, *, now: datetime, folder: Path) -> None:
-        self.policy, self.folder = policy, folder
+        self.policy, self.folder = PolicyInForce.of(policy), folder
         self.clock = LoopClock(loop, start_ms=round(now.timestamp() * 1000))
         self.ids = CountedIds(self.clock)
         self.pair = KeyPair.generate()
