@@ -59,7 +59,8 @@ function Head({ workflow, phases }) {
       <div class="stack tight"><h1 class="title">${titleOfAll(workflow, first, phases.length)}</h1>
         <div class="row"><${StatusBadge} job=${workflow} /><${Priority} of=${workflow.priority} />
           <span class="soft">${workflow.project_id} · <${Ago} of=${first.created_at} /></span></div>
-        <div class="row"><code class="soft">${workflow.id}</code><${Copy} of=${workflow.id} label=${`Copy the workflow ${workflow.id}`} /></div></div>
+        <div class="row"><code class="soft">${workflow.id}</code>
+        <${Copy} of=${workflow.id} label=${`Copy the workflow ${workflow.id}`} /></div></div>
       <div class="row acts">
         ${broken && html`<button onClick=${again}>Submit again from phase ${phases.indexOf(broken) + 1}</button>`}
         ${!hasEnded(workflow) && html`<button class="quiet danger" onClick=${cancel}>Cancel all</button>`}
