@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from libs.local.permissions import NATS_USERS, nats_users
-from libs.policy import Policy, PolicyError, load_policy
+from libs.policy import Policy, PolicyError, PolicyInForce, load_policy
 from libs.runtime.errors import SettingsWrong
 from services.worker.__main__ import main, require_pool
 from tests.fixtures.admission_api import JOB, AdmissionApi, refused, submitted
@@ -85,7 +85,7 @@ async def test_a_job_of_a_pool_that_has_gone_stays_and_ends_but_is_not_submitted
     admission = await an_admission(names=["gpu"])
     async with AdmissionApi(admission).client() as ann:
         job = await submitted(ann, pool="gpu")
-    admission.policy = Policy()
+    admission.policy = PolicyInForce.of(Policy())
 
     async with AdmissionApi(admission).client() as ann:
         there = (await ann.get(f"/v1/jobs/{job['id']}")).json()
