@@ -16,8 +16,8 @@ from headgate_contracts import Event, OpsSubject
 from headgate_contracts.events import PolicyReloaded
 from headgate_contracts.vocabulary import ActName
 from libs.eventlog import LogMissing, LogUnavailable, Record
+from libs.eventlog.ports import EventLog
 from libs.foundation.ground import LOG, Ground, S
-from libs.foundation.revoking import Newest
 from libs.policy import Policy, PolicyError, PolicyInForce
 from libs.policy.reloading import reloaded
 from libs.runtime.clock import Clock
@@ -34,7 +34,7 @@ LOOK_EVERY_MS: Final = 1000
 class PolicyFollower:
     """Brings a service's policy up to the log."""
 
-    def __init__(self, log: Newest, policy: PolicyInForce, clock: Clock) -> None:
+    def __init__(self, log: EventLog, policy: PolicyInForce, clock: Clock) -> None:
         self._log = log
         self._policy = policy
         self._clock = clock
