@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headgate import Patience, errors, fetching, verbs, waiting
-from headgate.exchange import Answer, NoAnswer, Open, Pause
+from headgate.exchange import Answer, AskTerms, NoAnswer, Open, Pause, Take, Terms
 from headgate.following import TRIES
 from tests.fixtures.scripted import JOB, frames, play, says
 
@@ -71,6 +71,20 @@ def test_a_stream_that_says_to_come_back_in_a_day_is_asked_sooner() -> None:
     assert play(verbs.events("j1"), STREAM, b": hi\n\nretry: 86400000\n\n", b"", *ENDED).pauses == [60]
 
 
+@pytest.mark.parametrize("piece", [b"x" * 2**20, b"data: " + b"x" * 2**20 + b"\n"], ids=["a line", "an event"])
+def test_neither_a_line_nor_an_event_without_an_end_is_kept_for_ever(piece: bytes) -> None:
+    with pytest.raises(errors.NotHeadgate):
+        play(verbs.events("j1"), STREAM, *[piece] * 17)
+
+
+@pytest.mark.parametrize("target", ["https://there/v1/jobs", "//there/v1/jobs"])
+def test_a_next_page_elsewhere_is_not_asked_for(target: str) -> None:
+    page = Answer(200, {"link": f'<{target}>; rel="next"'}, b"[]")
+
+    with pytest.raises(errors.NotHeadgate, match="there"):
+        play(verbs.jobs(), page)
+
+
 # ── waiting ───────────────────────────────────────────────────────────────────
 
 
@@ -90,6 +104,35 @@ def test_nothing_is_begun_for_longer_than_is_left_to_wait() -> None:
 
     assert [each.request.within_s for each in effects if isinstance(each, Open)] == [3, 1]
     assert [each.seconds for each in effects if isinstance(each, Pause)] == [2, 1]
+
+
+def test_the_last_connection_of_a_wait_is_silent_for_no_longer_than_is_left() -> None:
+    """It was opened for longer, and a word came 10 s before the end: the next one would come 5 s after it."""
+    now_s, asked = 0.0, list[Any]()
+    known = Terms(patience=Patience(), now_s=lambda: now_s, random=lambda: 1.0, new_key=str)
+    script, reply = waiting.wait("j1", timeout_s=40), None
+
+    def carry_out() -> None:
+        nonlocal now_s, reply
+        while True:
+            effect = script.send(reply)
+            asked.append(effect)
+            match effect:
+                case AskTerms():
+                    reply = known
+                case Open():
+                    reply = STREAM
+                case Take() if now_s < 30:
+                    now_s += 15
+                    reply = b": still here\n\n"
+                case _:
+                    now_s, reply = 40, NoAnswer("the read timed out")
+
+    with pytest.raises(errors.NotInTime):
+        carry_out()
+
+    opened = [each.request.within_s for each in asked if isinstance(each, Open)]
+    assert (opened, [each for each in asked if isinstance(each, Pause)]) == ([40, 10], [])
 
 
 def test_a_job_that_is_not_seen_to_have_ended_is_not_given_as_if_it_had() -> None:

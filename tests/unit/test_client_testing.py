@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from headgate import Asked, Conflict, End, Headgate, Invalid, NotFound, StatusChanged, SyncHeadgate
+from headgate import Asked, Conflict, End, Headgate, Invalid, NotFound, SlotLost, StatusChanged, SyncHeadgate
 from headgate.testing import NothingHappens
 from headgate_pipeline import Context, Pipeline, StageFailed, TryAgain, input_as, stage
+from libs.runtime.eventually import eventually
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 
@@ -206,6 +209,47 @@ async def test_a_slot_is_held_by_one_at_a_time() -> None:
             assert entered == []
         await second
         assert entered == ["second"]
+
+
+class LostSlots:
+    """Bodies whose slot an operator frees. It is extended every second: a third of its three."""
+
+    async def cancelled(self, hg: Headgate, operator: Headgate) -> None:
+        async with hg.slot("staging-db", project="shop", ttl_s=3) as slot:
+            await self._freed(operator, slot.lease)
+            await asyncio.Event().wait()
+
+    async def told(self, hg: Headgate, operator: Headgate) -> None:
+        async with hg.slot("staging-db", project="shop", ttl_s=3, cancel=False) as slot:
+            await self._freed(operator, slot.lease)
+            await eventually(lambda: slot.lost)
+
+    def told_between_two_steps(self, hg: SyncHeadgate, operator: SyncHeadgate) -> None:
+        with hg.slot("staging-db", project="shop", ttl_s=3) as slot:
+            slot.check()
+            [group] = [each.group for each in operator.ops.groups() if each.group.endswith(":staging-db")]
+            operator.ops.release(group, slot.lease, reason="a test")
+            while True:
+                slot.check()
+                time.sleep(0.01)
+
+    async def _freed(self, operator: Headgate, lease: str) -> None:
+        [group] = [each.group for each in await operator.ops.groups() if each.group.endswith(":staging-db")]
+        await operator.ops.release(group, lease, reason="a test")
+
+
+@pytest.mark.parametrize("body", [LostSlots().cancelled, LostSlots().told], ids=["cancelled", "told"])
+async def test_the_body_hears_that_its_slot_was_lost(body: Callable[[Headgate, Headgate], Awaitable[None]]) -> None:
+    async with Headgate.testing() as hg, hg.testing.operator() as operator:
+        with pytest.raises(SlotLost, match="staging-db"):
+            await body(hg, operator)
+
+
+def test_a_body_without_a_loop_hears_it_between_two_steps() -> None:
+    with SyncHeadgate.testing() as hg, hg.testing.operator() as operator:
+        body = LostSlots()
+        with pytest.raises(SlotLost, match="staging-db"):
+            body.told_between_two_steps(hg, operator)
 
 
 async def test_a_wait_without_end_says_what_is_waited_for() -> None:

@@ -37,6 +37,18 @@ def names_in(folder: Path) -> list[str]:
     return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*"))
 
 
+@pytest.mark.parametrize("name", ["..\\up.py", "C:/up.py", "a/b:stream"])
+def test_names_that_lead_elsewhere_on_windows_alone_are_refused_there_alone(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = packed((name, b"1"))
+
+    assert unpack(io.BytesIO(archive), tmp_path / "here") == (tmp_path / "here" / name,)
+    monkeypatch.setattr(unpacking, "FORBIDDEN", unpacking.forbidden_on("nt"))
+    with pytest.raises(errors.UnsafeArchive):
+        unpack(io.BytesIO(archive), tmp_path / "there")
+
+
 # ── what an archive may not hold ──────────────────────────────────────────────
 
 

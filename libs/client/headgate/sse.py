@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from headgate.errors import NotHeadgate
+
+MOST_BYTES: Final = 16 * 1024 * 1024  # of one event: the largest message of the log has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +34,30 @@ class FrameReader:
     or a comment, which keeps a connection open that has nothing to tell."""
 
     heard: bool = False
-    _rest: bytes = b""
+    _rest: bytearray = field(default_factory=bytearray)
+    _size: int = 0  # of the event that is under way
     _fields: dict[str, str] = field(default_factory=dict[str, str])
 
     def feed(self, piece: bytes) -> Iterator[Frame | Retry]:
         """What is complete with this piece."""
-        *lines, self._rest = (self._rest + piece).split(b"\n")
+        self._rest += piece
+        *lines, self._rest = self._rest.split(b"\n")
         for raw in lines:
-            line = raw.decode(errors="replace").removesuffix("\r")
+            line = self._counted(raw).decode(errors="replace").removesuffix("\r")
             if line:
                 self._take(line)
             else:
                 self.heard = self.heard or "data" in self._fields
                 yield from _complete(self._fields)
-                self._fields = {}
+                self._fields, self._size = {}, 0
+        self._counted(self._rest, is_whole=False)
+
+    def _counted(self, part: bytearray, *, is_whole: bool = True) -> bytearray:
+        """An event is not larger than any may be, and neither is a line whose end is still to come."""
+        if self._size + len(part) > MOST_BYTES:
+            raise NotHeadgate
+        self._size += len(part) if is_whole else 0
+        return part
 
     def _take(self, line: str) -> None:
         if line.startswith(":"):

@@ -27,7 +27,14 @@ MOST_ENTRIES: Final = 200_000
 MOST_LEVELS: Final = 128
 MOST_HELD: Final = 1024 * 1024  # of an entry's headers, which `tarfile` has in memory: an honest one's are some hundred
 PIECE_BYTES: Final = 256 * 1024
-FORBIDDEN: Final = frozenset("\0\\:")  # the last two lead elsewhere on Windows
+
+
+def forbidden_on(system: str) -> frozenset[str]:
+    """Characters of no name. The last two lead elsewhere on Windows; anywhere else they are letters like any other."""
+    return frozenset("\0\\:" if system == "nt" else "\0")
+
+
+FORBIDDEN = forbidden_on(os.name)
 
 
 def unpack(archive: BinaryIO, folder: Path) -> tuple[Path, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, Unpack
 
-from headgate.errors import Problem, TryLater, problem_of
+from headgate.errors import NotHeadgate, Problem, TryLater, problem_of
 from headgate.exchange import KEY, Give, Pause, Request, Script, Stream, asked, path_of, terms
 from headgate.following import follow, of_all, of_job
 from headgate.happenings import Event
@@ -235,7 +235,14 @@ def pages(request: Request, shape: type[T], *, limit: int | None = None) -> Stre
             yield Give(each)
             left = None if left is None else left - 1
         named = NEXT.search(answer.headers.get("link", ""))
-        following = Request(path=named[1]) if named and left != 0 else None
+        following = Request(path=_here(named[1])) if named and left != 0 else None
+
+
+def _here(target: str) -> str:
+    """The next page is a path of the Headgate that was asked: the token is for no other."""
+    if not target.startswith("/") or target.startswith("//"):
+        raise NotHeadgate(target)
+    return target
 
 
 def outcome_of(item: ItemAnswer) -> JobState | Problem:

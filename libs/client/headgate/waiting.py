@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headgate.errors import NotInTime
-from headgate.exchange import Effect, Give, Open, Pause, Script, terms
+from headgate.exchange import Effect, Give, NoAnswer, Open, Pause, Script, Take, terms
 from headgate.happenings import End
 from headgate.values import JobState
 from headgate.verbs import events, job
 
 SEEN_WITHIN_S: Final = 10.0  # what a stream has told already
 SEEN_EVERY_S: Final = 0.1
+WORD_EVERY_S: Final = 16.0  # an open stream says something each 15 s
 LEAST_S: Final = 0.001  # httpx and a clock take no less
 
 
 def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
     """Until it has ended, however it did. NotInTime where that is not in time: no pause and no connection is begun for
-    longer than what is left, and while one is open it is looked at with every word, which comes every 15 s."""
+    longer than what is left, and the last one before its end is silent for no longer than that."""
     known = yield from terms()
     ends_s = math.inf if timeout_s is None else known.now_s() + timeout_s
+    last = LastWords()
     reply = None
     with closing(events(job_id)) as stream:
         while True:
@@ -30,10 +32,38 @@ def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
                 effect = stream.send(reply)
             except StopIteration:
                 break
-            reply = None if isinstance(effect, Give) else (yield _within(effect, ends_s - known.now_s()))
+            left_s = ends_s - known.now_s()
+            if last.skips(effect, left_s):
+                reply = last.reply
+                continue
+            reply = None if isinstance(effect, Give) else (yield _within(effect, left_s))
             if known.now_s() >= ends_s and not _is_end(effect):
                 raise NotInTime(f"job {job_id} has not ended within {timeout_s:g} s")
     return (yield from _once_ended(job_id, ends_s))
+
+
+@dataclass(slots=True)
+class LastWords:
+    """The last seconds of a wait. A connection says every 15 s that it lives, and is read for as long as it was opened
+    for: so where less is left it is opened once more, for just that."""
+
+    reply: NoAnswer | None = None
+    _is_last: bool = False
+
+    def skips(self, effect: object, left_s: float) -> bool:
+        """Whether the effect is not carried out, and `reply` stands in for what comes of it."""
+        match effect:
+            case Open():
+                self._is_last, self.reply = left_s < WORD_EVERY_S, None
+            case Take() if left_s < WORD_EVERY_S and not self._is_last:
+                self._is_last, self.reply = True, NoAnswer("little time is left")
+                return True
+            case Pause() if self.reply is not None:  # nothing was wrong
+                self.reply = None
+                return True
+            case _:
+                pass
+        return False
 
 
 def _once_ended(job_id: str, ends_s: float) -> Script[JobState]:
