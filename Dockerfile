@@ -28,30 +28,37 @@ COPY libs/pipeline/pyproject.toml libs/pipeline/
 RUN UV_PROJECT_ENVIRONMENT=/installer uv sync --inexact --no-install-workspace --reinstall-package uv --only-group build \
         --only-group admission --only-group scheduler --only-group worker --only-group notifier \
         --only-group operator
-ENV UV_OFFLINE=1 UV_NO_INSTALL_WORKSPACE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON=python3 UV_PROJECT_ENVIRONMENT=/opt/headgate
-# Our code has a folder of its own, whatever the version of the Python that finds it there.
+ENV UV_OFFLINE=1 UV_NO_INSTALL_WORKSPACE=1 UV_PYTHON=python3 UV_PROJECT_ENVIRONMENT=/opt/headgate PYTHONHASHSEED=0
+# Our code has a folder of its own, whatever the version of the Python that finds it there. `compile FOLDER` makes the
+# bytecode of what is new in it, by one process in one order: only so do two builds have the same bytes.
 RUN uv venv --quiet /opt/headgate \
     && cd /opt/headgate/lib/python3.*/site-packages \
-    && echo /opt/headgate/code > headgate.pth
+    && echo /opt/headgate/code > headgate.pth \
+    && touch --date @0 /installer/compiled \
+    && printf '%s\n' '#!/bin/sh' \
+        'find "$1" -name "*.py" -newer /installer/compiled | LC_ALL=C sort > /installer/new' \
+        'python3 -m compileall -qq --invalidation-mode unchecked-hash -i /installer/new || echo "not all is Python"' \
+        'touch /installer/compiled' > /installer/bin/compile \
+    && chmod +x /installer/bin/compile
 
 # What all services need is brought and compiled once; each adds what it needs besides, and loses what it does not.
 FROM installer AS service-dependencies
-RUN uv sync --only-group service
+RUN uv sync --only-group service && compile /opt/headgate/lib
 
 FROM service-dependencies AS admission-dependencies
-RUN uv sync --only-group admission
+RUN uv sync --only-group admission && compile /opt/headgate/lib
 
 FROM service-dependencies AS scheduler-dependencies
-RUN uv sync --only-group scheduler
+RUN uv sync --only-group scheduler && compile /opt/headgate/lib
 
 FROM service-dependencies AS worker-dependencies
-RUN uv sync --only-group worker
+RUN uv sync --only-group worker && compile /opt/headgate/lib
 
 FROM service-dependencies AS notifier-dependencies
-RUN uv sync --only-group notifier
+RUN uv sync --only-group notifier && compile /opt/headgate/lib
 
 FROM installer AS operator-dependencies
-RUN uv sync --only-group operator
+RUN uv sync --only-group operator && compile /opt/headgate/lib
 
 # What every job's environment is made of, by the hashes of the lock that a package starts with: no build needs a network.
 FROM installer AS wheels
@@ -64,8 +71,10 @@ RUN uv export --quiet --no-config --project toolchain --no-emit-project --all-gr
 FROM installer AS code
 COPY . .
 RUN uv build --quiet --wheel --no-build-isolation --all-packages --out-dir /wheels \
-    && uv pip install --quiet --no-deps --target /code /wheels/*.whl \
-    && rm -rf /code/bin
+    && /installer/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --target /code \
+        /wheels/*.whl \
+    && rm -rf /code/bin \
+    && compile /code
 
 # --- what they share ---------------------------------------------------------------------------------------------------
 

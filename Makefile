@@ -91,8 +91,8 @@ up: setup ## the whole system until Ctrl-C, on http://127.0.0.1:8080; its state 
 watch: setup ## Prometheus and Alertmanager beside `make up`, with every alert; needs both, Debian's or the authors' own
 	@$(BIN)/python -m libs.local.monitoring.watch
 
-images: setup ## every image by Docker, with labels, and what is in each in dist/images/ (CycloneDX); PYTHON_IMAGE=python:...@sha256:...
-	@$(BIN)/python -m libs.deployment.images
+images: setup ## every image by Docker, with labels, and what is in each in dist/images/ (CycloneDX); AGAIN=yes builds each twice and compares; PYTHON_IMAGE=python:...@sha256:...
+	@$(BIN)/python -m libs.deployment.images $(AGAIN:%=--again)
 
 secrets: setup ## passwords and keys for compose and Kubernetes, once, in .headgate/
 	@$(BIN)/python -m libs.deployment.secrets

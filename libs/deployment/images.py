@@ -1,7 +1,8 @@
 """The images, and for each a bill of materials in `dist/images/`: `python -m libs.deployment.images`.
 
-With `--bills` it writes the bills alone, for which no engine is needed. Labels say the version, the commit and the
-base; times are the commit's. A base's digest is known where a registry gave it.
+With `--bills` it writes the bills alone, for which no engine is needed; with `--again` each image is built once more,
+without what the builder keeps, and ends with 1 where the two differ in any file. Labels say the version, the commit and
+the base; times are the commit's. A base's digest is known where a registry gave it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Final
 
 from libs.deployment.bill import BaseImage, Contents, bill_of
 from libs.deployment.generated import ROOT
+from libs.deployment.sameness import differences, exported
 
 IMAGES: Final = ("admission", "scheduler", "worker", "notifier", "operator")
 SERVERS: Final = ("nats",)  # for compose, with what asks whether the server is well: nothing of the lock is in it
@@ -89,10 +91,10 @@ def our_own() -> Mapping[str, str]:
     return {each["project"]["name"]: each["project"]["version"] for each in projects}
 
 
-def build(image: str, base: BaseImage) -> str:
-    """By Docker; gives the image's id."""
+def build(image: str, base: BaseImage, *, anew: bool = False) -> str:
+    """By Docker; gives the image's id. One that is built anew has no name and nothing that was kept of another."""
     version = our_own()["headgate-server"]
-    tag = f"headgate-{image}:{version}"
+    how = ["--no-cache"] if anew else ["--tag", f"headgate-{image}:{version}"]
     labels = {
         f"{LABEL}.version": version,
         f"{LABEL}.revision": _said("git", "rev-parse", "HEAD"),
@@ -103,7 +105,7 @@ def build(image: str, base: BaseImage) -> str:
     words = [word for key, value in labels.items() for word in ("--label", f"{key}={value}")]
     words += [word for name, value in bases().items() for word in ("--build-arg", f"{name}={value}")]
     epoch = {"SOURCE_DATE_EPOCH": str(commit_time_s())}
-    command = ["docker", "build", "--quiet", "--target", image, "--tag", tag, *words, "."]
+    command = ["docker", "build", "--quiet", "--target", image, *how, *words, "."]
     return _said(*command, environment={**os.environ, **epoch})
 
 
@@ -131,7 +133,9 @@ def _said(*command: str, environment: Mapping[str, str] | None = None) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m libs.deployment.images", description=__doc__)
     parser.add_argument("--bills", action="store_true", help="write the bills alone")
-    alone = parser.parse_args(words).bills
+    parser.add_argument("--again", action="store_true", help="build each twice, and compare what is in them")
+    told = parser.parse_args(words)
+    alone, different = told.bills, list[str]()
     FOLDER.mkdir(parents=True, exist_ok=True)
     named = bases()
     for image in (*IMAGES, *(() if alone else SERVERS)):
@@ -139,9 +143,14 @@ def main(words: Sequence[str] | None = None) -> int:
         if image in IMAGES:
             (FOLDER / f"{image}.cdx.json").write_text(bill(image, base), encoding="utf-8")
         built = "" if alone else f" {build(image, base)}"
+        if told.again and not alone:
+            different += differences(exported(built.strip()), exported(build(image, base, anew=True)))
         digest = base.digest or "whose digest no registry has told"
         sys.stdout.write(f"headgate-{image}{built} from {base.name}, {digest}\n")
-    return 0
+    if told.again:
+        said = [f"built again, files that differ: {len(different)}", *different]
+        sys.stdout.write("\n  ".join(said) + "\n")
+    return 1 if different else 0
 
 
 if __name__ == "__main__":
