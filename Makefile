@@ -203,8 +203,8 @@ test-gateway: setup ## the gateway: broken requests by the thousand, restarts un
 test-system: setup ## the whole system for long: kills, outages, traces
 	@$(PYTEST) -n 2 -m system tests/e2e $(ARGS)
 
-test-contracts: setup tests/contracts/consumer/node_modules/.synced ## other teams on a real run: TypeScript, CloudEvents, pacts
-	@$(PYTEST) -m contracts tests/e2e/test_other_teams.py $(ARGS)
+test-contracts: setup tests/contracts/consumer/node_modules/.synced ## other teams on a real run: TypeScript, Ajv, CloudEvents, pacts
+	@$(PYTEST) -m contracts tests/e2e/test_other_teams.py tests/integration/test_consumers_page.py $(ARGS)
 
 # By the Node that the type checker brings, with the hashes of the lock, and without anybody's install scripts.
 tests/contracts/consumer/node_modules/.synced: tests/contracts/consumer/package-lock.json | setup

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from libs.eventlog import connect, migrate, open_log
+from libs.eventlog import connect
 from libs.eventlog.api import ask
 from libs.eventlog.errors import LogMissing, LogUnavailable
-from libs.eventlog.servers import reload_server
-from libs.eventlog.teams import settle_teams
-from libs.local.nats_config import TEAMS_FILE
-from libs.local.permissions import UP_USERS, nats_users
 from libs.local.provisions import with_user
-from libs.local.servers import NatsServer
-from libs.local.teams import Team, consumers_of, new_team, teams_in, with_team, without_team, write_teams
 from libs.runtime.eventually import eventually
 from tests.fixtures.clients import nats_client, settled
-from tests.fixtures.lives import queued
-from tests.fixtures.logs import new_epoch, settings
+from tests.fixtures.teams import TeamsServer, a_teams_server, team
 
 ELSEWHERE = (
     "headgate.cmd.v1.main.shut",
@@ -37,59 +28,13 @@ ELSEWHERE = (
 )
 
 
-@dataclass
-class Scene:
-    """A server with the users of `headgate up`, and whatever teams are there."""
-
-    server: NatsServer
-    operator: Client
-    teams: tuple[Team, ...] = ()
-    clients: list[Client] = field(default_factory=list[Client])
-
-    async def settle(self, *teams: Team) -> None:
-        """As `headgate teams` does it."""
-        names = {each.name for each in teams}
-        for each in self.teams:
-            self.teams = self.teams if each.name in names else without_team(self.teams, each.name)
-        for each in teams:
-            known = {there.name for there in self.teams}
-            self.teams = self.teams if each.name in known else with_team(self.teams, each)
-        write_teams(self.server.folder / TEAMS_FILE, self.teams)
-        system = await connect(self.server.system_url, name="system")
-        await reload_server(system)
-        await system.close()
-        await settle_teams(self.operator, consumers_of(self.teams))
-
-    async def signed_in(self, team: Team) -> Client:
-        """As a client of theirs would, without a word about inboxes."""
-        client = Client()
-        await client.connect(with_user(self.server.url, team.user, team.password), allow_reconnect=False)
-        self.clients.append(client)
-        return client
-
-
 @pytest_asyncio.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    users = nats_users({name: f"secret-of-{name}" for name in UP_USERS}, shard="main", pools=("default",))
-    teams_in(tmp_path / "nats" / TEAMS_FILE)
-    async with NatsServer(tmp_path / "nats", users=list(users.values()), teams=TEAMS_FILE) as server:
-        operator = await connect(server.url_for(users["operator"]), name="operator")
-        await migrate(operator, settings(), new_epoch=new_epoch())
-        admission = await connect(server.url_for(users["admission"]), name="admission")
-        log = await open_log(admission, settings())
-        for job in ("job-1", "job-2"):
-            await log.append(queued(job), after=None)
-        scene = Scene(server, operator)
-        yield scene
-        for client in (operator, admission, *scene.clients):
-            await client.close()
+async def scene(tmp_path: Path) -> AsyncIterator[TeamsServer]:
+    async with a_teams_server(tmp_path / "nats") as there:
+        yield there
 
 
-def team(name: str, *purposes: str, filters: tuple[str, ...] = ()) -> Team:
-    return new_team(name, password=f"secret-of-{name}", purposes=purposes, filters=filters)
-
-
-async def test_a_team_reads_by_a_consumer_that_was_made_for_it_and_goes_on_where_it_was(scene: Scene) -> None:
+async def test_a_team_reads_by_a_consumer_that_was_made_for_it_and_goes_on_where_it_was(scene: TeamsServer) -> None:
     billing = team("billing", "failures")
     await scene.settle(billing)
     client = await scene.signed_in(billing)
@@ -106,7 +51,7 @@ async def test_a_team_reads_by_a_consumer_that_was_made_for_it_and_goes_on_where
     assert (info.num_pending, info.num_ack_pending) == (0, 0)
 
 
-async def test_a_team_is_shown_what_its_filter_lets_through(scene: Scene) -> None:
+async def test_a_team_is_shown_what_its_filter_lets_through(scene: TeamsServer) -> None:
     one = team("one", filters=("headgate.jobs.v1.job-2.*.*.queued", "headgate.jobs.v1.job-9.>"))
     await scene.settle(one)
     consumer = await (await scene.signed_in(one)).jetstream().pull_subscribe("", "one", "JOBS")
@@ -137,7 +82,7 @@ async def test_a_team_is_shown_what_its_filter_lets_through(scene: Scene) -> Non
         *ELSEWHERE,
     ],
 )
-async def test_a_team_may_ask_for_nothing_but_its_own_consumers(scene: Scene, subject: str) -> None:
+async def test_a_team_may_ask_for_nothing_but_its_own_consumers(scene: TeamsServer, subject: str) -> None:
     billing = team("billing")
     await scene.settle(billing, team("other"))
     complaints: list[str] = []
@@ -152,7 +97,7 @@ async def test_a_team_may_ask_for_nothing_but_its_own_consumers(scene: Scene, su
         await eventually(lambda: any(f'publish to "{subject.lower()}"' in each for each in complaints))
 
 
-async def test_an_answer_to_a_team_gets_nowhere_but_to_the_team(scene: Scene) -> None:
+async def test_an_answer_to_a_team_gets_nowhere_but_to_the_team(scene: TeamsServer) -> None:
     """Where an answer is to go is checked by no server: only that the account is another keeps it from there."""
     billing = team("billing")
     await scene.settle(billing)
@@ -176,7 +121,7 @@ async def test_an_answer_to_a_team_gets_nowhere_but_to_the_team(scene: Scene) ->
     assert before == [await _last_of(scene, stream) for stream in ("JOBS", "LOGS", "KV_INPUTS", "OBJ_RESULTS")]
 
 
-async def test_an_answer_to_a_team_acknowledges_nothing_of_anothers(scene: Scene) -> None:
+async def test_an_answer_to_a_team_acknowledges_nothing_of_anothers(scene: TeamsServer) -> None:
     billing, other = team("billing", filters=("headgate.jobs.v1.nobody.>",)), team("other")
     await scene.settle(billing, other)
     consumer = await (await scene.signed_in(other)).jetstream().pull_subscribe("", "other", "JOBS")
@@ -189,7 +134,7 @@ async def test_an_answer_to_a_team_acknowledges_nothing_of_anothers(scene: Scene
     assert (await consumer.consumer_info()).num_ack_pending == 1
 
 
-async def test_a_team_that_is_removed_is_cut_off_and_its_consumers_are_gone(scene: Scene) -> None:
+async def test_a_team_that_is_removed_is_cut_off_and_its_consumers_are_gone(scene: TeamsServer) -> None:
     billing, other = team("billing", "failures"), team("other")
     await scene.settle(billing, other)
     gone, stays = await scene.signed_in(billing), await scene.signed_in(other)
@@ -205,7 +150,7 @@ async def test_a_team_that_is_removed_is_cut_off_and_its_consumers_are_gone(scen
     assert await ask(scene.operator, "CONSUMER.INFO", stream="JOBS.worker-default", question={})
 
 
-async def test_an_account_that_became_free_is_the_next_teams(scene: Scene) -> None:
+async def test_an_account_that_became_free_is_the_next_teams(scene: TeamsServer) -> None:
     first, second = team("first"), team("second")
     await scene.settle(first)
     await scene.settle(second)
@@ -214,7 +159,7 @@ async def test_an_account_that_became_free_is_the_next_teams(scene: Scene) -> No
     assert len(await consumer.fetch(2, timeout=30)) == 2
 
 
-async def test_a_server_that_starts_again_knows_its_teams(scene: Scene) -> None:
+async def test_a_server_that_starts_again_knows_its_teams(scene: TeamsServer) -> None:
     billing = team("billing")
     await scene.settle(billing)
 
@@ -225,5 +170,5 @@ async def test_a_server_that_starts_again_knows_its_teams(scene: Scene) -> None:
     assert await consumer.fetch(1, timeout=30)
 
 
-async def _last_of(scene: Scene, stream: str) -> int:
+async def _last_of(scene: TeamsServer, stream: str) -> int:
     return (await ask(scene.operator, "STREAM.INFO", stream=stream, question={}))["state"]["last_seq"]
