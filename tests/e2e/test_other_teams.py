@@ -162,6 +162,10 @@ async def test_the_types_compile_and_the_document_is_one() -> None:
     assert found == {"messages": len(DATA_BY_TYPE), "channels": len(DATA_BY_TYPE)}
 
 
+async def test_each_schema_is_one_in_the_strict_mode_of_ajv_and_its_example_follows_it() -> None:
+    assert json.loads(await _node("strict.ts", str(HERE))) == {"schemas": len(DATA_BY_TYPE)}
+
+
 async def test_types_that_are_generated_of_the_api_compile(tmp_path: Path) -> None:
     types = tmp_path / "api.ts"
 

@@ -8,7 +8,8 @@
 
 import { readFileSync } from "node:fs";
 import { Parser } from "@asyncapi/parser";
-import { connect, type ConsumerConfig } from "nats";
+import { type ConsumerConfig, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import type { HeadgateEvent, JobCancelledEvent, JobFailedEvent, JobReadyEvent } from "../../../contracts/typescript/events.ts";
 
 type End = JobReadyEvent | JobFailedEvent | JobCancelledEvent;
@@ -41,9 +42,9 @@ async function count(): Promise<void> {
   const { stream: { name: stream }, consumer: { config }, filters } = await facts();
   const { username, password, host } = new URL(url);
   const nc = await connect({ servers: host, user: username, pass: decodeURIComponent(password) });
-  const manager = await nc.jetstreamManager();
+  const manager = await jetstreamManager(nc);
   await manager.consumers.add(stream, { ...config, durable_name: durable, filter_subjects: filters });
-  const consumer = await nc.jetstream().consumers.get(stream, durable);
+  const consumer = await jetstream(nc).consumers.get(stream, durable);
   const counted = new Map<string, Record<string, number>>();
   const seen = new Set<string>();
   while (seen.size < Number(until)) {
