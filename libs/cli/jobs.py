@@ -85,7 +85,7 @@ def show(args: Namespace, out: Output) -> int:
     with as_user() as hg:
         job = hg.job(args.job).state.as_dict()
     out.data(job)
-    for name, value in _shown(job):
+    for name, value in shown_lines(job):
         out.say(f"{name:<12} {value}")
     return 0
 
@@ -295,7 +295,7 @@ def _there_already(path: Path) -> Usage:
     return Usage(what=f"{path} is there already: name another file with -o, or replace it with --force.")
 
 
-def _shown(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def shown_lines(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield from ((name, str(job[name])) for name in SHOWN if job.get(name) not in (None, ""))
     for name in ("created_at", "updated_at", "scheduled_for"):
         if job.get(name):

@@ -176,6 +176,23 @@ async def test_each_cycle_tells_what_passed_and_what_did_not(js: Any) -> None:
     assert second["stages"]["code"]["state"] == "now"
 
 
+async def test_tokens_are_of_the_stage_before_the_event_that_tells_them(js: Any) -> None:
+    used = {"usage": [{"input_tokens": 10, "output_tokens": 2}, {"input_tokens": 5, "output_tokens": 1}]}
+    back = {"event": "given_back", "at": T2, **used}
+    events = [
+        staged("code", 1, T0),
+        staged("deps", 1, T1) | used,
+        back,
+        staged("code", 1, T2),
+        staged("deps", 1, T3) | used,
+    ]
+
+    assert await js("cycles", "tokensOf", events) == [
+        ["code", {"input": 30, "output": 6}],
+        ["deps", {"input": 15, "output": 3}],
+    ]
+
+
 async def test_an_attempt_that_was_given_back_leaves_its_stage_open(js: Any) -> None:
     events = [staged("scaffold", 1, T0), staged("code", 1, T1), {"event": "given_back", "at": T2, "reason": "lost"}]
 

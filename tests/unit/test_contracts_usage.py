@@ -11,6 +11,9 @@ from headgate_contracts.errors import InvalidEvent
 from headgate_contracts.events import ModelUsage
 from headgate_contracts.usage import MOST_OF_A_JOB, StageUsage, usage_after, with_usage
 from headgate_contracts.vocabulary import MOST_MODELS
+from libs.cli.jobs import shown_lines
+from libs.forecast.shown import model_usage_of, shown_job
+from libs.policy import Policy
 from tests.fixtures.lives import job_after, life_of, step
 
 CODING = "queued dispatched started scaffold code"
@@ -86,3 +89,26 @@ def test_a_sum_stays_within_what_its_field_takes() -> None:
 def test_what_is_no_name_and_no_number_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidEvent):
         asked(**wrong)
+
+
+def test_a_job_shows_what_it_has_asked_in_all_and_by_stage() -> None:
+    job = job_after(CODING)
+    job = advance(job, step(job, "deps", usage=(asked(), asked(model="m-2", cached_tokens=4))))
+
+    shown = model_usage_of(job)
+
+    assert model_usage_of(job_after(CODING)) is None
+    assert shown is not None
+    assert (shown.calls, shown.input_tokens, shown.output_tokens, shown.cached_tokens) == (2, 20, 10, 4)
+    assert shown.stages == job.model_usage
+
+
+def test_the_command_shows_tokens_by_stage() -> None:
+    job = job_after(CODING)
+    job = advance(job, step(job, "deps", usage=(asked(input_tokens=4180, cached_tokens=1024),)))
+    shown = shown_job(job, policy=Policy(), used_today=1, now=job.updated_at, debug_id="0" * 32)
+
+    lines = [(name, said) for name, said in shown_lines(shown.model_dump(mode="json")) if "4,180 in" in said]
+
+    told = "4,180 in (1,024 cached), 5 out"
+    assert lines == [("tokens", f"{told}; 1 call"), ("", f"code: {told} (openai, m-1)")]

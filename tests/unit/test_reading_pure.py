@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_contracts import Status
+from headgate_contracts import Status, advance
 from headgate_contracts.commands import LogLine
 from headgate_contracts.tokens import foreign_token
+from libs.eventlog import Record
 from libs.eventlog.lines import Line
+from services.admission.figures import changes
 from services.admission.finding import JobFilter, Sort, cursor_of, match_of, read_cursor
 from services.admission.naming import group_named, scope_named
 from services.admission.ranges import ByteRange, OutOfRange, Whole, wanted_part
 from services.admission.transcript import JsonLines, Plain
+from tests.fixtures.lives import job_after, step
 
 TAG = '"abc"'
 
@@ -204,3 +207,14 @@ def test_a_cursor_of_another_order_is_refused() -> None:
 
 def test_what_a_tenant_types_is_quoted() -> None:
     assert match_of('a" OR title:x* NEAR(b) ""') == '"a"""* "OR"* "title:x*"* "NEAR(b)"* """"""*'
+
+
+def test_tokens_are_counted_by_provider_in_the_minute_of_the_event_that_tells_them() -> None:
+    before = job_after("queued dispatched started scaffold code")
+    asked = {"model": "m-1", "calls": 1, "input_tokens": 10, "output_tokens": 5, "cached_tokens": 2}
+    event = step(before, "deps", usage=[{"provider": "openai", **asked}, {"provider": "gemini", **asked}])
+
+    found = list(changes(before, advance(before, event), Record(9, event.time, event)))
+
+    kinds = {"tokens_input": 10, "tokens_output": 5, "tokens_cached": 2}
+    assert found == [(name, provider, count) for provider in ("openai", "gemini") for name, count in kinds.items()]
