@@ -20,7 +20,7 @@ ANSWER_WITHIN_S: Final = 2.0
 
 
 class ServiceProcess(ChildProcess):
-    """`python -m <module>`, with this environment and a port."""
+    """`python -m <module>`, loaded without the garbage collector, with this environment and a port."""
 
     def __init__(self, module: str, *, name: str, folder: Path, environment: Mapping[str, str]) -> None:
         super().__init__(name=name, folder=folder)
@@ -37,7 +37,7 @@ class ServiceProcess(ChildProcess):
         if self.exit_code is not None and not self.has_served:
             self.port = free_ports(1)[0]  # it may have ended because of the old one, which nobody knows yet
         self.environment = {**self._told, "HEADGATE_HTTP_HOST": HOST, "HEADGATE_HTTP_PORT": str(self.port)}
-        return [sys.executable, "-m", self.module]
+        return [sys.executable, "-m", "libs.runtime.loading", self.module]
 
     async def ready(self) -> bool:
         """What it says itself. It keeps its port from then on."""

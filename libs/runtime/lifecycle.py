@@ -6,6 +6,7 @@ stop) and `Health` (what must be there, and is not). Refuses to restart anything
 """
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -157,7 +158,9 @@ class Service:
         self._failed = False
 
     def live(self, compose: Callable[["Service"], Coroutine[Any, Any, None]]) -> int:
-        """The whole of a process, in a loop of its own."""
+        """The whole of a process, in a loop of its own. What was imported lasts, and is not looked at any more."""
+        gc.freeze()
+        gc.enable()  # whoever loaded this may have switched it off
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(self.run(compose))
 
