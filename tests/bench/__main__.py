@@ -18,6 +18,7 @@ from tests.bench import race
 from tests.bench.asked import Asked, Part, Told
 from tests.bench.capacity import capacity
 from tests.bench.footprint import footprint
+from tests.bench.lone import lone
 from tests.bench.machine import described, load
 from tests.bench.page import rewritten
 from tests.bench.streams import streams
@@ -30,6 +31,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "drain": race.drain,
     "streams": streams,
     "log": printed("bench_log.py"),
+    "lone": lone,
     "view": printed("bench_view.py"),
     "lists": printed("bench_lists.py"),
     "worker": printed("bench_worker.py"),
