@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from pathlib import Path
+from sqlite3 import Connection
 from typing import Any, Final
 
 from headgate_contracts import Job
+from headgate_contracts.asked import AnswerQuestion
 from headgate_contracts.events import JobCancelled, JobData
 from libs.eventlog import OutcomeUnknown
+from services.admission.answering import Answering
 from services.admission.changing import Changing, SeenJobs
 from services.admission.domain import NewJob
 from services.admission.events import FirstEvent
@@ -83,6 +87,29 @@ def refunds_no_cancel(sound: Any) -> Any:
     return changes_of
 
 
+def answers_what_is_open_now(sound: Any) -> Any:
+    async def answer(self: Answering, job: Job, body: AnswerQuestion, *, by: str) -> Any:
+        newest = job.question.id if job.question is not None else body.question
+        return await sound(self, job, body.model_copy(update={"question": newest}), by=by)
+
+    return answer
+
+
+def erases_titles_in_their_bucket_alone(sound: Any) -> Any:
+    def _erase(db: Connection, user: str, *, before: int) -> None:
+        """What the bucket has no more the index is made without, whenever it is made anew."""
+
+    return _erase
+
+
+def takes_the_file_for_its_own(sound: Any) -> Any:
+    def _file_id(path: Path) -> str:
+        path.stat()
+        return path.name
+
+    return _file_id
+
+
 ADMISSION: Final = (
     Bug(
         "answered-before-the-append",
@@ -123,5 +150,25 @@ ADMISSION: Final = (
         refunds_no_cancel,
         "A job that is cancelled before it started gives its place of the day back. It does not: the next one is "
         "scheduled for tomorrow while the user has a place today.",
+    ),
+    Bug(
+        "answer-to-a-later-attempt",
+        "services.admission.answering:Answering.answer",
+        answers_what_is_open_now,
+        "An answer is to the question that its sender has seen. Sent again after a lost reply it is taken for whatever "
+        "a later attempt asks: a stage is told the answer to another question.",
+    ),
+    Bug(
+        "erased-in-the-buckets-alone",
+        "services.admission.index:_erase",
+        erases_titles_in_their_bucket_alone,
+        "What is erased leaves no byte. The titles of a user's jobs are found by a search for months.",
+    ),
+    Bug(
+        "index-of-another-time",
+        "services.admission.index:_file_id",
+        takes_the_file_for_its_own,
+        "A copy that was put in the place of the index is known for one, and made anew. What was open goes on into a "
+        "file that nobody sees any more: lists show the jobs of an hour ago.",
     ),
 )

@@ -15,6 +15,7 @@ from libs.twins.virtual import Process
 from services.admission.acts import Acts
 from services.admission.answering import Answering
 from services.admission.changing import Changing
+from services.admission.erasing import Erasing
 from services.admission.forecasts import Forecasts
 from services.admission.leasing import Leasing, NamedGroups, WaitingHere
 from services.admission.operating import Operating
@@ -23,6 +24,7 @@ from services.admission.retrying import Retrying
 from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.admission.submitting import Submitting
 from tests.simulation.edges import Broker
+from tests.simulation.indexes import erasing, start_index
 from tests.simulation.network import Link, Way
 from tests.simulation.plan import ADMISSIONS, POLICY
 from tests.simulation.world import SHARD, Machine, World
@@ -49,21 +51,25 @@ class UseCases:
     retrying: Retrying
     operating: Operating
     leasing: Leasing
+    erasing: Erasing | None  # where there is something to erase
 
 
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
     log, view, inputs = world.log(machine, process), world.view(process), world.bucket(process, world.inputs)
     clock, ids = machine.clock, _Ids(world.ids(machine))
-    titles, forecasts = world.titles, Forecasts(view, POLICY, clock)
+    titles = world.bucket(process, world.titles) if world.is_indexed else world.titles
+    forecasts = Forecasts(view, POLICY, clock)
     pipelines = Pipelines(world.pipelines, clock)
     submitting = Submitting(view, cast("Any", log), inputs, titles, pipelines, forecasts, POLICY, clock, ids)
     changing = Changing(view, cast("Any", log), POLICY, clock, ids)
     retrying = Retrying(submitting, cast("Any", log), inputs, titles, world.bucket(process, world.workspaces))
     acts = Acts(cast("Any", log), clock, ids)
     operating, leasing = Operating(view, cast("Any", log), clock, ids), _leasing(world, service, machine, process, acts)
-    machine.use_cases = UseCases(
-        submitting, changing, Answering(changing, inputs, POLICY, ids), retrying, operating, leasing
-    )
+    answering = Answering(changing, inputs, POLICY, ids)
+    erased = erasing(world, process, changing, ids) if world.is_indexed else None
+    machine.use_cases = UseCases(submitting, changing, answering, retrying, operating, leasing, erased)
+    if world.is_indexed and machine.name == ADMISSIONS[0]:
+        await start_index(world, service, machine, process)
 
 
 def _leasing(world: World, service: Service, machine: Machine, process: Process, acts: Acts) -> Leasing:

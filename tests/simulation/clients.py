@@ -133,7 +133,7 @@ class Client:
         now = utc(self._system.start_ms + round(submitted_s * 1000))
         asker = Asker(user_id=order.user, tier=USERS[order.user], policy=POLICY, now=now)
         told = {"pipeline": order.pipeline, "input": order.stages}
-        body: dict[str, Any] = {**told, "run_timeout_s": order.run_timeout_s, **other}
+        body: dict[str, Any] = {**told, "title": title_of(order), "run_timeout_s": order.run_timeout_s, **other}
         frame: dict[str, Any] = {
             "project_id": order.project,
             "priority": order.priority,
@@ -193,6 +193,10 @@ class Client:
 
     def _pause_s(self) -> float:
         return self._system.dice.between(f"{self.order.name} pause", *ASKS_AGAIN_S)
+
+
+def title_of(order: Order) -> str:
+    return f"What {order.name} is for"
 
 
 def questions(system: System, by_job: dict[str, Client]) -> Callable[[Record], None]:

@@ -14,6 +14,7 @@ from tests.simulation.dice import Dice
 from tests.simulation.drawing_edge import faults_among, readers_of
 from tests.simulation.drawing_rush import is_rush, rush_of
 from tests.simulation.drawing_work import LONG_S, LONG_STAGES, faults_around_one
+from tests.simulation.indexes import erasures, faults_of_file, is_indexed
 from tests.simulation.losses import long_holds, losses_of
 from tests.simulation.outages import held_through, long_runs, outages_of
 from tests.simulation.plan import (
@@ -64,21 +65,25 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     orders = _notified(dice, asking(dice, stumbling(dice, orders)))
     slots = 1 if dice.chance("crowded", CROWDED) else SLOTS
     orders, alone = withdrawn(dice, orders) if slots == 1 else (orders, ())
-    readers = readers_of(dice, orders)
+    indexed = is_indexed(dice)
+    erased = erasures(dice) if indexed else ()
+    readers = () if indexed else readers_of(dice, orders)  # nobody reads along where lines are erased
     wrong = (*(_fault(dice) for _ in range(faults)), *(faults_among(dice) if readers else ()))
     wrong += (_deaf(dice),) if faults and dice.chance("deaf", 0.1) else ()
     wrong += faults_around_one(dice) if faults else ()
+    wrong += faults_of_file(dice) if faults and indexed else ()
     if faults and is_rush(dice):
         orders, stopped = rush_of(dice, orders)
         wrong += stopped
     return Plan(
         seed=seed,
         orders=orders,
-        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *alone),
+        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *alone, *erased),
         faults=tuple(sorted((*wrong, *lost, *outages, *losses), key=lambda fault: fault.at_s)),
         visits=visits,
         leases=leases,
         readers=readers,
+        is_indexed=indexed,
         has_habits=dice.chance("habits", HABITS),
         slots=slots,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),

@@ -26,6 +26,7 @@ from libs.eventlog.lines import Line
 from libs.policy import Policy
 from tests.simulation.clients import Answers
 from tests.simulation.deeds import Deeds
+from tests.simulation.indexes import IndexContent
 from tests.simulation.plan import WAITS_S, Fault, Plan
 from tests.simulation.readers import Heard
 from tests.simulation.receivers import Called
@@ -70,6 +71,8 @@ class Evidence:
     acked: Mapping[int, float]  # record → when its call was over
     view: Any  # what the view's store holds at the end; null: nothing
     view_was_lost: bool
+    index: IndexContent | None  # null: nobody has one
+    titles: Mapping[str, str]  # job → what its client calls it
     overwritten: Sequence[str]  # names under which other work was stored a second time
     unforeseen: Sequence[str]
     ended_s: float

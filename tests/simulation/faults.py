@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable
 
 from libs.capacity.lead import MemoryLead
+from tests.simulation.indexes import damage, index_path, put_back
 from tests.simulation.network import Trouble
 from tests.simulation.plan import DRAINED_S, SCHEDULERS, WAITS_S, WORKERS, Fault
 from tests.simulation.system import System
@@ -123,6 +124,15 @@ class Faults:
             self._system.server._max_bytes, self._system.buckets_full = None, False
 
         self._system.network.later(fault.for_s, room)
+
+    def _file(self, fault: Fault) -> None:
+        """Of the index: gone under its process, torn as the machine stops, or put back as it was a while ago."""
+        path = index_path(self._system)
+        if fault.server == "torn":
+            self._system.crash(self._system.machines[fault.who], fault.for_s)
+        copy = damage(path, fault.server)
+        if copy is not None:
+            self._system.network.later(fault.for_s, put_back, path, copy)
 
     def _clock(self, fault: Fault) -> None:
         self._system.machines[fault.who].clock.ahead_ms += round(fault.share * 1000)

@@ -5,7 +5,7 @@
     I5 real        `judge_slots`
     I6             `judge_streams`
     J8             `judge_webhooks`
-    I7             `judge_view`, `judge_positions`
+    I7             `judge_view`, `judge_index`, `judge_positions`
     I8             drained in time after the last fault; where nothing is wrong no job waits beside a free slot, and
                    nobody in line for groups in which nobody is
     drain, time    `judge_drains`, `judge_clocks`
@@ -34,6 +34,7 @@ from tests.simulation.judge_answers import answers_came_to_their_questions
 from tests.simulation.judge_clocks import deadlines_follow_no_wall_clock
 from tests.simulation.judge_drains import drains_handed_over
 from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
+from tests.simulation.judge_index import index_is_what_the_log_says
 from tests.simulation.judge_outages import outages_cost_nobody
 from tests.simulation.judge_positions import positions_were_true
 from tests.simulation.judge_remains import work_was_kept
@@ -125,6 +126,7 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     slots_were_real,
     nobody_waits_beside_a_free_slot,
     view_is_what_the_log_says,
+    index_is_what_the_log_says,
     nobody_waits_for_empty_groups,
     outages_cost_nobody,
     work_was_kept,

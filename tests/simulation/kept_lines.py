@@ -16,12 +16,17 @@ class KeptLines:
     def __init__(self, clock: Clock) -> None:
         self.kept: list[Line] = []
         self.grown = asyncio.Event()
+        self.erased: set[str] = set()  # jobs
         self._clock = clock
         self._ids: dict[str, int] = {}
 
     @property
     def end(self) -> int:
         return len(self.kept)
+
+    async def erase(self, job_id: str) -> None:
+        """Nobody reads them where anything is erased."""
+        self.erased.add(job_id)
 
     def keep(self, line: LogLine, line_id: str) -> int:
         """Its place; of one that comes again the first one's."""

@@ -1,4 +1,4 @@
-"""What operators do to a running system: pauses, limits, slots forced free, jobs moved."""
+"""What operators do to a running system: pauses, limits, slots forced free, jobs moved, a user's content erased."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from libs.twins.virtual import Process
 from services.admission import events
+from services.admission.erasing import Erased
 from tests.simulation.admissions import UseCases
 from tests.simulation.clients import asked_surely, job_told
 from tests.simulation.network import Link
@@ -70,6 +71,19 @@ class Operator:
             return await use_cases.changing.move(await job_told(use_cases, job_id), before=other, after=None, act=act)
 
         await self._ask(move)
+
+    async def _erase(self) -> None:
+        user = self._act.what
+        self._system.say(f"operator erases what {user} has left")
+
+        async def erase(use_cases: UseCases) -> Any:
+            assert use_cases.erasing is not None
+            return await use_cases.erasing.erase(user, by="ops", reason="simulated")
+
+        while True:
+            outcome = await self._ask(erase)
+            if not isinstance(outcome, Erased) or not outcome.unfinished:
+                return
 
     async def _ask(self, use: Callable[[UseCases], Awaitable[Any]]) -> Any:
         return await asked_surely(self._system, self._link, use)

@@ -86,7 +86,7 @@ class Order:
 class Act:
     """What an operator does."""
 
-    kind: str  # pause, limit, force, move
+    kind: str  # pause, limit, force, move, erase
     at_s: float
     what: str = ""
     number: int = 0
@@ -124,6 +124,7 @@ class Plan:
     leases: tuple[UserLease, ...] = ()
     readers: tuple[Reader, ...] = ()
     slots: int = SLOTS
+    is_indexed: bool = False  # a replica of admission keeps an index, and some user's content is erased
     has_habits: bool = False  # forecasts are made, and what jobs leave behind is deleted
     before_midnight_s: float  # when the day changes
 

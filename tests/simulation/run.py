@@ -18,15 +18,17 @@ from headgate_contracts.events import JobData
 from headgate_contracts.tokens import job_id_for_key, phase_job_id, workflow_id_for_key
 from libs.twins.virtual import Stuck, VirtualLoop
 from tests.simulation.applications import Application
-from tests.simulation.clients import Answers, Client, questions
+from tests.simulation.clients import Answers, Client, questions, title_of
 from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day
 from tests.simulation.faults import Faults
+from tests.simulation.indexes import content_of, index_path, is_whole
 from tests.simulation.judge import judge
 from tests.simulation.judge_view import is_settled
 from tests.simulation.moments import last_moments
 from tests.simulation.operators import Operator
 from tests.simulation.plan import PEACE_S, POLICY, Order, Plan
 from tests.simulation.readers import Heard, all_read, browsers_of
+from tests.simulation.remembered import remembering
 from tests.simulation.retries import again_id, retries
 from tests.simulation.slot_users import SlotUser
 from tests.simulation.system import System
@@ -60,7 +62,7 @@ def simulate(plan: Plan) -> Run:
     root.addHandler(heard)
     root.setLevel(logging.ERROR)
     try:
-        with tempfile.TemporaryDirectory(prefix="headgate-simulation-", dir=_memory()) as folder:
+        with remembering(), tempfile.TemporaryDirectory(prefix="headgate-simulation-", dir=_memory()) as folder:
             return loop.run_until_complete(_live(plan, loop, Path(folder), heard))
     finally:
         root.removeHandler(heard)
@@ -99,6 +101,8 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
         acked=system.calls.acked,
         view=system.store.state,
         view_was_lost=system.view_was_lost,
+        index=content_of(index_path(system)) if plan.is_indexed else None,
+        titles=titles_of(plan),
         overwritten=system.workspaces.overwritten,
         unforeseen=[*heard.said, *loop.broken, *_faults_of([*people, *reading]), *busy],
         ended_s=loop.time(),
@@ -120,6 +124,11 @@ def _listen(system: System, plan: Plan, clients: list[Client]) -> None:
     by_job = {job: client for order, client in zip(plan.orders, clients, strict=True) for job in jobs_of(order)}
     again = {again_id(order): client for order, client in zip(plan.orders, clients, strict=True)}
     system.listeners += [questions(system, by_job | again), last_moments(system, by_job), retries(system, by_job)]
+
+
+def titles_of(plan: Plan) -> dict[str, str]:
+    """Of every job that there may be."""
+    return {job: title_of(order) for order in plan.orders for job in (*jobs_of(order), again_id(order))}
 
 
 def _applications(system: System, plan: Plan) -> list[Application]:
@@ -150,7 +159,10 @@ async def _until_drained(system: System, people: list[asyncio.Task[None]], strea
             continue
         ended_s = ended_s or now_s
         is_over = (
-            is_settled(system.store.state, system.server._kept) and all_read(system, streams) and system.calls.is_empty
+            is_settled(system.store.state, system.server._kept)
+            and all_read(system, streams)
+            and system.calls.is_empty
+            and is_whole(system)
         )
         if is_over or now_s - ended_s >= SETTLED_WITHIN_S:
             return True
@@ -192,6 +204,8 @@ async def _end(system: System, people: list[asyncio.Task[None]]) -> None:
             machine.process.crash()
     for task in people:
         task.cancel()
+    for index in system.indexes:
+        await index.close()
     for _ in range(20):
         await asyncio.sleep(0)
     await asyncio.gather(*people, return_exceptions=True)

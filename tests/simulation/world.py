@@ -29,6 +29,7 @@ from libs.eventlog.titles import MemoryTitles
 from libs.eventlog.values import Record
 from libs.runtime.lifecycle import Service
 from libs.twins.virtual import LoopClock, Process, VirtualLoop
+from services.admission.indexing import Indexing
 from services.notifier.webhooks import EVENTS
 from tests.simulation.deeds import Deeds
 from tests.simulation.dice import Dice
@@ -78,7 +79,7 @@ class World:
 
     def __init__(self, loop: VirtualLoop, plan: Plan, *, folder: Path) -> None:
         self.loop = loop
-        self.slots, self.has_habits = plan.slots, plan.has_habits
+        self.slots, self.has_habits, self.is_indexed = plan.slots, plan.has_habits, plan.is_indexed
         self.dice = dice = Dice(plan.seed)
         self.folder = folder
         self.network = Network(loop, dice)
@@ -103,12 +104,12 @@ class World:
         )
         self.listeners: list[Callable[[Record], None]] = [self.pool.stored]
         self.has_readers, self.has_leases = bool(plan.readers), bool(plan.leases)
+        self.indexes: list[Indexing] = []  # of each process that had one
         self.listeners += [self.calls.stored] if self.has_readers else []
         self.server.heard = self._heard
         self.deeds = Deeds()
         self.said: list[tuple[float, str]] = []
-        self.view_was_lost = False
-        self.buckets_full = False
+        self.view_was_lost = self.buckets_full = False
         self.machines = {name: self._machine(name) for name in plan.services}
         lines = Broker(Link(self.network, Process("nats", loop), "lines"), self.subscriptions)
         lines.subscriber("headgate.logs.v1.*")(self._keep_line)

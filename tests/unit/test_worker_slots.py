@@ -134,6 +134,20 @@ async def test_a_grant_for_another_is_passed_over(clock: ManualClock) -> None:
     assert not Scene(clock, "waiting").slots.granted("job-9-1-1")
 
 
+async def test_a_grant_that_nobody_wants_any_more_is_given_up(clock: ManualClock) -> None:
+    scene = Scene(clock, "granted")
+    scene.ask(Acquire(lease=1, groups=("db",)))
+    await breathe()
+    scene.slots.give_up(1)
+    await breathe()
+
+    known = scene.slots.granted("job-1-1-1")  # by a scheduler that heard the old request late
+    await breathe()
+
+    assert not known
+    assert scene.scheduler.given_up == ["job-1-1-1", "job-1-1-1"]
+
+
 async def test_who_will_not_wait_is_told_at_once(clock: ManualClock) -> None:
     scene = Scene(clock, "full")
 

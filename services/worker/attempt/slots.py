@@ -108,10 +108,13 @@ class StageSlots:
             _begin(self._shut(lease, told.provider, for_ms), f"shut {told.provider}", self._shutting)
 
     def granted(self, lease: str) -> bool:
-        """A waiter's turn has come; false where it is not ours."""
+        """A waiter's turn has come; false where it is not ours. One that nobody wants any more is given up: a scheduler
+        that was stopped for long hears old requests when it goes on, and then their waiters stand in line."""
         ask = self._asks.get(lease)
         if ask is not None:
             ask.granted.set()
+        elif lease.startswith(f"{self._holder.token}-") and not self._shutting:  # else it is held until all are told
+            _begin(self._scheduler.give_up(lease), f"give up {lease}", self._telling)
         return ask is not None
 
     async def lost(self, lease: str) -> None:

@@ -1,0 +1,47 @@
+"""What is computed once, and asked for again by every process that reads the log.
+
+Two schedulers, and whoever claims or changes a job, make the same job of the same events. A job and a record are
+frozen, so what was made of both once is made of them again: one object for all. Nothing is shared that could change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tests.simulation.planting import planted
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """For one run."""
+    with ExitStack() as stack:
+        stack.enter_context(planted("headgate_contracts.lifecycle:advance", _advanced))
+        stack.enter_context(planted("libs.capacity.projection:row_of", _as_row))
+        yield
+
+
+def _advanced(sound: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[tuple[object, ...], tuple[Any, ...]] = {}
+
+    def advance(job: Any, event: Any, *, seq: int = 0, at: Any = None) -> Any:
+        key = (id(job), id(event), seq, at)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = (sound(job, event, seq=seq, at=at), job, event)  # kept: an id is nobody else's
+        return found[0]
+
+    return advance
+
+
+def _as_row(sound: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[tuple[int, int], tuple[Any, ...]] = {}
+
+    def row_of(job: Any, policy: Any) -> Any:
+        found = known.get(key := (id(job), id(policy)))
+        if found is None:
+            found = known[key] = (sound(job, policy), job, policy)
+        return found[0]
+
+    return row_of
