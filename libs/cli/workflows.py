@@ -8,8 +8,8 @@ from typing import Any
 from headgate import Order
 from libs.cli.client import as_user
 from libs.cli.errors import Usage
-from libs.cli.given import json_of_file
 from libs.cli.output import Output
+from libs.cli.submitting import json_of_file
 
 
 def submit(args: Namespace, out: Output) -> int:

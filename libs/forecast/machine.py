@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import Any, Final, TypeVar
 
 from headgate_contracts import Holder
@@ -20,7 +21,6 @@ from libs.capacity.memory.planning import plan as planned
 from libs.capacity.memory.state import State, limit_of
 from libs.capacity.rows import Change, OperatorOrder, Row, Seed, StandingOrders
 from libs.capacity.turns import Turns, next_starts
-from libs.forecast.agenda import Agenda, Happening
 from libs.policy import Policy
 
 Answer = TypeVar("Answer")
@@ -30,6 +30,36 @@ FOREVER_MS: Final = 2**52  # no lease ends on this clock: whoever is silent is n
 OVER: Final = "ready"
 UNLIMITED: Final = 2**31
 AT_ONCE: Final = 100  # starts asked for in one plan
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that comes due about a job: `what` is its user's word."""
+
+    what: str
+    job: str
+
+
+@dataclass(slots=True)
+class Agenda:
+    """All that is still to come."""
+
+    _due: list[tuple[int, int, Happening]] = field(default_factory=list[tuple[int, int, Happening]])
+    _count: int = 0
+
+    def set(self, at_ms: int, happening: Happening) -> None:
+        """This comes due then."""
+        self._count += 1
+        heappush(self._due, (at_ms, self._count, happening))
+
+    @property
+    def next_ms(self) -> int | None:
+        """The next moment at which something is due; null where nothing is to come."""
+        return self._due[0][0] if self._due else None
+
+    def take(self, now_ms: int) -> Happening | None:
+        """The next one that is due by then."""
+        return heappop(self._due)[2] if self._due and self._due[0][0] <= now_ms else None
 
 
 @dataclass(frozen=True, slots=True)

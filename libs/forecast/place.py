@@ -11,7 +11,7 @@ there is something to tell it by: jobs that have ended, and a forecast that know
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from headgate_contracts import Job, Status
 from headgate_contracts.events import Estimate
@@ -19,7 +19,6 @@ from headgate_contracts.shown import QueuePart, WaitingOn
 from libs.capacity.answers import Outlook
 from libs.forecast.standing import waiting_on
 from libs.forecast.table import EstimateRequest, Forecast, wanted_of
-from libs.forecast.words import estimate_fields
 from libs.runtime.wording import counted
 
 NEXT: Final = ", next to start"
@@ -92,3 +91,33 @@ def _wanted(job: Job, outlook: Outlook | None) -> EstimateRequest | None:
 def _may_start(outlook: Outlook | None) -> bool:
     """Nothing will start what is paused, or has no worker."""
     return outlook is None or (not outlook.pauses and bool(outlook.pool_slots))
+
+
+MINUTE_S: Final = 60
+HOUR_S: Final = 3600
+NEAR_S: Final = 2 * MINUTE_S
+UNKNOWN: Final = "no estimate yet"
+
+
+def estimate_message(estimate: Estimate) -> str:
+    """What a waiting user reads."""
+    if estimate.estimate_seconds < MINUTE_S and estimate.upper_bound < NEAR_S:
+        return duration_text(estimate.estimate_seconds)
+    lower, upper = duration_text(estimate.lower_bound), duration_text(estimate.upper_bound)
+    return lower if lower == upper else f"{lower}-{upper}"
+
+
+def duration_text(seconds: int) -> str:
+    """A duration in its own unit: `45 seconds`, `17 minutes`, `1h 5m`."""
+    if seconds < MINUTE_S:
+        return counted(seconds, "second")
+    if seconds < HOUR_S:
+        return counted(seconds // MINUTE_S, "minute")
+    return f"{seconds // HOUR_S}h {seconds % HOUR_S // MINUTE_S}m"
+
+
+def estimate_fields(estimate: Estimate | None, *, starts: bool = True) -> dict[str, Any]:
+    """The part of `QueuePart` that tells the estimate. `starts`: something will start the job as things stand."""
+    if estimate is None:
+        return {"message": UNKNOWN} if starts else {}
+    return {**estimate.model_dump(), "message": estimate_message(estimate)}

@@ -22,9 +22,8 @@ from libs.capacity.answers import Deferred, Release, Request, Reserved
 from libs.capacity.projection import defaults_of, epoch_ms
 from libs.capacity.rows import Row, StandingOrders
 from libs.capacity.scopes import owners_of
-from libs.forecast.agenda import Happening
 from libs.forecast.lives import Life, RecordedPast, Stay
-from libs.forecast.machine import FOREVER_MS, Machine, answer
+from libs.forecast.machine import FOREVER_MS, Happening, Machine, answer
 from libs.forecast.run import Holds
 from libs.policy import Policy
 from libs.policy.windows import DayPlace, release_at

@@ -17,9 +17,8 @@ from typing import Final, Protocol
 from headgate_contracts.vocabulary import CLASS_NUMBERS, Tier
 from libs.capacity.rows import Row, Seed, StandingOrders
 from libs.capacity.turns import Turns
-from libs.forecast.agenda import Happening
 from libs.forecast.arrivals import Guest
-from libs.forecast.machine import Machine, PoolSlots
+from libs.forecast.machine import Happening, Machine, PoolSlots
 from libs.policy import Policy
 
 GUESTS: Final = 40  # that a run invites, and as many again as wait: who comes after them decides little

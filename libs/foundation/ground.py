@@ -18,12 +18,12 @@ from typing import Final, Generic, TypeVar
 
 from faststream.nats import NatsBroker
 from nats.aio.client import Client
+from opentelemetry.metrics import Meter, Observation
 from starlette.types import ASGIApp
 
 from headgate_contracts.tokens import ulid
 from libs.eventlog import JetStreamLog, LogMissing, LogSettings, LogUnavailable, connect, open_log
 from libs.foundation.live import AWAY, hang_up
-from libs.foundation.tasks import show_tasks
 from libs.policy import PolicyInForce, load_policy
 from libs.runtime.clock import Clock, SystemClock
 from libs.runtime.connect import wait_for
@@ -128,3 +128,13 @@ async def connected(service: Service, base: Base[S]) -> Ground[S]:
 def telemetry_of(name: str, settings: ServiceSettings) -> Telemetry:
     """As its settings tell. The one place that makes it, so that a test may look at what four services say at once."""
     return Telemetry(name, instance=settings.instance, log_level=settings.log_level)
+
+
+def show_tasks(meter: Meter) -> None:
+    """From now on, of the loop that this is called on; metrics are read on other threads too."""
+    loop = asyncio.get_running_loop()
+    meter.create_observable_gauge(
+        "headgate_tasks",
+        [lambda _: [Observation(len(asyncio.all_tasks(loop)))]],
+        description="tasks on the loop of this process",
+    )

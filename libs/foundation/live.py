@@ -7,16 +7,22 @@ While a server is away that is one line in the log, not one an attempt; nothing 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from ssl import SSLContext
-from typing import Final
+from typing import Any, Final
 
+from faststream import BaseMiddleware
 from faststream.exceptions import FastStreamException
+from faststream.message import StreamMessage
 from faststream.nats import NatsBroker
+from faststream.nats.response import NatsPublishCommand
 from faststream.nats.security import NatsSecurity
 from nats.errors import Error as NatsError
+from opentelemetry import trace
+from opentelemetry.trace import NonRecordingSpan
 
 from libs.eventlog import inbox_prefix
-from libs.foundation.carrying import CarriedTrace
+from libs.runtime.telemetry import linked, trace_headers
 
 logger = logging.getLogger(__name__)
 
@@ -61,3 +67,21 @@ class _Complaints:
         if words != self._last:
             logger.warning("NATS connection %s: %s", self._name, words)
         self._last = words
+
+
+class CarriedTrace(BaseMiddleware[NatsPublishCommand, Any]):
+    """Of each message that is said in a span. Others, like heartbeats, carry nothing."""
+
+    async def publish_scope(
+        self, call_next: Callable[[NatsPublishCommand], Awaitable[Any]], cmd: NatsPublishCommand
+    ) -> Any:
+        cmd.add_headers(trace_headers())
+        return await call_next(cmd)
+
+    async def consume_scope(
+        self, call_next: Callable[[StreamMessage[Any]], Awaitable[Any]], msg: StreamMessage[Any]
+    ) -> Any:
+        for cause in linked(msg.headers.get("traceparent"), msg.headers.get("tracestate")):
+            with trace.use_span(NonRecordingSpan(cause)):
+                return await call_next(msg)
+        return await call_next(msg)

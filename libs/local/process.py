@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import functools
+import json
 import math
 import os
 import signal
@@ -18,12 +19,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self, cast
 
 from libs.local.environments import of_machine
 from libs.local.errors import ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning, ServerPortTaken
-from libs.local.last_words import last_words
 from libs.local.tether import tether
+from libs.runtime.terminal import without_credentials
 
 LOOK_EVERY_S: Final = 0.005
 START_WITHIN_S = 120.0  # nats-server reads what it has stored first; an idle one that has nothing needs 0.05
@@ -236,3 +237,36 @@ async def until(check: Callable[[], bool], *, within_s: float = math.inf, every_
             return False
         await asyncio.sleep(every_s)
     return True
+
+
+LONGEST: Final = 300
+FAULTS: Final = frozenset({"ERROR", "CRITICAL"})
+NOTHING: Final = "(nothing)"
+
+
+def last_words(log: str) -> str:
+    """The last line, unless that only tells of the ending which a fault before it has caused."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    if not lines:
+        return NOTHING
+    told = [_record(line) for line in lines]
+    last = len(lines) - 1
+    faults = [number for number, record in enumerate(told) if record.get("level") in FAULTS]
+    if faults and told[last]:
+        last = faults[-1]
+    return without_credentials(_sentence(told[last]) or lines[last].strip())[:LONGEST]
+
+
+def _sentence(record: Mapping[str, Any]) -> str:
+    """Its message, and the last line of the fault that it tells of."""
+    exception = str(record.get("exception", "")).strip().rpartition("\n")[2]
+    return ": ".join(filter(None, (str(record.get("message", "")), exception)))
+
+
+def _record(line: str) -> Mapping[str, Any]:
+    """Empty where it is no JSON."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return {}
+    return cast("Mapping[str, Any]", record) if isinstance(record, dict) else {}

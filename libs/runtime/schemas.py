@@ -6,10 +6,13 @@ proportion to the text. Owns the words of a refusal.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from jsonschema_rs import Draft202012Validator, ReferencingError, RegexOptions, ValidationError
+
+from headgate_contracts.questions import MOST_ANSWER_BYTES, Question
 
 MOST_SAID: Final = 300
 
@@ -39,3 +42,23 @@ def validator_of(schema: Mapping[str, Any]) -> Draft202012Validator:
 def _said(wrong: ValidationError | ReferencingError | ValueError) -> str:
     text = wrong.message if isinstance(wrong, ValidationError) else str(wrong)
     return text.splitlines()[0][:MOST_SAID] if text else "it is no JSON Schema"
+
+
+def answer_bytes(answer: Any) -> bytes:
+    """As it is kept."""
+    return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
+
+
+def wrong_answer(answer: Any, question: Question) -> str | None:
+    """What is wrong with it; null where it answers the question."""
+    try:
+        size = len(answer_bytes(answer))
+    except ValueError:  # NaN, or half a character
+        return "it holds what JSON cannot write"
+    if size > MOST_ANSWER_BYTES:
+        return f"{size} bytes as JSON, at most {MOST_ANSWER_BYTES} are taken"
+    if question.choices:
+        return None if answer in question.choices else f"choose one of: {', '.join(question.choices)}"
+    if question.schema_ is not None:
+        return wrong_value(answer, question.schema_)
+    return None if isinstance(answer, str) and answer.strip() else "answer by a text"

@@ -36,11 +36,10 @@ from services.admission.reloading import Reloading
 from services.admission.routes import ROUTES
 from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.notifier.api import Edge, streams
-from services.notifier.collecting import Collecting
 from services.notifier.fanout import Fanout, OfToken
 from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
-from services.notifier.openings import Openings
+from services.notifier.openings import Collecting, Openings
 from services.notifier.sending import LAST_BYTES_S, OpenStreams
 from services.notifier.signals import Signals as NotifierSignals
 from services.notifier.subscribers import (

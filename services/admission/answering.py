@@ -17,7 +17,7 @@ from headgate_contracts.asked import AnswerQuestion
 from headgate_contracts.questions import YES, answer_name
 from libs.eventlog.ports import Inputs
 from libs.policy import Policy
-from libs.runtime.answers import answer_bytes, wrong_answer
+from libs.runtime.schemas import answer_bytes, wrong_answer
 from services.admission.changing import Changing, SeenJobs, Steps
 from services.admission.events import Actor, answering_event, asks_to_know, cancelling_event, confirming_event
 from services.admission.limits import NotAllowed

@@ -15,13 +15,14 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from headgate_contracts.asked import RevokeToken
 from headgate_contracts.commands import TicketRedeemed
 from headgate_contracts.envelope import utc
-from headgate_contracts.shown import StreamTicket
+from headgate_contracts.shown import StreamTicket, TokenRevocation
 from libs.runtime.auth import Principal
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import Edge, Reader, route_group
+from services.admission.api import Edge, Operator, Reader, route_group
 
 GOOD_FOR_MS: Final = 30_000
 
@@ -59,3 +60,17 @@ def redeemed_by(who: Principal) -> TicketRedeemed:
 
 def _moment(seconds: float) -> datetime:
     return utc(round(seconds * 1000))
+
+
+def token_routes(edge: Edge) -> APIRouter:
+    router = route_group()
+
+    @router.post("/tokens/revoke")
+    async def revoke_token(body: RevokeToken, who: Operator) -> TokenRevocation:
+        """The token with this `jti` lets nobody in any more: here at once, at every replica within seconds, and what it
+        has opened ends. Taken back again nothing changes. A token without a `jti` cannot be taken back."""
+        outcome = await edge.revoking.revoke(body.jti, by=who.user, reason=body.reason)
+        message = "it was taken back before" if outcome.again else "it lets nobody in any more"
+        return TokenRevocation(jti=body.jti, until=outcome.until, changed=not outcome.again, message=message)
+
+    return router

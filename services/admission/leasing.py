@@ -26,7 +26,7 @@ from libs.capacity.errors import ViewLost
 from libs.capacity.ports import View
 from libs.runtime.clock import Clock
 from services.admission.acts import Acts
-from services.admission.change_rate import ChangeRate
+from services.admission.changing import ChangeRate
 from services.admission.keeping_up import has_folded
 from services.admission.ports import Schedulers
 

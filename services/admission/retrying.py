@@ -8,16 +8,18 @@ for one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from headgate_contracts import Job
+from headgate_contracts import Event, Job
+from headgate_contracts.events import JobStage
 from headgate_contracts.shown import ShownStart, ShownStarts
 from headgate_contracts.titles import title_in
 from headgate_contracts.tokens import input_name
+from libs.eventlog import Record
+from libs.eventlog.decoding import job_in
 from libs.eventlog.ports import EventLog, Inputs, Objects, Titles
-from services.admission.again import StartingPoint, starting_points
 from services.admission.domain import (
     NO_WORK,
     LeftWork,
@@ -126,3 +128,32 @@ class Retrying:
 def _titled(new: Sequence[NewJob], titles: Sequence[str | None]) -> list[NewJob]:
     """Each as the one was called that it is made of, or as its input says."""
     return [replace(job, title=title or title_in(job.input)) for job, title in zip(new, titles, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class StartingPoint:
+    """What is finished before the stage, and the workspace that holds it; null where those stages left none."""
+
+    stage: str
+    finished: tuple[str, ...] = ()
+    checkpoint: str | None = None
+
+
+def starting_points(records: Iterable[Record]) -> dict[str, StartingPoint]:
+    """By stage, in the job's order: the first one, and each that ran in this job."""
+    job: Job | None = None
+    found: dict[str, StartingPoint] = {}
+    for record in records:
+        job = job_in((record,), onto=job)
+        data = record.event.data if isinstance(record.event, Event) else None
+        if job is not None and isinstance(data, JobStage) and not data.restored:
+            found[data.stage] = _point(job, data.stage)
+    names = () if job is None else job.stage_names
+    if names:
+        found[names[0]] = StartingPoint(names[0])
+    return {name: found[name] for name in names if name in found}
+
+
+def _point(job: Job, stage: str) -> StartingPoint:
+    names = job.stage_names
+    return StartingPoint(stage, names[: names.index(stage)], job.checkpoint)

@@ -19,8 +19,7 @@ from services.admission.api_policy import policy_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
 from services.admission.api_reading import job_routes, list_routes
 from services.admission.api_stats import stats_routes
-from services.admission.api_tickets import ticket_routes
-from services.admission.api_tokens import token_routes
+from services.admission.api_tickets import ticket_routes, token_routes
 from services.admission.api_workflows import workflow_routes, workflow_submit_routes
 
 ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (

@@ -68,10 +68,32 @@ from services.admission.phases import job_in_log
 from services.admission.pipelines import Pipelines
 from services.admission.ports import Ids
 from services.admission.prospects import prospect_of
-from services.admission.welcome import Welcome
 
 DAY_S: Final = 86_400
 AT_ONCE_S: Final = 2  # an estimate of no more says that nothing holds the job: that is looked at once more
+
+
+MOST_USERS: Final = 10_000  # that are remembered; the one that was taken in longest ago goes first
+
+
+class Welcome:
+    """The users whose last submission this replica has accepted."""
+
+    def __init__(self) -> None:
+        self._users: dict[str, None] = {}
+
+    def takes(self, user: str) -> bool:
+        """Whether their input may be put at once. Until that is taken in no other one may."""
+        if user not in self._users:
+            return False
+        del self._users[user]
+        return True
+
+    def taken_in(self, user: str) -> None:
+        """A submission of theirs is in the log."""
+        self._users[user] = None
+        if len(self._users) > MOST_USERS:
+            del self._users[next(iter(self._users))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,9 @@ from libs.runtime.errors import Unauthorized
 from libs.runtime.faults import Refused, known_query
 from libs.runtime.guard import GuardedRoute
 from libs.runtime.problems import Problem
-from services.notifier.collecting import Collecting
 from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.handlers import AskedStream, Notifier
-from services.notifier.openings import Openings, TooMany
+from services.notifier.openings import Collecting, Openings, TooMany
 from services.notifier.ports import Tickets
 from services.notifier.sending import EventStream, OpenStreams
 from services.notifier.streaming import Stream

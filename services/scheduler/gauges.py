@@ -20,14 +20,16 @@ from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
 from libs.capacity.rooms import Room
+from libs.eventlog.errors import LogError
 from libs.eventlog.ports import EventLog
+from libs.eventlog.values import Fill
 from libs.forecast.making import durations_of
 from libs.runtime.clock import Clock
 from services.scheduler.crowding import Crowding
-from services.scheduler.fullness import Fullness
 from services.scheduler.labels import ALL_PROVIDERS, OTHER, STAGE, WORKFLOWS, GroupLabels
 from services.scheduler.leader import Leader
 from services.scheduler.peaks import Peaks
+from services.scheduler.ports import Leads
 
 LOOK_EVERY_MS: Final = 5000
 GROUPS_MAX: Final = 1000  # a look is a question each, of a fraction of a millisecond
@@ -148,3 +150,32 @@ def is_group(name: str) -> bool:
 def is_stage(name: str) -> bool:
     """Whether it is the group that a stage has by its author's limit."""
     return name.startswith(STAGE)
+
+
+UNKNOWN: Final = Fill(0, None)
+
+
+class Fullness:
+    """One replica's. The leader's is shown, as there is one log."""
+
+    def __init__(self, meter: Meter, *, log: EventLog, leader: Leads) -> None:
+        self._log = log
+        self._leader = leader
+        self._fill = UNKNOWN
+        for name, observe, description in (
+            ("headgate_log_bytes", self._held, "what the log holds"),
+            ("headgate_log_limit_bytes", self._limit, "what it takes"),
+        ):
+            meter.create_observable_gauge(name, [observe], unit="By", description=description)
+
+    async def look(self) -> None:
+        try:
+            self._fill = await self._log.fill() if self._leader.leads else UNKNOWN
+        except LogError:
+            self._fill = UNKNOWN
+
+    def _held(self, _: CallbackOptions) -> Iterable[Observation]:
+        return () if self._fill.limit is None else (Observation(self._fill.held),)
+
+    def _limit(self, _: CallbackOptions) -> Iterable[Observation]:
+        return () if self._fill.limit is None else (Observation(self._fill.limit),)

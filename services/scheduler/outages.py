@@ -14,8 +14,10 @@ Owns that arithmetic. A stall of this process is an outage like any other: nobod
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from libs.capacity.patience import Span, joined
 from libs.runtime.clock import Clock
 
 SETTLING_BEATS = 3  # two heartbeats may be lost, the third is heard
@@ -86,3 +88,31 @@ class Outages:
         if self._over_ms is None or self._clock.monotonic_ms() - self._over_ms > self._lease_ms + self.patience_ms:
             return 0
         return self._over_at
+
+
+@dataclass(slots=True)
+class Absences:
+    """Of all pools, since this replica leads."""
+
+    patience_ms: int  # a few heartbeats
+    seen: dict[str, int] = field(default_factory=dict[str, int])  # pool → when a worker of it was heard last
+    over: dict[str, list[Span]] = field(default_factory=dict[str, list[Span]])
+
+    def forget(self) -> None:
+        """Another leads."""
+        self.seen.clear()
+        self.over.clear()
+
+    def look(self, heard: Mapping[str, int]) -> None:
+        """When a worker of each pool was heard last."""
+        for pool, at_ms in heard.items():
+            last_ms = self.seen.get(pool, 0)
+            if at_ms - last_ms > self.patience_ms:
+                self.over[pool] = joined([*self.over.get(pool, ()), (last_ms, at_ms)])
+            self.seen[pool] = max(at_ms, last_ms)
+
+    def spans(self, pool: str, *, now_ms: int) -> list[Span]:
+        """When it could not be served, up to now."""
+        last_ms = self.seen.get(pool, 0)
+        lately = [(last_ms, now_ms)] if now_ms - last_ms > self.patience_ms else []
+        return [*self.over.get(pool, ()), *lately]

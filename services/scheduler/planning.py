@@ -23,12 +23,12 @@ from libs.capacity.projection import epoch_ms, groups_of, timers_of
 from libs.capacity.turns import Starts, next_starts
 from libs.policy import Policy
 from libs.runtime.telemetry import job_context, job_trace
-from services.scheduler.absences import Absences
 from services.scheduler.batches import BATCH_MAX, Batch, compose, signed
 from services.scheduler.border import Border
 from services.scheduler.domain import Circumstances, Decision, Due, decide, start
 from services.scheduler.duties import Duties
 from services.scheduler.folding import Folding
+from services.scheduler.outages import Absences
 from services.scheduler.spreading import spread_out
 
 logger = logging.getLogger(__name__)

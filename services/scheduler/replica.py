@@ -13,7 +13,6 @@ from libs.capacity.folder import Folder
 from libs.capacity.ledger import Ledger
 from libs.capacity.projection import epoch_ms
 from libs.runtime.clock import Clock
-from services.scheduler.absences import Absences
 from services.scheduler.border import Border
 from services.scheduler.chain import Chain
 from services.scheduler.cycle import Cycle
@@ -23,7 +22,7 @@ from services.scheduler.handlers import Granting, Handlers
 from services.scheduler.inbox import Inbox
 from services.scheduler.labels import GroupLabels
 from services.scheduler.leader import Leader
-from services.scheduler.outages import SETTLING_BEATS, Outages
+from services.scheduler.outages import SETTLING_BEATS, Absences, Outages
 from services.scheduler.peaks import Peaks
 from services.scheduler.planning import Planner
 from services.scheduler.ports import Adapters

@@ -27,12 +27,11 @@ from libs.twins.quiet import quiet_telemetry
 from libs.twins.virtual import Process
 from services.notifier.__main__ import _close_when_draining as close_when_draining
 from services.notifier.api import Edge
-from services.notifier.collecting import Collecting
 from services.notifier.domain import Known
 from services.notifier.fanout import Fanout
 from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
-from services.notifier.openings import Openings
+from services.notifier.openings import Collecting, Openings
 from services.notifier.sending import LAST_BYTES_S, OpenStreams
 from services.notifier.signals import Signals
 from services.notifier.subscribers import AskedPositions, ToldSchedulers, spread_lines, spread_log, subscribe

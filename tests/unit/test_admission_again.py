@@ -8,9 +8,9 @@ from headgate_contracts import Job, advance
 from headgate_contracts.stages import next_stage_of
 from headgate_contracts.tokens import input_name
 from libs.eventlog import Appended
-from services.admission.again import starting_points
 from services.admission.limits import NotAllowed
 from services.admission.outcomes import Accepted, KeyReused, NoStart, NotOver
+from services.admission.retrying import starting_points
 from tests.fixtures.lives import step
 from tests.fixtures.memory_admission import MemoryAdmission
 from tests.unit.test_admission_workflows import failed_job, lived

@@ -11,10 +11,9 @@ import pytest
 from libs.capacity.answers import Request, ReserveAnswer
 from libs.eventlog import LogUnavailable
 from libs.eventlog.buckets import MemoryBucket
-from services.admission import welcome
+from services.admission import submitting
 from services.admission.outcomes import Accepted, TooOften
-from services.admission.submitting import Submitting
-from services.admission.welcome import Welcome
+from services.admission.submitting import Submitting, Welcome
 from tests.fixtures.memory_admission import MemoryAdmission
 
 
@@ -105,7 +104,7 @@ async def test_an_input_that_cannot_be_put_begins_no_job(admission: MemoryAdmiss
 
 
 def test_who_was_taken_in_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(welcome, "MOST_USERS", 2)
+    monkeypatch.setattr(submitting, "MOST_USERS", 2)
     known = Welcome()
 
     for user in ("ann", "bob", "cid"):

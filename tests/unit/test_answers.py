@@ -9,8 +9,7 @@ import pytest
 
 from headgate_contracts.questions import Question
 from headgate_contracts.vocabulary import QuestionKind
-from libs.runtime.answers import wrong_answer
-from libs.runtime.schemas import wrong_schema
+from libs.runtime.schemas import wrong_answer, wrong_schema
 
 PORT = {"type": "object", "properties": {"port": {"type": "integer", "maximum": 65535}}, "required": ["port"]}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from libs.policy import Policy
-from services.admission import change_rate
-from services.admission.change_rate import ChangeRate, early_ms
+from services.admission import changing
+from services.admission.changing import ChangeRate, early_ms
 
 RULES = Policy().submissions
 PER_EVENT_MS = 500  # of 120 a minute
@@ -41,7 +41,7 @@ def test_what_is_refused_costs_nothing_and_another_user_has_their_own() -> None:
 
 
 def test_only_so_many_users_are_kept_and_those_who_owe_least_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_rate, "MOST_USERS", 2)
+    monkeypatch.setattr(changing, "MOST_USERS", 2)
     rate = ChangeRate()
 
     for user, cost_ms, now_ms in (

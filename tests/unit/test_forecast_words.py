@@ -6,8 +6,8 @@ import pytest
 
 from headgate_contracts.events import Estimate
 from headgate_contracts.shown import QueuePart
+from libs.forecast.place import duration_text, estimate_fields, estimate_message
 from libs.forecast.plain import average_over, confidence_at, first_averages
-from libs.forecast.words import duration_text, estimate_fields, estimate_message
 from libs.policy import Policy
 
 

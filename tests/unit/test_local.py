@@ -12,9 +12,8 @@ import pytest
 from headgate_contracts import TABLE, Writer
 from libs.local.errors import AlreadyUp, StateUnusable, UpSettingsWrong
 from libs.local.keeping import SETTLED_AFTER_S, deaths_after, has_failed, pause_s
-from libs.local.last_words import last_words
 from libs.local.permissions import UP_USERS, nats_users, writes
-from libs.local.process import until
+from libs.local.process import last_words, until
 from libs.local.provisions import operator_url
 from libs.local.settings import read_up_settings
 from libs.local.state import StateFolder

@@ -6,7 +6,7 @@ import pytest
 
 from headgate_contracts import Job
 from libs.capacity.patience import SPANS_MAX, Patience, Span, covered_ms
-from services.scheduler.absences import Absences
+from services.scheduler.outages import Absences
 from tests.fixtures.lives import job_after
 
 POOL = "default"

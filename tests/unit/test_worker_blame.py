@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from services.worker.child.blame import traceback_of
+from services.worker.child.life import traceback_of
 
 
 def raised(workspace: Path) -> ValueError:

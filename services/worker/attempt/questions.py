@@ -17,9 +17,8 @@ from headgate_contracts import Job
 from headgate_contracts.questions import MOST_ANSWERS, Question, question_id
 from headgate_contracts.vocabulary import QuestionKind
 from libs.eventlog.ports import Inputs
-from libs.runtime.answers import wrong_answer
 from libs.runtime.clock import Clock
-from libs.runtime.schemas import wrong_schema
+from libs.runtime.schemas import wrong_answer, wrong_schema
 from services.worker.attempt.patience import insist
 from services.worker.attempt.secrets import Mask, for_users
 from services.worker.child.messages import AnswerTold, Ask

@@ -13,8 +13,10 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 import tempfile
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +29,6 @@ from headgate_pipeline import ChecksFailed, Context, Endpoint, Pipeline, SlotLos
 from headgate_pipeline.pipeline import Step
 from headgate_pipeline.rules import MAX_PAUSE_S
 from libs.runtime.errors import ArchiveRefused
-from services.worker.child.blame import traceback_of
 from services.worker.child.folder import Folder
 from services.worker.child.link import ParentLink
 from services.worker.child.loop import Terminated
@@ -285,3 +286,18 @@ def _gave_out(why: str) -> StageEnded:
 
 def _failed(summary: str, detail: str = "", fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB) -> StageEnded:
     return StageEnded(outcome="failed", summary=sayable(summary[:500]), detail=sayable(detail[:4096]), fault=fault)
+
+
+def traceback_of(error: BaseException, *, workspace: Path) -> str:
+    """The traceback, with each file below the folder that it was imported from."""
+    text = "".join(traceback.format_exception(error))
+    for root in _roots((str(workspace), *sys.path, sys.prefix, sys.base_prefix)):
+        text = text.replace(f"{root}/", "")
+    return text
+
+
+def _roots(folders: Iterable[str]) -> list[str]:
+    """As they are named and as they really are, the longest first."""
+    named = {folder.rstrip("/") for folder in folders}
+    real = {str(Path(folder).resolve()) for folder in named if folder}
+    return sorted((named | real) - {""}, key=len, reverse=True)
