@@ -162,7 +162,8 @@ class AttemptData(JobData):
     """What every event may say by which an attempt goes on or ends.
 
     `usage`: what the attempt has asked of models since its event before this one, so each call stands in the log once.
-    It is of the stage that the job was in until then. Nothing is told of what a lost worker did after its last event.
+    It is of the stage that the job was in until then. Where its worker was lost, or its slot forced free, what it asked
+    after its last event is in none.
     """
 
     usage: ModelUsages = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from headgate_contracts.vocabulary import Fault
 from headgate_pipeline import StageFailed
+from libs.runtime.eventually import eventually
 from services.worker.build.asked import BuildInput
 from services.worker.build.author import MAX_COMPLAINTS, PAUSES_S, Draft, ModelAuthor
 from services.worker.build.chat import CallBounds
@@ -158,6 +160,20 @@ async def test_an_answer_in_a_later_cycle_that_changes_nothing_is_complained_abo
     )
 
     assert "There is no file in your answer" in provider.asked[1].last
+
+
+async def test_a_call_that_is_broken_off_is_told_as_one_without_tokens(tmp_path: Path) -> None:
+    async with a_provider(is_silent) as provider:
+        setup = AuthorSetup(provider, tmp_path)
+        writing = asyncio.create_task(setup.author.write(EMPTY))
+        await eventually(lambda: len(provider.asked) == 1)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+
+    [call] = setup.link.calls
+    assert (call.outcome, call.input_tokens, call.output_tokens) == ("broken_off", None, None)
+    assert setup.link.acts == ["acquire parrot", "give up parrot"]
 
 
 # ── too many calls ────────────────────────────────────────────────────────────

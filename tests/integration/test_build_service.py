@@ -12,7 +12,18 @@ import pytest
 import pytest_asyncio
 
 from headgate_contracts.events import JobFailed, JobReady
-from tests.fixtures.providers import CACHED_TOKENS, PROMPT_TOKENS, Provider, a_provider, files, says, status, tokens_in
+from libs.runtime.eventually import eventually
+from tests.fixtures.providers import (
+    CACHED_TOKENS,
+    PROMPT_TOKENS,
+    Provider,
+    a_provider,
+    files,
+    is_silent,
+    says,
+    status,
+    tokens_in,
+)
 from tests.fixtures.scheduler_system import BRIEF
 from tests.fixtures.worker_system import WorkerSystem, a_worker_system, heard_lines
 
@@ -163,6 +174,20 @@ async def test_a_job_whose_worker_is_killed_goes_on_with_another_and_asks_the_mo
     assert len(provider.asked) == 1
     [usage] = (await system.job("job-1")).model_usage
     assert (usage.stage, usage.calls, usage.input_tokens) == ("code", 1, PROMPT_TOKENS)
+
+
+@pytest.mark.builds
+async def test_a_call_that_a_cancel_breaks_off_is_counted(system: WorkerSystem) -> None:
+    async with a_provider(is_silent) as provider:
+        await system.worker("w1", **parrot(provider))
+        await system.submit("job-1", {"prompt": "a shop"}, pipeline="build")
+        await eventually(lambda: len(provider.asked) == 1, within_s=BUILT_WITHIN_S)
+
+        await system.write("job-1", "cancel_requested")
+        job = await system.until("job-1", "cancelled", within_s=BUILT_WITHIN_S)
+
+    [usage] = job.model_usage
+    assert (usage.stage, usage.calls, usage.input_tokens) == ("code", 1, 0)
 
 
 async def test_an_input_that_is_wrong_is_told_to_its_user(system: WorkerSystem) -> None:

@@ -87,6 +87,12 @@ def test_a_call_that_was_not_answered_has_failed() -> None:
     assert (span.attributes or {})["error.type"] == "busy"
 
 
+def test_a_call_that_was_broken_off_is_no_fault_of_the_provider() -> None:
+    span = shown(ANSWERED.model_copy(update={"outcome": "broken_off"}))
+
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "the call was broken off")
+
+
 @pytest.mark.parametrize(("ended_by", "failed"), [("itself", False), ("memory", True), ("time", True)])
 def test_a_command_that_found_something_is_none_that_failed(ended_by: str, *, failed: bool) -> None:
     span = shown(RAN.model_copy(update={"ended_by": ended_by}))

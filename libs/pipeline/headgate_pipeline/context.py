@@ -17,7 +17,7 @@ from headgate_pipeline.commands import HTTPS, CommandBounds, Ran, StageCommand
 from headgate_pipeline.errors import NoSlot, SlotLost
 from headgate_pipeline.questions import AnswerShape, StageQuestion, stage_question
 
-CallOutcome = Literal["answered", "refused", "busy", "away", "rejected", "too_much"]
+CallOutcome = Literal["answered", "refused", "busy", "away", "rejected", "too_much", "broken_off"]
 
 
 class Link(Protocol):

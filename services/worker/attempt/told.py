@@ -75,6 +75,8 @@ def _show(told: ModelCalled, *, provider: str, model: str, configured: bool) -> 
         if tokens is not None:
             said[f"gen_ai.usage.{name}_tokens"] = tokens
     wrong = None if told.outcome == "answered" else f"the provider's answer: {told.outcome}"
+    if told.outcome == "broken_off":
+        wrong = "the call was broken off"
     if wrong is not None:
         said["error.type"] = told.outcome
     passed(

@@ -26,6 +26,7 @@ from services.worker.build.chat import (
     CallBounds,
     CallRefused,
     Chat,
+    CountedTokens,
     ProviderBusy,
     Rejected,
     Reply,
@@ -151,22 +152,30 @@ class ModelAuthor:
             return reply
 
     async def _answer(self, chat: Chat, said: Sequence[ChatMessage]) -> Reply:
+        """One that is broken off, as its stage is, was a call too: nobody says of how many tokens."""
         began_s = time.monotonic()
-        reply = await chat.ask(said)
+        try:
+            reply = await chat.ask(said)
+        except asyncio.CancelledError:
+            self._tell(chat.model, "broken_off", began_s)
+            raise
         usage = reply.usage if isinstance(reply, Answered | CallRefused) else None
+        self._tell(chat.model, OUTCOMES[type(reply)], began_s, usage=usage)
+        return reply
+
+    def _tell(self, model: str, outcome: CallOutcome, began_s: float, *, usage: CountedTokens | None = None) -> None:
         details = usage and usage.prompt_tokens_details
         self.ctx.called(
             ModelCall(
                 provider=self.provider,
-                model=chat.model,
+                model=model,
                 took_s=time.monotonic() - began_s,
-                outcome=OUTCOMES[type(reply)],
+                outcome=outcome,
                 input_tokens=usage and usage.prompt_tokens,
                 output_tokens=usage and usage.completion_tokens,
                 cached_tokens=details and details.cached_tokens,
             )
         )
-        return reply
 
     def _rejected(self, rejected: Rejected) -> StageFailed:
         """A model that the user has named is the user's mistake, like what the user has asked for."""
