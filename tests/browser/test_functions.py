@@ -543,6 +543,21 @@ async def test_without_a_schema_the_input_is_typed_as_json(js: Any) -> None:
     assert await js("views/schema_form", "inputFrom", None, {}) == {}
 
 
+@pytest.mark.parametrize(
+    ("schema", "typed", "meant"),
+    [
+        (None, {"input.answer": "MIT"}, "MIT"),
+        ({"type": "integer"}, {"input.answer": "3"}, 3),
+        ({"type": "boolean"}, {"input.answer": "no"}, False),
+        ({"type": "array"}, {"input.answer": '["a"]'}, ["a"]),
+        (SCHEMA, {"input.topic": "tea", "input.tone": ""}, {"topic": "tea", "pages": 3, "draft": False}),
+    ],
+    ids=["a text", "a number", "yes or no", "a list", "an object"],
+)
+async def test_an_answer_is_what_its_schema_wants(js: Any, schema: Any, typed: dict[str, str], meant: Any) -> None:
+    assert await js("views/question", "answerFrom", "What?", schema, typed) == meant
+
+
 async def test_comments_and_pauses_of_a_stream_are_no_events(js: Any) -> None:
     assert await js("stream", "parsed", ": still here") is None
     assert await js("stream", "parsed", "retry: 2000") is None

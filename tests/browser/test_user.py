@@ -148,6 +148,29 @@ async def test_the_form_of_a_pipeline_is_made_from_the_schema_of_its_input(there
         assert told == {"topic": "tea", "pages": 3, "tone": "formal", "draft": False, "sources": ["a"]}
 
 
+async def test_a_question_with_a_schema_is_answered_by_its_form(there: Installation, visit: Visit) -> None:
+    asking = await submitted(there, "oda", pipeline="delivery", input={})
+
+    async with visit(there, partner(there, "oda")) as oda:
+        await oda.go(f"jobs/{asking}")
+        form = oda.page.get_by_role("form", name="Where to?")
+        await expect(form.get_by_text("Where it is brought to")).to_be_visible()
+        assert await oda.audit() == []
+        await form.get_by_label("Address").fill("Harbour 1")
+        await form.get_by_label("Floor").fill("3")
+        await form.get_by_label("Quiet").select_option("yes")
+        await form.get_by_role("button", name="Answer").click()
+
+        number = oda.page.get_by_role("form", name="How many?")
+        await number.get_by_label("How many?").fill("2")
+        await number.get_by_role("button", name="Answer").click()
+        await expect(oda.page.get_by_role("button", name="Download the result")).to_be_visible()
+
+    async with there.client("oda", Tier.PARTNER) as client:
+        told = (await client.get(f"/jobs/{asking}/files/delivery.json")).json()
+    assert told == {"address": "Harbour 1", "floor": 3, "quiet": True, "copies": 2}
+
+
 async def test_what_somebody_types_is_not_taken_away_by_what_happens(there: Installation, visit: Visit) -> None:
     typed = {"Seconds of code": "3.5", "Failing iterations": "2", "Project": "half a na"}
 

@@ -21,8 +21,8 @@ from tests.fixtures.installation import Installation
 REPOSITORY = Path(__file__).parents[2]
 SCREENSHOTS = REPOSITORY / ".screenshots"
 AXE = Path(__file__).parent / "axe.min.js"
-PIPELINES = {  # two more than there are: one says what its input asks for, the other's input has a schema
-    "HEADGATE_PIPELINES": "tests.fixtures.speaking,tests.fixtures.reporting",
+PIPELINES = {  # three more than there are: what is said, a schema of the input, and questions are each one's own
+    "HEADGATE_PIPELINES": "tests.fixtures.speaking,tests.fixtures.reporting,tests.fixtures.asking",
     "PYTHONPATH": str(REPOSITORY),
 }
 TELL_VIOLATIONS = """

@@ -2,6 +2,7 @@ import { html, useSignal } from "/assets/vendor/preact.js";
 import { send } from "../api.js";
 import { say, sayFault } from "../parts.js";
 import { date } from "../words.js";
+import { inputFrom, SchemaFields } from "./schema_form.js";
 
 /** The question a job asks its user, wherever they see the job. */
 export function Question({ job }) {
@@ -32,31 +33,40 @@ export function Question({ job }) {
   </section>`;
 }
 
-/** A button for each choice; a field for a text, a number or JSON where a schema wants that. */
+const WHOLE = "answer";
+
+/** What is asked for, as an object with fields: what is one value is its only field, called as the question is. */
+export function askedFor(text, schema) {
+  if (schema?.properties) return schema;
+  const part = { ...(schema ?? { type: "string" }), title: text };
+  return { properties: { [WHOLE]: part }, required: [WHOLE], $defs: schema?.$defs };
+}
+
+/** The answer that is meant by what was typed. */
+export function answerFrom(text, schema, typed) {
+  const said = inputFrom(askedFor(text, schema), typed);
+  return schema?.properties ? said : said[WHOLE];
+}
+
+/** A button for each choice, else the fields of what is asked for. */
 function Answer({ question: { text, choices, schema }, busy, give }) {
   const wrong = useSignal("");
+  const typed = useSignal({});
   if (choices?.length)
     return html`<div class="row" role="group" aria-label=${text}>
       ${choices.map((choice) => html`<button disabled=${busy} onClick=${() => give(choice)}>${choice}</button>`)}</div>`;
   const submit = (event) => {
     event.preventDefault();
-    const said = new FormData(event.target).get("answer");
     try {
       wrong.value = "";
-      give(schema && schema.type !== "string" ? JSON.parse(said) : said);
-    } catch {
-      wrong.value = "This is no JSON.";
+      give(answerFrom(text, schema, typed.value));
+    } catch (fault) {
+      wrong.value = fault.message;
     }
   };
-  const kind = ["number", "integer"].includes(schema?.type) ? "number" : "text";
-  const plain = !schema || ["string", "number", "integer"].includes(schema.type);
-  return html`<form class="stack tight" onSubmit=${submit}>
-    ${
-      plain
-        ? html`<input name="answer" aria-label=${text} required type=${kind} step="any" />`
-        : html`<details><summary>What it wants</summary><pre tabindex="0">${JSON.stringify(schema, null, 2)}</pre></details>
-        <textarea name="answer" aria-label=${text} rows="4" required></textarea>`
-    }
+  const take = ({ target }) => (typed.value = { ...typed.value, [target.name]: target.value });
+  return html`<form class="stack tight" aria-label=${text} onSubmit=${submit} onInput=${take} autocomplete="off">
+    <${SchemaFields} schema=${askedFor(text, schema)} typed=${typed.value} of="answer" />
     ${wrong.value && html`<p class="wrong" role="alert">${wrong.value}</p>`}
     <div class="row"><button disabled=${busy}>Answer</button></div>
   </form>`;

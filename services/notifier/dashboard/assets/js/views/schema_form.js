@@ -93,8 +93,8 @@ function presetOf({ kind, preset }) {
   return kind === "json" ? JSON.stringify(preset) : String(preset);
 }
 
-/** The fields of the input, with what the server says against each. */
-export function SchemaFields({ schema, typed, faults = [] }) {
+/** The fields of the input, with what the server says against each. `of`: what tells these from others of the page. */
+export function SchemaFields({ schema, typed, faults = [], of = "f" }) {
   if (!schema?.properties) {
     return html`<div><label for="f-input">Input, as JSON</label>
       <textarea id="f-input" name=${WHOLE} class="code" placeholder="{}" value=${typed[WHOLE] ?? ""}></textarea></div>`;
@@ -102,13 +102,13 @@ export function SchemaFields({ schema, typed, faults = [] }) {
   const said = (name) => faults.filter(({ field }) => field === keyOf(name) || field.startsWith(`${keyOf(name)}.`));
   return html`<div class="fields">${fieldsOf(schema).map(
     (field) =>
-      html`<${Field} key=${field.name} field=${field} text=${typed[keyOf(field.name)] ?? presetOf(field)}
+      html`<${Field} key=${field.name} of=${of} field=${field} text=${typed[keyOf(field.name)] ?? presetOf(field)}
         faults=${said(field.name)} />`,
   )}</div>`;
 }
 
-function Field({ field, text, faults }) {
-  const id = `f-${field.name}`;
+function Field({ of, field, text, faults }) {
+  const id = `${of}-${field.name}`;
   const notes = [field.description, ...faults.map(({ message }) => message)].filter(Boolean);
   const told = { id, name: keyOf(field.name), required: field.required, value: text };
   if (notes.length) told["aria-describedby"] = `${id}-notes`;
