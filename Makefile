@@ -119,6 +119,7 @@ check-format: setup
 check-lint: setup
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/python -m tests.names
+	@$(BIN)/python -m tests.sizes
 
 check-types: setup
 	@$(BIN)/pyright --warnings

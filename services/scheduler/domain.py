@@ -4,8 +4,8 @@
     a job that may start                                         ──start───► Decision
     a job that stands too close to another                       ──spaced──► Decision
 
-Owns the words that users read when the scheduler ends a job. Refuses to choose who may start: that is the view's plan;
-and in which order decisions are written: that is `batches`.
+Owns the words that users read when the scheduler ends a job. Refuses to choose who may start (that is the engine's
+plan), and in which order decisions are written (that is `batches`).
 """
 
 from __future__ import annotations
