@@ -24,6 +24,7 @@ from headgate_contracts.events import (
     JobFailed,
     JobGivenBack,
     JobReady,
+    JobStage,
     JobTryFailed,
 )
 from headgate_contracts.tokens import input_name
@@ -245,6 +246,31 @@ async def test_a_pause_that_is_long_is_spent_without_slots(spawner: Spawner, tmp
     assert (job.groups, job.finished_stages) == ((), ("scaffold",))
     assert job.tried is not None
     assert job.scheduled_for == job.tried.again_at
+
+
+async def test_an_attempt_that_follows_one_drained_in_a_pause_keeps_the_rest_of_it(
+    shop: Shop, spawner: Spawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = StageRules(retries=1, backoff_s=(1.5, 1.5))
+    known = spawner.pipelines["rehearsal"].model_copy(update={"rules": {"code": patient}})
+    monkeypatch.setattr(spawner, "pipelines", {"rehearsal": known})
+    job = await shop.dispatched("job-1", {"stages": QUICK, "failing_tries": 1})
+    shop.hand(job)
+    await eventually(lambda: "try_failed" in shop.story("job-1"))
+
+    shop.running(job).interrupt(Interruption.DRAINED)
+    await shop.until("job-1", "queued")
+    shop.hand(await shop.write("job-1", "dispatched"))
+    await shop.until("job-1", "ready", "failed")
+
+    [tried] = [data.tried for data in shop.datas("job-1") if isinstance(data, JobTryFailed)]
+    stages = [
+        (data.stage, record.at)
+        for record, data in zip(shop.records("job-1"), shop.datas("job-1"), strict=True)
+        if isinstance(data, JobStage)
+    ]
+    assert shop.story("job-1").endswith("deps checks ready")
+    assert dict(stages)["deps"] >= tried.again_at - timedelta(seconds=0.1)
 
 
 async def test_a_stage_has_a_time_limit_beside_the_runs(

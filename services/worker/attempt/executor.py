@@ -29,7 +29,7 @@ from typing import Final
 
 from headgate_contracts import Job
 from headgate_contracts.commands import CHECKS_FAILED
-from headgate_contracts.events import JobData, JobStage, JobTryFailed
+from headgate_contracts.events import JobData, JobStage, JobTryFailed, Tried
 from headgate_contracts.stages import is_in_last
 from headgate_contracts.vocabulary import Fault
 from headgate_pipeline.rules import StageRules
@@ -106,9 +106,9 @@ class Executor:
                 case JobStage(restored=True):
                     due = next_stage(self._job)
                 case JobStage() as begun:
-                    due = await self.run_stage(begun)
-                case JobTryFailed() as failed:
-                    due = await self.wait(failed)
+                    due = await self.begin(begun)
+                case JobTryFailed(tried=tried):
+                    due = await self.wait(tried)
                 case last:
                     return last.EVENT.value
         return None
@@ -136,6 +136,13 @@ class Executor:
         if written is not None:
             self._checkpoints.written(self._job, before=before)
         return written
+
+    async def begin(self, begun: JobStage) -> JobData | None:
+        """Run the stage that was written; once its pause is over, where an attempt before was broken off in that."""
+        self._begun, tried = begun, self._job.tried
+        if tried is not None and tried.again_at > self._log_time():
+            return await self.wait(tried)
+        return await self.run_stage(begun)
 
     async def run_stage(self, begun: JobStage) -> JobData | None:
         """Run the stage that was written, and judge how it ended."""
@@ -169,9 +176,9 @@ class Executor:
             case Failed():
                 return self._failed(outcome)
 
-    async def wait(self, failed: JobTryFailed) -> JobData | None:
+    async def wait(self, tried: Tried) -> JobData | None:
         """For the next try of the same stage; a long pause is spent without slots."""
-        begun, tried = self._begun, failed.tried
+        begun = self._begun
         if begun is None:
             raise AssertionError("another try of a stage that was not begun")
         said = f"Try {tried.tries} of {tried.most + 1} failed: {tried.summary}"
