@@ -59,7 +59,7 @@ TRIED: Final = {
 # Where a version of ours stands that a person has written; what is generated follows.
 PLACES_OF_VERSIONS: Final = (
     *("pyproject.toml", "libs/client/pyproject.toml", "libs/pipeline/pyproject.toml"),
-    *("docker-compose.yml", "k8s/base/kustomization.yaml", "docs/run.md"),
+    *("docker-compose.yml", "k8s/base/kustomization.yaml", "docs/run.md", "libs/deployment/chart/values.py"),
 )
 OURS: Final = (  # what stands before a version, and the version
     re.compile(r'^(version = ")(\d[\w.]*)(?=")', re.MULTILINE),

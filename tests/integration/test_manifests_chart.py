@@ -12,7 +12,7 @@ from libs.deployment.chart.binaries import NEWEST
 from libs.deployment.chart.rendering import Manifests, rendered
 from tests.fixtures.chart import CHART, checksum, linted, refused, templated, without_checksums
 from tests.fixtures.kubectl import HELMS, kubectl
-from tests.fixtures.manifests import COMPONENT_NAMES, OVERLAYS, ROOT, render
+from tests.fixtures.manifests import COMPONENT_NAMES, OVERLAYS, ROOT, VERSION, render
 from tests.integration.test_manifests import VERSIONS
 
 ALL = {"components": dict.fromkeys(COMPONENT_NAMES, True)}
@@ -58,8 +58,8 @@ def test_with_the_values_of_its_place_the_chart_is_the_overlay_for_production() 
     [there] = [each for each in overlay if (each["kind"], each["metadata"]["name"]) == ("Deployment", "worker")]
     assert mine["Deployment/worker"]["spec"]["replicas"] == there["spec"]["replicas"]
     assert _images(mine["Deployment/scheduler"]) == {
-        "registry.example.com/headgate-scheduler:0.1.0",
-        "registry.example.com/headgate-operator:0.1.0",
+        f"registry.example.com/headgate-scheduler:{VERSION}",
+        f"registry.example.com/headgate-operator:{VERSION}",
     }
 
 
@@ -98,7 +98,7 @@ def test_a_second_release_in_a_cluster_leaves_the_priority_classes_to_the_first(
 
 
 def test_an_image_may_be_named_by_its_digest() -> None:
-    digest = f"headgate-worker:0.1.0@sha256:{'0' * 64}"
+    digest = f"headgate-worker:{VERSION}@sha256:{'0' * 64}"
 
     assert _images(templated({"images": {"worker": digest}})["Deployment/worker"]) == {digest}
 

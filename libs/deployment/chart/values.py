@@ -19,7 +19,7 @@ WORKLOADS: Final = {**{name: f"Deployment/{name}" for name in (*REPLICATED, "val
 OURS: Final = "headgate-"
 SAYS: Final[Mapping[str, str]] = {
     "registry": "where the images of Headgate are, as registry.example.com/tools; empty: they have no registry",
-    "images": "each may be given with its digest: headgate-admission:0.1.0@sha256:...",
+    "images": "each may be given with its digest: headgate-admission:0.2.0@sha256:...",
     "host": "the name under which it is reached; with TLS at the Gateway or the Ingress",
     "gateway": "the Gateway that the HTTPRoute belongs to, and its namespace where it is another",
     "replicas": "of admission, notifier and worker only where no autoscaler says it",
@@ -114,7 +114,7 @@ def _said(name: str) -> Callable[[Node], Node]:
 
 
 def _short(image: str) -> str:
-    """`headgate-admission:0.1.0` is `admission`, `valkey/valkey:9.1` is `valkey`."""
+    """`headgate-admission:0.2.0` is `admission`, `valkey/valkey:9.1` is `valkey`."""
     return image.rpartition("/")[2].partition(":")[0].removeprefix(OURS)
 
 
