@@ -81,7 +81,7 @@ async def compose(service: Service) -> None:
 
 
 def _habits(ground: Ground[SchedulerSettings], replica: Replica, view: View) -> tuple[Loop, ...]:
-    """What is done now and then, and what nobody waits for."""
+    """What is done now and then, and what is not waited for."""
     ledger, leader, clock = replica.ledger, replica.leader, ground.clock
     kept = ground.policy.retention
     remains = (
@@ -112,7 +112,7 @@ def _adapters(service: Service, ground: Ground[SchedulerSettings], *, view: View
 
 
 def _lead(service: Service, ground: Ground[SchedulerSettings]) -> RedisLead:
-    """On a connection of its own, so that nobody who asks much can keep it from being held."""
+    """On a connection of its own, so that no command, however often it comes, can keep it from being held."""
     answer_s = max(QUICK_S, ground.policy.leases.leader_heartbeat_s)
     settings = ground.settings
     url = settings.redis_url.get_secret_value()

@@ -5,8 +5,8 @@
       └── what was refused is learned ─┘
 
 Owns what this replica has claimed and not yet seen in the log, so that what came to nothing is let go at once. Refuses
-to choose who starts. Where nobody answers, those that name a group wait; those that name gates alone start where no
-pause was heard of.
+to choose who starts. Where the view does not answer, those that name a group wait; those that name gates alone start
+where no pause was heard of.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Border:
         return frozenset(job for job, claim in claims.items() if claim.holder not in held)
 
     def unasked(self, jobs: Sequence[Job]) -> frozenset[str]:
-        """Those of them that may not start while nobody can be asked: who names a group, or a provider that is known to
-        pause."""
+        """Those of them that may not start while the view cannot be asked: who names a group, or a provider that is
+        known to pause."""
         claims = {job.id: claim for job in jobs if (claim := claim_of(job))}
         names = {gate for claim in claims.values() for gate in claim.gates}
         shut = {name: until_ms for name in names if (until_ms := self._engine.paused_until_ms(name))}
@@ -57,7 +57,7 @@ class Border:
         )
 
     async def serve(self) -> None:
-        """Whoever waits for a slot is looked at, though nobody claims one: what was shut may be open again."""
+        """Jobs that wait for a slot are looked at, though none claims one: what was shut may be open again."""
         await self._view.claim((), applied=self._engine.applied, lapse_ms=self._lapse_ms)
 
     def settled(self) -> None:

@@ -60,7 +60,7 @@ PAUSE_MS: Final = 100  # after a fault, or without the store, however much wakes
 
 
 class Cycle:
-    """One replica's turns. Whoever sets `woken` says that there may be something to do."""
+    """One replica's turns. To set `woken` is to say that there may be something to do."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Cycle:
             while not stopping.is_set():
                 self._woken.clear()
                 again = await self._try_turn()
-                if self._leader.goes_on:  # whoever may lead by the store is to have its turn
+                if self._leader.goes_on:  # the replica that may lead by the store is to have its turn
                     await self._clock.sleep_ms(PAUSE_MS)
                 if not again and not stopping.is_set():
                     await self._until_woken()

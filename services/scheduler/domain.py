@@ -72,7 +72,7 @@ class Circumstances:
     now: datetime
     policy: Policy
     debug_id: str  # the job's trace
-    outage: bool = False  # nobody could hear its worker: the silence is not the worker's
+    outage: bool = False  # its worker could not be heard: the silence is not the worker's
     placement: Placement | None = None  # null: there is no room in the queue
     day: DayPlace | None = None  # another one that has a place left; null: none has
     cause: str = ""  # why, in words

@@ -1,13 +1,13 @@
 """What is to be done because something else happened, and what has to be asked of the view before it can be.
 
-    forced     an operator forced a slot of it free                given back, once nobody runs it any more
+    forced     an operator forced a slot of it free                given back, once no worker runs it any more
     slipped    it took a place of a day that had none left         a place of another day
     doomed     an earlier phase failed or was cancelled            cancelled
     phase      the phase before it is ready                        a place in the queue
 
 All of it follows from the ledger, so a new leader finds the same. Owns in which order those are asked who wait for room
-in the queue: whoever was asked longest ago goes first, so that the one whom the view lets in next is never left out.
-Refuses to decide: `domain` does, by the answers.
+in the queue: the one that was asked longest ago goes first, so that the one whom the view lets in next is never left
+out. Refuses to decide: `domain` does, by the answers.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class Duties:
                 return ""
 
     def turn_of(self, due: answers.DueTimer) -> tuple[int, int]:
-        """A lower one comes first: what is urgent, and whoever was refused last goes last. What could not be put right
-        before is as urgent as what waits for room: however many they are, they hold nothing else up."""
+        """A lower one comes first: what is urgent, and the one that was refused last goes last. What could not be put
+        right before is as urgent as what waits for room: however many they are, they hold nothing else up."""
         refused = self.refused.get(due.job, 0)
         return max(urgency(due.kind), urgency(Due.RELEASE) if refused else 0), refused
 
     def forget(self) -> None:
-        """Whoever is not about to enter the queue any more was not told anything."""
+        """A job that is not about to enter the queue any more was not told anything."""
         jobs = self.ledger.jobs
         self.refused = {
             job_id: number

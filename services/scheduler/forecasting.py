@@ -107,7 +107,7 @@ class Forecaster:
         return self._made_at != self._ledger.applied or now_ms - self._made_ms >= ANYWAY_MS
 
     async def _shut(self, jobs: Iterable[Job]) -> dict[str, int]:
-        """Until when nobody is started who waits for a group that is shut: a provider that asked for a pause."""
+        """Until when no job is started that waits for a group that is shut: a provider that asked for a pause."""
         gates = {gate for job in jobs for gate in gates_of(job)}
         found = [await self._view.group(gate) for gate in sorted(gates)]
         return {group.group: group.shut_until_ms for group in found if group.shut_until_ms is not None}

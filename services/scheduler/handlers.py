@@ -91,7 +91,7 @@ class Handlers:
     now: Callable[[], datetime]
 
     def note_heartbeat(self, command: Beat) -> None:
-        """What this replica keeps of a heartbeat, whoever answers it."""
+        """What this replica keeps of a heartbeat, whichever replica answers it."""
         self.engine.hear(_heartbeat(command, (), self.ledger.policy))
         self.stopped.update(command.stopped)
         over = [holder for holder in self.stopped if opinion_of(self.ledger, holder) in (None, Opinion.OVER)]
@@ -130,7 +130,7 @@ class Handlers:
         return await self._told(answer, command.lease)
 
     async def give_up(self, command: GiveUpLease) -> LeaseReply:
-        """The lease, or the wait for it, is over: whoever waits behind it goes on."""
+        """The lease, or the wait for it, is over: the waiter behind it goes on."""
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 grants = await self.view.give_up(command.lease, user=command.user, wait_only=command.wait_only)
@@ -141,7 +141,7 @@ class Handlers:
         return LeaseReply(lease=command.lease, state="given_up")
 
     async def redeem(self, command: RedeemTicket) -> TicketRedeemed:
-        """Whose ticket it is, once. Where that cannot be said now it is nobody's: the page asks for another."""
+        """Whose ticket it is, once. Where that cannot be said now it has no owner: the page asks for another."""
         digest = hashlib.sha256(command.ticket.encode()).hexdigest()
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -151,7 +151,7 @@ class Handlers:
         return TicketRedeemed() if text is None else TicketRedeemed.model_validate_json(text)
 
     async def shut(self, command: ShutProvider) -> ProviderShut:
-        """Nobody gets a slot of the provider until then, here and in every other worker."""
+        """No stage gets a slot of the provider until then, here and in every other worker."""
         until_ms = shut_until_ms(command.for_ms, now=self.now())
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):

@@ -32,7 +32,7 @@ class Inbox:
         self._pages = deque[Page]()
         self._room = asyncio.Event()
         self.reached = after  # all up to here was taken
-        self.ends_at: int | None = None  # as far as anybody has told; null: nobody has
+        self.ends_at: int | None = None  # as far as it was told; null: not yet
         self._moved_ms: int | None = None  # when it last came nearer to the end; null: it has never caught up
 
     @property

@@ -13,8 +13,8 @@ through the revision that the bucket had when it was seen, `strange_for` ago, lo
 put since is a later one and stays. To ask the log once more before each deletion would leave a gap.
 
 Owns the question and nothing else: it decides no job, and runs beside the cycle, never in it. It goes by what is there
-and by what the log says: whoever was killed in the middle, or has lost the view, begins again and finds the same. What
-it cannot delete now it deletes the next time.
+and by what the log says: a replica that was killed in the middle, or has lost the view, begins again and finds the
+same. What it cannot delete now it deletes the next time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WORKSPACE: Final = re.compile(r"([A-Za-z0-9_-]{1,40})-[0-9]{1,9}-[0-9]{1,9}")  #
 INPUT: Final = re.compile(r"([A-Za-z0-9_-]{1,40})-[0-9a-f]{22}")  # as `input_name` has it
 LOOK_AGAIN: Final = 20  # deletions: meanwhile somebody may have begun to go on from one of those that are left
 BREATHE: Final = 1000  # names: others of this process want their turn
-PACE_MS: Final = 10  # between two deletions, so that a thousand of them disturb nobody
+PACE_MS: Final = 10  # between two deletions, so that a thousand of them disturb no other work
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Janitor:
                     logger.warning("%s are not looked through: %s", self._remains.what, fault)
 
     async def sweep(self) -> int:
-        """Delete what nobody needs; how many that were."""
+        """Delete what is not needed any more; how many that were."""
         names = await self._remains.names()
         gone = await self._over(names)
         named = self._named()
@@ -154,7 +154,7 @@ class Janitor:
         return gone
 
     def _named(self) -> set[str | None]:
-        """The workspaces that somebody may still go on from: a job, or whoever submits one again that ended lately."""
+        """The workspaces that somebody may still go on from: a job, or the retry of one that ended lately."""
         since, lent = self._leader.now - self._remains.kept, self._ledger.remnants.lent
         named = {name for job in self._ledger.roster.unfinished for name in (job.checkpoint, job.submission.checkpoint)}
         return named.union(name for name, at in lent.items() if at > since)

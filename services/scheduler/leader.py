@@ -5,9 +5,9 @@
 
 Fit is who keeps up with the log: one that cannot read it decides nothing, and must not keep the lead from one that can.
 
-While the store is silent nobody can lead but who does: the one that led last goes on with what it can decide without
-the view, until the store answers or the log shows a link of another. Where it was cut off alone, and another leads by
-the store, the chain lets one of the two write at a time, and the other's first link ends it.
+While the store is silent no other replica can lead but the one that does: the one that led last goes on with what it
+can decide without the view, until the store answers or the log shows a link of another. Where it was cut off alone, and
+another leads by the store, the chain lets one of the two write at a time, and the other's first link ends it.
 
 It is for liveness. A leader that was stopped in mid-decision goes on with what it was about to write: the chain in
 the log refuses that, and then it looks here. Owns the store's time too, which every answer tells: decisions are dated
@@ -57,7 +57,8 @@ class Leader:
 
     @property
     def goes_on(self) -> bool:
-        """Whether this replica led when the store was heard last, which is silent, and nobody has followed it."""
+        """Whether this replica led when the store was heard last, which is silent, and no other replica has followed
+        it."""
         return self._led_last and self._is_unheard
 
     def followed(self) -> None:
@@ -107,7 +108,7 @@ class Leader:
         self._is_unheard = self._led_last = False
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Ask again and again; a store that does not answer has nobody leading after one lease."""
+        """Ask again and again; with a store that does not answer no replica leads after one lease."""
         while not stopping.is_set():
             try:
                 await self.renew()

@@ -3,7 +3,7 @@
     the fold knows the job     what it says
     it does not                newer than the fold, or forgotten, as it ended a while ago: the job's last event tells
 
-What is current goes on, and so does what nobody can tell while the log is away.
+What is current goes on, and so does what cannot be told while the log is away.
 """
 
 from __future__ import annotations

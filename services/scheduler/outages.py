@@ -6,10 +6,10 @@
 A worker whose heartbeat could not arrive, or could not be written down, is not silent. So before anything is taken away
 for silence, all that ends by it is prolonged by the outage; an attempt that ends soon after all the same is given back
 because of the outage, which does not count against its job; one that was heard of in the log since then fell silent by
-itself. Whoever has just begun to lead does not know what was before: for a few heartbeats it takes nothing away. While
-another leads, an outage is that one's to make good.
+itself. A replica that has just begun to lead does not know what was before: for a few heartbeats it takes nothing away.
+While another leads, an outage is that one's to make good.
 
-Owns that arithmetic. A stall of this process is an outage like any other: nobody was heard.
+Owns that arithmetic. A stall of this process is an outage like any other: no worker was heard.
 """
 
 from __future__ import annotations

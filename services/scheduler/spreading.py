@@ -36,7 +36,7 @@ async def spread_out(view: View, ledger: Ledger, *, aside: Mapping[str, int]) ->
 
 
 async def _held_between(view: View, near: list[PlacedJob], *, class_number: int) -> list[PlacedJob]:
-    """Places held for events to come. Behind the last one too: nobody may be moved past those."""
+    """Places held for events to come. Behind the last one too: no job may be moved past those."""
     first, floor = near[0][0], class_number * CLASS_STEP
     queue = await view.queue(count=QUEUE_LOOK)
     return [

@@ -73,7 +73,7 @@ class NatsCommands:
             logger.warning("lease %s is granted, and its waiter was not told: %s", reply.lease, fault)
 
     async def show(self, user: str, moved: PositionChanged) -> None:
-        """Tell whoever listens; nobody misses it for long."""
+        """Tell the notifiers that listen; a lost one is not missed for long."""
         with suppress(*AWAY):
             await self._broker.publish(moved, position_subject(self._shard, user, moved.job_id))
 

@@ -104,7 +104,7 @@ async def compose(
 
 
 def _say_what_contains(ground: Ground[WorkerSettings], premises: Premises, level: Level, *, by_a_model: bool) -> None:
-    """To the log, and to whoever asks whether we are ready."""
+    """To the log, and to the probe that asks whether we are ready."""
     is_trusted = level.name == "trusted"
     said = f"{level.line}, code that a model writes too" if is_trusted and by_a_model else level.line
     logger.log(logging.WARNING if is_trusted else logging.INFO, "%s", said)
@@ -193,7 +193,7 @@ def _tools(
 
 
 def require_pool(pool: str, policy: Policy) -> None:
-    """Nobody could send a job there, and nobody has made what it would be taken from."""
+    """No job could be sent there, and there is no consumer that it would be taken from."""
     if pool not in policy.pools.served:
         known = ", ".join(policy.pools.served)
         wrong = f"HEADGATE_POOL: {pool!r} is no pool that the policy names ({known}); set it to one of them,"

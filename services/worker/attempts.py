@@ -10,7 +10,7 @@
        ▼
     no attempt is left (or NATS is away, and their leases decide)
 
-Owns the table that heartbeat, watchdog and grants look into. One attempt that goes wrong in a way that nobody foresaw
+Owns the table that heartbeat, watchdog and grants look into. One attempt that goes wrong in a way that was not foreseen
 takes down no other: it is ended, said in the log, and left to its lease.
 """
 

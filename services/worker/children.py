@@ -70,14 +70,14 @@ class Child:
         self._gone = asyncio.Event()
 
     async def send(self, message: ToChild) -> None:
-        """One that is gone hears nothing; whoever listens finds that out."""
+        """One that is gone gets nothing; the task that listens to it finds that out."""
         with contextlib.suppress(ConnectionError):
             self._writer.write(message.encoded())
             await self._writer.drain()
 
     async def receive(self) -> FromChild | None:
         """The next thing it says; null once it will say nothing more."""
-        await asyncio.sleep(0)  # a line that is here already lets nobody else run: heartbeats must, whatever is said
+        await asyncio.sleep(0)  # a line that is here already lets no other task run: heartbeats must, whatever is said
         try:
             line = await self._reader.readline()
             return read_by_parent(line) if line else None
@@ -126,14 +126,14 @@ class Child:
         self._writer.close()
 
     async def ended(self) -> int | None:
-        """Until nothing of it is left; its exit code, or null where nobody is left who knows it."""
+        """Until nothing of it is left; its exit code, or null where its spawner, which knew it, is gone."""
         await self._gone.wait()
         return self.code
 
     def is_gone(self, code: int | None) -> None:
         self.code = code
         self._gone.set()
-        if self._idle_until_ms is not None:  # nobody listens to it
+        if self._idle_until_ms is not None:  # no task listens to it
             self._writer.close()
 
 
@@ -196,7 +196,7 @@ class Spawner:
             reader, writer = await _opened(ours)
             child = self._children[name] = Child(name, self, reader, writer)
             self.command(Spawn(name=name, until_ms=until_ms), theirs)
-        if self._commands is None:  # it has died meanwhile: nobody will ever say that this child is gone
+        if self._commands is None:  # it has died meanwhile: it will never say that this child is gone
             child.is_gone(None)
         return child
 
@@ -257,7 +257,7 @@ class Spawner:
                 pass
 
     def _hang_up(self) -> None:
-        """Nothing of it is to be heard any more: whoever waits for a child is told that nobody knows."""
+        """Nothing of it is to be heard any more: a task that waits for a child is told that it is not known."""
         if self._commands is not None:
             asyncio.get_running_loop().remove_reader(self._commands.fileno())
             self._commands.close()

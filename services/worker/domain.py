@@ -199,7 +199,7 @@ def checkpoint_name(job: Job, number: int) -> str:
 
 
 def superseded(before: str | None, job: Job) -> str | None:
-    """The checkpoint that nobody needs any more: the one before, or at a good end the last. What another job left is
+    """The checkpoint that is not needed any more: the one before, or at a good end the last. What another job left is
     that job's: others may go on from it too."""
     if before is None or before.rsplit("-", 2)[0] != job.id:
         return None

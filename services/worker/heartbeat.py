@@ -4,7 +4,7 @@
     Watchdog    an attempt whose lease has ended by our own clock is lost, whatever anybody says
 
 Both rest on one rule: **a lease runs only while somebody could give the job away.** Where there is no connection, or
-no scheduler at its other end, nobody can write that a job was given back, so the leases are longer by that time; the
+no scheduler at its other end, no event can say that a job was given back, so the leases are longer by that time; the
 schedulers do the same on their side. Where a scheduler may be there and is silent, the leases run. A worker that alone
 is cut off cannot know it, so leases become longer by no more than policy says (`leases.cut_off_s`).
 
@@ -73,7 +73,7 @@ class HeartbeatLoop:
         return True
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Until cancelled; the last word is said by whoever stops it."""
+        """Until cancelled; the last heartbeat is sent by its owner, who stops it."""
         while True:
             self._soon.clear()
             heard = await self.beat()
@@ -156,5 +156,5 @@ class Watchdog:
             self.look()
 
     def _begin(self) -> None:
-        """The time before, in which nobody held a lease, is no outage of whoever does now."""
+        """The time before, in which no attempt held a lease, is no outage of the attempts that hold one now."""
         self._looked_ms, self._was_away = self._clock.monotonic_ms(), self._heartbeat.nobody_there

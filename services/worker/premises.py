@@ -1,12 +1,13 @@
-"""The folder below which a worker's attempts have theirs: it is nobody else's, and what the dead have left goes.
+"""The folder below which a worker's attempts have theirs: it is one worker's alone, and what dead workers have left
+goes.
 
     <workspaces>/<instance>/                 locked by the worker of that name as long as it lives, however it ends
     <workspaces>/<instance>/.worker          the mark: what lies beside it was made by workers
     <workspaces>/<instance>/<job>-<attempt>/ an attempt's, removed by its worker at its end
 
-A worker that is killed removes nothing: whoever comes next on this machine does it, for its own name and for others
+A worker that is killed removes nothing: the next worker on this machine does it, for its own name and for others
 whose lock is free. Owns that rule. Refuses to remove anything from a folder without the mark, which is made in an empty
-folder alone: a setting that names a folder with other things in it costs nobody's files.
+folder alone: a setting that names a folder with other things in it costs no files.
 """
 
 from __future__ import annotations

@@ -64,5 +64,5 @@ class WorkerSettings(ServiceSettings):
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Of all pipelines: what is built in comes first, so that nobody else's takes its names."""
+        """Of all pipelines: what is built in comes first, so that no other pipeline takes their names."""
         return tuple(dict.fromkeys((*BUILT_IN, *self.pipelines)))

@@ -34,7 +34,7 @@ class AttemptSpan:
 
 @dataclass(slots=True)
 class StageSpan:
-    """A stage that runs. `outcome` is set by whoever learns it."""
+    """A stage that runs. `outcome` is set by the code that learns it."""
 
     span: Span
     outcome: str = LOST

@@ -1,7 +1,7 @@
 """The NATS edge of a worker: what it is told without having asked. Handlers are short, so they are FastStream's.
 
 A grant that is lost is learned by asking again, a wish for the end of a job comes with the next heartbeat too, and that
-an operator wants an attempt's slots is told each second until it was given back. Nobody is answered: an append waits
+an operator wants an attempt's slots is told each second until it was given back. There is no answer: an append waits
 for the answer of the log, and FastStream would send it one of its own.
 """
 

@@ -43,7 +43,7 @@ class Chain:
         self._clock = clock
         self._new_id = new_id
         self._ours = ours
-        self._turn = asyncio.Lock()  # whoever writes after `job`, or reads on from it, has it alone
+        self._turn = asyncio.Lock()  # a task that writes after `job`, or reads on from it, has it alone
 
     async def write(self, data: JobData) -> JobData | None:
         """What was written in the end; null where the attempt is not ours any more."""

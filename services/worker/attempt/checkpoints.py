@@ -46,7 +46,7 @@ class Shelf:
         return await insist(lambda: self._bucket.get(name), self._clock, about=f"workspace {name}")
 
     def forget(self, name: str) -> None:
-        """Nobody waits for it, and where it fails it is found later."""
+        """It is not waited for, and where it fails it is found later."""
         task = asyncio.create_task(self._forget(name), name=f"forget {name}")
         self._forgetting.add(task)
         task.add_done_callback(self._forgetting.discard)

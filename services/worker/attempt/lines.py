@@ -62,7 +62,7 @@ class LinePump:
                 await reached.wait()
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Until cancelled: whoever stops it waits with `sent` first."""
+        """Until cancelled: its owner waits with `sent` before it stops it."""
         while True:
             self._stirred.clear()
             if not self._waiting:

@@ -292,8 +292,8 @@ class AttemptProcess:
                     self._take(said, stage)
 
     async def _died(self, child: Child, stage: str) -> Failed | GaveOut:
-        """It says no more: its code has ended it, or nobody knows how, or it was killed. That is what the kernel does
-        where memory runs out; we do it only to an attempt that is over."""
+        """It says no more: its code has ended it, or it is not known how, or it was killed. That is what the
+        kernel does where memory runs out; we do it only to an attempt that is over."""
         code = await child.ended()
         if code is None:
             self._vanished()

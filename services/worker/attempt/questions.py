@@ -60,7 +60,7 @@ class AttemptQuestions:
         return wrong_answer(answer, question) is None, answer
 
     def _question(self, asked: Ask) -> tuple[Question, str | None]:
-        """As it may stand in an event, and why nobody can be asked that."""
+        """As it may stand in an event, and why it cannot be asked."""
         schema, wrong = _read(asked.answer_schema)
         question = Question(
             id=question_id(self._job.attempt),

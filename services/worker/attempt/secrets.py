@@ -171,7 +171,7 @@ def _can_be_a_password(value: str) -> bool:
 
 
 def _is_random(value: str, *, shortest: int) -> bool:
-    """Nobody would call a thing so: letters and digits mixed, or many different ones in no word's order."""
+    """No person would call a thing so: letters and digits mixed, or many different ones in no word's order."""
     if len(value) < shortest or MASKED in value or _ONLY_A_NAME.match(value) or _FROM_ELSEWHERE.match(value):
         return False
     if any(map(str.isalpha, value)) and any(map(str.isdigit, value)):

@@ -9,8 +9,8 @@ Owns what slots are called outside: an attempt can only name providers, groups o
 runs, and its leases bear its own name. Nothing is held while it waits. What is held is named in every heartbeat, which
 extends it.
 
-    process ──shut──► here ──ShutProvider──► scheduler        a provider had enough: nobody is let through meanwhile
-                       └─ slot given up, and whoever asks again waits; where that takes too long, the attempt is told
+    process ──shut──► here ──ShutProvider──► scheduler        a provider had enough: no stage is let through meanwhile
+                       └─ slot given up, and a stage that asks again waits; where that takes long, its attempt is told
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from libs.runtime.spans import Attributes, step
 from services.worker.child.messages import MAX_WAIT_MS, Acquire, LeaseTold, Shut
 from services.worker.ports import Scheduler, Unheard
 
-AGAIN_AFTER_MS: Final = 500  # where nobody answered
+AGAIN_AFTER_MS: Final = 500  # where no scheduler answered
 SHORTEST_PAUSE_MS: Final = 500  # a provider that says "again at once" to each call is not to be asked without end
 JITTER: Final = 0.1  # of a pause, so that not all come back in one moment
 MAX_ASKS: Final = 64  # of one attempt at once; what comes beyond is no pipeline's need, and is not answered
@@ -90,7 +90,7 @@ class StageSlots:
             ask.task = asyncio.create_task(self._settle(lease, ask), name=f"lease {lease}")
 
     def give_up(self, number: int) -> None:
-        """The process needs them no more. Nobody waits until that was heard."""
+        """The process needs them no more. It is not waited for that this was heard."""
         lease = self._lease(number)
         ask = self._asks.pop(lease, None)
         if ask is not None:
@@ -99,7 +99,7 @@ class StageSlots:
 
     def shut(self, told: Shut) -> None:
         """A provider, whose slot is held by this lease, had enough. The lease goes only when all have been told, so
-        that nobody steps into the gap; whatever is asked for next waits for that too."""
+        that no other stage steps into the gap; whatever is asked for next waits for that too."""
         lease = self._lease(told.lease)
         ask = self._asks.pop(lease, None)
         if ask is not None and ask.held and told.provider in ask.wanted.providers:
@@ -229,7 +229,7 @@ class StageSlots:
 
 
 def _begin(work: Coroutine[Any, Any, None], name: str, kept: set[asyncio.Task[None]]) -> None:
-    """A task of which nobody waits for the end."""
+    """A task whose end is not waited for."""
     task = asyncio.create_task(work, name=name)
     kept.add(task)
     task.add_done_callback(kept.discard)

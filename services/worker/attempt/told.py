@@ -1,7 +1,7 @@
 """What the process of an attempt says of its calls and commands: calls are counted for the attempt's next event and for
 the worker's metrics, and both are spans of their stage.
 
-Calls are named by the GenAI conventions. The process runs code that nobody vouches for, so only what is configured here
+Calls are named by the GenAI conventions. The process runs code that is not trusted, so only what is configured here
 gets into a name, and no free word of it into an attribute unread.
 """
 

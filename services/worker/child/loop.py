@@ -146,13 +146,13 @@ class StageLoop:
                 del self._unsent[: self.channel.send(self._unsent, socket.MSG_DONTWAIT)]
         except BlockingIOError:
             return False
-        except ConnectionError:  # nobody will ever hear it
+        except ConnectionError:  # there is no reader any more
             self._unsent.clear()
         return True
 
     def _send_all(self) -> None:
         if self._unsent:
-            with suppress(ConnectionError):  # nobody will ever hear it
+            with suppress(ConnectionError):  # there is no reader any more
                 self.channel.sendall(self._unsent)
             self._unsent.clear()
 

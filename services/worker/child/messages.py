@@ -1,6 +1,6 @@
 """What the worker and the process of an attempt say to each other: one JSON object a line, over a socket of their own.
 
-Owns the words and their bounds. The process runs code that nobody vouches for, so whatever it says is read as a
+Owns the words and their bounds. The process runs code that is not trusted, so whatever it says is read as a
 stranger's: unknown words, unknown fields, or a line above the bound end the attempt. It names slots by their last part
 and leases by a number; what they are called outside is the worker's to say.
 """

@@ -1,7 +1,7 @@
 """A folder as a `.tar.gz` that tells nothing of the machine it was made on, and that is the same for the same content.
 
 Owns what may be in a result or a checkpoint: plain files and folders, their names below the folder, and whether a file
-may be run. Packing leaves out links, devices, sockets and what cannot be read, and follows nothing: whoever unpacks a
+may be run. Packing leaves out links, devices, sockets and what cannot be read, and follows nothing: who unpacks a
 result should not have to trust it. `unpacking`, beside it, takes out what is packed here, and refuses all else.
 """
 

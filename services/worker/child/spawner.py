@@ -11,7 +11,7 @@ loop, so that forking is safe.
 What it keeps:
 * An attempt is said to be gone when the last of its group has ended, and nothing is left that came to us from it: what
   loses its parent becomes our child. Keepers of commands are such; they end by themselves in a moment, and are waited
-  for; where no system gives them to us, by the tie that they hold. As long as one of a group is left nobody else has
+  for; where no system gives them to us, by the tie that they hold. As long as one of a group is left no other group has
   its number.
 * An attempt outlives neither the worker (the commands' socket closes) nor its lease: the worker says how long it has,
   and a worker that is stopped says nothing more. `CLOCK_MONOTONIC` is one clock for all processes of a machine.
@@ -180,7 +180,9 @@ class _Spawner:
         channel.close()
         os.close(theirs)
         os.set_blocking(tie, False)
-        with contextlib.suppress(PermissionError, ProcessLookupError):  # the attempt does it as well, whoever is first
+        with contextlib.suppress(
+            PermissionError, ProcessLookupError
+        ):  # the attempt does it as well, and either may be first
             os.setpgid(pid, pid)
         self.attempts[pid] = _Attempt(command.name, command.until_ms, tie)
 
@@ -204,7 +206,7 @@ class _Spawner:
         return not _kill_group(pid, signal.SIGKILL) and (adopts_orphans() or self.attempts[pid].is_untied())
 
     def _end_strays(self, *, looked_for: bool) -> None:
-        """What came to us from attempts that have ended. Whose it was nobody can tell any more; no living one's."""
+        """What came to us from attempts that have ended. Whose it was cannot be told any more; no living one's."""
         if adopts_orphans() and (looked_for or self.strays):
             living = {pid for pid, attempt in self.attempts.items() if attempt.code is None}
             found = [pid for pid in children() if pid not in self.attempts and _group_of(pid) not in living]

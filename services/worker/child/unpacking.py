@@ -1,7 +1,7 @@
 """A `.tar.gz` of which nothing is believed, unpacked.
 
 Owns what may come out of an archive (`libs.runtime.archives` says what may be in it): plain files and folders, below
-the folder that was named, for nobody but their owner, and whether a file may be run; or nothing.
+the folder that was named, for their owner alone, and whether a file may be run; or nothing.
 """
 
 from __future__ import annotations

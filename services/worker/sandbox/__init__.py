@@ -1,4 +1,4 @@
-"""Runs a command that nobody vouches for, and contains it. What holds at which level: docs/security.md.
+"""Runs a command that is not trusted, and contains it. What holds at which level: docs/security.md.
 
     attempt's process ── keeper ── command          running ─► keeper ─► launch ─► (bubblewrap ─►) the command
        (Sandbox.run)     (watches, ends)                          └─ watch, tree

@@ -49,7 +49,7 @@ def arguments(order: KeeperOrder) -> Iterator[str]:
     for path in shown:
         yield from ("--ro-bind-try", path, path)
     yield from ("--bind", order.workspace, order.workspace, "--bind", order.scratch, order.scratch)
-    for made in ("/dev", "/"):  # in memory, and the command's own where the worker is no root: nobody would count it
+    for made in ("/dev", "/"):  # in memory, and the command's own where the worker is no root: it would not be counted
         yield from ("--remount-ro", made)
     yield from ("--chdir", "/")
 

@@ -23,7 +23,7 @@ NEVER: Final = {
         "shmget": 194, "semget": 190, "msgget": 186, "mq_open": 180, "memfd_secret": 447,
     },
 }  # fmt: skip
-# Whoever has another way takes it then. What clone3 wishes is behind a pointer, which a filter cannot follow.
+# A program that has another way takes it then. What clone3 wishes is behind a pointer, which a filter cannot follow.
 ABSENT: Final = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435}
 JUDGED: Final = {
     "x86_64": {

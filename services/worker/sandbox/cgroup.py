@@ -44,7 +44,7 @@ class CommandCgroup:
         return "processes" if self._count("pids.events", "max") else None
 
     def kill(self) -> None:
-        """All at once, whoever is just being forked included."""
+        """All at once, a process that is just being forked included."""
         with suppress(OSError):
             (self.folder / "cgroup.kill").write_text("1", encoding="ascii")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-# What a machine says when it is used up, whoever asks.
+# What a machine says when it is used up, to any caller.
 USED_UP: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.ENFILE, errno.EIO})
 
 

@@ -4,10 +4,10 @@
             ◄──how it ended──────────   │ ▲                                 │
                                         └─┴── looks, signals, buries ◄──────┘ (also what was let go)
 
-It outlives nobody: when the attempt's process is gone, however it went, the socket ends, and with it the whole tree and
-then the keeper. It stands in a session of its own, so no signal to the attempt's group ends it before its work is done.
-It has no secret, no connection and one thread; whatever it says about a command is true when it says it: nothing of it
-is left.
+It does not outlive its attempt: when the attempt's process is gone, however it went, the socket ends, and with it the
+whole tree and then the keeper. It stands in a session of its own, so no signal to the attempt's group ends it before
+its work is done. It has no secret, no connection and one thread; whatever it says about a command is true when it says
+it: nothing of it is left.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Keeper:
         self._hung_up = False
 
     def keep(self, output: int) -> KeeperReport | None:
-        """Until nothing is left of it. Null where nobody is left to be told."""
+        """Until nothing is left of it. Null where the attempt that waited is gone."""
         ours, theirs = socket.socketpair()
         first = os.fork()
         if first == 0:
@@ -82,7 +82,7 @@ class Keeper:
         return None if self._hung_up else self._told(tree, cause)
 
     def _until_over(self, tree: ProcessTree, words: socket.socket) -> EndedBy | None:
-        """Why it is to be ended; null where it has ended itself, or nobody waits for it."""
+        """Why it is to be ended; null where it has ended itself, or its caller waits no more."""
         with child_ends() as ends, selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ, self._hear)
             selector.register(words, selectors.EVENT_READ, lambda: self._hear_start(words, selector))

@@ -1,8 +1,8 @@
 """What the system does for processes that belong together: who adopts whom, who ends with whom, who
 ends first, and who may read what a process remembers.
 
-Linux alone does any of it. Elsewhere nothing is done here, and whoever relies on it has a second way: a socket that
-ends with its other side, a group that is ended as a whole.
+Linux alone does any of it. Elsewhere nothing is done here, and the code that relies on it has a second way: a socket
+that ends with its other side, a group that is ended as a whole.
 """
 
 from __future__ import annotations

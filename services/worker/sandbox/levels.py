@@ -5,7 +5,7 @@
     trusted       nothing but groups, limits and a clean environment: for jobs that are trusted, on any POSIX system
 
 Owns the choice: the best that works, or what was asked for or nothing. Refuses to fall back in silence: a level's line
-says what it lacks, and why it is not the better one. Nobody is trusted unasked.
+says what it lacks, and why it is not the better one. No command is trusted unasked.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def descending(now: Mapping[int, Listed], is_ours: Callable[[Listed], bool]) -> 
 
 
 def living() -> dict[int, Listed]:
-    """All processes of this machine, but for the dead that nobody has buried, and for who lists them."""
+    """All processes of this machine, but for the dead that no parent has waited for, and for who lists them."""
     lister, text = _listed()
     return {each.pid: each for each in read(text) if each.pid != lister}
 

@@ -33,7 +33,7 @@ class User:
 
 
 def take_user(uids: tuple[int, int], *, locks: tuple[Path, ...] = LOCKS) -> User:
-    """The first that nobody has."""
+    """The first that is free."""
     first, last = uids
     folder = _folder_of_ours(locks)
     for uid in range(first, last + 1):
@@ -48,7 +48,7 @@ def take_user(uids: tuple[int, int], *, locks: tuple[Path, ...] = LOCKS) -> User
 
 
 def _folder_of_ours(locks: tuple[Path, ...]) -> Path:
-    """Where locks are kept. Whoever else could enter it could hold them all."""
+    """Where locks are kept. Another user who could enter it could hold them all."""
     for folder in locks:
         try:
             folder.mkdir(mode=0o700, exist_ok=True)

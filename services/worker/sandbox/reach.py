@@ -1,7 +1,7 @@
 """Whether the users that commands run as get to what a command needs, and what is put where they do.
 
 Only where a command sees the machine's own files as another user: with namespaces it is shown what it needs, wherever
-that is. Nothing of the worker's is opened up for it: a folder on the way that lets nobody through stays as it is, and
+that is. Nothing of the worker's is opened up for it: a folder on the way that is closed stays as it is, and
 what is behind it is copied to where everybody passes.
 """
 

@@ -1,8 +1,8 @@
 """An attempt's side: prepares what a command gets, has a keeper run it, and passes on what it says.
 
 Owns the command's environment (a list of what it may have; nothing is inherited), its HOME and TMPDIR, the user it runs
-as, and the bound on its output. Whatever happens to whoever awaits a command, `run` returns or raises only when nothing
-of it is left.
+as, and the bound on its output. Whatever happens to the task that awaits a command, `run` returns or raises only when
+nothing of it is left.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TAIL_CHARS: Final = 32_000
 LONGEST_LINE_CHARS: Final = 8192  # what is longer is passed on in parts
 READ_BYTES: Final = 65_536
 LINE_BYTES: Final = 64  # that each line costs beside its text: millions of empty ones are work for everybody on the way
-LET_GO_S: Final = 5.0  # where nobody adopts what a command lets go, it may hold the output for ever
+LET_GO_S: Final = 5.0  # where no process adopts what a command lets go, it may hold the output for ever
 PAUSES_S: Final = (0.2, 1.0)  # before what could not be started is tried again
 _KEEPER: Final = f"import sys; sys.path.insert(0, {ROOT!r}); from services.worker.sandbox.keeper import main; main()"
 
@@ -216,16 +216,16 @@ class _Kept:
             raise
         finally:
             watching.cancel()
-            following.cancel()  # nobody waits for it any more, where it is not done
+            following.cancel()  # its caller waits no more, where it is not done
 
     async def _follow(self, reader: asyncio.StreamReader, output: BinaryIO) -> Ran:
-        """What a keeper that was killed has left may hold the output for ever: nobody waits for that."""
+        """What a keeper that was killed has left may hold the output for ever: that is not waited for."""
         passing = asyncio.ensure_future(self._pass_on(output))
         telling = asyncio.ensure_future(reader.readline())
         try:
             await asyncio.wait([passing, telling], return_when=asyncio.FIRST_COMPLETED)
             if passing.done():
-                passing.result()  # nobody takes its lines any more: then it is to end
+                passing.result()  # its lines are not taken any more: then it is to end
             line = await telling
             if not line:
                 raise MachineGaveOut(why="its keeper ended before it")

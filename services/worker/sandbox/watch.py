@@ -3,7 +3,7 @@
 Owns what counts. Memory is what is written to and shared memory; where that exceeds the bound it is measured again
 exactly, since what forks share is counted once for each at first. The processor's time includes that of children that
 have been buried. Disk is what lies in the command's folders, what they have deleted and hold open, and memory that
-poses as a file. Where a disk is full, what fails on it is nobody's fault but the machine's.
+poses as a file. Where a disk is full, what fails on it is the machine's fault alone.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Disk:
         yield from (self._size(each, seen) for pid in pids for each in _deleted(pid))
 
     def _size(self, entry: os.stat_result | None, known: set[tuple[int, int]]) -> int:
-        if entry is None:  # too deep, or closed to us: nobody needs that to build
+        if entry is None:  # too deep, or closed to us: no build needs that
             return self._bound + 1
         if entry.st_nlink != 1 and not stat.S_ISDIR(entry.st_mode):
             if (entry.st_dev, entry.st_ino) in known:
@@ -155,7 +155,7 @@ class Disk:
         return max(ENTRY_BYTES, entry.st_blocks * BLOCK_BYTES)
 
     def _fills_up(self) -> bool:
-        """The disk as a whole: whoever it is, it is time to look again."""
+        """The disk as a whole: whichever process fills it, it is time to look again."""
         return self._free - free_bytes(self._folders[0]) > max(0, self._bound - self._bytes) // 2
 
 
