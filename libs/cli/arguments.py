@@ -68,6 +68,7 @@ SUBMIT_EXAMPLES: Final = """examples:
 JOBS_EXAMPLES: Final = """examples:
   headgate jobs list --limit 10
   headgate jobs list --text "url short" --since 7d
+  headgate jobs counts --by project
   headgate jobs show JOB --json
   headgate jobs show JOB --timeline
   headgate jobs follow JOB
@@ -226,12 +227,22 @@ def _add_jobs(root: CommandGroup) -> None:
 
 
 def _add_list(jobs: CommandGroup) -> None:
+    facets = click.Choice(["status", "project", "pipeline", "pool", "label", "user"])
+    by = option("--by", type=facets, default="status", help="by what they have in common (status)")
+    jobs.verb("counts", "jobs.counts", "how many there are, by status, project and the like", by, *_filters())
     jobs.verb(
         "list",
         "jobs.list_jobs",
         "one's own, newest first; an operator's: everybody's",
         option("--limit", type=positive, default=50, help="at most so many (50)"),
         flag("--all", "all of them, however many"),
+        *_filters(),
+        option("--sort", type=click.Choice(["newest", "oldest", "updated", "priority"]), help="(newest)"),
+    )
+
+
+def _filters() -> tuple[click.Option, ...]:
+    return (
         option("--text", help="only those with these words, or their beginnings, in title, id or labels"),
         option("--status", type=click.Choice(STATUSES), metavar="STATUS", help=f"only those: {', '.join(STATUSES)}"),
         *(option(f"--{name}", help="only those") for name in ("project", "pipeline", "pool", "workflow")),
@@ -239,7 +250,6 @@ def _add_list(jobs: CommandGroup) -> None:
         option("--user", help="only theirs; for operators"),
         option("--since", type=moment, metavar="WHEN", help="submitted then or later: a moment, or 90m, 24h, 7d"),
         option("--until", type=moment, metavar="WHEN", help="submitted before"),
-        option("--sort", type=click.Choice(["newest", "oldest", "updated", "priority"]), help="(newest)"),
     )
 
 

@@ -53,6 +53,7 @@ QUEUE_EXAMPLES: Final = """examples:
   headgate queue resume priority:low
   headgate queue move JOB --before OTHER --reason "blocks the release"
   headgate queue analytics --json
+  headgate queue stats --since 7d
 
 scopes: all, priority:NAME, pool:NAME, user:ID, project:ID, workflow:ID
   project:shop is the project that all share whose tokens name it, project:ann:shop is ann's own"""
@@ -153,6 +154,8 @@ def _add_queue(root: CommandGroup) -> None:
         why(),
         one_of=("before", "after"),
     )
+    since = option("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
+    queue.verb("stats", "queue.stats", "what was queued, ran, started and ended, how long it waited, over time", since)
     queue.verb("analytics", "queue.analytics", "waits by priority and tier, and how good the forecast was")
 
 

@@ -41,8 +41,9 @@ OF_EVERY_EVENT: Final = frozenset({"seq", "at", "event", "job_id", "user_id", "p
 
 def list_jobs(args: Namespace, out: Output) -> int:
     """One's own, an operator's: everybody's."""
+    wanted: Wanted = {**_which(args), "sort": args.sort}
     with as_user() as hg:
-        jobs = [job.as_dict() for job in hg.jobs(**_which(args), limit=None if args.all else args.limit)]
+        jobs = [job.as_dict() for job in hg.jobs(**wanted, limit=None if args.all else args.limit)]
     out.data(jobs)
     rows = [
         (
@@ -61,6 +62,18 @@ def list_jobs(args: Namespace, out: Output) -> int:
     return 0
 
 
+def counts(args: Namespace, out: Output) -> int:
+    """How many there are, by what they have in common; the most frequent first."""
+    with as_user() as hg:
+        told = hg.counts((args.by,), **_which(args)).as_dict()
+    out.data(told)
+    rows = [(str(count), name) for name, count in told["counts"][args.by].items()]
+    out.table(("JOBS", args.by.upper()), rows)
+    if not rows:
+        out.say("No jobs.")
+    return 0
+
+
 def _which(args: Namespace) -> Wanted:
     """The filters that were given."""
     return {
@@ -74,7 +87,6 @@ def _which(args: Namespace) -> Wanted:
         "user": args.user,
         "since": args.since,
         "until": args.until,
-        "sort": args.sort,
     }
 
 

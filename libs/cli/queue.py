@@ -114,6 +114,26 @@ def analytics(args: Namespace, out: Output) -> int:
     return 0
 
 
+def stats(args: Namespace, out: Output) -> int:
+    """Figures over time, a line each: levels as they are now, waits of the last step, of all else the sum."""
+    with as_operator() as hg:
+        told = hg.ops.stats(since=args.since).as_dict()
+    out.data(told)
+    rows = [(line["name"], line["of"] or "", *_told_of(line)) for line in told["lines"]]
+    out.table(("FIGURE", "OF", "NOW, OR IN ALL", "AT MOST IN A STEP"), rows)
+    out.say(f"Since {local_time(told['since'])}, in steps of {_span(told['step_s'])}.")
+    return 0
+
+
+def _told_of(line: Mapping[str, Any]) -> Sequence[str]:
+    known = [value for value in line["values"] if value is not None]
+    if not known:
+        return ("–", "–")
+    if line["name"].startswith("wait"):
+        return (_span(known[-1]), _span(max(known)))
+    return (f"{known[-1] if line['name'] in ('queued', 'running') else sum(known):,.0f}", f"{max(known):,.0f}")
+
+
 def _in_force(told: Mapping[str, Any]) -> bool:
     return told["changed"] and told["message"] == "done"
 

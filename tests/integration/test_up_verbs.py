@@ -151,6 +151,7 @@ async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     own_slot = await headgate("concurrency", "status", "user:user")
     every = (await headgate("concurrency", "status", "--json")).data
     workers = await headgate("workers")
+    counts, stats = await headgate("jobs", "counts", "--project", "shop"), await headgate("queue", "stats")
     raised = await headgate("concurrency", "set", group, "--limit", "2", "--reason", "more")
     await until(waits, "code")
     unset = await headgate("concurrency", "unset", group, "--reason", "as before")
@@ -163,6 +164,8 @@ async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     assert own_slot.out.split().count(running) == 1  # in the column of the job
     assert {"pool:default", "user:user", group} <= {each["group"] for each in every}
     assert running in workers.out
+    assert re.search(r"^ *1 +code$", counts.out, flags=re.MULTILINE)
+    assert re.search(r"^running +default +1 +\d+$", stats.out, flags=re.MULTILINE)
     assert f"{group}  2 slots from now on." in raised.out
     assert f"{group}  1 slot from now on: nothing is set by hand." in unset.out
     assert "limit_unset" in audit.out

@@ -556,7 +556,7 @@ def test_a_shell_is_given_what_completes_words(shell: str, capsys: pytest.Captur
     ("words", "offered"),
     [
         (["jo"], ["jobs"]),
-        (["jobs", "c"], ["confirm", "cancel", "cancel-all"]),
+        (["jobs", "c"], ["counts", "confirm", "cancel", "cancel-all"]),
         (["submit", "--prio"], ["--priority"]),
         (["submit", "--priority", "h"], ["high"]),
         (["queue", "pause", "priority:u"], ["priority:urgent"]),

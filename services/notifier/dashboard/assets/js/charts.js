@@ -12,6 +12,7 @@ export function statsPath(span, now = Date.now()) {
 }
 
 const HOURLY = "an hour";
+const TOKENS = "Tokens of models";
 
 /** Each chart: its title, its unit, and its lines: [{label, values}]. Counts are told by the hour. */
 export function chartsOf({ lines, step_s }) {
@@ -35,7 +36,8 @@ export function chartsOf({ lines, step_s }) {
       unit: HOURLY,
       lines: each("provider_paused").map(({ label, values }) => ({ label, values: hourly(values) })),
     },
-  ].filter(({ title, lines: some }) => some.length > 0 || !title.startsWith("Given"));
+    { title: TOKENS, unit: HOURLY, lines: ["input", "output", "cached"].flatMap((kind) => whole(`tokens_${kind}`, kind)) },
+  ].filter(({ title, lines: some }) => some.length > 0 || !(title.startsWith("Given") || title === TOKENS));
 }
 
 /** One line of several: their sum, unknown where nobody knows any of it. */
