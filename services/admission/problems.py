@@ -185,7 +185,8 @@ def no_file(path: str) -> Problem:
 
 
 def no_input(*, days: int) -> Problem:
-    detail = f"the input is no longer kept: it goes {counted(days, 'day')} after the job's end, or when an operator erases it"
+    kept = counted(days, "day")
+    detail = f"the input is no longer kept: it goes {kept} after the job's end, or when an operator erases it"
     return Problem(status=410, slug="input-gone", title="Input gone", detail=detail)
 
 
