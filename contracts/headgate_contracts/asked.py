@@ -20,9 +20,8 @@ from pydantic import (
 
 from headgate_contracts.records import LabelKey, LabelValue, Note, TokenId, Url
 from headgate_contracts.tokens import JobId, Token
-from headgate_contracts.vocabulary import Priority
+from headgate_contracts.vocabulary import MAX_INPUT_BYTES, Priority
 
-MAX_INPUT_BYTES: Final = 64 * 1024
 # What others will read on a terminal or in a page: one line, and no control (C0, C1) in it.
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 LABEL: Final = r"^[A-Za-z0-9_./-]{1,64}=[^\x00-\x1f\x7f-\x9f]{0,128}$"

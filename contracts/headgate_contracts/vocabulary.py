@@ -38,6 +38,7 @@ class Status(StrEnum):
 
 
 BUILD_STAGES: Final = (Status.SCAFFOLD, Status.CODE, Status.DEPS, Status.CHECKS)
+MAX_INPUT_BYTES: Final = 64 * 1024  # of a job, as JSON
 MOST_STAGES: Final = 20  # of one pipeline
 MOST_MODELS: Final = 8  # that one event tells the usage of; what else there was is one of them, by the name OTHER
 OTHER: Final = "other"

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from headgate_contracts.asked import MAX_INPUT_BYTES
-from headgate_contracts.vocabulary import Priority
+from headgate_contracts.vocabulary import MAX_INPUT_BYTES, Priority
 from libs.policy.errors import key_path
 
 
