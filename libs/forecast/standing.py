@@ -115,12 +115,20 @@ def _obstacle(job: Job, obstacle: Obstacle, *, owner: bool) -> WaitingOn:
         jobs=told_of,
     )
     if obstacle.until_ms is not None:
-        until = utc(obstacle.until_ms)
-        message = f"{name} has had enough calls: nobody calls it before {until:%H:%M:%S} UTC"
-        return told.model_copy(update={"reason": "provider_paused", "message": message, "until": until})
+        return told.model_copy(update=_shut(kind, name, utc(obstacle.until_ms)))
     if obstacle.group in GLOBAL:
         return told.model_copy(update={"reason": "global_limit"})
     return told.model_copy(update={"reason": f"{kind}_limit"}) if kind in ("user", "project") else told
+
+
+def _shut(kind: str, name: str, until: datetime) -> dict[str, object]:
+    """A provider paused, or the view was lost and with it who holds slots of the group outside jobs."""
+    before = f"before {until:%H:%M:%S} UTC"
+    if kind == "llm":
+        message = f"{name} has had enough calls: nobody calls it {before}"
+        return {"reason": "provider_paused", "message": message, "until": until}
+    message = f"Group {kind}:{name}: after an outage nobody gets a slot {before}, when all from before are over"
+    return {"message": message, "until": until}
 
 
 def _full(obstacle: Obstacle, kind: str, *, owner: bool) -> str:
@@ -163,6 +171,8 @@ def _own_end(told: WaitingReason) -> str:
 
 
 def _slot_free(told: WaitingReason) -> str:
+    if told.waiting.until:
+        return f"Time: slots of {told.waiting.group} are given again{_from(told.waiting.until)}"
     return f"A slot of {told.waiting.group} comes free{_named(told)}, or an operator raises its limit"
 
 

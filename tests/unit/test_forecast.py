@@ -178,6 +178,17 @@ def test_a_paused_provider_tells_until_when() -> None:
     assert told.until.timestamp() == 1_800_000_000
 
 
+def test_a_group_that_is_shut_after_an_outage_is_no_provider() -> None:
+    job = job_after("queued")
+    shut = obstacle("group:p:db", active=0, limit=1, until_ms=1_800_000_000_000)
+
+    [told] = waiting_on(job, outlook(obstacles=(shut,)))
+
+    assert told.reason == "group_limit"
+    assert told.message.startswith("Group group:p:db: after an outage nobody gets a slot before 08:00:00 UTC")
+    assert would_run(job, (told,)) == ("Time: slots of group:p:db are given again from 2027-01-15 08:00:00 UTC on",)
+
+
 def test_a_group_that_is_counted_again_is_not_said_to_be_full() -> None:
     [told] = waiting_on(job_after("queued"), outlook(obstacles=(obstacle("group:p:db", active=0),), quarantined=True))
 
