@@ -40,16 +40,19 @@ async def test_what_is_written_down_is_watched_until_it_is_told_to_stop(tmp_path
     assert watch.stdout
     async with asyncio.timeout(READY_WITHIN_S):
         said = (await watch.stdout.readuntil(b"Ctrl-C")).decode()
-    [url] = re.findall(r"(http://\S+)/alerts", said)
+    [pages] = re.findall(r"(http://\S+)/alerts", said)
+    url = pages.removesuffix("/classic")
     write_up_file(tmp_path / "up.json")
 
     async with httpx.AsyncClient(timeout=30) as http:
         await eventually(lambda: targets(http, url), within_s=READY_WITHIN_S, every_s=0.2)
         rules = (await http.get(f"{url}/api/v1/rules")).json()["data"]["groups"]
+        shown = [(await http.get(f"{pages}/{page}")).status_code for page in ("alerts", "graph", "targets")]
         scraped = (await http.get(f"{url}/api/v1/targets")).json()["data"]["activeTargets"]
     watch.send_signal(signal.SIGINT)
 
     assert "it is watched once `make up` says that it is ready" in said
+    assert shown == [200, 200, 200]
     assert {group["name"].partition("-")[0] for group in rules} == {"headgate"}
     [labels] = [each["labels"] for each in scraped]
     assert labels == {"job": "headgate", "service": "worker", "instance": "worker-2"}

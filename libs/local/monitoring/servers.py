@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
+
+import httpx2
 
 from libs.local.errors import ProgramMissing
 from libs.local.monitoring.rules import AlertRules
@@ -91,6 +94,12 @@ class PrometheusServer(MonitoringServer):
         self._alertmanager = alertmanager
         self._every_s = every_s
         self._told: list[Mapping[str, Any]] = []
+
+    async def pages(self) -> str:
+        """Where its pages are: Debian's has the classic ones alone, below another path."""
+        async with httpx2.AsyncClient() as http:
+            there = await http.get(f"{self.url}/alerts")
+        return f"{self.url}/classic" if there.status_code == HTTPStatus.NOT_FOUND else self.url
 
     def watch(self, up: UpFile) -> None:
         """These services from now on."""

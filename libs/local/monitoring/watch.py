@@ -44,7 +44,7 @@ async def _watch(settings: UpSettings) -> int:
     try:
         await alertmanager.start()
         await prometheus.start()
-        _say(prometheus, alertmanager, settings)
+        _say(await prometheus.pages(), alertmanager.url, settings)
         while not told.is_set():
             if up := read_up_file(root / "up.json"):
                 prometheus.watch(up)
@@ -57,14 +57,14 @@ async def _watch(settings: UpSettings) -> int:
     return 0
 
 
-def _say(prometheus: PrometheusServer, alertmanager: AlertmanagerServer, settings: UpSettings) -> None:
+def _say(prometheus: str, alertmanager: str, settings: UpSettings) -> None:
     runs = read_up_file(settings.state / "up.json") is not None
     sys.stdout.write(
         f"What `make up` runs in {settings.state} is watched:\n\n"
-        f"  {prometheus.url}/alerts   which alerts there are, and which fire\n"
-        f"  {prometheus.url}/graph    any question: headgate_queue_length\n"
-        f"  {prometheus.url}/targets  who is scraped\n"
-        f"  {alertmanager.url}          what fires now\n\n"
+        f"  {prometheus}/alerts   which alerts there are, and which fire\n"
+        f"  {prometheus}/graph    any question: headgate_queue_length\n"
+        f"  {prometheus}/targets  who is scraped\n"
+        f"  amtool --alertmanager.url={alertmanager} alert   what fires now (Debian leaves its page out)\n\n"
         + ("" if runs else "Nothing runs there yet: it is watched once `make up` says that it is ready.\n")
         + "docs/operations.md says what each alert is about. Ctrl-C stops the watch and nothing else.\n"
     )
