@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 from opentelemetry.trace import SpanKind
@@ -147,10 +148,10 @@ class Webhooks:
             logger.warning("a webhook is not called: %s", refused)
             return "address refused"
         except (httpx2.HTTPError, OSError) as error:  # nobody answered in time, or knew the name
-            logger.info("a webhook was not answered: %s", type(error).__name__)
+            logger.info("a webhook was not answered by %s: %s", urlsplit(url).hostname, type(error).__name__)
             return "not answered"
         if status >= 300:
-            logger.info("a webhook was answered with %s", status)
+            logger.info("a webhook was answered by %s with %s", urlsplit(url).hostname, status)
         return TAKEN if status < 300 else "refused"
 
     async def _again(self, dispatch: Dispatch) -> None:

@@ -334,6 +334,8 @@ async def test_a_host_that_leads_to_us_is_not_called(
 
 
 async def test_a_name_that_nobody_knows_is_tried_again(nats_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
     async def knows_none(host: str, port: int) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, f"{host}:{port}")
 
@@ -344,6 +346,8 @@ async def test_a_name_that_nobody_knows_is_tried_again(nats_url: str, caplog: py
     ):
         await write(log, "job-1", ENDED, url="https://hooks.example.com/hooks")
         await eventually(lambda: "let go after 2 tries" in caplog.text)
+
+    assert "a webhook was not answered by hooks.example.com: gaierror" in caplog.text
 
 
 async def test_an_address_that_nobody_answers_at_is_not_the_last(nats_url: str) -> None:
