@@ -15,7 +15,7 @@ from typing import Final
 
 from libs.local.errors import NothingContains
 from libs.policy.loading import ENVIRONMENT_PREFIX
-from libs.runtime.exporting import SIGNALS, is_sent
+from libs.runtime.switches import SIGNALS, is_sent
 
 SANDBOX: Final = "HEADGATE_SANDBOX"
 PROVIDERS: Final = "HEADGATE_PROVIDERS"

@@ -3,9 +3,8 @@
 Where nothing is sent none is loaded: the two kinds take 3 and 20 MB.
 """
 
-import os
-from collections.abc import Callable, Mapping
-from typing import Final, Literal, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter
@@ -14,35 +13,9 @@ from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-from libs.runtime.errors import SettingsWrong
+from libs.runtime.switches import Signal, is_sent, protocol_of
 
 Exporter = TypeVar("Exporter")
-
-
-Signal = Literal["traces", "metrics", "logs"]
-
-
-SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
-
-
-PROTOCOLS: Final = ("http/protobuf", "grpc")
-
-
-def is_sent(signal: Signal, environ: Mapping[str, str] = os.environ) -> bool:
-    exporter = environ.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip()
-    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return False
-    if exporter:
-        return exporter == "otlp"
-    return any(environ.get(f"OTEL_EXPORTER_OTLP_{of}ENDPOINT") for of in ("", f"{signal.upper()}_"))
-
-
-def protocol_of(signal: Signal, environ: Mapping[str, str] = os.environ) -> str:
-    names = f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
-    name, told = next(((each, environ[each]) for each in names if environ.get(each)), (names[1], PROTOCOLS[0]))
-    if told not in PROTOCOLS:
-        raise SettingsWrong([f"{name}: {told!r} cannot be used; set it to {' or '.join(PROTOCOLS)}"])
-    return told
 
 
 def resource_of(service: str, *, instance: str) -> Resource:
