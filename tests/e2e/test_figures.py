@@ -6,20 +6,23 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import httpx
 import pytest
 import pytest_asyncio
+from nats.aio.msg import Msg
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from headgate_contracts import Event
+from headgate_contracts.commands import CMD_PREFIX
 from headgate_contracts.events import JobData, JobDispatched, JobFailed, JobQueued, JobReady, JobStage
+from libs.capacity.rooms import NAMED_BYTES
 from libs.eventlog import JetStreamLog, Record, connect
 from libs.eventlog.api import state_of
-from libs.eventlog.streams import JOBS
+from libs.eventlog.streams import INPUTS, JOBS
 from libs.local.servers import NatsServer, ValkeyServer
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
@@ -41,6 +44,8 @@ class Measured:
     records: tuple[Record, ...]
     written: Counter[str]
     oldest_s: tuple[float, float, float]  # by the log before it was looked at, as it was shown, by the log after it
+    asked: Counter[str]  # of the scheduler, as somebody heard who listened beside it
+    inputs_bytes: int  # by the server that has them
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -49,7 +54,11 @@ async def measured(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Me
     folder = tmp_path_factory.mktemp("services")
     nats, valkey = NatsServer(folder / "nats"), ValkeyServer(folder / "valkey")
     exporter = InMemorySpanExporter()
-    async with running(nats), running(valkey), four_services(nats.url, valkey.url, folder, exporter) as services:
+    async with AsyncExitStack() as stack:
+        for server in (nats, valkey):
+            await stack.enter_async_context(running(server))
+        asked = await stack.enter_async_context(overheard(nats.url))
+        services = await stack.enter_async_context(four_services(nats.url, valkey.url, folder, exporter))
         async with services.client("olga", scope="jobs:read ops") as olga:
             queue = f"{services.urls['admission']}/v1/queue"
             assert (await olga.post(f"{queue}/pause", json={"scope": "all"})).status_code == 200
@@ -57,7 +66,23 @@ async def measured(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Me
             oldest_s = await aged(services, nats.url)
             assert (await olga.post(f"{queue}/resume", json={"scope": "all"})).status_code == 200
             await eventually(lambda: is_told_when(services), every_s=0.2)
-        yield await measured_at_rest(services, nats.url, oldest_s)
+        yield await measured_at_rest(services, nats.url, oldest_s, asked)
+
+
+@asynccontextmanager
+async def overheard(nats_url: str) -> AsyncIterator[Counter[str]]:
+    """What the scheduler is asked, by command."""
+    heard = Counter[str]()
+
+    async def count(message: Msg) -> None:
+        heard[message.subject.rpartition(".")[2]] += 1
+
+    nc = await connect(nats_url, name="listener")
+    try:
+        await nc.subscribe(f"{CMD_PREFIX}.main.*", cb=count)
+        yield heard
+    finally:
+        await nc.close()
 
 
 async def submitted(services: FourServices) -> None:
@@ -95,7 +120,9 @@ async def aged(services: FourServices, nats_url: str) -> tuple[float, float, flo
     return await eventually(has_waited, every_s=0.2)
 
 
-async def measured_at_rest(services: FourServices, nats_url: str, oldest_s: tuple[float, float, float]) -> Measured:
+async def measured_at_rest(
+    services: FourServices, nats_url: str, oldest_s: tuple[float, float, float], asked: Counter[str]
+) -> Measured:
     """Once all jobs are over, and the last one's end has come everywhere."""
     records, written, figures = list[Record](), Counter[str](), Figures()
 
@@ -107,7 +134,7 @@ async def measured_at_rest(services: FourServices, nats_url: str, oldest_s: tupl
 
     await eventually(all_are_over, every_s=0.5)
     await eventually(lambda: figures.rest(services.urls, ended=written["queued"]))
-    return Measured(figures, tuple(records), written, oldest_s)
+    return Measured(figures, tuple(records), written, oldest_s, asked, await inputs_bytes(nats_url))
 
 
 async def test_submissions_and_ends_are_those_in_the_log(measured: Measured) -> None:
@@ -157,6 +184,30 @@ async def test_limits_are_those_of_policy_and_of_the_workers(measured: Measured)
     assert figures.of(limit, group="llm:ollama") == policy.providers.limits["ollama"]
 
 
+async def test_commands_are_those_that_were_sent(measured: Measured) -> None:
+    figures, asked, seconds = measured.figures, measured.asked, "headgate_scheduler_command_seconds"
+
+    assert asked["acquire"] >= measured.written["stage code"]
+    for command in ("acquire", "give_up", "position", "shut", "redeem"):
+        assert figures.of(f"{seconds}_count", command=command) == asked[command], command
+    assert figures.of(f"{seconds}_count", command="beat") > 0
+
+
+async def test_turns_of_the_scheduler_take_no_more_than_the_time_there_was(measured: Measured) -> None:
+    figures, records, cycle = measured.figures, measured.records, "headgate_scheduler_cycle_seconds"
+    since_s = (datetime.now(UTC) - records[0].at).total_seconds() + CLOCKS_S
+
+    assert 0 < figures.of(f"{cycle}_sum") < since_s
+
+
+async def test_inputs_take_what_the_server_has_of_them(measured: Measured) -> None:
+    """What is counted for a name and a time is a little more than the server takes, never less."""
+    shown, jobs = measured.figures.of("headgate_inputs_bytes"), measured.written["queued"]
+
+    assert 0 <= shown - measured.inputs_bytes <= NAMED_BYTES * jobs
+    assert measured.figures.of("headgate_inputs_limit_bytes") == Policy().retention.inputs_bytes
+
+
 async def test_who_waits_longest_is_as_old_as_the_log_says(measured: Measured) -> None:
     before_s, shown_s, after_s = measured.oldest_s
 
@@ -194,6 +245,14 @@ class Figures:
 
     def of(self, name: str, **labels: str) -> float:
         return sum(value for said, shown, value in self.lines if said == name and labels.items() <= shown.items())
+
+
+async def inputs_bytes(nats_url: str) -> int:
+    nc = await connect(nats_url, name="figures")
+    try:
+        return (await state_of(nc, f"KV_{INPUTS}")).held_bytes
+    finally:
+        await nc.close()
 
 
 async def records_of(nats_url: str) -> list[Record]:
