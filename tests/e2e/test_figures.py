@@ -238,10 +238,12 @@ class Figures:
         ]
 
     async def rest(self, urls: dict[str, str], *, ended: int) -> bool:
-        """Whether the last job's end has come everywhere: gauges are looked at every few seconds."""
+        """Whether the last job's end has come everywhere: gauges, and how good a forecast was, are looked at every few
+        seconds."""
         await self.look(urls)
         gauges = ("headgate_worker_jobs_running", "headgate_concurrency_slots_active", "headgate_llm_in_flight")
-        return self.of("headgate_jobs_ended_total") == ended and not any(map(self.of, gauges))
+        counted = self.of("headgate_jobs_ended_total") == ended and self.of("headgate_forecast_hits_total") > 0
+        return counted and not any(map(self.of, gauges))
 
     def of(self, name: str, **labels: str) -> float:
         return sum(value for said, shown, value in self.lines if said == name and labels.items() <= shown.items())
