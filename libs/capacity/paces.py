@@ -47,6 +47,7 @@ class Wait:
     pool: str
     wait_s: float  # since it entered the queue
     estimate: Estimate | None = None
+    asked: str = ""  # the priority by which the estimate was shown; of a wait from before this was noted, none
 
 
 @dataclass(slots=True)
@@ -87,6 +88,7 @@ def _wait(job: Job, at: datetime) -> Wait:
         pool=job.submission.pool,
         wait_s=_seconds(job.standing.entered_at, at),
         estimate=job.standing.estimate,
+        asked=job.submission.priority.value,
     )
 
 

@@ -189,6 +189,7 @@ def _wait_as_json(wait: Wait) -> dict[str, Any]:
         "pool": wait.pool,
         "wait_s": wait.wait_s,
         "estimate": wait.estimate and wait.estimate.model_dump(mode="json"),
+        "asked": wait.asked,
     }
 
 

@@ -57,20 +57,20 @@ class Spread:
         return max(0.0, wait_s + band.low * unit_s), max(0.0, wait_s + band.high * unit_s)
 
 
-def learn(pairs: Sequence[Pair], *, turn_s: float, fixed: float) -> Spread:
+def learn(pairs: Sequence[Pair], *, turn_s: float, fixed: float, covered: float = COVERED) -> Spread:
     """The spread of these pairs, in as many bands as they fill."""
     if len(pairs) < FIRST:
         return Spread(fixed=fixed)
     count = max(1, min(BANDS_MAX, len(pairs) // BAND_MIN))
     ordered = sorted(pairs, key=lambda pair: (pair.shown_s, pair.real_s))
     edges = [len(ordered) * number // count for number in range(count + 1)]
-    bands = [_band(ordered[start:end], turn_s) for start, end in pairwise(edges)]
+    bands = [_band(ordered[start:end], turn_s, covered) for start, end in pairwise(edges)]
     return Spread(turn_s, tuple(bands), fixed)
 
 
-def _band(pairs: Sequence[Pair], turn_s: float) -> Band:
+def _band(pairs: Sequence[Pair], turn_s: float, covered: float) -> Band:
     errors = sorted((pair.real_s - pair.shown_s) / (pair.shown_s + turn_s) for pair in pairs)
-    missed = (1 - COVERED) / 2
+    missed = (1 - covered) / 2
     return Band(pairs[-1].shown_s, chance(errors, missed), chance(errors, 1 - missed))
 
 

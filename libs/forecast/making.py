@@ -6,22 +6,24 @@ average durations would be late for those in front: of several running jobs the 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
+from headgate_contracts.vocabulary import Priority
 from libs.capacity.paces import Pace, Wait
 from libs.forecast.arrivals import lately
 from libs.forecast.durations import Durations, Observed, observed
-from libs.forecast.errors import Pair, Spread, learn
+from libs.forecast.errors import COVERED, FIRST, Pair, Spread, learn
 from libs.forecast.lines import lines_of
 from libs.forecast.plain import first_averages
 from libs.forecast.run import RunResult, Scene, run_forward
 from libs.forecast.table import Forecast
 from libs.policy import Policy
 
+COVERED_OF_CLASS: Final = 0.94  # one class has fewer waits to learn from and drifts more than all together
 RUNS: Final = 4  # each costs about 0.2 ms a queued job; eight would lower the error by no more than a fiftieth
 
 
@@ -60,6 +62,7 @@ def make_forecast(
         lines=lines_of(scene, courses, starts),
         paused=frozenset(pause.scope for pause in scene.standing.pauses),
         spread=spread_of(past.waits, policy),
+        spreads=spreads_of(past.waits, policy),
     )
 
 
@@ -69,11 +72,21 @@ def durations_of(paces: Mapping[str, Pace], policy: Policy) -> dict[str, Observe
     return {tier: observed(average_s, ()) for tier, average_s in first_averages(policy).items()} | known
 
 
-def spread_of(waits: Iterable[Wait], policy: Policy) -> Spread:
+def spread_of(waits: Iterable[Wait], policy: Policy, *, covered: float = COVERED) -> Spread:
     """From the estimates that were shown, and what came."""
     pairs = [Pair(wait.estimate.estimate_seconds, wait.wait_s) for wait in waits if wait.estimate is not None]
     turn_s = fmean(abs(pair.real_s - pair.shown_s) for pair in pairs) if pairs else 0.0
-    return learn(pairs, turn_s=max(1.0, turn_s), fixed=policy.forecast.spread)
+    return learn(pairs, turn_s=max(1.0, turn_s), fixed=policy.forecast.spread, covered=covered)
+
+
+def spreads_of(waits: Iterable[Wait], policy: Policy) -> dict[int, Spread]:
+    """By class, of those that enough is known of: who comes later passes a low class, and nobody passes a high one."""
+    by_class: defaultdict[int, list[Wait]] = defaultdict(list)
+    for wait in waits:
+        if wait.estimate is not None:
+            by_class[Priority(wait.asked or wait.priority).class_number].append(wait)
+    enough = {number: known for number, known in by_class.items() if len(known) >= FIRST}
+    return {number: spread_of(known, policy, covered=COVERED_OF_CLASS) for number, known in enough.items()}
 
 
 def _starts(scene: Scene, courses: Iterable[RunResult]) -> dict[str, int | None]:

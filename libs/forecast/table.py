@@ -26,7 +26,7 @@ from libs.forecast.plain import average_over, confidence_at, estimate_between, f
 from libs.policy import Policy
 
 NAME: Final = "forecast"  # under which it is published
-SHAPE: Final = 3
+SHAPE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,7 @@ class Forecast:
     lines: Mapping[str, WaitingLine] = field(default_factory=dict[str, WaitingLine])
     paused: frozenset[str] = frozenset()  # scopes
     spread: Spread = field(default_factory=Spread)
+    spreads: Mapping[int, Spread] = field(default_factory=dict[int, Spread])  # class → its own, where it has one
 
     def average_s(self, queued: Mapping[str, int] | None = None, *, tier: str) -> float:
         """How long a job takes, over the tiers of those queued."""
@@ -117,7 +118,8 @@ class Forecast:
             return None
         soonest_s = max(0, self.made_ms + start_ms - now_ms) / 1000
         wait_s = max(0, self.made_ms + start_ms + crowd_ms - now_ms) / 1000
-        bounds_s = (self.spread.around(soonest_s)[0], self.spread.around(wait_s)[1])
+        spread = self.spreads.get(wanted.score // CLASS_STEP, self.spread)
+        bounds_s = (spread.around(soonest_s)[0], spread.around(wait_s)[1])
         return estimate_between(wait_s, bounds_s, confidence=confidence_at(wanted.position, self.policy))
 
     # ── as it is published ────────────────────────────────────────────────────
@@ -132,7 +134,8 @@ class Forecast:
             "starts": dict(self.starts),
             "lines": {name: [line.places, line.ends, line.slots, line.idle] for name, line in self.lines.items()},
             "paused": sorted(self.paused),
-            "spread": [self.spread.turn_s, [(each.upto_s, each.low, each.high) for each in self.spread.bands]],
+            "spread": _spread_as_json(self.spread),
+            "spreads": {number: _spread_as_json(each) for number, each in self.spreads.items()},
         }
         return json.dumps(said, separators=(",", ":"))
 
@@ -142,7 +145,7 @@ class Forecast:
         said: dict[str, Any] = json.loads(text) if text else {}
         if said.get("shape") != SHAPE:
             return cls(policy=policy)
-        turn_s, bands = said["spread"]
+        fixed = policy.forecast.spread
         return cls(
             policy=policy,
             made_ms=said["made_ms"],
@@ -152,8 +155,17 @@ class Forecast:
             starts=said["starts"],
             lines={name: _line(*parts) for name, parts in said["lines"].items()},
             paused=frozenset(said["paused"]),
-            spread=Spread(turn_s, tuple(Band(*band) for band in bands), policy.forecast.spread),
+            spread=_spread(*said["spread"], fixed=fixed),
+            spreads={int(number): _spread(*each, fixed=fixed) for number, each in said["spreads"].items()},
         )
+
+
+def _spread_as_json(spread: Spread) -> list[Any]:
+    return [spread.turn_s, [(each.upto_s, each.low, each.high) for each in spread.bands]]
+
+
+def _spread(turn_s: float, bands: list[list[float]], *, fixed: float) -> Spread:
+    return Spread(turn_s, tuple(Band(*band) for band in bands), fixed)
 
 
 def _line(places: list[list[int]], ends: dict[str, int], slots: int, idle: int) -> WaitingLine:

@@ -34,7 +34,7 @@ from tests.fixtures.forecast_world import Told, Workload, tell, worth_of
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(3600)]
 
 LOADS: Final = (0.6, 0.8, 0.9, 1.0, 1.2)
-JOBS: Final = 4000  # at each load
+JOBS: Final = int(os.environ.get("HEADGATE_BENCH_JOBS", "4000"))  # at each load
 SEED: Final = 2026
 EVERY: Final = 3  # how many enter for one that is told an estimate: a forecast for each would take a quarter of an hour
 WARM: Final = 100  # of those told: the first ones meet a forecast that has learnt nothing, they are shown apart
@@ -57,9 +57,11 @@ def test_how_good_it_is() -> None:
     for tier in Tier:
         print(f"| {tier.value} | {_figures([one for one in everybody if one.tier == tier])}")
     for priority in Priority:
-        of_class = [one for one in everybody if one.priority == priority]
-        if of_class:
-            print(f"| {priority.value} | {_figures(of_class)}")
+        if asked := [one for one in everybody if one.asked == priority]:
+            print(f"| asked for {priority.value} | {_figures(asked)}")
+    for priority in Priority:
+        if started := [one for one in everybody if one.priority == priority]:
+            print(f"| started as {priority.value} | {_figures(started)}")
     print(f"| told to wait at all | {_figures([one for one in everybody if one.shown.estimate_seconds > 1])}")
     print(f"| the first {WARM} at each load | {_figures([one for each in told.values() for one in each[:WARM]])}")
     _draw(learnt)

@@ -41,7 +41,7 @@ FILTERS: Final = {
     "what every id begins with": JobFilter(user=None, text="j"),
     "the same, none": JobFilter(user=None, text="j", project="none"),
 }
-LIVES: Final = ("queued", "queued cancelled", "queued dispatched started code ready")
+LIVES: Final = ("queued", "queued cancelled", "queued dispatched started scaffold code deps checks ready")
 SPANS: Final = {"a day": timedelta(days=1), "a week": timedelta(days=7), "a month": SPAN}
 
 

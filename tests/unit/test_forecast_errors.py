@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate_contracts.envelope import utc
+from headgate_contracts.events import Estimate
+from headgate_contracts.vocabulary import Priority
+from libs.capacity.paces import Wait
 from libs.forecast.errors import FIRST, Pair, Spread, learn, quantile
+from libs.forecast.making import spreads_of
+from libs.policy import Policy
 
 SECONDS = st.floats(min_value=0, max_value=1e6, allow_nan=False)
 
@@ -71,6 +77,23 @@ def test_an_interval_is_never_upside_down_nor_before_now(pairs: list[tuple[float
     low, high = spread.around(wait_s)
 
     assert 0 <= low <= high
+
+
+def test_a_class_whose_waits_are_uneven_has_a_wider_interval_than_one_that_starts_as_shown() -> None:
+    shown = Estimate(estimate_seconds=1000, lower_bound=900, upper_bound=1100, confidence="low")
+    late = {"high": 1.0, "background": 3.0}
+    waits = [
+        Wait(utc(number), "partner", "high", "default", 1000 + each * number, shown, asked)  # both have risen by then
+        for asked, each in late.items()
+        for number in range(FIRST)
+    ]
+
+    spreads = spreads_of(waits, Policy())
+
+    widths = {number: spread.around(1000)[1] - spread.around(1000)[0] for number, spread in spreads.items()}
+    assert set(widths) == {Priority.HIGH.class_number, Priority.BACKGROUND.class_number}
+    assert widths[Priority.BACKGROUND.class_number] > 2 * widths[Priority.HIGH.class_number]
+    assert spreads_of(waits[1:FIRST], Policy()) == {}  # of too few nothing is learnt
 
 
 def test_without_a_past_the_spread_is_that_of_the_plain_formula() -> None:
