@@ -17,7 +17,7 @@ UV = UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-1} $(BIN)/uv
 PYTHONS := 3.14 3.13 3.12 3.11
 PYTHON ?= $(PYTHONS:%=python%) python3
 
-.PHONY: help setup demo up watch images secrets wheels cut release check check-format check-lint check-types check-imports check-generated check-manifests \
+.PHONY: help setup demo up watch images pictures secrets wheels cut release check check-format check-lint check-types check-imports check-generated check-manifests \
 	generate fix test simulate mutants test-races test-lives test-kills test-up test-builds test-gateway test-system \
 	test-contracts test-alerts test-browser test-hostile test-cluster test-docker test-compose test-fresh test-pythons test-all abuse bench docs drill-node soak lock clean
 
@@ -217,6 +217,9 @@ test-alerts: setup ## each alert's rule fires and clears; needs Debian's prometh
 
 test-browser: setup ## the page in a real Chromium (HEADGATE_CHROMIUM, else /usr/bin/chromium); pictures in .screenshots/
 	@$(PYTEST) -m browser tests/browser $(ARGS)
+
+pictures: setup ## a user's pages in four forms, by day and by night, into docs/images/
+	@HEADGATE_PICTURES=yes $(PYTEST) -m browser tests/browser/test_pictures.py $(ARGS)
 
 test-hostile: setup ## fork bombs, 10 GB of memory and the like, in every sandbox this machine has; as root and as a user
 	@$(PYTEST) -m hostile tests/hostile $(ARGS)

@@ -18,7 +18,7 @@ import viewers
 ROOT: Final = Path(__file__).parents[2]
 SITE: Final = ROOT / ".site"
 NO_PAGES: Final = (".github/",)
-AS_THEY_ARE: Final = frozenset({".md", ".png", ".svg"})
+AS_THEY_ARE: Final = frozenset({".md", ".png", ".svg", ".webp"})
 LANGUAGES: Final = {".py": "python", ".ts": "typescript", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
 LINK: Final = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?")
 FENCE: Final = "`" * 6
@@ -31,7 +31,7 @@ def main() -> None:
         _write(page, _relinked(page, source))
     for path in source:
         _write(_page_of(path), _folder(path) if (ROOT / path).is_dir() else _file(path))
-    for image in _tracked("docs/*.png", "docs/*.svg"):
+    for image in _tracked("docs/*.png", "docs/*.webp", "docs/*.svg"):
         _place(image).write_bytes((ROOT / image).read_bytes())
     viewers.lay_out(SITE / "pages", contracts=ROOT / "contracts", cache=SITE / "cache")
     shutil.copy(ROOT / "docs/site/zensical.toml", SITE)

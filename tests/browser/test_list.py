@@ -12,7 +12,7 @@ from playwright.async_api import expect
 
 from headgate_contracts import Tier
 from tests.browser.conftest import Visit
-from tests.browser.visitor import SCREENSHOTS, Visitor
+from tests.browser.visitor import Visitor
 from tests.fixtures.installation import Installation, installed
 
 JOBS = 48
@@ -82,7 +82,6 @@ async def test_48_jobs_are_on_two_screens_and_for_everybody(there: Installation,
             await ann.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             await ann.page.set_viewport_size({"width": width, "height": 900})
             await ann.look(f"jobs-{name}")
-            await ann.page.screenshot(path=SCREENSHOTS / f"jobs-screen-{name}.png")  # as docs/images shows it
             assert await ann.audit() == [], name
 
 
