@@ -122,7 +122,7 @@ def test_a_wait_is_told_at_the_first_start_with_what_was_shown() -> None:
     lives.go("a", "given_back:lost dispatched", after_s=10)
 
     at = T0 + timedelta(seconds=90)
-    assert list(lives.ledger.waits) == [Wait(at, "partner", "low", "default", 90.0, SHOWN)]
+    assert list(lives.ledger.waits) == [Wait(at, "partner", "low", "default", 90.0, SHOWN, "low")]
 
 
 def test_no_more_is_kept_than_is_needed() -> None:
