@@ -222,7 +222,8 @@ def _build() -> None:
 def _try(python: str, name: str, asked: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="headgate-wheels-") as folder:
         environment = _environment(python, Path(folder))
-        _run("pip", "install", "--quiet", "--python", environment, "--find-links", str(DIST), name)
+        fresh = (word for each in TRIED for word in ("--refresh-package", each.partition("[")[0]))
+        _run("pip", "install", "--quiet", "--python", environment, "--find-links", str(DIST), *fresh, name)
         _carried_out(Path(folder), asked)
     _say(f"{name} is all that it needs on {Path(python).name}")
 
