@@ -13,6 +13,7 @@ from typing import Any, Final
 NAME: Final = re.compile(r"\^\[A-Za-z0-9_-]\{1,(\d+)}\$")
 FORMS: Final = {
     "^(all|priority:": "write all, priority:NAME, pool:NAME, user:ID, project:ID or workflow:ID",
+    "^(?:(?:user|project):": "write a group: user:ID, project:ID, group:PROJECT:NAME, pool:NAME or llm:PROVIDER",
     "^[^\\x00-": "write one line, without control characters",
     "^https?://": "write a URL that begins with http:// or https://",
     "^[A-Za-z0-9_./-]{1,64}=": "write NAME=VALUE",

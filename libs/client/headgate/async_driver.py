@@ -43,12 +43,12 @@ class AsyncDriver:
         patience: Patience,
         transport: httpx.AsyncBaseTransport | None,
         *,
-        sleep: Callable[[float], Awaitable[None]] = sleep,
+        pause: Callable[[float], Awaitable[None]] | None = None,
         now_s: Callable[[], float] = monotonic,
     ) -> None:
         self._http = httpx.AsyncClient(transport=transport, **target.settings)
         self._terms = terms_of(patience, now_s)
-        self._sleep = sleep
+        self._sleep = pause or sleep
 
     async def run(self, script: Script[T]) -> T:
         """What the script returns."""

@@ -42,12 +42,12 @@ class SyncDriver:
         patience: Patience,
         transport: httpx.BaseTransport | None,
         *,
-        sleep: Callable[[float], None] = sleep,
+        pause: Callable[[float], None] | None = None,
         now_s: Callable[[], float] = monotonic,
     ) -> None:
         self._http = httpx.Client(transport=transport, **target.settings)
         self._terms = terms_of(patience, now_s)
-        self._sleep = sleep
+        self._sleep = pause or sleep
 
     def run(self, script: Script[T]) -> T:
         """What the script returns."""

@@ -131,7 +131,7 @@ class Testing(TestingControls):
         """The same Headgate, asked by another user."""
         transport = _AsyncTransport(self)
         target = self._target(name, tier, scopes, projects)
-        hg = Headgate(driver=AsyncDriver(target, Patience(), transport, sleep=self.advance, now_s=self._now_s))
+        hg = Headgate(driver=AsyncDriver(target, Patience(), transport, pause=self.advance, now_s=self._now_s))
         hg.behind = self
         return hg
 
@@ -158,7 +158,7 @@ class SyncTesting(TestingControls):
         """The same Headgate, asked by another user."""
         transport = _SyncTransport(self)
         target = self._target(name, tier, scopes, projects)
-        hg = SyncHeadgate(driver=SyncDriver(target, Patience(), transport, sleep=self.advance, now_s=self._now_s))
+        hg = SyncHeadgate(driver=SyncDriver(target, Patience(), transport, pause=self.advance, now_s=self._now_s))
         hg.behind = self
         return hg
 
