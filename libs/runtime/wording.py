@@ -14,6 +14,10 @@ NAME: Final = re.compile(r"\^\[A-Za-z0-9_-]\{1,(\d+)}\$")
 FORMS: Final = {
     "^(all|priority:": "write all, priority:NAME, pool:NAME, user:ID, project:ID or workflow:ID",
     "^(?:(?:user|project):": "write a group: user:ID, project:ID, group:PROJECT:NAME, pool:NAME or llm:PROVIDER",
+    '^(?:"((?:[ !#': "use 1 to 255 printable ASCII characters, as they are or between double quotes",
+    "^[0-9A-Z]{26}-[0-9]": "it is the id of an event, as a stream gave it",
+    "^[A-Za-z0-9._:/@+-]{1,100}$": "use 1 to 100 letters, digits and . _ : / @ + -",
+    "^[A-Za-z0-9_-]{1,64}(?::": "write a job's id, or JOB:ATTEMPT",
     "^[^\\x00-": "write one line, without control characters",
     "^https?://": "write a URL that begins with http:// or https://",
     "^[A-Za-z0-9_./-]{1,64}=": "write NAME=VALUE",
