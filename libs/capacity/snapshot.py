@@ -12,6 +12,7 @@ shape. A snapshot of another log is refused.
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -30,8 +31,10 @@ from libs.capacity.phases import Phase, Phases
 from libs.capacity.remnants import Remnants
 from libs.capacity.rows import Pause
 from libs.capacity.turns import Turn, Turns
-from libs.policy import Policy
+from libs.policy import Policy, PolicyError
 from libs.policy.reloading import reloaded, sections_of
+
+logger = logging.getLogger(__name__)
 
 SHAPE: Final = 5
 
@@ -129,7 +132,15 @@ def _ledger(header: dict[str, Any], lines: list[str], *, epoch: str, policy: Pol
 
 
 def _policy(kept: dict[str, Any] | None, policy: Policy) -> tuple[Policy, int]:
-    return (policy, 0) if kept is None else (reloaded(policy, kept["sections"]), kept["seq"])
+    """With the last reload. One that cannot go together with today's file takes no order of an operator with it: who
+    reads the snapshot asks the log for a newer one."""
+    if kept is None:
+        return policy, 0
+    try:
+        return reloaded(policy, kept["sections"]), kept["seq"]
+    except PolicyError as error:
+        logger.warning("the policy in the snapshot, of record %s, cannot be in force here: %s", kept["seq"], error)
+        return policy, 0
 
 
 def _jobs(lines: Iterable[str]) -> tuple[dict[str, Job], dict[str, int]]:

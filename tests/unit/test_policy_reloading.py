@@ -10,7 +10,7 @@ import pytest
 
 from headgate_contracts import Event, Tier, Writer
 from headgate_contracts.envelope import utc
-from headgate_contracts.events import PolicyReloaded
+from headgate_contracts.events import LimitSet, PolicyReloaded
 from headgate_contracts.tokens import ulid
 from libs.capacity.ledger import Ledger
 from libs.capacity.memory import MemoryStore
@@ -130,6 +130,18 @@ def test_every_fold_counts_by_it_from_its_record_on() -> None:
     assert before == Policy().tiers.partner.jobs_per_user == 3
     assert ledger.standing().defaults["user/partner"] == 1
     assert (again.policy_seq, again.policy.tiers.partner.jobs_per_user) == (ledger.policy_seq, 1)
+
+
+def test_a_snapshot_keeps_the_orders_where_its_policy_cannot_be_in_force() -> None:
+    ledger = Ledger(Policy())
+    for record in logged([act(LimitSet(group="workflows", limit=9, by="olga")), act(reloaded(queue={"cap": 7}))]):
+        ledger.apply(record)
+    short = policy(retention={"events_days": 20}, queue={"horizon_days": 10}, tokens={"longest_days": 10})
+
+    again = load(dump(ledger, epoch="E"), epoch="E", policy=short)
+
+    assert (again.applied, again.orders.limits) == (2, {"workflows": 9})
+    assert (again.policy.queue.cap, again.policy_seq) == (100, 0)
 
 
 def test_a_record_that_no_fold_can_take_is_stepped_over_and_complained_of() -> None:
