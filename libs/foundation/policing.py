@@ -41,28 +41,37 @@ class PolicyFollower:
         self._seen = 0
         self.last: tuple[Record, PolicyReloaded] | None = None  # the reload that is in force
 
+    @property
+    def newest(self) -> tuple[Record, PolicyReloaded] | None:
+        """The reload that is in force, where the log was seen to have none after it."""
+        return self.last if self.last is not None and self.last[0].seq == self._seen else None
+
     async def catch_up(self) -> None:
         """As the log's leader has it. Raises PolicyError where it cannot be in force here."""
         record = await self._log.last(RELOADED)
         if record is None or record.seq <= self._seen:
             return
+        self._seen = record.seq
         match record.event:
             case Event(data=PolicyReloaded() as act):
-                self._seen = record.seq
                 self._policy.take(act.sections)
                 self.last = record, act
             case _:  # of a newer writer, in a shape that nobody here knows
                 pass
+
+    async def look(self) -> None:
+        """Catch up. One that cannot be in force here is passed over."""
+        try:
+            await self.catch_up()
+        except PolicyError as error:
+            logger.warning("record %s of the log is no policy that can be in force here: %s", self._seen, error)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Look each second whether there is a newer one."""
         while not stopping.is_set():
             await self._clock.sleep_ms(LOOK_EVERY_MS)
             with suppress(LogUnavailable, LogMissing):
-                try:
-                    await self.catch_up()
-                except PolicyError as error:
-                    logger.warning("record %s of the log is no policy that can be in force here: %s", self._seen, error)
+                await self.look()
 
 
 async def follow_policy(service: Service, ground: Ground[S]) -> PolicyFollower:

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import PolicyReloaded
 from headgate_contracts.shown import ShownPolicy
-from libs.eventlog import LogUnavailable, OutcomeUnknown
+from libs.eventlog import LogMissing, LogUnavailable, OutcomeUnknown
 from libs.eventlog.errors import LogFull
 from libs.foundation.policing import PolicyFollower
 from libs.policy import PolicyInForce
@@ -26,7 +26,8 @@ from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 
 LOOK_EVERY_MS: Final = 3_600_000
-AGAIN: Final = "in force for so long that the log would forget it: written again"
+REASON_MAX: Final = 500  # characters of an act's
+AGAIN: Final = "written again before the log forgets it)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,25 @@ class Reloading:
     async def run(self, stopping: asyncio.Event) -> None:
         """See to it that the log never forgets what is in force."""
         while not stopping.is_set():
-            with suppress(LogUnavailable, OutcomeUnknown, LogFull):
+            with suppress(LogUnavailable, LogMissing, OutcomeUnknown, LogFull):
                 await self.carry_on()
             await self.clock.sleep_ms(LOOK_EVERY_MS)
 
     async def carry_on(self) -> None:
-        """Write it again where it is old."""
-        if self.follower.last is None:
+        """Write it again where it is old and still the newest: after a newer one it would undo that. An act has no
+        expectation at the log, so a reload in the moment between the look and the writing is not seen."""
+        await self.follower.look()
+        if self.follower.newest is None:
             return
-        record, act = self.follower.last
+        record, act = self.follower.newest
         if utc(self.clock.now_ms()) - record.at > timedelta(days=self.policy.retention.events_days / 2):
-            await self.acts.write(act.model_copy(update={"reason": AGAIN, "changed": ()}))
-            await self.follower.catch_up()
+            await self.acts.write(act.model_copy(update={"reason": _again(act.reason, record.at), "changed": ()}))
+            await self.follower.look()
+
+
+def _again(reason: str, since: datetime) -> str:
+    """Why it was reloaded and when: the record of its own is forgotten first."""
+    if reason.endswith(AGAIN):
+        return reason
+    tail = f"(in force since {since:%Y-%m-%d %H:%M} UTC, {AGAIN}"
+    return f"{reason[: REASON_MAX - len(tail) - 1]} {tail}".strip()

@@ -25,7 +25,6 @@ from libs.policy.loading import policy_from
 from libs.policy.reloading import RELOADED, as_toml, differences, require_reloadable, sections_of
 from libs.policy.sections import keys
 from libs.runtime.clock import ManualClock
-from services.admission.reloading import AGAIN
 from tests.fixtures.admission_api import OPERATOR, AdmissionApi
 from tests.fixtures.lives import life_of
 from tests.fixtures.memory_admission import MemoryAdmission
@@ -261,18 +260,57 @@ async def test_a_bad_file_changes_nothing(admission: MemoryAdmission, asked: dic
     assert await admission.log.last("headgate.ops.v1.policy_reloaded") is None
 
 
-async def test_the_act_is_written_again_before_the_log_forgets_it(admission: MemoryAdmission) -> None:
-    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+async def last_reload(admission: MemoryAdmission) -> tuple[int, PolicyReloaded]:
+    record = await admission.log.last("headgate.ops.v1.policy_reloaded")
+    assert record is not None
+    assert isinstance(record.event, Event)
+    assert isinstance(record.event.data, PolicyReloaded)
+    return record.seq, record.event.data
+
+
+@pytest.mark.parametrize("reason", ["", "a small night", "x" * 500])
+async def test_the_act_is_written_again_before_the_log_forgets_it(admission: MemoryAdmission, reason: str) -> None:
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason=reason)
     await admission.reloading.carry_on()
-    first = await admission.log.last("headgate.ops.v1.policy_reloaded")
+    first, since = await last_reload(admission), utc(admission.clock.now_ms())
 
     await admission.clock.advance_ms(46 * DAY_MS)
     await admission.reloading.carry_on()
+    second = await last_reload(admission)
+    await admission.clock.advance_ms(46 * DAY_MS)
+    await admission.reloading.carry_on()
+    third = await last_reload(admission)
 
-    second = await admission.log.last("headgate.ops.v1.policy_reloaded")
-    assert first is not None
-    assert second is not None
-    assert second.seq > first.seq
-    assert isinstance(second.event, Event)
-    assert isinstance(second.event.data, PolicyReloaded)
-    assert (second.event.data.reason, second.event.data.by) == (AGAIN, "olga")
+    assert (first[1].reason, second[1].by, second[1].sections) == (reason, "olga", first[1].sections)
+    assert first[0] < second[0] < third[0]
+    said = f"(in force since {since:%Y-%m-%d %H:%M} UTC, written again before the log forgets it)"
+    assert second[1].reason.startswith(reason[:400])
+    assert second[1].reason.endswith(said)
+    assert len(second[1].reason) <= 500
+    assert third[1].reason == second[1].reason
+
+
+async def test_an_old_act_does_not_come_after_a_newer_one(admission: MemoryAdmission) -> None:
+    """Another replica has reloaded, and this one has not looked since."""
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+    await admission.clock.advance_ms(46 * DAY_MS)
+    await wrote(admission.log, reloaded(queue={"cap": 300}))
+    newer = await last_reload(admission)
+
+    await admission.reloading.carry_on()
+
+    assert await last_reload(admission) == newer
+    assert admission.policy.queue.cap == 300
+
+
+async def test_an_old_act_does_not_come_after_one_that_cannot_be_in_force_here(admission: MemoryAdmission) -> None:
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+    await admission.clock.advance_ms(46 * DAY_MS)
+    await wrote(admission.log, reloaded(queue={"horizon_days": 85}, retention={"events_days": 200}))
+    newer = await last_reload(admission)
+
+    for _ in range(2):
+        await admission.reloading.carry_on()
+
+    assert await last_reload(admission) == newer
+    assert admission.policy.queue.cap == 7
