@@ -260,11 +260,15 @@ class Ledger:
             case GroupLeased():
                 order = self.orders.lease(act, record.at, self._defaults)
             case PolicyReloaded():
-                self._in_force.take(act.sections)
-                self._defaults, self.policy_seq = defaults_of(self.policy), record.seq
+                self.reload(act, record.seq)
             case _:
                 pass
         return Change(seq=record.seq, prev=prev, order=order)
+
+    def reload(self, act: PolicyReloaded, seq: int) -> None:
+        """From record `seq` on this holds. Raises PolicyError, and changes nothing, where it cannot."""
+        self._in_force.take(act.sections)
+        self._defaults, self.policy_seq = defaults_of(self.policy), seq
 
     def _fold_pauses(self, job: Job, *, at_ms: int) -> None:
         paused = self.orders.is_paused(job)

@@ -36,7 +36,7 @@ from libs.policy.reloading import reloaded, sections_of
 
 logger = logging.getLogger(__name__)
 
-SHAPE: Final = 5
+SHAPE: Final = 6
 
 
 class SnapshotUnusable(ValueError):

@@ -85,13 +85,21 @@ async def follow_policy(service: Service, ground: Ground[S]) -> PolicyFollower:
     return follower
 
 
+async def last_reload(log: EventLog) -> tuple[Record, PolicyReloaded] | None:
+    """The newest one, in force or not; null also where it is of a newer writer."""
+    record = await log.last(RELOADED)
+    if record is not None and isinstance(record.event, Event) and isinstance(record.event.data, PolicyReloaded):
+        return record, record.event.data
+    return None
+
+
 async def require_policy(ground: Ground[S]) -> None:
     """For a service that folds the log: the last reload goes together with what it was started with."""
-    record = await wait_for(
-        LOG, lambda: ground.log.last(RELOADED), away=(LogUnavailable,), health=ground.health, clock=ground.clock
+    found = await wait_for(
+        LOG, lambda: last_reload(ground.log), away=(LogUnavailable,), health=ground.health, clock=ground.clock
     )
-    if record is not None and isinstance(record.event, Event) and isinstance(record.event.data, PolicyReloaded):
-        _together(ground.policy, record.event.data)
+    if found is not None:
+        _together(ground.policy, found[1])
 
 
 def _together(policy: Policy, act: PolicyReloaded) -> None:

@@ -112,7 +112,7 @@ async def start_scheduler(service: Service, world: TwinWorld) -> Replica:
         clock=clock,
         new_id=world.ids.event_id,
     )
-    ledger = await newest_fold(world.snapshots, epoch=EPOCH, policy=world.policy)
+    ledger = await newest_fold(world.snapshots, adapters.log, epoch=EPOCH, policy=world.policy)
     patience_s = world.policy.leases.heartbeat_s
     replica = assemble_scheduler(
         ledger, name="scheduler", shard=SHARD, epoch=EPOCH, outage_patience_s=patience_s, adapters=adapters

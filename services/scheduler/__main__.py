@@ -125,7 +125,7 @@ async def _replica(ground: Ground[SchedulerSettings], adapters: Adapters) -> Rep
     settings, epoch = ground.settings, ground.log.epoch
     ledger = await wait_for(
         "a snapshot",
-        lambda: newest_fold(adapters.snapshots, epoch=epoch, policy=ground.policy),
+        lambda: newest_fold(adapters.snapshots, adapters.log, epoch=epoch, policy=ground.policy),
         away=(LogUnavailable,),
         health=ground.health,
         clock=ground.clock,

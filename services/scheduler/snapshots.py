@@ -13,9 +13,10 @@ from typing import Final
 from libs.capacity.ledger import Ledger
 from libs.capacity.snapshot import SnapshotUnusable, load, picture_of
 from libs.eventlog.errors import LogError
-from libs.eventlog.ports import Snapshots
+from libs.eventlog.ports import EventLog, Snapshots
 from libs.eventlog.values import Mark
-from libs.policy import Policy
+from libs.foundation.policing import last_reload
+from libs.policy import Policy, PolicyError
 from libs.runtime.clock import Clock
 from services.scheduler.leader import Leader
 
@@ -27,8 +28,21 @@ AGAIN_MS: Final = 86_400_000  # also where nothing has changed: what is kept gro
 LOOK_EVERY_MS: Final = 1000
 
 
-async def newest_fold(snapshots: Snapshots, *, epoch: str, policy: Policy) -> Ledger:
-    """The log, folded as far as anybody has kept it."""
+async def newest_fold(snapshots: Snapshots, log: EventLog, *, epoch: str, policy: Policy) -> Ledger:
+    """The log, folded as far as anybody has kept it. A reload that lies in what is folded holds, whatever the release
+    or the file of who folded it made of it: this ledger does not come by its record again."""
+    ledger = await _kept(snapshots, epoch=epoch, policy=policy)
+    last = await last_reload(log)
+    if last is not None and ledger.policy_seq < last[0].seq <= ledger.applied:
+        record, act = last
+        try:
+            ledger.reload(act, record.seq)
+        except PolicyError as error:
+            logger.warning("record %s of the log is no policy that can be in force here: %s", record.seq, error)
+    return ledger
+
+
+async def _kept(snapshots: Snapshots, *, epoch: str, policy: Policy) -> Ledger:
     found = await snapshots.newest(epoch)
     if found is None:
         return Ledger(policy)

@@ -65,7 +65,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
 async def _replica(machine: Machine, adapters: Adapters) -> Replica:
     while True:
         try:
-            ledger = await newest_fold(adapters.snapshots, epoch=EPOCH, policy=POLICY)
+            ledger = await newest_fold(adapters.snapshots, adapters.log, epoch=EPOCH, policy=POLICY)
             break
         except LogError:
             await machine.clock.sleep_ms(500)

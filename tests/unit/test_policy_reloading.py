@@ -17,7 +17,8 @@ from libs.capacity.memory import MemoryStore
 from libs.capacity.projection import row_of, said_in_rows
 from libs.capacity.snapshot import dump, load
 from libs.eventlog import Entry
-from libs.eventlog.memory import MemoryLog, MemoryServer
+from libs.eventlog.memory import MemoryLog, MemoryServer, MemorySnapshots
+from libs.eventlog.values import Mark
 from libs.foundation.policing import PolicyFollower
 from libs.policy import Policy, PolicyError, PolicyInForce
 from libs.policy.lines import line_of
@@ -25,11 +26,12 @@ from libs.policy.loading import policy_from
 from libs.policy.reloading import RELOADED, as_toml, differences, require_reloadable, sections_of
 from libs.policy.sections import keys
 from libs.runtime.clock import ManualClock
+from services.scheduler.snapshots import newest_fold
 from tests.fixtures.admission_api import OPERATOR, AdmissionApi
 from tests.fixtures.lives import life_of
-from tests.fixtures.memory_admission import MemoryAdmission
+from tests.fixtures.memory_admission import EPOCH, MemoryAdmission
 from tests.unit.test_folder import Replica
-from tests.unit.test_ledger import act, logged
+from tests.unit.test_ledger import act, logged, reshaped
 
 NUMBERS = count(1)
 DAY_MS = 86_400_000
@@ -198,7 +200,7 @@ def with_another(key: str) -> Policy:
 
 @pytest.fixture
 def server(clock: ManualClock) -> MemoryServer:
-    return MemoryServer(clock, epoch="01JB00000000000000000000EP")
+    return MemoryServer(clock, epoch=EPOCH)
 
 
 async def wrote(log: MemoryLog, data: PolicyReloaded) -> None:
@@ -214,6 +216,33 @@ async def test_a_service_that_starts_later_takes_the_last_reload(server: MemoryS
     await PolicyFollower(log, mine, clock).catch_up()
 
     assert mine.queue.cap == 300
+
+
+@pytest.mark.parametrize("held", [{}, {"policy": {"seq": 1, "sections": {}}}])
+async def test_a_scheduler_takes_a_reload_that_its_snapshot_is_beyond_and_does_not_have(
+    server: MemoryServer, clock: ManualClock, held: dict[str, Any]
+) -> None:
+    """Who folded it knew nothing of reloads, or could not have this one in force."""
+    log, snapshots, ledger = MemoryLog(server, clock=clock), MemorySnapshots(), Ledger(Policy())
+    for _ in range(2):
+        await wrote(log, reloaded(queue={"cap": 300}))
+    ledger.applied = 2
+    await snapshots.put(reshaped(dump(ledger, epoch=EPOCH), **held), mark=Mark(EPOCH, 2))
+
+    again = await newest_fold(snapshots, log, epoch=EPOCH, policy=Policy())
+
+    assert (again.applied, again.policy_seq, again.policy.queue.cap) == (2, 2, 300)
+
+
+async def test_a_scheduler_comes_by_a_reload_that_its_snapshot_is_not_beyond(
+    server: MemoryServer, clock: ManualClock
+) -> None:
+    log = MemoryLog(server, clock=clock)
+    await wrote(log, reloaded(queue={"cap": 300}))
+
+    ledger = await newest_fold(MemorySnapshots(), log, epoch=EPOCH, policy=Policy())
+
+    assert (ledger.policy_seq, ledger.policy.queue.cap) == (0, 100)
 
 
 async def test_an_operator_reloads_and_everybody_is_told_what_changed(admission: MemoryAdmission) -> None:

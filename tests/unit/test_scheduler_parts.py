@@ -278,7 +278,7 @@ async def test_a_fold_that_cannot_be_kept_costs_nothing_but_time(world: World) -
 async def test_a_snapshot_that_cannot_be_read_is_passed_over(world: World) -> None:
     await world.snapshots.put(b"nothing of ours", mark=Mark(EPOCH, 7))
 
-    ledger = await snapshots.newest_fold(world.snapshots, epoch=EPOCH, policy=world.policy)
+    ledger = await snapshots.newest_fold(world.snapshots, world.log, epoch=EPOCH, policy=world.policy)
 
     assert ledger.applied == 0
 
