@@ -31,8 +31,8 @@ from libs.capacity.phases import Phase, Phases
 from libs.capacity.remnants import Remnants
 from libs.capacity.rows import Pause
 from libs.capacity.turns import Turn, Turns
-from libs.policy import Policy, PolicyError
-from libs.policy.reloading import reloaded, sections_of
+from libs.policy import Policy, PolicyError, PolicyInForce
+from libs.policy.reloading import sections_of
 
 logger = logging.getLogger(__name__)
 
@@ -136,11 +136,13 @@ def _policy(kept: dict[str, Any] | None, policy: Policy) -> tuple[Policy, int]:
     reads the snapshot asks the log for a newer one."""
     if kept is None:
         return policy, 0
+    in_force = PolicyInForce.of(policy)
     try:
-        return reloaded(policy, kept["sections"]), kept["seq"]
+        in_force.take(kept["sections"])
     except PolicyError as error:
         logger.warning("the policy in the snapshot, of record %s, cannot be in force here: %s", kept["seq"], error)
         return policy, 0
+    return in_force, kept["seq"]
 
 
 def _jobs(lines: Iterable[str]) -> tuple[dict[str, Job], dict[str, int]]:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
+
+from pydantic import PrivateAttr
 
 from libs.policy.errors import PolicyError, Problem
 from libs.policy.loading import policy_from
 from libs.policy.model import Policy
-from libs.policy.sections import keys, toml_text
+from libs.policy.sections import Section, keys, toml_text
 
 RELOADED: Final = (
     "tiers",
@@ -38,13 +40,22 @@ Sections = Mapping[str, Any]
 class PolicyInForce(Policy):
     """The one of a running process. Whoever holds it reads what is in force now; every other policy stays as it is."""
 
+    _file: Policy = PrivateAttr(default_factory=Policy)
+
     @classmethod
     def of(cls, policy: Policy) -> Self:
-        return cls.model_construct(**{name: getattr(policy, name) for name in Policy.model_fields})
+        made = cls.model_construct(**{name: getattr(policy, name) for name in Policy.model_fields})
+        made._file = policy.file if isinstance(policy, PolicyInForce) else policy  # noqa: SLF001 - our own
+        return made
+
+    @property
+    def file(self) -> Policy:
+        """What the process was started with."""
+        return self._file
 
     def take(self, sections: Sections) -> None:
         """What the log says holds from here on. Raises PolicyError, and changes nothing, where it cannot."""
-        policy = reloaded(self, sections)
+        policy = reloaded(self._file, sections)
         for name in RELOADED:
             object.__setattr__(self, name, getattr(policy, name))  # frozen for everybody else
 
@@ -75,9 +86,21 @@ def sections_of(policy: Policy) -> dict[str, Any]:
 
 
 def reloaded(policy: Policy, sections: Sections) -> Policy:
-    """The policy with these sections in place of its own. Raises PolicyError."""
+    """The policy with what an act or a snapshot says over its own. Another release may have written that: a key that
+    there is no more is left out, one that is not named there stays. Raises PolicyError."""
     named = {name: sections[name] for name in RELOADED if name in sections}
-    return policy_from({**policy.model_dump(), **named}, environ={})
+    return policy_from(_laid_over(policy, named), environ={})
+
+
+def _laid_over(section: Section, said: Sections) -> dict[str, Any]:
+    own = section.model_dump(exclude_unset=True)  # without what is derived: it is derived again
+    for name, value in said.items():
+        below = getattr(section, name) if name in type(section).model_fields else None
+        if isinstance(below, Section) and isinstance(value, Mapping):
+            own[name] = _laid_over(below, cast("Sections", value))
+        elif name in type(section).model_fields:
+            own[name] = value
+    return own
 
 
 def as_toml(policy: Policy) -> str:

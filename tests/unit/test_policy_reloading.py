@@ -75,6 +75,54 @@ def test_one_that_cannot_be_changes_nothing() -> None:
     assert mine.queue.horizon_days == 30
 
 
+OF_ANOTHER_RELEASE: dict[str, Any] = {
+    "queue": {"cap": 7, "was_once": 1},
+    "tiers": {"partner": {"jobs_per_user": 9, "was_once": 1}, "was_once": {"boost": 1}},
+    "concurrency": {"limits": {"workflows": 2}},
+    "was_once": {"cap": 1},
+}
+
+
+def test_of_an_act_of_another_release_what_is_known_holds_over_the_file() -> None:
+    file = policy(
+        queue={"busy_step_minutes": 5},
+        tiers={"partner": {"boost": 4}, "cto_scale": {"boost": 8}},
+        concurrency={"default_limit": 2, "limits": {"db": 3}},
+        order={"max_passed": 4},
+    )
+    mine = PolicyInForce.of(file)
+
+    mine.take(OF_ANOTHER_RELEASE)
+
+    assert (mine.queue.cap, mine.queue.user_share, mine.queue.busy_step_minutes) == (7, 3, 5)
+    assert (mine.tiers.partner.jobs_per_user, mine.tiers.partner.boost, mine.tiers.cto_scale.boost) == (9, 4, 8)
+    assert (mine.concurrency.default_limit, mine.order.max_passed) == (2, 4)
+    assert dict(mine.concurrency.limits) == {"workflows": 2}  # a table of names is one value
+
+
+def test_what_an_act_does_not_name_is_the_files_and_not_an_earlier_acts() -> None:
+    file = policy(queue={"busy_step_minutes": 5})
+    mine = PolicyInForce.of(file)
+    mine.take(sections_of(policy(queue={"busy_step_minutes": 7}, order={"max_passed": 1})))
+
+    mine.take({"queue": {"cap": 7}})
+
+    assert (mine.queue.busy_step_minutes, mine.queue.cap, mine.order.max_passed) == (5, 7, 10)
+    assert PolicyInForce.of(mine).file == mine.file == file
+
+
+def test_a_snapshot_of_another_release_is_taken_as_an_act_of_one_is() -> None:
+    ledger, file = Ledger(Policy()), policy(queue={"busy_step_minutes": 5})
+    ledger.apply(logged([act(reloaded(queue={"cap": 7}))])[0])
+    snapshot = reshaped(dump(ledger, epoch="E"), policy={"seq": 1, "sections": OF_ANOTHER_RELEASE})
+
+    again = load(snapshot, epoch="E", policy=file)
+    again.reload(PolicyReloaded(by="olga", sections={"queue": {"cap": 8}}), 2)
+
+    assert (again.policy.queue.cap, again.policy.queue.busy_step_minutes) == (8, 5)
+    assert again.policy.tiers.partner.jobs_per_user == 3
+
+
 def test_each_section_is_reloaded_or_taken_at_a_start() -> None:
     at_start = {"pools", "runs", "sandbox", "leases", "tokens", "stream", "webhooks", "retention"}
 
