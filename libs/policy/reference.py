@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from libs.policy.model import Policy
-from libs.policy.reloading import RELOADED
+from libs.policy.reloading import RELOADED, can_be_reloaded
 from libs.policy.sections import Key, Section, keys, toml_text
 
 PATH: Final = Path(__file__).parents[2] / "docs" / "policy.md"
@@ -38,8 +38,9 @@ staging-db = 1
 
 `headgate policy check FILE` says what is wrong with a file, line by line; `show` what is in force, `diff FILE` how the
 two differ. `reload FILE` puts the file in force for every service at once: from its record in the log on, it stands
-above the file that services start with. The sections marked ↻ can be reloaded; what processes are built with is read at
-their start alone, and a reload that would change it is refused, with nothing changed.
+above the file that services start with. The sections marked ↻ can be reloaded, but for a key that says otherwise; what
+processes are built with is read at their start alone, and a reload that would change it is refused, with nothing
+changed.
 
 A reload ends nothing that runs. Below a lowered limit nothing starts until enough has ended; what waits is decided by
 the new numbers from then on, and what a job was given before (its place, its day) it keeps.
@@ -69,7 +70,7 @@ def _chapter(name: str, section: Section) -> str:
         rows.setdefault(key.path.rpartition(".")[2], []).append(key)
     tables = (key.path.rpartition(".")[0] for key in next(iter(rows.values())))
     title = " · ".join(f"`[{table}]`" for table in tables)
-    lines = (_row(leaf, defaults) for leaf, defaults in rows.items())
+    lines = (_row(leaf, defaults, is_reloaded=name in RELOADED) for leaf, defaults in rows.items())
     about = " ".join((type(section).__doc__ or "").split())
     mark = " ↻" if name in RELOADED else ""
     return "\n".join(
@@ -77,9 +78,10 @@ def _chapter(name: str, section: Section) -> str:
     )
 
 
-def _row(leaf: str, defaults: list[Key]) -> str:
+def _row(leaf: str, defaults: list[Key], *, is_reloaded: bool) -> str:
     shown = " · ".join(f"`{toml_text(key.value)}`" for key in defaults)
-    return f"| `{leaf}` | {shown} | {defaults[0].unit} | {defaults[0].meaning} |"
+    only = "; read at a start alone" if is_reloaded and not can_be_reloaded(defaults[0].path) else ""
+    return f"| `{leaf}` | {shown} | {defaults[0].unit} | {defaults[0].meaning}{only} |"
 
 
 if __name__ == "__main__":

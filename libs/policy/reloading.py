@@ -4,8 +4,8 @@
                                                   ├─► PolicyInForce
     policy_reloaded in the log ── from there on ──┘
 
-What the log has said stands above the file, for the sections of `RELOADED`. The others are what a process is built
-with, its leases, streams and workers: they are read from the file at its start alone.
+What the log has said stands above the file, for the sections of `RELOADED` but for what `AT_START` names. The others
+are what a process is built with, its leases, streams and workers: they are read from the file at its start alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ RELOADED: Final = (
     "tracing",
 )
 
+# Leases that were granted before run for the time of before. Where the view is lost, groups are shut for today's.
+AT_START: Final = frozenset({"concurrency.default_lease_duration_secs"})
+
 Sections = Mapping[str, Any]
+
+
+def can_be_reloaded(path: str) -> bool:
+    """Whether a reload may change the number at this key."""
+    return path.partition(".")[0] in RELOADED and path not in AT_START
 
 
 class PolicyInForce(Policy):
@@ -77,7 +85,7 @@ def differences(before: Policy, after: Policy) -> Iterator[Difference]:
     """Number by number, in the order of the reference."""
     for old, new in zip(keys(before), keys(after), strict=True):
         if old.value != new.value:
-            yield Difference(old.path, old.value, new.value, old.path.partition(".")[0] not in RELOADED)
+            yield Difference(old.path, old.value, new.value, not can_be_reloaded(old.path))
 
 
 def sections_of(policy: Policy) -> dict[str, Any]:
@@ -88,18 +96,18 @@ def sections_of(policy: Policy) -> dict[str, Any]:
 def reloaded(policy: Policy, sections: Sections) -> Policy:
     """The policy with what an act or a snapshot says over its own. Another release may have written that: a key that
     there is no more is left out, one that is not named there stays. Raises PolicyError."""
-    named = {name: sections[name] for name in RELOADED if name in sections}
-    return policy_from(_laid_over(policy, named), environ={})
+    return policy_from(_laid_over(policy, sections), environ={})
 
 
-def _laid_over(section: Section, said: Sections) -> dict[str, Any]:
+def _laid_over(section: Section, said: Sections, prefix: str = "") -> dict[str, Any]:
     own = section.model_dump(exclude_unset=True)  # without what is derived: it is derived again
-    for name, value in said.items():
-        below = getattr(section, name) if name in type(section).model_fields else None
-        if isinstance(below, Section) and isinstance(value, Mapping):
-            own[name] = _laid_over(below, cast("Sections", value))
-        elif name in type(section).model_fields:
-            own[name] = value
+    for name in type(section).model_fields:
+        path = f"{prefix}{name}"
+        if name not in said or not can_be_reloaded(path):
+            continue
+        below, value = getattr(section, name), said[name]
+        are_tables = isinstance(below, Section) and isinstance(value, Mapping)
+        own[name] = _laid_over(below, cast("Sections", value), f"{path}.") if are_tables else value
     return own
 
 

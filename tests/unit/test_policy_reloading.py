@@ -139,6 +139,19 @@ def test_a_reload_that_only_a_start_can_do_is_refused_by_its_keys() -> None:
     assert [each.key for each in refused.value.problems] == ["pools.names", "leases.job_s"]
 
 
+def test_how_long_slots_are_held_from_outside_is_for_a_start_to_change() -> None:
+    """Where the view is lost, groups are shut for as long as the longest lease that may run."""
+    shorter = policy(concurrency={"default_lease_duration_secs": 20, "default_limit": 2})
+    mine = PolicyInForce.of(Policy())
+
+    with pytest.raises(PolicyError) as refused:
+        require_reloadable(mine, shorter)
+    mine.take(sections_of(shorter))
+
+    assert [each.key for each in refused.value.problems] == ["concurrency.default_lease_duration_secs"]
+    assert (mine.concurrency.longest_lease_ms, mine.concurrency.default_limit) == (300_000, 2)
+
+
 def test_differences_are_told_number_by_number() -> None:
     found = [*differences(Policy(), policy(queue={"cap": 200, "user_share": 50}, runs={"max_lost": 5}))]
 
