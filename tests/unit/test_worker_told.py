@@ -125,6 +125,16 @@ def test_calls_add_up_by_provider_and_model_until_they_are_told(telemetry: Telem
     assert book.taken() == ()
 
 
+def test_a_provider_that_is_none_is_in_no_event(telemetry: Telemetry) -> None:
+    """An API key could be one by its letters."""
+    book = CallBook(ENDPOINTS, Signals(telemetry, pool="default"))
+
+    book.heard(ANSWERED.model_copy(update={"provider": KEY}))
+
+    [usage] = book.taken()
+    assert (usage.provider, usage.calls, usage.input_tokens) == ("other", 1, 12)
+
+
 def test_metrics_of_calls_name_what_is_configured_and_nothing_else(telemetry: Telemetry) -> None:
     book = CallBook(ENDPOINTS, Signals(telemetry, pool="default"))
     book.heard(ANSWERED)

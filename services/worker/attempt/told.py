@@ -40,8 +40,8 @@ class CallBook:
         configured = endpoint is not None and endpoint.model == told.model
         secrets = [each.key for each in self._endpoints.values() if each.key]
         model = told.model if configured else for_users(told.model, known=secrets)
-        self._since = with_usage(self._since, _usage_of(told, model), most=MOST_MODELS)
         provider = OTHER if endpoint is None else told.provider
+        self._since = with_usage(self._since, _usage_of(told, provider, model), most=MOST_MODELS)
         self._signals.called(told, provider=provider, model=model if configured else OTHER)
         _show(told, provider=provider, model=model, configured=configured)
 
@@ -51,9 +51,9 @@ class CallBook:
         return since
 
 
-def _usage_of(told: ModelCalled, model: str) -> ModelUsage:
+def _usage_of(told: ModelCalled, provider: str, model: str) -> ModelUsage:
     return ModelUsage(
-        provider=told.provider,
+        provider=provider,
         model=_NO_NAME.sub("_", model).strip("_")[:100] or OTHER,
         calls=1,
         input_tokens=told.input_tokens or 0,
