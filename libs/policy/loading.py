@@ -39,6 +39,9 @@ EXPECTED: Final = {
     "enum": "one of {expected}",
 }
 
+MOST_LISTED: Final = 20  # problems: a search for what was meant takes a millisecond or more, on a service's loop
+LONGEST_SEARCHED: Final = 200  # characters of a key, more than any has
+
 FOLLOWING: Final = {CONFLICTS, "default_factory_not_called"}  # these only follow from something else
 KNOWN: Final = {*DEFAULTS, *Policy.model_fields, *(path.rpartition(".")[0] for path in DEFAULTS)}
 
@@ -60,7 +63,14 @@ def policy_from(document: Table, *, environ: Mapping[str, str]) -> Policy:
     else:
         if not problems:
             return policy
-    raise PolicyError(problems)
+    raise PolicyError(_listed(problems))
+
+
+def _listed(problems: list[Problem]) -> list[Problem]:
+    more = len(problems) - MOST_LISTED
+    if more <= 0:
+        return problems
+    return [*problems[:MOST_LISTED], Problem("policy", f"and {more} more", "write these right first")]
 
 
 def read_document(path: Path) -> Table:
@@ -107,25 +117,33 @@ def _table(document: Table, key: str) -> Table:
 def _problems(document: Table, error: ValidationError) -> Iterator[Problem]:
     """The faults of single keys, then the conflicts between the sound ones. Takes the faulty ones out."""
     details = [detail for detail in error.errors(include_url=False) if detail["type"] not in FOLLOWING]
-    faults = [_fault(detail) for detail in details]
-    yield from faults
+    for number, detail in enumerate(details):
+        yield _fault(detail, searches=number < MOST_LISTED)
     for detail in details:
         _drop(document, *detail["loc"])
-    faulty = {fault.key for fault in faults if fault.key in KNOWN}
+    faulty = {_path_of(detail) for detail in details} & KNOWN
     for conflict in _conflicts(document):
         if not any(re.search(rf"\b{re.escape(key)}\b", str(conflict)) for key in faulty):
             yield conflict
 
 
-def _fault(detail: ErrorDetails) -> Problem:
-    path = key_path(*(part for part in detail["loc"] if isinstance(part, str) and part != "[key]"))
+def _path_of(detail: ErrorDetails) -> str:
+    return key_path(*(part for part in detail["loc"] if isinstance(part, str) and part != "[key]"))
+
+
+def _fault(detail: ErrorDetails, *, searches: bool) -> Problem:
+    path = _path_of(detail)
     if detail["type"] == "extra_forbidden":
-        as_deep = [known for known in KNOWN if known.count(".") + 1 >= len(detail["loc"])]
-        nearest = get_close_matches(path, as_deep, n=1, cutoff=0)[0]
-        return Problem(path, "there is no such key", f"write {nearest} if you mean that, or leave it out")
+        meant = f"write {_nearest(path, len(detail['loc']))} if you mean that, or " if searches else ""
+        return Problem(path, "there is no such key", f"{meant}leave it out")
     expected = _expected(detail)
     instead = f"for example {toml_text(DEFAULTS[path])}" if path in DEFAULTS else expected
     return Problem(path, f"{reprlib.repr(detail['input'])} is not {expected}", f"write {instead}")
+
+
+def _nearest(path: str, depth: int) -> str:
+    as_deep = [known for known in KNOWN if known.count(".") + 1 >= depth]
+    return get_close_matches(path[:LONGEST_SEARCHED], as_deep, n=1, cutoff=0)[0]
 
 
 def _expected(detail: ErrorDetails) -> str:

@@ -465,7 +465,8 @@ async def test_what_a_stage_asked_of_models_is_told_by_the_event_after_it(
     said = [data for data in shop.datas("job-1") if isinstance(data, AttemptData) and data.usage]
     [usage] = said[0].usage
     assert [each.EVENT.value for each in said] == [event]
-    assert (usage.provider, usage.model, usage.calls, usage.input_tokens, usage.took_ms) == ("other", "m-1", 2, 20, 3000)
+    assert (usage.provider, usage.model) == ("other", "m-1")
+    assert (usage.calls, usage.input_tokens, usage.took_ms) == (2, 20, 3000)
     assert [(each.stage, each.calls) for each in shop.job("job-1").model_usage] == [("code", 2)]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from headgate_contracts.vocabulary import Priority, Tier
-from libs.policy import Policy, PolicyError, Queue, load_policy, reference
+from libs.policy import Policy, PolicyError, Queue, load_policy, loading, reference
 from libs.policy.model import DEFAULTS
 from libs.policy.reloading import as_toml
 from libs.policy.sections import Order, keys, toml_text
@@ -392,6 +392,25 @@ def test_all_that_is_wrong_is_said_at_once(write: Write) -> None:
         "ordr",
         "leases.heartbeat_s",  # and not queue.user_share: what it is compared with is unknown
     ]
+
+
+def test_of_many_problems_the_first_are_listed_and_looked_up(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = list[str]()
+
+    def nearest(word: str, *_: object, **__: object) -> list[str]:
+        searched.append(word)
+        return ["queue.cap"]
+
+    monkeypatch.setattr(loading, "get_close_matches", nearest)
+    path = write("\n".join(f"queue.{'x' * 900}{number} = 1" for number in range(500)) + "\nqueue.cap = 'many'")
+
+    lines = problems_of(path)
+
+    assert len(lines) == 21
+    assert lines[-1].startswith("policy: and 481 more; ")
+    assert sum("write queue.cap if you mean that" in line for line in lines) == len(searched)
+    assert 0 < len(searched) <= 20
+    assert max(map(len, searched)) == 200
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
