@@ -19,7 +19,7 @@ from libs.eventlog import LogMissing, LogUnavailable, Record
 from libs.eventlog.ports import EventLog
 from libs.foundation.ground import LOG, Ground, S
 from libs.policy import Policy, PolicyError, PolicyInForce
-from libs.policy.reloading import reloaded
+from libs.policy.reloading import differences, reloaded
 from libs.runtime.clock import Clock
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
@@ -81,6 +81,8 @@ async def follow_policy(service: Service, ground: Ground[S]) -> PolicyFollower:
         await wait_for(LOG, follower.catch_up, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     except PolicyError as error:
         raise SettingsWrong(_apart(error)) from error
+    if follower.last is not None:
+        _say(*follower.last, file=ground.policy.file, in_force=ground.policy)
     await service.start(Loop("policy", follower.run))
     return follower
 
@@ -99,14 +101,22 @@ async def require_policy(ground: Ground[S]) -> None:
         LOG, lambda: last_reload(ground.log), away=(LogUnavailable,), health=ground.health, clock=ground.clock
     )
     if found is not None:
-        _together(ground.policy, found[1])
+        _say(*found, file=ground.policy.file, in_force=_together(ground.policy, found[1]))
 
 
-def _together(policy: Policy, act: PolicyReloaded) -> None:
+def _together(policy: Policy, act: PolicyReloaded) -> Policy:
     try:
-        reloaded(policy, act.sections)
+        return reloaded(policy, act.sections)
     except PolicyError as error:
         raise SettingsWrong(_apart(error)) from error
+
+
+def _say(record: Record, act: PolicyReloaded, *, file: Policy, in_force: Policy) -> None:
+    """Whoever changes the file of a service and starts it again is to know why nothing else holds."""
+    others = ", ".join(each.key for each in differences(file, in_force)) or "nothing"
+    since = f"{record.at:%Y-%m-%d %H:%M} UTC by {act.by}"
+    text = "policy: in force is the one reloaded on %s: `headgate policy show`; the file differs in: %s"
+    logger.info(text, since, others)
 
 
 def _apart(error: PolicyError) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,13 +19,15 @@ from libs.capacity.snapshot import dump, load
 from libs.eventlog import Entry
 from libs.eventlog.memory import MemoryLog, MemoryServer, MemorySnapshots
 from libs.eventlog.values import Mark
-from libs.foundation.policing import PolicyFollower
+from libs.foundation.ground import Ground
+from libs.foundation.policing import PolicyFollower, follow_policy, require_policy
 from libs.policy import Policy, PolicyError, PolicyInForce
 from libs.policy.lines import line_of
 from libs.policy.loading import policy_from
 from libs.policy.reloading import RELOADED, as_toml, differences, require_reloadable, sections_of
 from libs.policy.sections import keys
 from libs.runtime.clock import ManualClock
+from libs.runtime.lifecycle import Health, Service
 from services.scheduler.snapshots import newest_fold
 from tests.fixtures.admission_api import OPERATOR, AdmissionApi
 from tests.fixtures.lives import life_of
@@ -304,6 +306,39 @@ async def test_a_scheduler_comes_by_a_reload_that_its_snapshot_is_not_beyond(
     ledger = await newest_fold(MemorySnapshots(), log, epoch=EPOCH, policy=Policy())
 
     assert (ledger.policy_seq, ledger.policy.queue.cap) == (0, 100)
+
+
+def ground_of(log: MemoryLog, file: Policy, clock: ManualClock) -> Ground[Any]:
+    policy, gate, telemetry = PolicyInForce.of(file), cast("Any", None), cast("Any", None)
+    return Ground(
+        settings=None,
+        policy=policy,
+        clock=clock,
+        health=Health(),
+        telemetry=telemetry,
+        gate=gate,
+        nc=cast("Any", None),
+        log=cast("Any", log),
+    )
+
+
+@pytest.mark.parametrize("folds", [True, False])
+async def test_a_service_that_starts_says_which_policy_is_in_force(
+    server: MemoryServer, clock: ManualClock, caplog: pytest.LogCaptureFixture, *, folds: bool
+) -> None:
+    caplog.set_level("INFO", "libs.foundation.policing")
+    log, file = MemoryLog(server, clock=clock), policy(queue={"cap": 200}, concurrency={"default_limit": 2})
+    ground, service = ground_of(log, file, clock), Service("test")
+    await wrote(log, reloaded(queue={"cap": 300}, concurrency={"default_limit": 2}))
+
+    async def compose(service: Service) -> None:
+        await (require_policy(ground) if folds else follow_policy(service, ground))
+        service.stop()
+
+    assert await service.run(compose) == 0
+    [said] = [each.getMessage() for each in caplog.records if each.name == "libs.foundation.policing"]
+    assert said.startswith("policy: in force is the one reloaded on ")
+    assert said.endswith("UTC by olga: `headgate policy show`; the file differs in: queue.cap, queue.user_share")
 
 
 async def test_an_operator_reloads_and_everybody_is_told_what_changed(admission: MemoryAdmission) -> None:
