@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from tests.fixtures.manifests import (
     BASE,
     COMPONENT_NAMES,
     FOLDERS,
+    ROOT,
     WITH_PODS,
     Manifest,
     Rendered,
@@ -70,6 +72,28 @@ def test_no_wave_waits_for_what_a_later_one_brings(components: tuple[str, ...]) 
     }
     assert not waiting
     assert ("Namespace", "headgate") in waves
+
+
+@pytest.mark.parametrize("components", [(), COMPONENT_NAMES], ids=["base", "with every component"])
+def test_each_step_by_hand_brings_all_that_its_pods_refer_to(components: tuple[str, ...]) -> None:
+    """The selectors as the page has them; the last step takes all."""
+    page = (ROOT / "docs" / "upgrade.md").read_text(encoding="utf-8")
+    left_out = [set(names.split(",")) for names in re.findall(r"app.kubernetes.io/name notin \(([a-z,]+)\)", page)]
+    manifests = render_with(*components).manifests
+    steps = {
+        (each["kind"], each["metadata"]["name"]): sum(_name(each) in names for names in left_out) for each in manifests
+    }
+
+    assert [len(names) for names in left_out] == [4, 3]
+    assert steps["StatefulSet", "nats"] == 0 < steps["Deployment", "scheduler"] < steps["Deployment", "worker"]
+    for each in manifests:
+        step = steps[each["kind"], each["metadata"]["name"]]
+        assert not [needed for needed in _needed(each) if steps.get(needed, step) > step]
+
+
+def _name(manifest: Manifest) -> str | None:
+    labels: dict[str, str] = manifest["metadata"].get("labels", {})
+    return labels.get("app.kubernetes.io/name")
 
 
 def _mounted(container: Manifest, volume: str) -> Manifest:
