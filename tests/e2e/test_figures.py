@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from headgate_contracts import Event
 from headgate_contracts.commands import CMD_PREFIX
-from headgate_contracts.events import JobData, JobDispatched, JobFailed, JobQueued, JobReady, JobStage
+from headgate_contracts.events import ActData, JobData, JobDispatched, JobFailed, JobQueued, JobReady, JobStage
 from libs.capacity.rooms import NAMED_BYTES
 from libs.eventlog import JetStreamLog, Record, connect
 from libs.eventlog.api import state_of
@@ -26,6 +26,7 @@ from libs.eventlog.streams import INPUTS, JOBS
 from libs.local.servers import NatsServer, ValkeyServer
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
+from libs.runtime.telemetry import linked
 from tests.fixtures.four_services import FourServices, four_services
 from tests.fixtures.sources import running
 
@@ -63,6 +64,7 @@ async def measured(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Me
             queue = f"{services.urls['admission']}/v1/queue"
             assert (await olga.post(f"{queue}/pause", json={"scope": "all"})).status_code == 200
             await submitted(services)
+            await changed(services, olga)
             oldest_s = await aged(services, nats.url)
             assert (await olga.post(f"{queue}/resume", json={"scope": "all"})).status_code == 200
             await eventually(lambda: is_told_when(services), every_s=0.2)
@@ -97,6 +99,16 @@ async def submitted(services: FourServices) -> None:
         assert (await users[0].post(url, json={})).status_code == 422
 
 
+async def changed(services: FourServices, olga: httpx.AsyncClient) -> None:
+    """One that waits is cancelled, one has another class, one is moved."""
+    url = f"{services.urls['admission']}/v1"
+    async with services.client("user-1") as user:
+        cancelled, higher, moved, other = [job["id"] for job in (await user.get(f"{url}/jobs")).json()[:4]]
+        assert (await user.post(f"{url}/jobs/{cancelled}/cancel")).status_code == 202
+        assert (await user.patch(f"{url}/jobs/{higher}", json={"priority": "high"})).status_code == 200
+    assert (await olga.post(f"{url}/queue/move", json={"job_id": moved, "before": other})).status_code == 200
+
+
 async def is_told_when(services: FourServices) -> bool:
     """Jobs have ended meanwhile, so that the next ones are told an estimate."""
     asked = {"project_id": "shop", "pipeline": "rehearsal", "input": INPUT}
@@ -113,7 +125,7 @@ async def aged(services: FourServices, nats_url: str) -> tuple[float, float, flo
     async def has_waited() -> tuple[float, float, float]:
         before_s = age_s(first)
         await figures.look(services.urls)
-        shown_s, after_s = figures.of("headgate_queue_oldest_seconds"), age_s(first)
+        shown_s, after_s = figures.of("headgate_queue_oldest_seconds", **{"class": "normal"}), age_s(first)
         assert after_s > 3 * CLOCKS_S
         return before_s, shown_s, after_s
 
@@ -130,7 +142,8 @@ async def measured_at_rest(
         records[:] = await records_of(nats_url)
         written.clear()
         written.update(events_in(records))
-        return written["ready"] + written["failed"] == written["queued"] > USERS * JOBS_EACH
+        ended = written["ready"] + written["failed"] + written["cancelled"]
+        return ended == written["queued"] > USERS * JOBS_EACH
 
     await eventually(all_are_over, every_s=0.5)
     await eventually(lambda: figures.rest(services.urls, ended=written["queued"]))
@@ -149,7 +162,17 @@ async def test_submissions_and_ends_are_those_in_the_log(measured: Measured) -> 
     assert figures.of("headgate_scheduler_events_total", event="dispatched") == written["dispatched"]
     assert figures.of(attempts, event="ready") == figures.of(ended, end="ready") == written["ready"]
     assert figures.of(attempts, event="failed") == figures.of(ended, end="failed") == written["failed"] == 1
+    assert figures.of(ended, end="cancelled") == written["cancelled"] == 1
     assert figures.of("headgate_worker_stage_seconds_count") == sum(written[f"stage {stage}"] for stage in STAGES)
+
+
+async def test_whatever_admission_writes_carries_its_requests_trace(measured: Measured) -> None:
+    later = {"reprioritized", "moved", "cancelled", "paused", "resumed"}
+    traced = {name: record.traceparent for record in measured.records if (name := name_of(record)) in later}
+
+    assert traced.keys() == later
+    assert all(traced.values())
+    assert len({linked(header)[0].trace_id for header in traced.values()}) == len(later)  # each of a request of its own
 
 
 async def test_each_request_for_a_slot_counts_once(measured: Measured) -> None:
@@ -268,6 +291,16 @@ async def records_of(nats_url: str) -> list[Record]:
     finally:
         await nc.close()
     return records
+
+
+def name_of(record: Record) -> str | None:
+    match record.event:
+        case Event(data=JobData() as data):
+            return data.EVENT.value
+        case Event(data=ActData() as act):
+            return act.ACT.value
+        case _:
+            return None
 
 
 def datas_in(records: Iterable[Record]) -> list[JobData]:
