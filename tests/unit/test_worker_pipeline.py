@@ -37,7 +37,7 @@ def test_a_pipeline_has_1_to_20_stages_each_under_its_own_name() -> None:
 
 def test_a_cycle_begins_again_at_a_stage_that_there_is() -> None:
     assert Pipeline("mine", pipeline.steps, again_at="code").stages.again_at == "code"
-    with pytest.raises(PipelineBroken, match="a cycle begins again at deploy, which is none of its stages"):
+    with pytest.raises(PipelineBroken, match="it begins again at deploy, which is none of its stages"):
         Pipeline("mine", pipeline.steps, again_at="deploy")
 
 

@@ -12,10 +12,11 @@ class PipelineError(Exception):
 
 
 class ChecksFailed(PipelineError):
-    """The checks found the work wanting: the job goes on with the next cycle, or asks. Only the last stage may say so.
+    """The checks found the work wanting: the job goes on with the next iteration, or asks. Only the last stage may say
+    so.
 
-    Both texts are shown to the job's user, where it asks whether to go on. The next cycle finds the detail, or else the
-    summary, as `ctx.failure`.
+    Both texts are shown to the job's user, where it asks whether to go on. The next iteration finds the detail, or else
+    the summary, as `ctx.failure`.
     """
 
     def __init__(self, summary: str, detail: str = "") -> None:

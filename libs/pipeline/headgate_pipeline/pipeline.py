@@ -70,8 +70,8 @@ def stage(
 class Pipeline:
     """1 to 20 steps under a name, in the order in which they run.
 
-    A cycle whose last stage has raised `ChecksFailed` is followed by one that begins with the stage `again_at`, or with
-    the first one.
+    An iteration whose last stage has raised `ChecksFailed` is followed by one that begins with the stage `again_at`, or
+    with the first one.
     `read_input` turns the job's input into what `ctx.input` is; a ValueError of it is told to the job's user.
     `version` is shown beside the name, and means nothing to Headgate.
     `not_kept` are paths below the workspace that are made again where they are missing, so no checkpoint has them.
@@ -91,7 +91,7 @@ class Pipeline:
         if len(set(names)) < len(names):
             raise PipelineBroken(self.name, f"two of its stages have one name: {', '.join(names)}")
         if self.again_at is not None and self.again_at not in names:
-            raise PipelineBroken(self.name, f"a cycle begins again at {self.again_at}, which is none of its stages")
+            raise PipelineBroken(self.name, f"it begins again at {self.again_at}, which is none of its stages")
         if not NAME.fullmatch(self.name):
             raise PipelineBroken(self.name, "a name is 1 to 48 of A-Z a-z 0-9 _ -")
         if len(self.version) > MAX_VERSION_CHARS:
