@@ -1,4 +1,4 @@
-"""A user's pages as docs/images shows them: `make pictures` takes each in four forms, any other run in one.
+"""The pages as docs/images shows them: `make pictures` takes each in four forms, any other run in one.
 
 The job that was built is the README's own command; around it stand jobs as a day brings them.
 """
@@ -61,6 +61,9 @@ class Day:
 
     def user(self) -> str:
         return self.there.token("ann", Tier.CTO_SCALE)
+
+    def operator(self) -> str:
+        return self.there.token("olga", Tier.CTO_SCALE, scope="jobs:read jobs:write ops")
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -136,6 +139,21 @@ async def test_each_page_of_a_user_is_shown_in_four_forms(day: Day, visit: Visit
         await taken(ann, "failed", f"jobs/{day.jobs['failed']}", "What went wrong")
         await taken(ann, "running", f"jobs/{day.jobs['running']}", "Writing code")
         await taken(ann, "workflow", f"workflows/{day.workflow}", TITLES[3])
+
+
+async def test_the_form_of_a_new_job_is_shown_in_four_forms(day: Day, visit: Visit) -> None:
+    async with visit(day.there, day.user(), look="table") as ann:
+        await ann.go("jobs")
+        await ann.page.keyboard.press("n")
+        await taken(ann, "form", None, "What should be built?")
+
+
+async def test_each_page_of_an_operator_is_shown_in_four_forms(day: Day, visit: Visit) -> None:
+    async with visit(day.there, day.operator()) as olga:
+        await taken(olga, "queue", "queue", "until the release is out")
+        await taken(olga, "groups", "groups", "6 of 6 slots taken")
+        await taken(olga, "workers", "workers", "What they did")
+        await taken(olga, "insight", "insight", "Was the forecast right?")
 
 
 async def taken(person: Visitor, name: str, view: str | None, seen: str) -> None:
