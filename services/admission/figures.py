@@ -46,8 +46,9 @@ class ChartSpan:
 
     @classmethod
     def between(cls, since: datetime, until: datetime, *, step_s: int | None) -> ChartSpan:
-        """Steps begin where they would begin for anybody else; of too short ones there are longer ones instead."""
-        first, last = epoch_ms(since) // MINUTE_MS, epoch_ms(until) // MINUTE_MS
+        """Steps begin where they would begin for anybody else; of too short ones there are longer ones instead. No log
+        is older than 1970."""
+        first, last = max(0, epoch_ms(since) // MINUTE_MS), epoch_ms(until) // MINUTE_MS
         wide = max(last - first, 1)
         wanted = max(1, -(-wide // USUAL_STEPS) if step_s is None else step_s // 60)
         step = max(wanted, -(-wide // (MOST_STEPS - 2)))

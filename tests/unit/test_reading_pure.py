@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from headgate_contracts.commands import LogLine
 from headgate_contracts.tokens import foreign_token
 from libs.eventlog import Record
 from libs.eventlog.lines import Line
-from services.admission.figures import changes
+from services.admission.figures import ChartSpan, changes
 from services.admission.finding import JobFilter, Sort, cursor_of, match_of, read_cursor
 from services.admission.naming import group_named, scope_named
 from services.admission.ranges import ByteRange, OutOfRange, Whole, wanted_part
@@ -218,3 +218,19 @@ def test_tokens_are_counted_by_provider_in_the_minute_of_the_event_that_tells_th
 
     kinds = {"tokens_input": 10, "tokens_output": 5, "tokens_cached": 2}
     assert found == [(name, provider, count) for provider in ("openai", "gemini") for name, count in kinds.items()]
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        datetime(16, 11, 18, tzinfo=timezone(-timedelta(hours=21))),
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, tzinfo=UTC),
+    ],
+)
+@pytest.mark.parametrize("step_s", [None, 60, 86_400])
+def test_charts_begin_at_a_moment_that_there_is(since: datetime, step_s: int | None) -> None:
+    times = ChartSpan.between(since, datetime(2026, 11, 20, tzinfo=UTC), step_s=step_s).times()
+
+    assert datetime(1970, 1, 1, tzinfo=UTC) <= times[0]
+    assert len(times) <= 1000
