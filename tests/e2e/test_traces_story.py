@@ -76,7 +76,8 @@ class Story:
     others: list[Request]
     written: str  # by all services, into their files
     shown_at_start: str  # to who started them
-    called: list[Asked]
+    called: list[Asked]  # webhooks
+    asked: list[Asked]  # the provider
     records: list[Record]
 
     def trace(self, trace_id: str) -> list[Received]:
@@ -128,7 +129,7 @@ async def story(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Story
             records = await there.records()
         said = "".join(path.read_text() for path in (folder / "state").rglob("*.log"))
         shown = (folder / "up.log").read_text()
-        yield Story(first, again, spans.received(), others.requests(), said, shown, hooks.asked, records)
+        yield Story(first, again, spans.received(), others.requests(), said, shown, hooks.asked, parrot.asked, records)
 
 
 async def lived(
@@ -186,6 +187,18 @@ async def test_one_trace_goes_through_four_processes_a_lost_worker_a_question_an
     goes_through_all(spans, {each.service for each in story.trace(CALLER[0])})
     assert story.first["debug_id"] == CALLER[0]
     assert {"call webhook", "command"} <= spans.keys()
+
+
+async def test_calls_and_tokens_are_those_that_the_provider_heard_and_the_log_has(story: Story) -> None:
+    data = [record.event.data for record in story.records if isinstance(record.event, Event)]
+    used = [each for one in data for each in getattr(one, "usage", ())]
+    calls, tokens = story.points("headgate_worker_model_calls"), story.points("headgate_worker_model_tokens")
+
+    lost = 1  # the first was never answered: its worker was killed
+    assert sum(point.as_int for point in calls) == sum(each.calls for each in used) == len(story.asked) - lost > 0
+    assert sum(point.as_int for point in tokens if attributes(point)["type"] == "input") == sum(
+        each.input_tokens for each in used
+    )
 
 
 async def test_each_span_is_below_one_that_is_known_but_for_those_that_died_with_their_worker(story: Story) -> None:
@@ -319,7 +332,7 @@ def is_of_lost(span: Span) -> bool:
 
 def rows_of(heading: str) -> dict[str, list[str]]:
     """The rows of the first table below this heading, by the name in their first cell."""
-    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
     lines = [line for line in part.splitlines() if line.startswith("| `")]
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     return {row[0].split("`")[1]: row for row in rows}
