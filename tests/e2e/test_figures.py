@@ -31,9 +31,10 @@ from tests.fixtures.four_services import FourServices, four_services
 from tests.fixtures.sources import running
 
 STAGES = ["scaffold", "code", "deps", "checks"]
-INPUT = {"stages": dict.fromkeys(STAGES, 0.02), "provider": "ollama"}
+INPUT = {"stages": dict.fromkeys(STAGES, 0.02) | {"code": 0.1}, "provider": "ollama"}
 USERS, JOBS_EACH = 4, 10
 SLOTS = 4  # of a worker of which nothing is said
+AT_ONCE = 2  # calls, so that some have to wait
 CLOCKS_S = 1.0  # between the store's clock, by a round trip to it, and the log's
 
 
@@ -45,7 +46,7 @@ class Measured:
     records: tuple[Record, ...]
     written: Counter[str]
     oldest_s: tuple[float, float, float]  # by the log before it was looked at, as it was shown, by the log after it
-    asked: Counter[str]  # of the scheduler, as somebody heard who listened beside it
+    asked: Overheard
     inputs_bytes: int  # by the server that has them
 
 
@@ -71,17 +72,27 @@ async def measured(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Me
         yield await measured_at_rest(services, nats.url, oldest_s, asked)
 
 
+@dataclass
+class Overheard:
+    """What the scheduler is asked, and grants later, heard by somebody who listens beside it."""
+
+    commands: Counter[str] = field(default_factory=Counter[str])
+    had_to_wait: set[str] = field(default_factory=set[str])  # leases that were told later that they are granted
+
+    async def command(self, message: Msg) -> None:
+        self.commands[message.subject.rpartition(".")[2]] += 1
+
+    async def grant(self, message: Msg) -> None:
+        self.had_to_wait.add(message.subject.rpartition(".")[2])
+
+
 @asynccontextmanager
-async def overheard(nats_url: str) -> AsyncIterator[Counter[str]]:
-    """What the scheduler is asked, by command."""
-    heard = Counter[str]()
-
-    async def count(message: Msg) -> None:
-        heard[message.subject.rpartition(".")[2]] += 1
-
+async def overheard(nats_url: str) -> AsyncIterator[Overheard]:
+    heard = Overheard()
     nc = await connect(nats_url, name="listener")
     try:
-        await nc.subscribe(f"{CMD_PREFIX}.main.*", cb=count)
+        await nc.subscribe(f"{CMD_PREFIX}.main.*", cb=heard.command)
+        await nc.subscribe(f"{CMD_PREFIX}.main.granted.*", cb=heard.grant)
         yield heard
     finally:
         await nc.close()
@@ -100,12 +111,13 @@ async def submitted(services: FourServices) -> None:
 
 
 async def changed(services: FourServices, olga: httpx.AsyncClient) -> None:
-    """One that waits is cancelled, one has another class, one is moved."""
+    """One that waits is cancelled, one has another class, one is moved; and not all that run may call at once."""
     url = f"{services.urls['admission']}/v1"
     async with services.client("user-1") as user:
         cancelled, higher, moved, other = [job["id"] for job in (await user.get(f"{url}/jobs")).json()[:4]]
         assert (await user.post(f"{url}/jobs/{cancelled}/cancel")).status_code == 202
         assert (await user.patch(f"{url}/jobs/{higher}", json={"priority": "high"})).status_code == 200
+    assert (await olga.put(f"{url}/concurrency/llm:ollama", json={"limit": AT_ONCE})).status_code == 200
     assert (await olga.post(f"{url}/queue/move", json={"job_id": moved, "before": other})).status_code == 200
 
 
@@ -133,7 +145,7 @@ async def aged(services: FourServices, nats_url: str) -> tuple[float, float, flo
 
 
 async def measured_at_rest(
-    services: FourServices, nats_url: str, oldest_s: tuple[float, float, float], asked: Counter[str]
+    services: FourServices, nats_url: str, oldest_s: tuple[float, float, float], asked: Overheard
 ) -> Measured:
     """Once all jobs are over, and the last one's end has come everywhere."""
     records, written, figures = list[Record](), Counter[str](), Figures()
@@ -182,7 +194,8 @@ async def test_each_request_for_a_slot_counts_once(measured: Measured) -> None:
     assert figures.of(acquired, group="llm:ollama", result="acquired") == calls
     assert figures.of("headgate_concurrency_wait_seconds_count", group="llm:ollama") == calls
     assert figures.of(acquired, result="rejected") == 0
-    assert figures.of(blocked) == figures.of("headgate_llm_block_seconds_count")
+    waited = len(measured.asked.had_to_wait)
+    assert 0 < waited == figures.of(blocked) == figures.of("headgate_llm_block_seconds_count")
 
 
 async def test_a_peak_is_the_most_that_the_log_had_at_once(measured: Measured) -> None:
@@ -200,15 +213,15 @@ async def test_each_first_start_whose_user_was_told_when_is_a_hit_or_none(measur
     assert figures.of("headgate_forecast_error_seconds_count") == len(told)
 
 
-async def test_limits_are_those_of_policy_and_of_the_workers(measured: Measured) -> None:
-    figures, policy, limit = measured.figures, Policy(), "headgate_concurrency_slots_limit"
+async def test_limits_are_those_of_an_operator_and_of_the_workers(measured: Measured) -> None:
+    figures, limit = measured.figures, "headgate_concurrency_slots_limit"
 
     assert figures.of(limit, group="pool:default") == SLOTS
-    assert figures.of(limit, group="llm:ollama") == policy.providers.limits["ollama"]
+    assert figures.of(limit, group="llm:ollama") == AT_ONCE
 
 
 async def test_commands_are_those_that_were_sent(measured: Measured) -> None:
-    figures, asked, seconds = measured.figures, measured.asked, "headgate_scheduler_command_seconds"
+    figures, asked, seconds = measured.figures, measured.asked.commands, "headgate_scheduler_command_seconds"
 
     assert asked["acquire"] >= measured.written["stage code"]
     for command in ("acquire", "give_up", "position", "shut", "redeem"):
