@@ -260,6 +260,22 @@ async def test_all_are_told_of_a_pause_before_the_slot_goes_and_the_next_wish_wa
     assert scene.paused == []
 
 
+async def test_a_grant_that_nobody_wants_is_given_up_also_while_all_are_told_of_a_pause(clock: ManualClock) -> None:
+    scene = Scene(clock, "granted")
+    scene.scheduler.away = 1
+    scene.ask(Acquire(lease=1, providers=("openai",)))
+    await breathe()
+    scene.slots.shut(Shut(lease=1, provider="openai", for_ms=20_000))
+    await breathe()
+
+    known = [scene.slots.granted(lease) for lease in ("job-1-1-1", "job-1-1-2")]
+    await breathe()
+
+    assert known == [False, False]
+    assert scene.scheduler.given_up == ["job-1-1-2"]
+    scene.slots.close()
+
+
 async def test_a_pause_has_some_jitter_and_is_never_shorter_than_asked(clock: ManualClock) -> None:
     pauses = set[int]()
     for _ in range(20):

@@ -75,6 +75,7 @@ class StageSlots:
         self._asks: dict[str, _Ask] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self._shutting: set[asyncio.Task[None]] = set()
+        self._held_until_told: set[str] = set()  # by what is being shut
 
     @property
     def named(self) -> tuple[NamedLease, ...]:
@@ -103,6 +104,7 @@ class StageSlots:
         lease = self._lease(told.lease)
         ask = self._asks.pop(lease, None)
         if ask is not None and ask.held and told.provider in ask.wanted.providers:
+            self._held_until_told.add(lease)
             pause_ms = self._providers.pause_s * 1000 if told.for_ms is None else told.for_ms
             for_ms = round(max(pause_ms, SHORTEST_PAUSE_MS) * random.uniform(1, 1 + JITTER))
             _begin(self._shut(lease, told.provider, for_ms), f"shut {told.provider}", self._shutting)
@@ -113,7 +115,7 @@ class StageSlots:
         ask = self._asks.get(lease)
         if ask is not None:
             ask.granted.set()
-        elif lease.startswith(f"{self._holder.token}-") and not self._shutting:  # else it is held until all are told
+        elif lease.startswith(f"{self._holder.token}-") and lease not in self._held_until_told:
             _begin(self._scheduler.give_up(lease), f"give up {lease}", self._telling)
         return ask is not None
 
@@ -136,6 +138,7 @@ class StageSlots:
         pause = ShutProvider(provider=provider, for_ms=for_ms)
         while isinstance(await self._scheduler.shut(pause), Unheard):
             await self._clock.sleep_ms(AGAIN_AFTER_MS)
+        self._held_until_told.discard(lease)
         await self._scheduler.give_up(lease)
         self._paused(provider, for_ms)
 
