@@ -2,6 +2,7 @@
 where nobody takes it.
 
     opened ──► refused: a problem, as from any route             nothing has been sent yet
+          ├──► the client goes meanwhile                         what is half open is closed
           └──► 200 ──► the request is over, its connection handed over; piece by piece ──► it ends by itself: complete
                                  ├──► the client goes      what was opened is closed
                                  └──► the client takes nothing, or is gone without a word: its connection is cut
@@ -16,8 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
@@ -74,8 +75,11 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with AsyncExitStack() as leaving:
-            opening = self._open_stream()
-            opened = await leaving.enter_async_context(opening)
+            opening, opened = self._open_stream(), None
+            async with _while_there(receive):
+                opened = await leaving.enter_async_context(opening)
+            if opened is None:
+                return
             if isinstance(opened, Response):
                 await opened(scope, receive, send)
                 return
@@ -172,3 +176,25 @@ class OpenStream(asyncio.Protocol):
             async with asyncio.timeout(self._among.taken_within_s):
                 await self._free
         self._transport.write(piece)
+
+
+@asynccontextmanager
+async def _while_there(receive: Receive) -> AsyncGenerator[None]:
+    """What is inside is left when the client goes."""
+    inside, gone = cast("asyncio.Task[None]", asyncio.current_task()), False
+
+    async def watch() -> None:
+        nonlocal gone
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone = True
+        inside.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not gone or inside.uncancel() > 0:
+            raise
+    finally:
+        watching.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,12 @@ from libs.forecast.shown import shown_job
 from libs.policy import Policy
 from libs.runtime.eventually import PATIENCE_S
 from libs.runtime.telemetry import Telemetry
+from services.notifier.api import Edge
 from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, StreamItem, Tap, TooSlow
+from services.notifier.handlers import AskedStream, Opened
 from services.notifier.openings import Openings, TooMany
+from services.notifier.sending import OpenStreams
 from services.notifier.signals import Signals
 from tests.fixtures.lives import job_after
 from tests.fixtures.memory_notifier import ASKS, WHOLE, MemoryNotifier, id_of, user
@@ -110,6 +114,52 @@ async def test_a_token_that_is_taken_back_ends_a_long_past_too(notifier: MemoryN
 
     assert len(first) >= 64 * 1024
     assert rest == [b"retry: 2000\n\n"]
+
+
+async def test_a_client_that_goes_while_its_stream_opens_leaves_nothing_behind(notifier: MemoryNotifier) -> None:
+    """What it asked for is read no further, and its user may open another one."""
+    openings, begun = Openings(per_user=1, per_replica=1), asyncio.Event()
+    edge = Edge(notifier.use_cases, openings, OpenStreams(taken_within_s=1, cut_off=list[str]().append))
+    said: list[Any] = []
+
+    async def read_on(_: Tap) -> Opened:
+        begun.set()
+        return await asyncio.Future()
+
+    async def receive() -> dict[str, Any]:
+        await begun.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    answer = edge.answer(user(), AskedStream((OfUser("user-1"),), read_on))
+
+    await asyncio.wait_for(answer({"type": "http"}, receive, send), PATIENCE_S)
+
+    assert said == []
+    assert (openings.total, notifier.fanout.connections, edge.streams.streams) == (0, 0, set())
+
+
+async def test_an_opening_that_is_cancelled_is_no_client_that_has_gone(notifier: MemoryNotifier) -> None:
+    openings, begun = Openings(per_user=1, per_replica=1), asyncio.Event()
+    edge = Edge(notifier.use_cases, openings, OpenStreams(taken_within_s=1, cut_off=list[str]().append))
+
+    async def read_on(_: Tap) -> Opened:
+        begun.set()
+        return await asyncio.Future()
+
+    async def never(*_: Any) -> Any:
+        await asyncio.Future()
+
+    answer = edge.answer(user(), AskedStream((OfUser("user-1"),), read_on))
+    answering = asyncio.create_task(answer({"type": "http"}, never, never))
+    await begun.wait()
+    answering.cancel()
+    await asyncio.wait([answering])
+
+    assert answering.cancelled()
+    assert (openings.total, notifier.fanout.connections) == (0, 0)
 
 
 async def test_closing_a_replica_ends_open_streams_and_those_that_still_come() -> None:
