@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import pytest
 
 from headgate import Patience, errors, fetching, verbs, waiting
-from headgate.exchange import Answer, AskTerms, NoAnswer, Open, Pause, Take, Terms
+from headgate.exchange import Answer, AskTerms, NoAnswer, Open, Pause, Terms
 from headgate.following import TRIES
 from tests.fixtures.scripted import JOB, frames, play, says
 
@@ -106,33 +108,61 @@ def test_nothing_is_begun_for_longer_than_is_left_to_wait() -> None:
     assert [each.seconds for each in effects if isinstance(each, Pause)] == [2, 1]
 
 
-def test_the_last_connection_of_a_wait_is_silent_for_no_longer_than_is_left() -> None:
-    """It was opened for longer, and a word came 10 s before the end: the next one would come 5 s after it."""
-    now_s, asked = 0.0, list[Any]()
-    known = Terms(patience=Patience(), now_s=lambda: now_s, random=lambda: 1.0, new_key=str)
-    script, reply = waiting.wait("j1", timeout_s=40), None
+@dataclass
+class Spoken:
+    """A wait for a job whose stream says something at those times, and takes so long to open."""
 
-    def carry_out() -> None:
-        nonlocal now_s, reply
+    timeout_s: float
+    words: list[float]
+    opens_in_s: float = 0.0
+    now_s: float = 0.0
+    opened: list[float] = field(default_factory=list[float])
+
+    def carry_out(self) -> None:
+        """To its end; a connection on which nobody speaks is read for as long as it was opened for."""
+        known = Terms(patience=Patience(), now_s=lambda: self.now_s, random=lambda: 1.0, new_key=str)
+        script, reply = waiting.wait("j1", timeout_s=self.timeout_s), None
         while True:
             effect = script.send(reply)
-            asked.append(effect)
-            match effect:
-                case AskTerms():
-                    reply = known
-                case Open():
-                    reply = STREAM
-                case Take() if now_s < 30:
-                    now_s += 15
-                    reply = b": still here\n\n"
-                case _:
-                    now_s, reply = 40, NoAnswer("the read timed out")
+            assert not isinstance(effect, Pause)
+            reply = known if isinstance(effect, AskTerms) else self._reply(effect)
+
+    def _reply(self, effect: Any) -> Any:
+        if isinstance(effect, Open):
+            self.opened.append(effect.request.within_s)
+            self.now_s += self.opens_in_s
+            return STREAM
+        comes_s = next((word for word in self.words if word > self.now_s), inf)
+        silent_until_s = self.now_s + self.opened[-1]
+        self.now_s = min(comes_s, silent_until_s)
+        return b": still here\n\n" if comes_s <= silent_until_s else NoAnswer("the read timed out")
+
+
+@pytest.mark.parametrize(
+    ("wait", "opened"),
+    [
+        (Spoken(40, [15, 30]), [40, 10]),  # the next word would come 5 s after the end
+        (Spoken(10, [3, 7]), [10, 7, 3]),  # it was opened for what was left, and was read since then
+        (Spoken(10, [0.125, 0.25, 0.375]), [10]),  # so little later that it is as good as in time
+    ],
+)
+def test_the_last_connections_of_a_wait_are_silent_for_no_longer_than_is_left(
+    wait: Spoken, opened: list[float]
+) -> None:
+    with pytest.raises(errors.NotInTime):
+        wait.carry_out()
+
+    assert wait.opened == opened
+    assert wait.timeout_s <= wait.now_s <= wait.timeout_s + 0.5
+
+
+def test_what_opens_slowly_is_read_all_the_same() -> None:
+    wait = Spoken(10, [2, 4, 6, 8], opens_in_s=1)
 
     with pytest.raises(errors.NotInTime):
-        carry_out()
+        wait.carry_out()
 
-    opened = [each.request.within_s for each in asked if isinstance(each, Open)]
-    assert (opened, [each for each in asked if isinstance(each, Pause)]) == ([40, 10], [])
+    assert wait.opened == [10, 8, 6, 4, 2]
 
 
 def test_a_job_that_is_not_seen_to_have_ended_is_not_given_as_if_it_had() -> None:

@@ -16,12 +16,13 @@ from headgate.verbs import events, job
 SEEN_WITHIN_S: Final = 10.0  # what a stream has told already
 SEEN_EVERY_S: Final = 0.1
 WORD_EVERY_S: Final = 16.0  # an open stream says something each 15 s
+LATE_S: Final = 0.5  # what a wait may last longer than it says: less is not worth a connection
 LEAST_S: Final = 0.001  # httpx and a clock take no less
 
 
 def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
     """Until it has ended, however it did. NotInTime where that is not in time: no pause and no connection is begun for
-    longer than what is left, and the last one before its end is silent for no longer than that."""
+    longer than what is left, and the last ones before its end are silent for no longer than that."""
     known = yield from terms()
     ends_s = math.inf if timeout_s is None else known.now_s() + timeout_s
     last = LastWords()
@@ -44,20 +45,23 @@ def wait(job_id: str, *, timeout_s: float | None = None) -> Script[JobState]:
 
 @dataclass(slots=True)
 class LastWords:
-    """The last seconds of a wait. A connection says every 15 s that it lives, and is read for as long as it was opened
-    for: so where less is left it is opened once more, for just that."""
+    """The last seconds of a wait. A connection says every 15 s that it lives, and each piece of it is waited for as
+    long as was left when it was opened: so once it was read for a while, it is opened anew, for what is left then. What
+    comes first on a connection is always read, or a slow one would be opened again and again and nothing be heard."""
 
     reply: NoAnswer | None = None
-    _is_last: bool = False
+    _begun_s: float | None = None  # what was left when the connection was first read
 
     def skips(self, effect: object, left_s: float) -> bool:
         """Whether the effect is not carried out, and `reply` stands in for what comes of it."""
         match effect:
             case Open():
-                self._is_last, self.reply = left_s < WORD_EVERY_S, None
-            case Take() if left_s < WORD_EVERY_S and not self._is_last:
-                self._is_last, self.reply = True, NoAnswer("little time is left")
-                return True
+                self._begun_s = self.reply = None
+            case Take():
+                self._begun_s = left_s if self._begun_s is None else self._begun_s
+                if left_s < min(WORD_EVERY_S, self._begun_s - LATE_S):
+                    self.reply = NoAnswer("little time is left")
+                    return True
             case Pause() if self.reply is not None:  # nothing was wrong
                 self.reply = None
                 return True
