@@ -15,6 +15,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -29,6 +30,7 @@ from libs.twins.exchange import Exchange, Silence, TwinRequest
 from libs.twins.loop import TwinLoop
 from libs.twins.scripts import JobScript, ScriptedFault, ScriptedQuestion, Scripts, known_stage, scripted_build
 from libs.twins.services import ISSUER, TwinFront, start_admission, start_notifier, start_scheduler, start_worker
+from libs.twins.virtual import Stuck
 from libs.twins.world import TwinWorld
 from services.scheduler.replica import Replica
 from services.worker import rehearsal
@@ -43,10 +45,10 @@ SERVICES: Final = ("scheduler", "worker", "admission", "notifier")
 
 
 class TwinFailed(Exception):
-    """The {name} of this Headgate in memory has ended by a fault: the log has it."""
+    """The {name} of this Headgate in memory has ended by a fault: {fault}"""
 
-    def __init__(self, name: str) -> None:
-        super().__init__((type(self).__doc__ or "").format(name=name))
+    def __init__(self, name: str, fault: str = "the log has it.") -> None:
+        super().__init__((type(self).__doc__ or "").format(name=name, fault=fault))
 
 
 class TwinSystem:
@@ -70,6 +72,7 @@ class TwinSystem:
         self._inbox: deque[tuple[Callable[[], Coroutine[Any, Any, Any]], Future[Any]]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._settled: asyncio.Event
+        self._is_broken = False
         self._loop: TwinLoop
         self._world: TwinWorld
         self._folder: tempfile.TemporaryDirectory[str]
@@ -230,8 +233,20 @@ class TwinSystem:
                 await self._settled.wait()
 
         if not driven.done():
-            self._loop.begin()
-            self._loop.run_until_complete(done())
+            try:
+                self._run_until(done())
+            except BaseException as fault:  # noqa: BLE001 - the waiter's to judge, who would wait for ever
+                self._is_broken = True
+                if not driven.done():
+                    driven.set_exception(_shown(fault))
+
+    def _run_until(self, work: Coroutine[Any, Any, None]) -> None:
+        """It is done. A stage that leaves by `sys.exit` ends its attempt, which has heard of it, and not the loop."""
+        task = self._loop.create_task(work)
+        self._loop.begin()
+        while not task.done():
+            with suppress(SystemExit):
+                self._loop.run_until_complete(task)
 
     def _begin_arrivals(self) -> None:
         while self._inbox:
@@ -243,9 +258,11 @@ class TwinSystem:
             outcome = await work()
             self._require_all()
         except BaseException as fault:  # noqa: BLE001 - the waiter's to judge
-            driven.set_exception(fault)
+            if not driven.done():
+                driven.set_exception(_shown(fault))
         else:
-            driven.set_result(outcome)
+            if not driven.done():  # else the loop broke meanwhile
+                driven.set_result(outcome)
         finally:
             self._settled.set()
 
@@ -294,21 +311,30 @@ class TwinSystem:
                 self._fronts[service.name] = await start_notifier(service, self._world)
 
     def _end(self) -> None:
-        async def end() -> None:
-            for service, living in reversed(self._running):
-                service.stop()
-                await asyncio.wait([living])
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
-                task.cancel()
-
-        self._loop.begin()
         try:
-            self._loop.run_until_complete(end())
-            self._loop.run_until_complete(asyncio.sleep(0))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            for last in (self._stop_all, self._cancel_all, self._loop.shutdown_asyncgens):
+                self._end_by(last)
         finally:
             self._loop.close()
             self._folder.cleanup()
+
+    def _end_by(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """What has broken the loop before was told to who waited then."""
+        try:
+            self._run_until(last())
+        except BaseException as fault:  # noqa: BLE001 - as of any other turn
+            if not self._is_broken:
+                raise _shown(fault) from None
+
+    async def _stop_all(self) -> None:
+        for service, living in reversed(self._running):
+            service.stop()
+            await asyncio.wait([living])
+
+    async def _cancel_all(self) -> None:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0)
 
     def _nothing_left(self) -> bool:
         end, now_s = self._world.server.last_seq, self._loop.time()
@@ -318,6 +344,13 @@ class TwinSystem:
             return False
         now = self.now
         return not any(_is_under_way(job, now) for job in self._replica.ledger.jobs.values())
+
+
+def _shown(fault: BaseException) -> BaseException:
+    """To who waits, whose own process is not to end by it."""
+    if isinstance(fault, Stuck):
+        return TwinFailed("loop", fault.__doc__ or "")
+    return fault if isinstance(fault, Exception | asyncio.CancelledError) else TwinFailed("loop", repr(fault))
 
 
 def _is_under_way(job: Job, now: datetime) -> bool:

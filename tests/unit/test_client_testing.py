@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,7 +16,8 @@ from pydantic import BaseModel
 from headgate import Asked, Conflict, End, Headgate, Invalid, NotFound, SlotLost, StatusChanged, SyncHeadgate
 from headgate.testing import NothingHappens
 from headgate_pipeline import Context, Pipeline, StageFailed, TryAgain, input_as, stage
-from libs.runtime.eventually import eventually
+from libs.runtime.eventually import PATIENCE_S, eventually
+from libs.twins import TwinFailed
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 
@@ -193,6 +195,38 @@ async def test_a_pipeline_of_ones_own_is_run_as_it_is(tmp_path: Path) -> None:
         with pytest.raises(Invalid) as wrong:
             await hg.submit({"nom": "Ann"}, project="shop", pipeline="greetings")
         assert list(wrong.value.fields) == ["input.name"]
+
+
+@stage("turn")
+async def turn(_: Context) -> None:
+    while True:  # noqa: ASYNC110 - that is what is wrong with it
+        await asyncio.sleep(0)
+
+
+@stage("leave")
+async def leave(_: Context) -> None:
+    sys.exit(1)
+
+
+async def test_a_stage_that_lets_no_time_pass_is_a_fault_and_no_wait_without_end() -> None:
+    async with Headgate.testing(pipelines=[Pipeline("turning", (turn,))]) as hg:
+        with pytest.raises(TwinFailed, match="no time passes"):
+            await asyncio.wait_for(hg.submit({}, project="shop", pipeline="turning"), PATIENCE_S)
+        with pytest.raises(TwinFailed, match="no time passes"):
+            await asyncio.wait_for(hg.testing.run(), PATIENCE_S)
+
+
+async def test_a_stage_that_ends_its_own_process_fails_and_nothing_else_does() -> None:
+    async with Headgate.testing(pipelines=[Pipeline("leaving", (leave,))]) as hg:
+        job = await hg.submit({}, project="shop", pipeline="leaving")
+        other = await hg.submit("a URL shortener", project="shop")
+
+        await asyncio.wait_for(hg.testing.run(), PATIENCE_S)
+
+        job = await job.refreshed()
+        assert job.state.error is not None
+        assert (job.status, job.state.error.summary) == ("failed", "The stage leave ended its own process.")
+        assert (await other.refreshed()).status == "ready"
 
 
 async def test_a_slot_is_held_by_one_at_a_time() -> None:
