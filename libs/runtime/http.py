@@ -124,9 +124,11 @@ class _Connection(H11Protocol):
     def hand_over(self, taker: asyncio.Protocol) -> asyncio.Transport | None:
         """The connection itself, in the midst of an answer whose head was sent: `taker` writes the rest of it, closes
         it, and hears what becomes of it. Nothing of the request is kept for it. Null where it has gone already."""
+        self.cycle.disconnected = True  # its application may return: nobody here ends the answer
         if self._leaving is None or self._leaving.is_closing():
             return None
-        self.cycle.disconnected = True  # its application may return: nobody here ends the answer
+        if self._cutting is not None:
+            self._cutting.cancel()  # of a request before this one
         self.connections.discard(self)
         self.flow.resume_reading()  # or it would not be heard that the client has gone
         transport = self._leaving.transport

@@ -7,6 +7,7 @@ import socket
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -77,8 +78,10 @@ class Handed(Response):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        taker = Taker()
-        taker.transport = scope["state"]["connection"].hand_over(taker)
+        taker, connection = Taker(), scope["state"]["connection"]
+        if "gone" in scope["path"]:
+            connection.transport.abort()
+        taker.transport = connection.hand_over(taker)
         self._takers.append(taker)
 
 
@@ -125,6 +128,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         return not connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     @app.get("/taken")
+    @app.get("/gone")
     async def taken(request: Request) -> Response:
         service.requests.append(weakref.ref(request))
         return Handed(service.takers)
@@ -155,9 +159,10 @@ async def cuts(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     call_later = loop.call_later
 
     def planning(delay: float, do: Callable[..., None], *args: object, **more: Any) -> asyncio.TimerHandle:
+        handle = call_later(delay, do, *args, **more)
         if delay == NEVER_S:
-            planned.append(lambda: do(*args))
-        return call_later(delay, do, *args, **more)
+            planned.append(lambda: None if handle.cancelled() else do(*args))
+        return handle
 
     monkeypatch.setattr(loop, "call_later", planning)
     return planned
@@ -228,6 +233,38 @@ async def test_a_connection_that_is_handed_over_is_its_takers_and_nothing_of_the
 
     assert b"transfer-encoding: chunked" in head.lower()
     assert said == b"2\r\nhi\r\n0\r\n\r\n"
+
+
+async def test_nothing_that_was_planned_before_befalls_a_connection_that_is_handed_over(
+    service: Service, cuts: list[Callable[[], None]]
+) -> None:
+    reader, writer = await raw(service, "POST /jobs HTTP/1.1\nHost: test\nContent-Length: 3\n\n")
+    assert await answered(reader) == b"HTTP/1.1 401"
+    writer.write(b"{ }GET /taken HTTP/1.1\r\nHost: test\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    await eventually(lambda: service.takers)
+
+    [cut] = cuts
+    cut()
+
+    [taker] = service.takers
+    assert taker.transport is not None
+    assert not taker.transport.is_closing()
+    writer.close()
+    await eventually(lambda: taker.lost)
+
+
+async def test_a_connection_that_has_gone_is_not_handed_over_and_that_is_no_fault(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await raw(service, "GET /gone HTTP/1.1\nHost: test\n\n")
+    with suppress(ConnectionError):
+        await reader.read()
+    writer.close()
+    await eventually(lambda: service.requests[0]() is None)
+
+    assert [taker.transport for taker in service.takers] == [None]
+    assert "without completing" not in caplog.text
 
 
 async def test_a_service_that_leaves_refuses_new_connections_while_old_ones_go_on(service: Service) -> None:
