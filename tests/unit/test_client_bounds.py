@@ -83,8 +83,11 @@ def test_neither_a_line_nor_an_event_without_an_end_is_kept_for_ever(piece: byte
 def test_a_next_page_elsewhere_is_not_asked_for(target: str) -> None:
     page = Answer(200, {"link": f'<{target}>; rel="next"'}, b"[]")
 
-    with pytest.raises(errors.NotHeadgate, match="there"):
+    with pytest.raises(errors.NotHeadgate) as raised:
         play(verbs.jobs(), page)
+
+    assert raised.value.elsewhere is None, "nobody is advised to go there"
+    assert "there/v1" not in str(raised.value)
 
 
 # ── waiting ───────────────────────────────────────────────────────────────────

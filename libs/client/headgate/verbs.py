@@ -239,9 +239,10 @@ def pages(request: Request, shape: type[T], *, limit: int | None = None) -> Stre
 
 
 def _here(target: str) -> str:
-    """The next page is a path of the Headgate that was asked: the token is for no other."""
+    """The next page is a path of the Headgate that was asked: the token is for no other, and nobody is advised to send
+    it there."""
     if not target.startswith("/") or target.startswith("//"):
-        raise NotHeadgate(target)
+        raise NotHeadgate
     return target
 
 
