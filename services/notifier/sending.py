@@ -10,7 +10,8 @@ where nobody takes it.
 Streams are many and live for hours, so nothing of the request stays: neither the frames of what it came through, nor
 what was parsed of it. A client that takes nothing holds up its own stream, where no queue can cut it off: so each piece
 has a time to be taken in. The kernel keeps the same time for what it still holds, so that a closed connection is gone
-too, and holds little. Whoever is cut off comes back with the last id and misses nothing.
+too, and holds little. Of what a client sends meanwhile, which nobody wants, a little is passed over. Whoever is cut off
+comes back with the last id and misses nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from services.notifier.frames import LAST_CHUNK, chunk
 from services.notifier.streaming import Stream
 
 HEADERS: Final = {"X-Accel-Buffering": "no", "Connection": "close"}  # no other request can follow on it
+UNWANTED_BYTES: Final = 16 * 1024  # a request or two that came too early
 LAST_BYTES_S: Final = 0.5  # for what a stream is sent when this replica stops
 logger = logging.getLogger(__name__)
 
@@ -93,7 +95,7 @@ class EventStream(Response):
 class OpenStream(asyncio.Protocol):
     """One that has begun. While its task waits, others may write to its connection, in chunks."""
 
-    __slots__ = ("_among", "_chunked", "_free", "_is_over", "_opened", "_pieces", "_transport", "task")
+    __slots__ = ("_among", "_chunked", "_free", "_is_over", "_opened", "_pieces", "_transport", "_unwanted", "task")
 
     task: asyncio.Task[None]
     _transport: asyncio.Transport
@@ -104,6 +106,7 @@ class OpenStream(asyncio.Protocol):
         self._among = among
         self._free: asyncio.Future[None] | None = None  # while more is under way than should be
         self._chunked = self._is_over = False
+        self._unwanted = 0  # bytes that were sent to us
 
     def begin(self, connection: RequestConnection, *, chunked: bool) -> bool:
         """False where the client has gone."""
@@ -132,6 +135,13 @@ class OpenStream(asyncio.Protocol):
         self._transport.write(chunk)
 
     # ── what the connection tells ─────────────────────────────────────────────
+
+    def data_received(self, data: bytes) -> None:
+        before, self._unwanted = self._unwanted, self._unwanted + len(data)
+        if before <= UNWANTED_BYTES < self._unwanted:
+            logger.info("a stream was cut off: its client sends %d bytes and more", self._unwanted)
+            self._among.cut_off("sends")
+            self.cut()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_over:

@@ -162,6 +162,56 @@ async def test_an_opening_that_is_cancelled_is_no_client_that_has_gone(notifier:
     assert (openings.total, notifier.fanout.connections) == (0, 0)
 
 
+class OneWay(asyncio.Transport):
+    """A connection on which its client is to listen alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taker, self.cut = asyncio.Protocol(), False
+
+    def hand_over(self, taker: asyncio.Protocol) -> asyncio.Transport:
+        self.taker = taker
+        return self
+
+    def write(self, data: Any) -> None:
+        """It takes whatever comes."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.cut
+
+    def abort(self) -> None:
+        self.cut = True
+        asyncio.get_running_loop().call_soon(self.taker.connection_lost, None)
+
+
+async def test_a_client_that_sends_without_end_is_cut_off(notifier: MemoryNotifier) -> None:
+    """Nobody reads what it sends, and asyncio takes as much of it as comes."""
+    why, line, openings = list[str](), OneWay(), Openings(per_user=1, per_replica=1)
+    edge = Edge(notifier.use_cases, openings, OpenStreams(taken_within_s=1, cut_off=why.append))
+
+    async def never() -> Any:
+        await asyncio.Future()
+
+    async def send(_: Any) -> None:
+        """The head."""
+
+    scope = {"type": "http", "http_version": "1.1", "state": {"connection": line}}
+    await edge.answer(user(), notifier.use_cases.of_user(None, user()))(scope, never, send)
+    [stream] = edge.streams.streams
+    line.taker.data_received(b"x" * 1024)
+    kept = not line.cut
+
+    for _ in range(64):
+        line.taker.data_received(b"x" * 1024)
+
+    await asyncio.wait([stream.task], timeout=PATIENCE_S)
+    assert (kept, line.cut, why) == (True, True, ["sends"])
+    assert (openings.total, notifier.fanout.connections, edge.streams.streams) == (0, 0, set())
+
+
 async def test_closing_a_replica_ends_open_streams_and_those_that_still_come() -> None:
     fanout = Fanout()
     with fanout.attached([OfJob("job-1")]) as before:
