@@ -75,9 +75,9 @@ class Exchange:
         assert self.status is not None, "an application that answers nothing"
 
     async def piece(self, nothing_left: Callable[[], bool]) -> bytes | Silence | None:
-        """What has come; null at the end."""
+        """What has come; null at the end, and once nobody reads any more: for them no time is to pass."""
         while not self._pieces:
-            if self._ended:
+            if self._ended or self._gone.is_set():
                 return None
             if nothing_left():
                 return Silence.NOTHING_LEFT
@@ -88,6 +88,7 @@ class Exchange:
     async def hang_up(self) -> None:
         """Who asked has gone, or has read all."""
         self._gone.set()
+        self._changed.set()
         if self._taker is not None and not self._ended:
             self._taker.connection_lost(None)
         await asyncio.wait([self._task])

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from headgate import Asked, Conflict, End, Headgate, Invalid, NotFound, SlotLost, StatusChanged, SyncHeadgate
+from headgate import Asked, Conflict, End, Headgate, Invalid, NoSlot, NotFound, SlotLost, StatusChanged, SyncHeadgate
 from headgate.testing import NothingHappens
 from headgate_pipeline import Context, Pipeline, StageFailed, TryAgain, input_as, stage
 from libs.runtime.eventually import PATIENCE_S, eventually
-from libs.twins import TwinFailed
+from libs.twins import Exchange, TwinFailed, TwinRequest
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 
@@ -230,19 +230,20 @@ async def test_a_stage_that_ends_its_own_process_fails_and_nothing_else_does() -
 
 
 async def test_a_slot_is_held_by_one_at_a_time() -> None:
+    entered: list[str] = []
     async with Headgate.testing() as hg:
+
+        async def enter() -> None:
+            async with hg.slot("staging-db", project="shop"):
+                entered.append("second")
+
         async with hg.slot("staging-db", project="shop"):
-            entered: list[str] = []
-
-            async def enter() -> None:
-                async with hg.slot("staging-db", project="shop"):
-                    entered.append("second")
-
+            with pytest.raises(NoSlot):
+                async with hg.slot("staging-db", project="shop", wait_s=5):
+                    entered.append("in time")
             second = asyncio.create_task(enter())
-            await hg.testing.advance(5)
-            assert entered == []
         await second
-        assert entered == ["second"]
+    assert entered == ["second"]
 
 
 class LostSlots:
@@ -305,6 +306,59 @@ async def test_a_reader_hears_what_another_task_brings_about() -> None:
         await job.answer("MIT")
 
         assert (await waiting).status == "ready"
+
+
+async def test_a_read_that_is_given_up_moves_time_no_further() -> None:
+    """Something is always left to do there, and its stream says nothing."""
+    scope: list[Any] = []
+
+    async def silent(asked: Any, _: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        asked["state"]["connection"].hand_over(asyncio.Protocol())
+        scope.append(asked)
+
+    exchange = Exchange(silent, TwinRequest("GET", b"/v1/stream", (), b""))
+    await exchange.begun()
+    reading = asyncio.create_task(exchange.piece(lambda: False))
+    await eventually(lambda: scope)
+
+    await exchange.hang_up()
+
+    assert await asyncio.wait_for(reading, PATIENCE_S) is None
+
+
+class Unclosing:
+    """A client whose connections do not end as they should."""
+
+    async def close(self) -> None:
+        raise OSError("it is broken")
+
+
+class UnclosingWithoutLoop:
+    def close(self) -> None:
+        raise OSError("it is broken")
+
+
+async def test_what_runs_in_memory_is_stopped_however_its_client_ends() -> None:
+    opened = Headgate.testing()
+    await opened.__aenter__()
+    opened._hg = Unclosing()  # type: ignore[assignment]
+
+    with pytest.raises(OSError, match="broken"):
+        await opened.__aexit__()
+
+    assert opened._twins._loop.is_closed()
+
+
+def test_so_it_is_without_a_loop() -> None:
+    opened = SyncHeadgate.testing()
+    opened.__enter__()
+    opened._hg = UnclosingWithoutLoop()  # type: ignore[assignment]
+
+    with pytest.raises(OSError, match="broken"):
+        opened.__exit__()
+
+    assert opened._twins._loop.is_closed()
 
 
 def test_without_a_loop_it_is_the_same() -> None:
