@@ -213,8 +213,10 @@ class OpenTesting(_Opening):
         return self._hg
 
     async def __aexit__(self, *_: object) -> None:
-        await self._hg.close()
-        await wrap_future(self._twins.stop())
+        try:
+            await self._hg.close()
+        finally:
+            await wrap_future(self._twins.stop())
 
 
 class OpenSyncTesting(_Opening):
@@ -231,8 +233,10 @@ class OpenSyncTesting(_Opening):
         return self._hg
 
     def __exit__(self, *_: object) -> None:
-        self._hg.close()
-        self._twins.stop().result()
+        try:
+            self._hg.close()
+        finally:
+            self._twins.stop().result()
 
 
 # ── in the place of a network ─────────────────────────────────────────────────
