@@ -1,7 +1,7 @@
 """One attempt in this worker's hands: how long it is ours, what is done next, what gets into the log, what is kept.
 
     run ── tenure                   its life; how long it is ours, and what breaks it off
-     ├──── course ── process        what follows what; its process, as the worker sees it
+     ├──── executor ── process      what follows what; its process, as the worker sees it
      ├──── chain                    the only way into the log
      └──── checkpoints · slots · lines (secrets)
 

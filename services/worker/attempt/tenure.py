@@ -4,7 +4,7 @@
     CANCELLED · TIMED_OUT · FORCED · PROVIDER · DRAINED
                                        └──────► what runs is broken off; of two reasons the stronger one counts
 
-Refuses to know what follows from a reason: that is `domain`, and `course` does it.
+Refuses to know what follows from a reason: that is `domain`, and `executor` does it.
 """
 
 from __future__ import annotations
