@@ -177,6 +177,7 @@ async def test_a_job_that_moves_on_in_mid_commit_keeps_the_others_from_nothing(w
 
     assert [type(outcome) for outcome in log.outcomes] == [Conflicted, Appended]
     assert world.dispatched() == ["job-00", "job-02"]
+    assert "headgate_scheduler_conflicts_total 1.0" in world.metrics(a).splitlines()
 
 
 async def test_a_view_that_is_lost_in_mid_commit_is_folded_again(world: World) -> None:
