@@ -121,6 +121,28 @@ async def _all_run(system: WorkerSystem) -> bool:
 
 
 @pytest.mark.kills
+async def test_of_three_workers_of_which_two_go_the_third_gives_nothing_back(system: WorkerSystem) -> None:
+    """With three slots each, so that of eight jobs two at least are on any of them."""
+    jobs = [f"job-{number}" for number in range(8)]
+    workers = {
+        f"w{number}": await builder(system, f"w{number}", slots=3, HEADGATE_DRAIN_GRACE_S="0.5") for number in range(3)
+    }
+    for job in jobs:
+        await submit(system, job, user=job, sleep={"deps": 4})
+    for job in jobs:
+        await system.until(job, "deps")
+    stays = workers.pop("w2")
+    on_it = {job for job in jobs if (await system.job(job)).worker == "w2"}
+
+    await asyncio.gather(*(worker.stop() for worker in workers.values()))
+
+    back = {job for job in jobs if any(isinstance(data, JobGivenBack) for data in await system.datas(job))}
+    assert stays.exit_code is None
+    assert len(on_it) >= 2
+    assert back == set(jobs) - on_it
+
+
+@pytest.mark.kills
 async def test_a_worker_that_is_told_to_stop_hands_over_with_the_work(system: WorkerSystem) -> None:
     w1 = await builder(system, "w1", HEADGATE_DRAIN_GRACE_S="0.5")
     await submit(system, sleep={"deps": 3})
