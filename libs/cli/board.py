@@ -16,13 +16,13 @@ from rich.text import Text
 from headgate import Event
 from headgate_contracts import Status
 from headgate_contracts.commands import CHECKS_FAILED
+from libs.cli.output import STYLES
 from libs.runtime.terminal import plain
 
 GAP: Final = 2  # between columns
 WORDS_WIDTH: Final = len("queued: You are #10 in queue")  # at least, where the stages are named beside them
 ENDS: Final = frozenset(status.value for status in Status if status.is_end)
 WAITING: Final = frozenset({"queued", "scheduled", "waiting", "awaiting_confirmation"})
-STYLES: Final = {"ready": "green", "failed": "red", "cancelled": "yellow", "awaiting_confirmation": "magenta"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def advanced(line: JobLine, event: Event) -> JobLine:
             return _from_status(line, event.data)
         case "position" if line.status == "queued":
             place: str = _part(event.data, "queue").get("position_message", "")
-            return replace(line, note=_with_pause(place, event.data) or line.note)
+            return replace(line, note=with_pause(place, event.data) or line.note)
         case "log":
             return replace(line, why=failed_checks(event.data, last=line.last) or line.why)
         case "progress" if event.data["stage"] == line.stage and line.under_way:
@@ -150,7 +150,7 @@ def failed_checks(said: Mapping[str, Any], *, last: str) -> str:
 
 def _from_snapshot(line: JobLine, job: Mapping[str, Any]) -> JobLine:
     status, iterations = job["status"], _part(job, "iterations")
-    note = _with_pause(job.get("message", ""), job) if status in WAITING else _part(job, "error").get("summary", "")
+    note = with_pause(job.get("message", ""), job) if status in WAITING else _part(job, "error").get("summary", "")
     note = note or _how_far(_part(job, "progress"))
     if not note and status == line.status:  # all that led here was told before
         note = line.note
@@ -194,7 +194,7 @@ def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
     )
 
 
-def _with_pause(place: str, said: Mapping[str, Any]) -> str:
+def with_pause(place: str, said: Mapping[str, Any]) -> str:
     """Where it stands, and the pause that holds it there."""
     paused = (reason["message"] for reason in said.get("waiting_on") or () if reason["reason"] == "paused")
     return "; ".join(part for part in (place, next(paused, "")) if part)

@@ -35,7 +35,7 @@ def workers(args: Namespace, out: Output) -> int:
         )
         for each in found
     ]
-    out.table(("WORKER", "POOL", "SLOTS", "", "HEARD", "JOBS"), rows)
+    out.table(("WORKER", "POOL", "SLOTS", "STATUS", "HEARD", "JOBS"), rows)
     if not rows:
         out.say("No worker is heard of: nothing can start.")
     return 0

@@ -21,6 +21,14 @@ from libs.runtime import terminal
 
 GAP, FOLDED = 2, 8  # characters between columns, and of a column at least
 WHOLE: Final = frozenset({"#", "JOB", "LEASE", "GROUP", "AT", "CREATED", "SINCE", "HEARD", "EXPIRES"})  # never folded
+COLOURED: Final = "STATUS"  # the column whose words have a colour of their own
+STYLES: Final = {
+    "ready": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "awaiting_confirmation": "magenta",
+    "draining": "yellow",
+}
 
 
 class Output:
@@ -80,7 +88,10 @@ class Output:
             self.console.print(_folded(head, lines), soft_wrap=False)
             return
         for line in (head, *lines):
-            self._print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+            cells = (_cell(name, cell.ljust(width)) for name, cell, width in zip(head, line, widths, strict=True))
+            row = Text(" " * GAP).join(cells)
+            row.rstrip()
+            self.console.print(row, soft_wrap=True)
 
     def room_beside(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
         """How wide one more column may be beside this table; without a terminal as wide as it likes."""
@@ -114,8 +125,12 @@ def _folded(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     for name in head:
         table.add_column(name, no_wrap=name in WHOLE, overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(_cell(name, cell) for name, cell in zip(head, row, strict=True)))
     return table
+
+
+def _cell(name: str, cell: str) -> Text:
+    return Text(cell, STYLES.get(cell.rstrip(), "") if name == COLOURED else "")
 
 
 def local_time(moment: str | None) -> str:

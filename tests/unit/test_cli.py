@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -401,6 +402,25 @@ def test_in_a_terminal_that_is_too_narrow_nothing_is_cut() -> None:
     Output(as_json=False, console=console).table(("LEASE", "JOB"), [(lease, job)])
 
     assert f"{lease}  {job}" in console.export_text()
+
+
+@pytest.mark.parametrize("width", [80, 20])  # as a table, and in a terminal that is too narrow for one
+def test_a_terminal_is_shown_each_status_in_its_colour(width: int) -> None:
+    drawn = io.StringIO()
+    console = Console(file=drawn, width=width, force_terminal=True, color_system="standard", _environ={})
+
+    rows = [("k" * 27, "failed", "failed"), ("j" * 27, "queued", "ready")]
+    Output(as_json=False, console=console).table(("JOB", "STATUS", "TITLE"), rows)
+
+    red = re.findall(r"\x1b\[31m(\w+) *\x1b\[0m", drawn.getvalue())
+    assert red == ["failed"]
+    assert "\x1b[32m" not in drawn.getvalue()
+
+
+def test_a_pipe_is_told_each_status_without_a_colour(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).table(("JOB", "STATUS", "TITLE"), [("j1", "failed", "a clock"), ("j2", "queued", "")])
+
+    assert capsys.readouterr().out == "JOB  STATUS  TITLE\nj1   failed  a clock\nj2   queued\n"
 
 
 @pytest.mark.parametrize(("width", "room"), [(80, 68), (20, 8), (8, 0)])
