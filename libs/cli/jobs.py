@@ -8,12 +8,13 @@ import shlex
 import sys
 import tarfile
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from headgate import Problem, Question, SyncJob
 from headgate.orders import Wanted
+from libs.cli.board import with_pause
 from libs.cli.calling import called
 from libs.cli.client import as_user
 from libs.cli.errors import NoArchive, Usage
@@ -45,21 +46,16 @@ def list_jobs(args: Namespace, out: Output) -> int:
     with as_user() as hg:
         jobs = [job.as_dict() for job in hg.jobs(**wanted, limit=None if args.all else args.limit)]
     out.data(jobs)
-    rows = [
-        (
-            job["id"],
-            job["status"],
-            job["project_id"],
-            clock_time(job["created_at"]),
-            job.get("title") or "",
-            job["message"],
-        )
-        for job in jobs
-    ]
+    rows = [_row(job) for job in jobs]
     out.table(("JOB", "STATUS", "PROJECT", "CREATED", "TITLE", "MESSAGE"), rows)
     if not rows:
         out.say(f"No jobs: submit one with `{called()} submit`.")
     return 0
+
+
+def _row(job: Mapping[str, Any]) -> Sequence[str]:
+    created, says = clock_time(job["created_at"]), with_pause(job["message"], job)
+    return job["id"], job["status"], job["project_id"], created, job.get("title") or "", says
 
 
 def counts(args: Namespace, out: Output) -> int:

@@ -7,6 +7,7 @@ import json
 import re
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
@@ -19,7 +20,7 @@ from click.shell_completion import ShellComplete
 from rich.cells import cell_len
 from rich.console import Console
 
-from headgate import Event
+from headgate import Event, SyncHeadgate
 from headgate.errors import problem_of
 from libs.cli import jobs, submitting
 from libs.cli.arguments import commands, parse
@@ -140,6 +141,21 @@ def test_who_follows_is_told_of_the_pause_that_holds_the_job() -> None:
 
     assert paused.words == "queued: You are #1 in queue; The whole queue is paused by olga: maintenance"
     assert again.words == "queued: You are #1 in queue"
+
+
+def test_a_list_names_the_pause_that_holds_a_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SyncHeadgate.testing() as hg, hg.testing.operator("olga") as operator:
+        monkeypatch.setattr(jobs, "as_user", lambda: nullcontext(hg))
+        operator.ops.pause("all", reason="maintenance")
+        hg.submit("a clock", project="shop")
+        args = parse(["jobs", "list"])
+
+        args.run(args, Output(as_json=False))
+
+    [_, row] = capsys.readouterr().out.splitlines()
+    assert row.endswith("You are #1 in queue; The whole queue is paused by olga: maintenance")
 
 
 def rows_of(*lines: JobLine, width: int) -> list[str]:
