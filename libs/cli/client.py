@@ -5,6 +5,7 @@ What a command prints is what was told: `Mapping`s in the API's own words.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from headgate import HeadgateError, SyncHeadgate
 from libs.cli.calling import called
 from libs.cli.errors import Busy, CliError, Failed, NobodyAnswers, NoHeadgate, Refused, ServerFault
 from libs.cli.target import Target, find_target
+from libs.runtime.terminal import plain
 
 
 @contextmanager
@@ -67,5 +69,9 @@ def _refusal(fault: headgate.Problem) -> CliError:
 
 @contextmanager
 def _asked(target: Target) -> Generator[SyncHeadgate]:
-    with in_words(target.url), SyncHeadgate(target.url, target.token) as hg:
+    heard = list[str]()
+    with in_words(target.url), SyncHeadgate(target.url, target.token, catching_up=heard.append) as hg:
         yield hg
+    if heard:
+        how_far = plain(heard[-1]).replace("/", " of ")
+        sys.stderr.write(f"headgate: the index is catching up ({how_far} records): what it lacks is not shown yet.\n")

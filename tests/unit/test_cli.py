@@ -9,12 +9,14 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
+import httpx
 import pytest
 from click.shell_completion import ShellComplete
 from rich.cells import cell_len
@@ -22,11 +24,12 @@ from rich.console import Console
 
 from headgate import Event, SyncHeadgate
 from headgate.errors import problem_of
-from libs.cli import jobs, submitting
+from libs.cli import client, jobs, submitting
 from libs.cli.arguments import commands, parse
 from libs.cli.board import Board, JobLine, advanced
 from libs.cli.calling import as_called
 from libs.cli.client import ending_of
+from libs.cli.command import carried_out
 from libs.cli.errors import Busy, CliError, NotUp, Refused, ServerFault, Usage
 from libs.cli.following import watch_all
 from libs.cli.grammar import COMPLETING, Verb
@@ -450,6 +453,24 @@ def test_a_table_in_a_pipe_is_one_line_a_row(capsys: pytest.CaptureFixture[str])
     Output(as_json=False).table(("JOB", "WAITS FOR"), [("j1", "a " * 90)])
 
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("how_far", ["1200/5000", None])
+def test_a_list_that_may_lack_jobs_says_so_beside_it(
+    how_far: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    headers = {"Headgate-Catching-Up": how_far} if how_far else {}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={"counts": {"status": {}}}, headers=headers))
+    monkeypatch.setattr(client, "SyncHeadgate", partial(SyncHeadgate, transport=transport))
+    monkeypatch.setenv("HEADGATE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("HEADGATE_TOKEN", "token")
+
+    carried_out(["jobs", "counts", "--json"])
+
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"counts": {"status": {}}}
+    said = "headgate: the index is catching up (1200 of 5000 records): what it lacks is not shown yet.\n"
+    assert err == (said if how_far else "")
 
 
 @pytest.mark.parametrize(

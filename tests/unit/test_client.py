@@ -6,6 +6,7 @@ import hashlib
 import io
 import re
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ AWAY = {"type": "/problems/unavailable", "detail": "a server is away", "debug_id
 FAST = {"type": "/problems/too-fast", "detail": "you may submit 60 jobs a minute", "debug_id": "d1"}
 SILENCE = NoAnswer("Connection refused")
 STREAM = Answer(200, {"content-type": "text/event-stream; charset=utf-8"})
+NOW = "2026-03-01T10:00:00Z"
 END = ("end", dict[str, Any](), None)
 
 
@@ -212,6 +214,31 @@ def test_a_list_goes_on_to_the_pages_it_needs() -> None:
 
     assert [request.target for request in played.requests] == ["/v1/jobs?limit=100", "/v1/jobs?limit=100&cursor=abc"]
     assert len(played.given) == 150
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda hg: list(hg.jobs()), []),
+        (lambda hg: hg.counts(), {"counts": {}}),
+        (
+            lambda hg: hg.ops.stats(),
+            {"since": NOW, "until": NOW, "step_s": 60, "times": [], "lines": [], "unknown": []},
+        ),
+    ],
+)
+def test_whoever_asks_is_told_how_far_an_index_is_that_lacks_jobs(
+    ask: Callable[[SyncHeadgate], object], said: object
+) -> None:
+    heard = list[str]()
+    progress = iter([{"Headgate-Catching-Up": "1200/5000"}, {}])
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=said, headers=next(progress)))
+
+    with SyncHeadgate("http://127.0.0.1:1", "token", transport=transport, catching_up=heard.append) as hg:
+        ask(hg)
+        ask(hg)
+
+    assert heard == ["1200/5000"]
 
 
 def test_a_name_is_one_part_of_a_path_whatever_is_in_it() -> None:

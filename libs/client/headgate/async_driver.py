@@ -45,9 +45,10 @@ class AsyncDriver:
         *,
         pause: Callable[[float], Awaitable[None]] | None = None,
         now_s: Callable[[], float] = monotonic,
+        catching_up: Callable[[str], None] | None = None,
     ) -> None:
         self._http = httpx.AsyncClient(transport=transport, **target.settings)
-        self._terms = terms_of(patience, now_s)
+        self._terms = terms_of(patience, now_s, catching_up)
         self._sleep = pause or sleep
 
     async def run(self, script: Script[T]) -> T:

@@ -86,8 +86,11 @@ class Headgate(AsyncSpeaker):
         patience: Patience | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         driver: AsyncDriver | None = None,
+        catching_up: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(driver or AsyncDriver(target_of(url, token), patience or Patience(), transport))
+        patience = patience or Patience()
+        driver = driver or AsyncDriver(target_of(url, token), patience, transport, catching_up=catching_up)
+        super().__init__(driver)
         self.ops = Operators(self.driver)
 
     async def __aenter__(self) -> Self:

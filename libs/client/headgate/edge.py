@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from headgate.errors import Invalid, NotConfigured, NotHeadgate
-from headgate.exchange import KEY, Answer, NoAnswer, Patience, Request, Terms
+from headgate.exchange import KEY, Answer, NoAnswer, Patience, Request, Terms, unheard
 
 URL, TOKEN = "HEADGATE_URL", "HEADGATE_TOKEN"
 CONNECTED_WITHIN_S: Final = 10.0
@@ -71,8 +71,18 @@ def _shown(url: str) -> str:
     return repr(url.rpartition("@")[2])
 
 
-def terms_of(patience: Patience, now_s: Callable[[], float] = time.monotonic) -> Terms:
-    return Terms(patience=patience, now_s=now_s, random=random.random, new_key=lambda: uuid.uuid4().hex)
+def terms_of(
+    patience: Patience,
+    now_s: Callable[[], float] = time.monotonic,
+    catching_up: Callable[[str], None] | None = None,
+) -> Terms:
+    return Terms(
+        patience=patience,
+        now_s=now_s,
+        random=random.random,
+        new_key=lambda: uuid.uuid4().hex,
+        catching_up=catching_up or unheard,
+    )
 
 
 def call_of(request: Request) -> dict[str, Any]:

@@ -19,6 +19,7 @@ R = TypeVar("R")
 
 ANSWER_WITHIN_S: Final = 15.0
 KEY: Final = "Idempotency-Key"
+CATCHING_UP: Final = "headgate-catching-up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,10 @@ class Patience:
     longest_pause_s: float = 5.0
 
 
+def unheard(_: str) -> None:
+    """Nobody asked."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """What a script may know of its driver."""
@@ -101,6 +106,7 @@ class Terms:
     now_s: Callable[[], float]
     random: Callable[[], float]
     new_key: Callable[[], str]
+    catching_up: Callable[[str], None] = unheard  # is told how far the index is, where it does not have all jobs yet
 
 
 # ── effects ───────────────────────────────────────────────────────────────────

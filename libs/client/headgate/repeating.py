@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from headgate.errors import HeadgateError, NoSlot, NotHeadgate, ServerFault, TryLater, Unreachable, fault_of
-from headgate.exchange import Answer, NoAnswer, Patience, Pause, Request, Script, sent, terms
+from headgate.exchange import CATCHING_UP, Answer, NoAnswer, Patience, Pause, Request, Script, sent, terms
 
 T = TypeVar("T")
 
@@ -21,6 +21,8 @@ def answered(request: Request) -> Script[Answer]:
         fault = fault_of(outcome)
         if fault is None:
             assert not isinstance(outcome, NoAnswer)
+            if how_far := outcome.headers.get(CATCHING_UP):
+                known.catching_up(how_far)
             return outcome
         pause_s = pause_after(fault, request, number, patience=known.patience)
         if pause_s is None or number + 1 == known.patience.tries or known.now_s() + pause_s > ends_s:

@@ -44,9 +44,10 @@ class SyncDriver:
         *,
         pause: Callable[[float], None] | None = None,
         now_s: Callable[[], float] = monotonic,
+        catching_up: Callable[[str], None] | None = None,
     ) -> None:
         self._http = httpx.Client(transport=transport, **target.settings)
-        self._terms = terms_of(patience, now_s)
+        self._terms = terms_of(patience, now_s, catching_up)
         self._sleep = pause or sleep
 
     def run(self, script: Script[T]) -> T:

@@ -86,8 +86,11 @@ class SyncHeadgate(SyncSpeaker):
         patience: Patience | None = None,
         transport: httpx.BaseTransport | None = None,
         driver: SyncDriver | None = None,
+        catching_up: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(driver or SyncDriver(target_of(url, token), patience or Patience(), transport))
+        patience = patience or Patience()
+        driver = driver or SyncDriver(target_of(url, token), patience, transport, catching_up=catching_up)
+        super().__init__(driver)
         self.ops = SyncOperators(self.driver)
 
     def __enter__(self) -> Self:
