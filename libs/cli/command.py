@@ -7,12 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from libs.cli import signals
 from libs.cli.arguments import parse
 from libs.cli.errors import CliError, Interrupted, reader_is_gone
-from libs.cli.output import Output
 from libs.runtime.terminal import plain
 
 
@@ -20,7 +20,8 @@ def carried_out(words: Sequence[str] | None) -> int:
     """The exit code. What is expected to go wrong is one message; anything else is a fault of ours and shows itself."""
     args: Any = parse(words)
     try:
-        return args.run(args, Output(as_json=args.json))
+        output = import_module("libs.cli.output")  # slow to import; neither help nor the version needs it
+        return args.run(args, output.Output(as_json=args.json))
     except CliError as error:
         sys.stderr.write(f"headgate: {plain(str(error))}\n")
         return error.exit_code

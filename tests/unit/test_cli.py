@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
+import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
@@ -636,6 +638,19 @@ def test_where_no_headgate_answers_nothing_is_offered_and_nothing_said(
     assert complete.get_completions(["jobs", "show"], "j") == []
     assert complete.get_completions(["concurrency", "status"], "") == []
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["jobs", "--help"]])
+def test_help_and_version_load_nothing_that_calls_or_draws(words: list[str]) -> None:
+    loads = "import sys; from libs.cli.__main__ import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
+
+    told = subprocess.run(  # noqa: S603 - our own words
+        [sys.executable, "-c", loads, *words], capture_output=True, text=True, check=True
+    )
+
+    loaded = set(told.stdout.splitlines()[-1].split())
+    assert "libs.cli.command" in loaded
+    assert not loaded & {"headgate", "httpx", "rich"}
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
