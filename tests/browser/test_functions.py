@@ -459,7 +459,10 @@ async def test_figures_become_charts_that_are_told_by_the_hour(js: Any) -> None:
         {"name": "started", "of": "default", "values": [1, 2]},
         {"name": "started", "of": "gpu", "values": [0, 1]},
         {"name": "refused", "of": "rate-limited", "values": [None, 2]},
+        {"name": "tokens_cached", "of": "ollama", "values": [500, None]},
         {"name": "tokens_input", "of": "ollama", "values": [3000, None]},
+        {"name": "tokens_input", "of": "openai", "values": [0, 100]},
+        {"name": "tokens_output", "of": "ollama", "values": [1000, None]},
     ]
 
     charts = {
@@ -469,7 +472,10 @@ async def test_figures_become_charts_that_are_told_by_the_hour(js: Any) -> None:
     assert charts["Queued"] == [{"label": "default", "values": [3, 4]}]
     assert charts["Started and ended"] == [{"label": "started", "values": [2, 6]}]
     assert charts["Refused"] == [{"label": "refused", "values": [None, 4]}]
-    assert charts["Tokens of models"] == [{"label": "input", "values": [6000, None]}]
+    assert charts["Tokens of models"] == [
+        {"label": "ollama", "values": [8000, None]},
+        {"label": "openai", "values": [0, 200]},
+    ]
     assert "Given back as a provider had paused" not in charts
     asked = await js("charts", "statsPath", "week", 1_772_359_200_000)
     assert asked == "/stats?since=2026-02-22T10%3A00%3A00.000Z&step=7200"

@@ -13,6 +13,7 @@ export function statsPath(span, now = Date.now()) {
 
 const HOURLY = "an hour";
 const TOKENS = "Tokens of models";
+const BOTH_WAYS = ["tokens_input", "tokens_output"]; // what was cached is among the input
 
 /** Each chart: its title, its unit, and its lines: [{label, values}]. Counts are told by the hour. */
 export function chartsOf({ lines, step_s }) {
@@ -24,6 +25,11 @@ export function chartsOf({ lines, step_s }) {
     return found.length ? [{ label, values: hourly(added(found.map(({ values }) => values))) }] : [];
   };
   const plain = (name, label) => named(name).map(({ values }) => ({ label, values }));
+  const taken = lines.filter(({ name }) => BOTH_WAYS.includes(name));
+  const tokens = [...new Set(taken.map(({ of }) => of))].map((provider) => ({
+    label: provider,
+    values: hourly(added(taken.filter(({ of }) => of === provider).map(({ values }) => values))),
+  }));
   return [
     { title: "Queued", unit: "jobs", lines: each("queued") },
     { title: "Running", unit: "jobs", lines: each("running") },
@@ -36,7 +42,7 @@ export function chartsOf({ lines, step_s }) {
       unit: HOURLY,
       lines: each("provider_paused").map(({ label, values }) => ({ label, values: hourly(values) })),
     },
-    { title: TOKENS, unit: HOURLY, lines: ["input", "output", "cached"].flatMap((kind) => whole(`tokens_${kind}`, kind)) },
+    { title: TOKENS, unit: `in and out, ${HOURLY}`, lines: tokens },
   ].filter(({ title, lines: some }) => some.length > 0 || !(title.startsWith("Given") || title === TOKENS));
 }
 
