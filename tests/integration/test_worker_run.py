@@ -836,8 +836,7 @@ async def test_the_end_of_a_job_ends_its_commands(contained: Shop) -> None:
     words = uuid4().hex
     contained.hand(await contained.dispatched("job-1", {"do": "runs_for_ever", "words": words}, pipeline="misbehaving"))
     lines = contained.lines.lines
-    await eventually(lambda: len(lines) > 1)
-    assert any(_says(pid, words) for pid in _pids())
+    await eventually(lambda: len(lines) > 1 and any(_says(pid, words) for pid in _pids()))
 
     await contained.write("job-1", "cancel_requested")
 
