@@ -11,6 +11,7 @@ as `x-itemSchema`, each item as an object of its three fields with `data` read.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import getdoc
 from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, ConfigDict, Field
@@ -136,7 +137,7 @@ def _item(event: str, model: type[Shown]) -> dict[str, Any]:
     fields: dict[str, Any] = {"event": {"type": "string", "const": event}, "data": item_ref(model.__name__)}
     if event in WITH_ID:
         fields["id"] = {"type": "string", "pattern": EVENT_ID}
-    return {"type": "object", "description": model.__doc__, "properties": fields, "required": ["event", "data"]}
+    return {"type": "object", "description": getdoc(model), "properties": fields, "required": ["event", "data"]}
 
 
 def _either(items: Mapping[str, str]) -> dict[str, Any]:
