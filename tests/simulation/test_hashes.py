@@ -15,6 +15,7 @@ from tests.simulation.drawing import plan_of
 from tests.simulation.run import simulate
 
 ROOT: Final = Path(__file__).parents[2]
+OURS: Final = tuple(ROOT / each for each in ("contracts", "libs/client", "libs/pipeline"))  # beside what is in ROOT
 SEEDS: Final = 4
 PYTHONS: Final = tuple(f"python3.{minor}" for minor in range(11, 15))
 HERE: Final = f"python3.{sys.version_info.minor}"
@@ -28,7 +29,7 @@ def hashes() -> list[str]:
 def said_by(python: str, *, hash_seed: str = "0") -> list[str]:
     """The hashes, as another process comes by them."""
     command = [python, "-m", "tests.simulation", "--seeds", str(SEEDS), "--hashes"]
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT / "contracts")}
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(map(str, OURS))}
     said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
     return said.stdout.splitlines()
 
