@@ -59,7 +59,40 @@ class Scripts:
     def of(self, job_id: str) -> JobScript:
         return self.of_jobs.get(job_id, self.usual)
 
-    def change(self, job_id: str | None, **changes: Any) -> None:
+    def lasts(self, stage_s: float, job_id: str | None) -> None:
+        self._change(job_id, stage_s=stage_s)
+
+    def makes(self, files: Mapping[str, bytes | str], job_id: str | None) -> None:
+        content = {name: each.encode() if isinstance(each, str) else each for name, each in files.items()}
+        self._change(job_id, files=content)
+
+    def fails(
+        self, summary: str, detail: str, *, stage: str | None, passes_after: int | None, job_id: str | None
+    ) -> None:
+        self._change(job_id, fault=ScriptedFault(summary, detail, known_stage(stage), passes_after))
+
+    def fails_checks(self, times: int, job_id: str | None) -> None:
+        self._change(job_id, failing_checks=times)
+
+    def asks(
+        self,
+        text: str,
+        *,
+        choices: Sequence[str] | None,
+        schema: Mapping[str, Any] | None,
+        stage: str | None,
+        job_id: str | None,
+    ) -> None:
+        before = self.usual if job_id is None else self.of(job_id)
+        asked = ScriptedQuestion(text, known_stage(stage), choices, schema)
+        self._change(job_id, questions=(*before.questions, asked))
+
+    def forget(self) -> None:
+        """All that was said: builds are done well again."""
+        self.usual = JobScript()
+        self.of_jobs.clear()
+
+    def _change(self, job_id: str | None, **changes: Any) -> None:
         if job_id is None:
             self.usual = replace(self.usual, **changes)
         else:

@@ -103,7 +103,7 @@ async def start_scheduler(service: Service, world: TwinWorld) -> Replica:
     commands = NatsCommands(broker, shard=SHARD)
     adapters = Adapters(
         log=world.log(),
-        view=cast("Any", view),
+        view=view,
         lead=world.lead,
         commands=commands,
         snapshots=world.snapshots,
@@ -117,11 +117,11 @@ async def start_scheduler(service: Service, world: TwinWorld) -> Replica:
     replica = assemble_scheduler(
         ledger, name="scheduler", shard=SHARD, epoch=EPOCH, outage_patience_s=patience_s, adapters=adapters
     )
-    announcer = Announcer(ledger, cast("Any", view), ledger.policy, clock, replica.leader, commands.show)
+    announcer = Announcer(ledger, view, ledger.policy, clock, replica.leader, commands.show)
     Subscribers(
         broker,
         replica,
-        view=cast("Any", view),
+        view=view,
         shard=SHARD,
         telemetry=world.telemetry,
         clock=clock,
@@ -138,10 +138,37 @@ async def start_scheduler(service: Service, world: TwinWorld) -> Replica:
 async def start_worker(
     service: Service, world: TwinWorld, pipelines: Mapping[str, Pipeline], *, slots: int
 ) -> Attempts:
-    clock, policy, broker, soon = world.clock, world.policy, world.broker(), asyncio.Event()
+    clock, leases, broker, soon = world.clock, world.policy.leases, world.broker(), asyncio.Event()
     scheduler = NatsScheduler(broker, shard=SHARD, within_s=ASKED_WITHIN_S)
-    pump, spawner = LinePump(KeptOutput(world.lines), clock), MemorySpawner(pipelines)
-    tools = Tools(
+    spawner = MemorySpawner(pipelines)
+    tools = _tools(world, scheduler, spawner)
+    attempts = Attempts(tools, drain_grace_s=0.0, beat_soon=soon.set)
+    subscribe_worker(broker, attempts, shard=SHARD)
+    announcing = Announcing(world.pipelines, spawner.pipelines, pool=POOL, clock=clock)
+    await announcing.tried()
+    heartbeat = HeartbeatLoop(
+        attempts,
+        scheduler,
+        worker=tools.worker,
+        pool=POOL,
+        slots=slots,
+        every_ms=round(leases.heartbeat_s * 1000),
+        clock=clock,
+        soon=soon,
+    )
+    watchdog = Watchdog(attempts, heartbeat, cut_off_ms=round(leases.cut_off_s * 1000), clock=clock)
+    service.closing("the shelf", tools.shelf.stop)
+    await service.start(Loop("lines", tools.pump.run))
+    await service.start(Loop("heartbeat", heartbeat.run))
+    await service.start(Loop("watchdog", watchdog.run))
+    await service.start(attempts)
+    await service.start(Intake(world.dispatches, attempts.serve, slots=slots, room=_room))
+    return attempts
+
+
+def _tools(world: TwinWorld, scheduler: NatsScheduler, spawner: MemorySpawner) -> Tools:
+    clock, policy = world.clock, world.policy
+    return Tools(
         worker="worker",
         policy=policy,
         limits=Limits(
@@ -157,45 +184,18 @@ async def start_worker(
         results=world.results,
         shelf=Shelf(world.workspaces, clock),
         scheduler=scheduler,
-        spawner=cast("Any", spawner),
-        pump=pump,
+        spawner=cast("Any", spawner),  # of what a spawner can, what attempts ask of it
+        pump=LinePump(KeptOutput(world.lines), clock),
         progress=world.progress,
         signals=WorkerSignals(world.telemetry, pool=POOL),
         clock=clock,
         new_id=world.ids.event_id,
     )
-    attempts = Attempts(tools, drain_grace_s=0.0, beat_soon=soon.set)
-    subscribe_worker(broker, attempts, shard=SHARD)
-    announcing = Announcing(world.pipelines, spawner.pipelines, pool=POOL, clock=clock)
-    await announcing.tried()
-    heartbeat = HeartbeatLoop(
-        attempts,
-        scheduler,
-        worker=tools.worker,
-        pool=POOL,
-        slots=slots,
-        every_ms=round(policy.leases.heartbeat_s * 1000),
-        clock=clock,
-        soon=soon,
-    )
-    watchdog = Watchdog(attempts, heartbeat, cut_off_ms=round(policy.leases.cut_off_s * 1000), clock=clock)
-    service.closing("the shelf", tools.shelf.stop)
-    await service.start(Loop("lines", pump.run))
-    await service.start(Loop("heartbeat", heartbeat.run))
-    await service.start(Loop("watchdog", watchdog.run))
-    await service.start(attempts)
-    await service.start(Intake(world.dispatches, attempts.serve, slots=slots, room=_room))
-    return attempts
 
 
 async def start_admission(service: Service, world: TwinWorld) -> TwinFront:
-    front, view, broker, log, clock = (
-        front_of(world, "admission"),
-        world.view(),
-        world.broker(),
-        world.log(),
-        world.clock,
-    )
+    front, stores = front_of(world, "admission"), _stores(world)
+    broker, log, view, clock = world.broker(), stores.log, stores.view, world.clock
     index = Indexing(world.folder / "jobs.sqlite3", log, world.titles, epoch=EPOCH, clock=clock)
     service.closing("the index", index.close)
     await service.start(Loop("index", index.run))
@@ -203,26 +203,14 @@ async def start_admission(service: Service, world: TwinWorld) -> TwinFront:
     await service.start(Loop("pipelines", pipelines.follow))
     turns = WaitingHere()
     subscribe_to_turns(broker, turns, shard=SHARD)
-    groups = NamedGroups(cast("Any", view), Acts(log, clock, world.ids), clock)
-    schedulers = NatsSchedulers(broker, shard=SHARD)
-    stores = AdmissionStores(
-        log=log,
-        view=view,
-        past=History(MemoryScans(world.server)),
-        inputs=world.inputs,
-        results=world.results,
-        workspaces=world.workspaces,
-        titles=world.titles,
-        progress=world.progress,
-        lines=world.lines,
-    )
-    follower, acts = PolicyFollower(log, world.policy, clock), Acts(log, clock, world.ids)
+    schedulers, acts = NatsSchedulers(broker, shard=SHARD), Acts(log, clock, world.ids)
+    groups, follower = NamedGroups(view, acts, clock), PolicyFollower(log, world.policy, clock)
     await service.start(Loop("policy", follower.run))
     edge = assemble_admission(
         stores,
         index=index,
         pipelines=pipelines,
-        leasing=Leasing(cast("Any", view), schedulers, groups, turns, clock, front.gate.draining),
+        leasing=Leasing(view, schedulers, groups, turns, clock, front.gate.draining),
         revocations=front.tokens.revocations,
         reloading=Reloading(acts, world.policy, follower, {}, clock),
         policy=world.policy,
@@ -237,6 +225,20 @@ async def start_admission(service: Service, world: TwinWorld) -> TwinFront:
     return front
 
 
+def _stores(world: TwinWorld) -> AdmissionStores:
+    return AdmissionStores(
+        log=world.log(),
+        view=world.view(),
+        past=History(MemoryScans(world.server)),
+        inputs=world.inputs,
+        results=world.results,
+        workspaces=world.workspaces,
+        titles=world.titles,
+        progress=world.progress,
+        lines=world.lines,
+    )
+
+
 async def start_notifier(service: Service, world: TwinWorld) -> TwinFront:
     front, broker, log, policy = front_of(world, "notifier"), world.broker(), world.log(), world.policy
     fanout = Fanout(beat_s=policy.stream.comment_s)
@@ -249,7 +251,7 @@ async def start_notifier(service: Service, world: TwinWorld) -> TwinFront:
     revocations.watch(lambda token_id: fanout.end(OfToken(token_id)))
     notifier = Notifier(
         EPOCH,
-        Histories(log, cast("Any", MemoryScans(world.server)), world.clock),
+        Histories(log, MemoryScans(world.server), world.clock),
         world.lines,
         fanout,
         AskedPositions(broker, shard=SHARD),

@@ -28,7 +28,7 @@ from libs.runtime.keys import sign_token
 from libs.runtime.lifecycle import Service
 from libs.twins.exchange import Exchange, Silence, TwinRequest
 from libs.twins.loop import TwinLoop
-from libs.twins.scripts import JobScript, ScriptedFault, ScriptedQuestion, Scripts, known_stage, scripted_build
+from libs.twins.scripts import Scripts, scripted_build
 from libs.twins.services import ISSUER, TwinFront, start_admission, start_notifier, start_scheduler, start_worker
 from libs.twins.virtual import Stuck
 from libs.twins.world import TwinWorld
@@ -171,41 +171,6 @@ class TwinSystem:
         """What each job that has not ended waits for, in words."""
         jobs = [job for job in self._replica.ledger.jobs.values() if not job.status.is_end]
         return "; ".join(_waits(job) for job in jobs) or "no job is there that has not ended"
-
-    # ── what becomes of builds ────────────────────────────────────────────────
-
-    def lasts(self, stage_s: float, job_id: str | None) -> None:
-        self.scripts.change(job_id, stage_s=stage_s)
-
-    def makes(self, files: Mapping[str, bytes | str], job_id: str | None) -> None:
-        content = {name: each.encode() if isinstance(each, str) else each for name, each in files.items()}
-        self.scripts.change(job_id, files=content)
-
-    def fails(
-        self, summary: str, detail: str, *, stage: str | None, passes_after: int | None, job_id: str | None
-    ) -> None:
-        self.scripts.change(job_id, fault=ScriptedFault(summary, detail, known_stage(stage), passes_after))
-
-    def fails_checks(self, times: int, job_id: str | None) -> None:
-        self.scripts.change(job_id, failing_checks=times)
-
-    def asks(
-        self,
-        text: str,
-        *,
-        choices: Sequence[str] | None,
-        schema: Mapping[str, Any] | None,
-        stage: str | None,
-        job_id: str | None,
-    ) -> None:
-        before = self.scripts.usual if job_id is None else self.scripts.of(job_id)
-        asked = ScriptedQuestion(text, known_stage(stage), choices, schema)
-        self.scripts.change(job_id, questions=(*before.questions, asked))
-
-    def forget(self) -> None:
-        """All that was said: builds are done well again."""
-        self.scripts.usual = JobScript()
-        self.scripts.of_jobs.clear()
 
     # ── on the thread ─────────────────────────────────────────────────────────
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from libs.capacity.ports import View
+from libs.eventlog.history import History
+from libs.eventlog.ports import EventLog, Inputs, Lines, Objects, ProgressBucket, Titles
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.revocations import Revocations
@@ -40,17 +43,17 @@ TOLD_WITHIN_MS: Final = 500  # a change is answered by then, though no scheduler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionStores:
-    """What is kept elsewhere. Each use case names the part of it that it needs (`ports.py`)."""
+    """What is kept elsewhere."""
 
-    log: Any
-    view: Any
-    past: Any
-    inputs: Any
-    results: Any
-    workspaces: Any
-    titles: Any
-    progress: Any
-    lines: Any
+    log: EventLog
+    view: View
+    past: History
+    inputs: Inputs
+    results: Objects
+    workspaces: Objects
+    titles: Titles
+    progress: ProgressBucket
+    lines: Lines
 
 
 def assemble(

@@ -67,11 +67,11 @@ class TestingControls:
 
     def lasts(self, seconds: float, *, job: AnyJob | None = None) -> None:
         """Each of its stages takes so long; a second, where nothing is said."""
-        self.twins.lasts(seconds, _id_of(job))
+        self.twins.scripts.lasts(seconds, _id_of(job))
 
     def makes(self, files: Mapping[str, bytes | str], *, job: AnyJob | None = None) -> None:
         """What its result holds."""
-        self.twins.makes(files, _id_of(job))
+        self.twins.scripts.makes(files, _id_of(job))
 
     def fails(
         self,
@@ -84,11 +84,11 @@ class TestingControls:
     ) -> None:
         """It fails in this stage, or in the first. With `passes_after` so many tries of the stage fail, and the next
         one does not."""
-        self.twins.fails(summary, detail, stage=stage, passes_after=passes_after, job_id=_id_of(job))
+        self.twins.scripts.fails(summary, detail, stage=stage, passes_after=passes_after, job_id=_id_of(job))
 
     def fails_checks(self, times: int, *, job: AnyJob | None = None) -> None:
         """So many iterations end with failed checks. After those of a batch, its user is asked whether to continue."""
-        self.twins.fails_checks(times, _id_of(job))
+        self.twins.scripts.fails_checks(times, _id_of(job))
 
     def asks(
         self,
@@ -100,11 +100,11 @@ class TestingControls:
         job: AnyJob | None = None,
     ) -> None:
         """This stage, or the first, asks its user, after what it was told to ask before."""
-        self.twins.asks(text, choices=choices, schema=schema, stage=stage, job_id=_id_of(job))
+        self.twins.scripts.asks(text, choices=choices, schema=schema, stage=stage, job_id=_id_of(job))
 
     def forget(self) -> None:
         """All that was said of builds."""
-        self.twins.forget()
+        self.twins.scripts.forget()
 
     def _target(self, user: str, tier: str, scopes: Sequence[str], projects: Sequence[str]) -> Target:
         return Target(URL, self.twins.token(user, tier=tier, scopes=scopes, projects=projects))
