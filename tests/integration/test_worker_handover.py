@@ -65,7 +65,7 @@ async def steps(system: WorkerSystem, job_id: str = "job-1") -> list[str]:
 
 
 async def kept(system: WorkerSystem) -> list[str]:
-    return await JetStreamObjects(system.base._nc, WORKSPACES).names()
+    return await JetStreamObjects(system.base.nc, WORKSPACES).names()
 
 
 @pytest.mark.kills

@@ -92,7 +92,7 @@ async def test_what_a_job_made_and_said_can_be_read_by_others(at_work: WorkerSys
         await eventually(lambda: len(heard) >= 20)  # the end of a job waits a second for its lines, and no longer
 
     assert [line.line for line in heard] == [f"line {number} of 20 of iteration 1" for number in range(1, 21)]
-    assert (await at_work.base._nc.jetstream().stream_info("LOGS")).state.messages == 20
+    assert (await at_work.base.nc.jetstream().stream_info("LOGS")).state.messages == 20
     assert (await at_work.result("says")).keys() == {"rehearsal.json"}
 
 
