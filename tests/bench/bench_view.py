@@ -51,7 +51,7 @@ async def test_fold(view: RedisView, bare: ScriptRunner) -> None:
     folded_s = await _seconds(lambda: view.fold(changes, lease_ms=LEASE_MS))
     bare_s = await _seconds(lambda: _in_pipelines(bare, calls))
 
-    _print("fold", ("", "changes/s", "us each"))
+    _print("fold", ("", "changes/s", "µs each"))
     for name, seconds in (
         ("fold, whole lives of jobs", folded_s),
         ("floor: EVALSHA of one line, same arguments", bare_s),
@@ -72,7 +72,7 @@ async def test_acquire_and_give_up(view: RedisView, bare: ScriptRunner) -> None:
         await bare.run("nothing_v1")
 
     turn_us, bare_us = await _median_us(turn), await _median_us(bare_turn)
-    _print("acquire and give up", ("", "us"))
+    _print("acquire and give up", ("", "µs"))
     _print_row("one slot, two calls", f"{turn_us:,.0f}")
     _print_row("floor: two EVALSHA of one line", f"{bare_us:,.0f}")
 
@@ -89,7 +89,7 @@ async def test_plan_with_nine_of_ten_blocked(bare: ScriptRunner) -> None:
         bare_us = await _median_us(lambda: bare.run("nothing_v1", EPOCH, "", 10))
         rows.append((f"{queued:,}", *(f"{each:,.0f}" for each in (plan_us, bare_us))))
 
-    _print("plan of 10, nine of ten blocked", ("queued", "plan us", "one EVALSHA of one line us"))
+    _print("plan of 10, nine of ten blocked", ("queued", "plan µs", "one EVALSHA of one line µs"))
     for row in rows:
         _print_row(*row)
 

@@ -42,9 +42,11 @@ def tables_in(said: str) -> str:
     kept: list[str] = []
     for line in said.splitlines():
         if line.startswith("### "):
-            kept += ["", f"**{line[4:].capitalize()}**", ""]
+            kept += [*([""] if kept and kept[-1] else []), f"**{line[4:].capitalize()}**", ""]
         elif line.startswith("| "):
             kept.append(line)
+        elif kept and kept[-1]:
+            kept.append("")
     return "\n".join(kept).strip()
 
 

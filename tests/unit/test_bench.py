@@ -118,9 +118,9 @@ def test_a_part_without_a_place_is_refused_with_what_to_write() -> None:
 
 
 def test_the_tables_of_a_program_are_kept_and_its_other_words_are_not() -> None:
-    said = "collected 3 items\n\n### plan of 10\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n.\n1 passed\n"
+    said = "collected 3 items\n\n### plan of 10\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n| c |\n| --- |\n.\n1 passed\n"
 
-    assert tables_in(said) == "**Plan of 10**\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"
+    assert tables_in(said) == "**Plan of 10**\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n| c |\n| --- |"
 
 
 def test_each_part_has_its_place_on_the_page_and_each_file_is_a_part() -> None:
