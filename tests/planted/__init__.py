@@ -4,7 +4,7 @@ Each is one that a careful engineer might make: a plain job still runs through, 
 once, fail, come late or run full. A twin calls the sound function for all that it does right, so it survives a change
 of it. Nothing here is ever imported by the project itself.
 
-    log · queue · slots · scheduler · worker · admission · notifier       by what they are planted in
+    log · queue · slots · policy · scheduler · worker · admission · notifier       by what they are planted in
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tests.planted.admission import ADMISSION
 from tests.planted.bug import Bug
 from tests.planted.log import LOG
 from tests.planted.notifier import NOTIFIER
+from tests.planted.policy import POLICY
 from tests.planted.queue import QUEUE
 from tests.planted.scheduler import SCHEDULER
 from tests.planted.slots import SLOTS
@@ -22,4 +23,4 @@ from tests.planted.worker import WORKER
 
 __all__ = ["BUGS", "Bug"]
 
-BUGS: Final[tuple[Bug, ...]] = (*LOG, *QUEUE, *SLOTS, *SCHEDULER, *WORKER, *ADMISSION, *NOTIFIER)
+BUGS: Final[tuple[Bug, ...]] = (*LOG, *QUEUE, *SLOTS, *POLICY, *SCHEDULER, *WORKER, *ADMISSION, *NOTIFIER)

@@ -20,13 +20,15 @@ from services.admission.forecasts import Forecasts
 from services.admission.leasing import Leasing, NamedGroups, WaitingHere
 from services.admission.operating import Operating
 from services.admission.pipelines import Pipelines
+from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
 from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.admission.submitting import Submitting
 from tests.simulation.edges import Broker
 from tests.simulation.indexes import erasing, start_index
 from tests.simulation.network import Link, Way
-from tests.simulation.plan import ADMISSIONS, POLICY
+from tests.simulation.plan import ADMISSIONS
+from tests.simulation.reloads import following, reloading
 from tests.simulation.world import SHARD, Machine, World
 
 AWAY: Final = (ViewLost, ViewUnavailable, LogUnavailable, OutcomeUnknown, LogFull, TimeoutError)
@@ -52,22 +54,25 @@ class UseCases:
     operating: Operating
     leasing: Leasing
     erasing: Erasing | None  # where there is something to erase
+    reloading: Reloading | None  # where the policy is another one at some time
 
 
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
     log, view, inputs = world.log(machine, process), world.view(process), world.bucket(process, world.inputs)
     clock, ids = machine.clock, _Ids(world.ids(machine))
     titles = world.bucket(process, world.titles) if world.is_indexed else world.titles
-    forecasts = Forecasts(view, POLICY, clock)
+    policy, follower = await following(world, service, machine, log)
+    forecasts = Forecasts(view, policy, clock)
     pipelines = Pipelines(world.pipelines, clock)
-    submitting = Submitting(view, cast("Any", log), inputs, titles, pipelines, forecasts, POLICY, clock, ids)
-    changing = Changing(view, cast("Any", log), POLICY, clock, ids)
+    submitting = Submitting(view, cast("Any", log), inputs, titles, pipelines, forecasts, policy, clock, ids)
+    changing = Changing(view, cast("Any", log), policy, clock, ids)
     retrying = Retrying(submitting, cast("Any", log), inputs, titles, world.bucket(process, world.workspaces))
     acts = Acts(cast("Any", log), clock, ids)
     operating, leasing = Operating(view, cast("Any", log), clock, ids), _leasing(world, service, machine, process, acts)
-    answering = Answering(changing, inputs, POLICY, ids)
+    answering = Answering(changing, inputs, policy, ids)
     erased = erasing(world, process, changing, ids) if world.is_indexed else None
-    machine.use_cases = UseCases(submitting, changing, answering, retrying, operating, leasing, erased)
+    reloads = reloading(policy, follower, acts)
+    machine.use_cases = UseCases(submitting, changing, answering, retrying, operating, leasing, erased, reloads)
     if world.is_indexed and machine.name == ADMISSIONS[0]:
         await start_index(world, service, machine, process)
 

@@ -11,6 +11,8 @@ from tests.simulation.plan import Order
 
 SHARE: Final = 0.25  # of the seeds
 EACH: Final = 0.5  # of their orders
+AGAIN: Final = 0.5  # of those: each answer is sent twice
+AGAIN_S: Final = (0.5, 12.0)  # the next question may be open by then
 STAGES: Final = ("scaffold", "code", "checks")
 
 
@@ -29,4 +31,5 @@ def _asking(dice: Dice, order: Order) -> Order:
     stages: dict[str, dict[str, Any]] = {**order.stages}
     name = dice.one_of("asks at", STAGES)
     stages[name] = {**stages.get(name, {}), "questions": dice.whole("questions", 1, 2)}
-    return replace(order, stages=stages)
+    again_s = dice.between("answers again", *AGAIN_S) if dice.chance("answers again", AGAIN) else None
+    return replace(order, stages=stages, answers_again_s=again_s)

@@ -81,6 +81,9 @@ class Client:
             return await use_cases.answering.answer(job, body, by=self.order.user)
 
         await self._asked_surely(answer)
+        if question is not None and question.kind is QuestionKind.ASK and self.order.answers_again_s is not None:
+            await asyncio.sleep(self.order.answers_again_s)
+            await self._asked_surely(answer)
 
     # ── submitting ────────────────────────────────────────────────────────────
 

@@ -36,6 +36,7 @@ from tests.simulation.plan import (
     Order,
     Plan,
 )
+from tests.simulation.reloads import reload_calmly, reloads_of
 from tests.simulation.stumbles import stumbling
 from tests.simulation.user_leases import hold_calmly, losses_among, user_leases_of
 from tests.simulation.visits import are_calm, visits_of
@@ -54,7 +55,8 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     pauses = _pauses(dice)
     lost = tuple(Fault(kind="flush", at_s=pauses[0].at_s + 2.0) for _ in pauses[:1] if dice.chance("pauses", 0.5))
     leases = user_leases_of(dice, users=tuple(USERS), projects=PROJECTS, until_s=BUSY_S)
-    is_calm = are_calm(dice, visits) or hold_calmly(dice, leases)
+    reloads = reloads_of(dice)
+    is_calm = are_calm(dice, visits) or hold_calmly(dice, leases) or reload_calmly(dice, reloads)
     faults = 0 if is_calm else dice.one_of("plan", (1, 2, 3, 5, 8))
     lost += tuple(Fault(kind="flush", at_s=at_s) for at_s in losses_among(dice, leases) if not is_calm)
     orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
@@ -78,7 +80,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     return Plan(
         seed=seed,
         orders=orders,
-        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *alone, *erased),
+        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *alone, *erased, *reloads),
         faults=tuple(sorted((*wrong, *lost, *outages, *losses), key=lambda fault: fault.at_s)),
         visits=visits,
         leases=leases,

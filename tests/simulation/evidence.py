@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from headgate_contracts import Event
+from headgate_contracts import Event, Tier
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import (
     JobData,
@@ -19,11 +19,13 @@ from headgate_contracts.events import (
     JobStarted,
     LimitSet,
     LimitUnset,
+    PolicyReloaded,
     QueuePaused,
     QueueResumed,
 )
 from libs.eventlog.lines import Line
 from libs.policy import Policy
+from libs.policy.reloading import reloaded
 from tests.simulation.clients import Answers
 from tests.simulation.deeds import Deeds
 from tests.simulation.indexes import IndexContent
@@ -71,6 +73,7 @@ class Evidence:
     acked: Mapping[int, float]  # record → when its call was over
     view: Any  # what the view's store holds at the end; null: nothing
     view_was_lost: bool
+    begun_s: Sequence[float]  # when a view was made anew
     index: IndexContent | None  # null: nobody has one
     titles: Mapping[str, str]  # job → what its client calls it
     overwritten: Sequence[str]  # names under which other work was stored a second time
@@ -82,17 +85,28 @@ class Evidence:
     first_at: dict[str, datetime] = field(init=False, default_factory=dict)
     workers: dict[str, str] = field(init=False, default_factory=dict)  # attempt → the machine that claimed it
     began: dict[str, float] = field(init=False, default_factory=dict)  # attempt → when its process did
+    policies: list[Policy] = field(init=False, default_factory=list)  # each that was in force
+    rebuilt_s: list[float] = field(init=False, default_factory=list)  # when one had the view made anew
 
     def __post_init__(self) -> None:
         self.began = {f"{each.job}:{each.attempt}": each.began for each in self.deeds.executions}
+        self.policies.append(self.policy)
         for record in self.records:
             data = record.event.data if isinstance(record.event, Event) else None
             if isinstance(data, JobData):
                 self.datas.append(data)
                 self.last[data.job_id] = data
                 self.first_at.setdefault(data.job_id, record.at)
+            if isinstance(data, PolicyReloaded):
+                self._reload(data, self.at_s(record.at))
             if isinstance(data, JobStarted):
                 self.workers[f"{data.job_id}:{data.attempt}"] = data.worker.rpartition("-")[0]
+
+    def _reload(self, act: PolicyReloaded, at_s: float) -> None:
+        self.policies.append(reloaded(self.policy, act.sections))
+        before, after = ([each.tier_limits(tier).boost for tier in Tier] for each in self.policies[-2:])
+        if before != after:
+            self.rebuilt_s += [begun_s for begun_s in self.begun_s if begun_s >= at_s][:1]
 
     @property
     def now(self) -> datetime:
@@ -126,10 +140,8 @@ class Evidence:
         """Whether nothing was wrong between these moments, and for long enough before."""
         if began_s < STARTED_WITHIN_S:
             return False
-        return not any(
-            began < ended_s and began_s < ended + HEALTHY_AFTER_S
-            for began, ended in map(span_of, self.plan.faults_of_jobs)
-        )
+        disturbed = [*map(span_of, self.plan.faults_of_jobs), *((at_s, at_s) for at_s in self.rebuilt_s)]
+        return not any(began < ended_s and began_s < ended + HEALTHY_AFTER_S for began, ended in disturbed)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@
     I7             `judge_view`, `judge_index`, `judge_positions`
     I8             drained in time after the last fault; where nothing is wrong no job waits beside a free slot, and
                    nobody in line for groups in which nobody is
+    reload         `judge_reloads`
     drain, time    `judge_drains`, `judge_clocks`
     work           `judge_work`
     I9             a 202 is in the log when it is told; what was in the log is not refused; a cancellation holds
@@ -37,6 +38,7 @@ from tests.simulation.judge_idle import nobody_waits_beside_a_free_slot
 from tests.simulation.judge_index import index_is_what_the_log_says
 from tests.simulation.judge_outages import outages_cost_nobody
 from tests.simulation.judge_positions import positions_were_true
+from tests.simulation.judge_reloads import reloads_are_heard
 from tests.simulation.judge_remains import work_was_kept
 from tests.simulation.judge_slots import slots_were_real
 from tests.simulation.judge_streams import streams_are_whole
@@ -141,4 +143,5 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     deadlines_follow_no_wall_clock,
     receivers_are_called,
     positions_were_true,
+    reloads_are_heard,
 )

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from headgate_contracts import Event
 from headgate_contracts.events import JobData, JobDispatched, JobGivenBack, JobMoved, JobReprioritized, Submission
+from libs.policy import Policy
 from tests.simulation.evidence import STARTED_WITHIN_S, Evidence, Finding, Standing
 from tests.simulation.plan import WORKERS
 
@@ -84,17 +85,19 @@ class _Model:
 
     def _limit(self, group: str, job: _Job) -> int:
         """The lowest that may count."""
-        policy = self.evidence.policy
+        by_policy = min(self._limit_by(policy, group, job) for policy in self.evidence.policies)
+        return min(by_policy, self.standing.lowest.get(group, by_policy))
+
+    def _limit_by(self, policy: Policy, group: str, job: _Job) -> int:
         match group.partition(":")[0]:
             case "pool":
-                policy_limit = self.evidence.plan.slots * len(WORKERS)
+                return self.evidence.plan.slots * len(WORKERS)
             case "user":
-                policy_limit = policy.tier_limits(job.asked.tier).jobs_per_user
+                return policy.tier_limits(job.asked.tier).jobs_per_user
             case "project":
-                policy_limit = policy.tier_limits(job.asked.tier).jobs_per_project
+                return policy.tier_limits(job.asked.tier).jobs_per_project
             case _:
-                policy_limit = policy.concurrency.limits.get(group, policy.concurrency.default_limit)
-        return min(policy_limit, self.standing.lowest.get(group, policy_limit))
+                return policy.concurrency.limits.get(group, policy.concurrency.default_limit)
 
 
 def nobody_waits_beside_a_free_slot(evidence: Evidence) -> Iterator[Finding]:

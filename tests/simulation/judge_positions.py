@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from headgate_contracts import Event
 from headgate_contracts.events import JobData, SchedulerCommitted
+from tests.fixtures.audit_policies import PolicyHistory
 from tests.fixtures.audit_queue import QueueAudit
 from tests.simulation.evidence import Evidence, Finding, span_of
 from tests.simulation.readers import Heard, Sent
@@ -68,7 +69,7 @@ def _queues(sent: Sent) -> Iterator[tuple[str, dict[str, Any] | None]]:
 
 
 def _moments(evidence: Evidence) -> Iterator[_Moment]:
-    queue = QueueAudit(evidence.policy, lambda *_: None, lambda *_: True, lambda: None, strict=False)
+    queue = QueueAudit(PolicyHistory(evidence.policy), lambda *_: None, lambda *_: True, lambda: None, strict=False)
     for record in evidence.records:
         queue.seq = record.seq
         match record.event:
@@ -86,5 +87,5 @@ def _moments(evidence: Evidence) -> Iterator[_Moment]:
 
 
 def _is_quiet(evidence: Evidence, at_s: float) -> bool:
-    spans = map(span_of, evidence.plan.faults)
+    spans = [*map(span_of, evidence.plan.faults), *((rebuilt_s, rebuilt_s) for rebuilt_s in evidence.rebuilt_s)]
     return not any(began - AHEAD_S < at_s and at_s - QUIET_S < ended for began, ended in spans)

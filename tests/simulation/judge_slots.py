@@ -20,7 +20,7 @@ def slots_were_real(evidence: Evidence) -> Iterator[Finding]:
     """I5, as stages, whole jobs and applications really were inside: the highest limit of a group is never exceeded."""
     limits, scopes = _limits(evidence), scopes_of(evidence)
     for group, holdings in _by_group((*evidence.deeds.holdings, *_whole_jobs(evidence)), scopes).items():
-        limit = limits.get(group) or _default(group, evidence.policy)
+        limit = limits.get(group) or _default(group, evidence)
         moments = sorted(_moments(evidence, holdings))
         inside: list[str] = []
         for at_s, comes, holder in moments:
@@ -53,7 +53,7 @@ def _limits(evidence: Evidence) -> dict[str, int]:
     for record in evidence.records:
         data = record.event.data if isinstance(record.event, Event) else None
         if isinstance(data, LimitSet):
-            found[data.group] = max(data.limit, found.get(data.group) or _default(data.group, evidence.policy))
+            found[data.group] = max(data.limit, found.get(data.group) or _default(data.group, evidence))
         if isinstance(data, GroupLeased) and data.limit is not None:
             found[data.group] = max(data.limit, found.get(data.group, 1))
         for group in getattr(getattr(data, "submission", None), "groups", ()):
@@ -62,7 +62,12 @@ def _limits(evidence: Evidence) -> dict[str, int]:
     return found
 
 
-def _default(group: str, policy: Policy) -> int:
+def _default(group: str, evidence: Evidence) -> int:
+    """The highest of any policy."""
+    return max(_default_by(policy, group) for policy in evidence.policies)
+
+
+def _default_by(policy: Policy, group: str) -> int:
     if group.startswith("llm:"):
         return policy.providers.limits.get(group.removeprefix("llm:"), policy.concurrency.default_limit)
     return policy.concurrency.default_limit
@@ -118,6 +123,7 @@ def _taken_away_s(evidence: Evidence, holding: Holding) -> float:
     ]
     faults = [each for each in evidence.plan.faults if each.kind == "older" or not holding.outlives_view]
     lost = [at_s for fault in faults if (at_s := lost_view_s(fault)) is not None]
+    lost += [] if holding.outlives_view else evidence.rebuilt_s
     gone = [max(at_s, holding.began_s) for at_s in lost if holding.began_s < at_s + NOTICED_S]
     gone += [at_s for at_s in forced if at_s > holding.began_s]
     return min((at_s for at_s in gone if holding.ended_s is None or at_s < holding.ended_s), default=math.inf)

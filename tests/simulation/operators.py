@@ -1,4 +1,4 @@
-"""What operators do to a running system: pauses, limits, slots forced free, jobs moved, a user's content erased."""
+"""What operators do to a running system: pauses, limits, forced slots, moves, content erased, another policy."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.simulation.admissions import UseCases
 from tests.simulation.clients import asked_surely, job_told
 from tests.simulation.network import Link
 from tests.simulation.plan import Act
+from tests.simulation.reloads import BOOSTS, document
 from tests.simulation.system import System
 
 
@@ -84,6 +85,17 @@ class Operator:
             outcome = await self._ask(erase)
             if not isinstance(outcome, Erased) or not outcome.unfinished:
                 return
+
+    async def _reload(self) -> None:
+        name = self._act.what
+        self._system.say(f"operator reloads the policy: {name}")
+        self._system.view_was_lost |= name == BOOSTS  # or is it made anew
+
+        async def reload(use_cases: UseCases) -> Any:
+            assert use_cases.reloading is not None
+            return await use_cases.reloading.reload(document(name), by="ops", reason="simulated")
+
+        await self._ask(reload)
 
     async def _ask(self, use: Callable[[UseCases], Awaitable[Any]]) -> Any:
         return await asked_surely(self._system, self._link, use)

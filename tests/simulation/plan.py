@@ -30,23 +30,22 @@ WORKERS: Final = ("worker-1", "worker-2")
 SERVICES: Final = (*ADMISSIONS, *SCHEDULERS, *WORKERS)
 SLOTS: Final = 3  # of each worker, where there are not fewer
 SCOPES: Final = ("all", "user:bob", "project:shop", "priority:normal", "pool:default")
-POLICY: Final = Policy.model_validate(
-    {
-        "queue": {"cap": 12, "user_share": 8, "release_spread_s": 20},
-        "order": {"max_passed": 3, "ageing_after_s": 25, "starved_after_s": 15, "starved_every": 3},
-        "providers": {"limits": {PROVIDER: 1}, "give_back_after_s": 8},
-        "projects": {"shared": True},
-        "concurrency": {"default_lease_duration_secs": 20},
-        "tiers": {
-            "bootstrapper": {"jobs_per_day": 4, "cycles_per_batch": 1, "hard_cap": 3},
-            "partner": {"jobs_per_day": 6, "boost": 2, "cycles_per_batch": 2},
-            "cto_scale": {"jobs_per_day": 20, "boost": 4},
-        },
-        "confirmation": {"reminders_s": [5, 10], "timeout_s": 16},
-        "stream": {"slow_after_s": 4, "comment_s": 3},
-        "webhooks": {"hosts": [HOOK_HOST], "timeout_s": 2, "first_pause_s": 1, "tries": 12},
-    }
-)
+NUMBERS: Final[dict[str, dict[str, Any]]] = {
+    "queue": {"cap": 12, "user_share": 8, "release_spread_s": 20},
+    "order": {"max_passed": 3, "ageing_after_s": 25, "starved_after_s": 15, "starved_every": 3},
+    "providers": {"limits": {PROVIDER: 1}, "give_back_after_s": 8},
+    "projects": {"shared": True},
+    "concurrency": {"default_lease_duration_secs": 20},
+    "tiers": {
+        "bootstrapper": {"jobs_per_day": 4, "cycles_per_batch": 1, "hard_cap": 3},
+        "partner": {"jobs_per_day": 6, "boost": 2, "cycles_per_batch": 2},
+        "cto_scale": {"jobs_per_day": 20, "boost": 4},
+    },
+    "confirmation": {"reminders_s": [5, 10], "timeout_s": 16},
+    "stream": {"slow_after_s": 4, "comment_s": 3},
+    "webhooks": {"hosts": [HOOK_HOST], "timeout_s": 2, "first_pause_s": 1, "tries": 12},
+}
+POLICY: Final = Policy.model_validate(NUMBERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +75,7 @@ class Order:
     submits_again: bool = False  # what has failed, or was cancelled
     raise_after_s: float | None = None
     answer_after_s: float = 2.0
+    answers_again_s: float | None = None  # the same answer once more, as a page sends it that has lost the reply
 
     @property
     def key(self) -> str:
@@ -86,7 +86,7 @@ class Order:
 class Act:
     """What an operator does."""
 
-    kind: str  # pause, limit, force, move, erase
+    kind: str  # pause, limit, force, move, erase, reload
     at_s: float
     what: str = ""
     number: int = 0
@@ -137,6 +137,11 @@ class Plan:
     def faults_of_jobs(self) -> tuple[Fault, ...]:
         """Without those that only readers notice."""
         return tuple(fault for fault in self.faults if fault.who not in NOTIFIERS)
+
+    @property
+    def is_reloaded(self) -> bool:
+        """Whether the policy is another one at some time."""
+        return any(act.kind == "reload" for act in self.acts)
 
     @property
     def services(self) -> tuple[str, ...]:

@@ -36,12 +36,14 @@ def _advanced(sound: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_row(sound: Callable[..., Any]) -> Callable[..., Any]:
-    known: dict[tuple[int, int], tuple[Any, ...]] = {}
+    known: dict[tuple[int, ...], tuple[Any, ...]] = {}
 
     def row_of(job: Any, policy: Any) -> Any:
-        found = known.get(key := (id(job), id(policy)))
+        said = policy.tiers, policy.order, policy.queue, policy.confirmation  # what a reload may change of a row
+        key = (id(job), *map(id, said))
+        found = known.get(key)
         if found is None:
-            found = known[key] = (sound(job, policy), job, policy)
+            found = known[key] = (sound(job, policy), job, said)
         return found[0]
 
     return row_of

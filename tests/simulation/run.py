@@ -101,6 +101,7 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
         acked=system.calls.acked,
         view=system.store.state,
         view_was_lost=system.view_was_lost,
+        begun_s=system.begun_s,
         index=content_of(index_path(system)) if plan.is_indexed else None,
         titles=titles_of(plan),
         overwritten=system.workspaces.overwritten,

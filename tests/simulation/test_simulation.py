@@ -98,6 +98,11 @@ def test_another_in_the_slot_of_a_forced_attempt_is_found() -> None:
 NEEDS: Final[dict[str, tuple[Callable[[Plan], bool], str]]] = {
     "said-twice-at-the-joint": (lambda plan: bool(plan.readers), "I6"),
     "retry-forgets-its-count": (lambda plan: any("stumbles" in order.stages["code"] for order in plan.orders), "tries"),
+    "reload-not-planned-by": (lambda plan: plan.is_reloaded, "I5"),
+    "answer-to-a-later-attempt": (
+        lambda plan: any(order.answers_again_s is not None for order in plan.orders),
+        "answers",
+    ),
     "leased-group-open-after-a-loss": (lambda plan: bool(plan.leases) and _loses_view(plan), "I5 real"),
 }
 

@@ -22,6 +22,7 @@ from services.worker.subscribers import subscribe
 from tests.simulation.edges import Broker
 from tests.simulation.plan import POLICY
 from tests.simulation.pool import PoolEdge
+from tests.simulation.reloads import following
 from tests.simulation.stages import Play, Stages
 from tests.simulation.world import SHARD, Machine, World
 
@@ -33,9 +34,11 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     scheduler = NatsScheduler(cast("Any", broker), shard=SHARD, within_s=2.0)
     pump = LinePump(NatsLines(cast("Any", broker)) if world.has_readers else _Unread(), clock)
     stages = Stages(process, lambda name, own: _play(world, name, own, clock))
+    log = cast("Any", world.log(machine, process))
+    policy, _ = await following(world, service, machine, log)
     tools = Tools(
         worker=instance,
-        policy=POLICY,
+        policy=policy,
         limits=Limits(
             workspaces=world.folder / instance,
             end_grace_s=1.0,
@@ -44,7 +47,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
             level=Level("plain"),
             providers={},
         ),
-        log=cast("Any", world.log(machine, process)),
+        log=log,
         inputs=world.bucket(process, world.inputs),
         results=world.bucket(process, world.results),
         shelf=Shelf(world.bucket(process, world.workspaces), clock),

@@ -74,20 +74,31 @@ class _Kept(BaseModel):
 OWN = AnnouncedPipeline(name="own", pool="default")
 
 
+class _View(MemoryView):
+    """The view, which tells when it is made anew."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
+        self._world = world
+
+    async def begin(self, epoch: str, **what: Any) -> None:
+        self._world.begun_s.append(self._world.loop.time())
+        await super().begin(epoch, **what)
+
+
 class World:
     """One simulation's."""
 
     def __init__(self, loop: VirtualLoop, plan: Plan, *, folder: Path) -> None:
         self.loop = loop
-        self.slots, self.has_habits, self.is_indexed = plan.slots, plan.has_habits, plan.is_indexed
+        self.slots, self.has_habits = plan.slots, plan.has_habits
         self.dice = dice = Dice(plan.seed)
         self.folder = folder
         self.network = Network(loop, dice)
         self.subscriptions = Subscriptions(self.network)
         self.start_ms = MIDNIGHT_MS - round(plan.before_midnight_s * 1000)
         self.clock = LoopClock(loop, start_ms=self.start_ms)
-        self.server = Server(self.clock, epoch=EPOCH)
-        self.store = MemoryStore()
+        self.server, self.store = Server(self.clock, epoch=EPOCH), MemoryStore()
         self.lead = MemoryLead(self.clock.now_ms)
         self.leads: dict[str, MemoryLead] | None = None  # where each replica believes in its own
         self.snapshots = MemorySnapshots()
@@ -104,11 +115,12 @@ class World:
         )
         self.listeners: list[Callable[[Record], None]] = [self.pool.stored]
         self.has_readers, self.has_leases = bool(plan.readers), bool(plan.leases)
+        self.is_indexed, self.is_reloaded = plan.is_indexed, plan.is_reloaded
         self.indexes: list[Indexing] = []  # of each process that had one
         self.listeners += [self.calls.stored] if self.has_readers else []
         self.server.heard = self._heard
         self.deeds = Deeds()
-        self.said: list[tuple[float, str]] = []
+        self.said, self.begun_s = list[tuple[float, str]](), list[float]()  # begun: a view
         self.view_was_lost = self.buckets_full = False
         self.machines = {name: self._machine(name) for name in plan.services}
         lines = Broker(Link(self.network, Process("nats", loop), "lines"), self.subscriptions)
@@ -127,8 +139,7 @@ class World:
         return log
 
     def view(self, process: Process) -> Any:
-        view = MemoryView(EPOCH, clock=self.clock.now_ms, store=self.store)
-        return Port(self.link(process, "view"), view, away=lambda: ViewUnavailable("no answer"))
+        return Port(self.link(process, "view"), _View(self), away=lambda: ViewUnavailable("no answer"))
 
     def bucket(self, process: Process, bucket: object) -> Any:
         link = self.link(process, "buckets")

@@ -11,7 +11,7 @@ import pytest
 
 from headgate_contracts import Event, Job, Tier, Writer, advance
 from headgate_contracts.envelope import AnyEvent
-from headgate_contracts.events import Group, JobDispatched, LimitSet, SchedulerCommitted
+from headgate_contracts.events import Group, JobDispatched, LimitSet, PolicyReloaded, SchedulerCommitted
 from libs.eventlog.values import Record
 from libs.policy import Policy
 from tests.fixtures.audit import Execution, Report, audit
@@ -192,6 +192,37 @@ def test_an_old_limit_counts_for_as_long_as_a_commit_may_take(age_s: int, broken
     report = read(events, every_s=age_s, drained=False)
 
     assert ("I5" in found(report)) is broken
+
+
+def reload(**limits: int) -> AnyEvent:
+    """Other numbers of a partner."""
+    act = PolicyReloaded(by="olga", sections={"tiers": {"partner": limits}})
+    return Event(event_id("reload"), Writer.ADMISSION, STARTED_AT, act)
+
+
+@pytest.mark.parametrize(("age_s", "broken"), [(1, False), (60, True)])
+def test_a_policy_of_before_counts_for_as_long_as_a_commit_may_take(age_s: int, broken: bool) -> None:  # noqa: FBT001 a table's column
+    late = life_of("job-2", "queued dispatched")
+    events = [*with_links(started(2)), reload(jobs_per_user=2), *with_links(late)]
+
+    report = read(events, every_s=age_s, drained=False)
+
+    assert ("I5" in found(report)) is broken
+
+
+def test_a_higher_limit_holds_from_the_record_of_its_reload_on() -> None:
+    higher = {**LIMITS, "user:user-1": 4, "project:project-1": 4}
+    first, fourth = with_links(started(3)), with_links(life_of("job-3", "queued dispatched"), limits=higher)
+
+    assert not found(read([*first, reload(jobs_per_user=4, jobs_per_project=4), *fourth], drained=False))
+    assert found(read([*first, *fourth], drained=False)) == {"I5"}
+
+
+def test_a_day_that_was_decided_by_a_number_of_no_policy_is_found() -> None:
+    first = step("job-1", "queued", quota_day="2026-01-01", quota_cap=7)
+
+    assert found(read([first], drained=False)) == {"I5"}
+    assert not found(read([reload(jobs_per_day=7), first], drained=False))
 
 
 def test_a_limit_below_what_runs_is_no_fault() -> None:

@@ -11,6 +11,7 @@ from headgate_contracts import advance
 from headgate_contracts.vocabulary import Fault, Writer
 from libs.eventlog.values import Record
 from libs.policy import Policy
+from tests.fixtures.audit_policies import PolicyHistory
 from tests.fixtures.audit_timers import TimerAudit
 from tests.fixtures.lives import STARTED_AT, step, submission
 
@@ -22,7 +23,7 @@ def found(words: str, *, at_s: dict[int, float], details: dict[int, dict[str, An
     """What is complained of in a life of one job. `at_s` and `details` are of its events, by number from 1 on; one that
     has no moment of its own follows a second later."""
     complaints: list[str] = []
-    audit = TimerAudit(POLICY, lambda what, about, why: complaints.append(what))
+    audit = TimerAudit(PolicyHistory(POLICY), lambda what, about, why: complaints.append(what))
     job, passed_s = None, 0.0
     for number, word in enumerate(words.split(), 1):
         passed_s = at_s.get(number, passed_s + 1)
