@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,8 +19,9 @@ from libs.runtime.eventually import eventually
 from libs.runtime.keys import keep_keys
 from libs.runtime.lifecycle import Service
 from services.admission.__main__ import compose
+from services.admission.index import Index
 from services.admission.outcomes import Accepted
-from tests.fixtures.admission_api import USER, token_of
+from tests.fixtures.admission_api import OPERATOR, USER, token_of
 from tests.fixtures.replicas import replicas
 
 JOB = {"project_id": "shop", "input": {}}
@@ -79,6 +81,37 @@ async def test_metrics_are_asked_for_at_a_port_of_their_own_where_one_is_set(
     assert [answer.status_code for answer in answers] == [200, 404, 404, 200]
 
 
+async def test_an_index_that_is_made_anew_delays_no_readiness_and_each_list_says_how_far_it_is(
+    nats_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, fold = threading.Event(), Index.fold
+    monkeypatch.setattr(Index, "fold", lambda *given: fold(*given) if slow.wait() else None)
+    paths = ("/v1/jobs", "/v1/jobs/counts", "/v1/stats", "/v1/workers/attempts")
+    async with replicas(nats_url, redis_url, policy=Policy(), shape=LogSettings()) as (one, _):
+        monkeypatch.setenv("HEADGATE_NATS_URL", nats_url)
+        monkeypatch.setenv("HEADGATE_REDIS_URL", redis_url)
+        for key in ("k1", "k2"):
+            assert isinstance(await one.submitting.submit(one.new("ann", key=key)), Accepted)
+        try:
+            async with running(tmp_path, monkeypatch, scope=OPERATOR) as client:
+                await one.fold()
+                await eventually(lambda: _is_ready(client), every_s=0.05)
+                behind = [await client.get(path) for path in paths]
+                slow.set()
+                await eventually(lambda: _is_whole(client), every_s=0.05)
+                whole = [await client.get(path) for path in paths]
+        finally:
+            slow.set()
+
+    assert [(each.status_code, each.headers.get("headgate-catching-up")) for each in behind] == [(200, "0/2")] * 4
+    assert [(each.status_code, each.headers.get("headgate-catching-up")) for each in whole] == [(200, None)] * 4
+    assert (behind[0].json(), len(whole[0].json())) == ([], 2)
+
+
+async def _is_whole(client: httpx.AsyncClient) -> bool:
+    return "headgate-catching-up" not in (await client.get("/v1/jobs")).headers
+
+
 def _asking(
     client: httpx.AsyncClient, scraper: httpx.AsyncClient, port: int
 ) -> Iterator[tuple[httpx.AsyncClient, str]]:
@@ -90,7 +123,9 @@ def _asking(
 
 
 @asynccontextmanager
-async def running(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
+async def running(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, scope: str = USER
+) -> AsyncIterator[httpx.AsyncClient]:
     """The service, as far as it comes, and a client that is signed in."""
     [port] = free_ports(1)
     pair = keep_keys(folder / "keys")
@@ -98,7 +133,7 @@ async def running(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     monkeypatch.setenv("HEADGATE_HTTP_PORT", str(port))
     service = Service("admission")
     life = asyncio.create_task(service.run(compose))
-    headers = {"Authorization": f"Bearer {token_of('ann', tier=Tier.PARTNER, scope=USER, pair=pair)}"}
+    headers = {"Authorization": f"Bearer {token_of('ann', tier=Tier.PARTNER, scope=scope, pair=pair)}"}
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=30) as client:
             await eventually(lambda: _waits_for(client, "the view"), every_s=0.05)
