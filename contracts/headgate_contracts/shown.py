@@ -402,6 +402,7 @@ class ShownHolder(Shown):
     lease: str
     user_id: str | None = None
     job_id: str | None
+    title: str | None = None
     attempt: int | None
     worker: str | None
     since: AwareDatetime | None
@@ -469,9 +470,11 @@ class ScopeChange(Shown):
 
 class ShownPolicy(Shown):
     """The policy in force. `by` somebody `since` then, or null where it is the file that the services started with.
-    `changed`: what this request has changed, number by number, in words."""
+    `version`: the same for the same numbers; quoted it is the ETag. `changed`: what this request has changed, number by
+    number, in words."""
 
     policy: dict[str, Any]
+    version: str
     since: AwareDatetime | None = None
     by: str | None = None
     reason: str = ""

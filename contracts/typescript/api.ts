@@ -317,6 +317,7 @@ export interface ShownHolder {
   readonly lease: string;
   readonly user_id?: string | null;
   readonly job_id: string | null;
+  readonly title?: string | null;
   readonly attempt: number | null;
   readonly worker: string | null;
   readonly since: string | null;
@@ -411,10 +412,12 @@ export interface ShownPipeline {
 
 /**
  * The policy in force. `by` somebody `since` then, or null where it is the file that the services started with.
- * `changed`: what this request has changed, number by number, in words.
+ * `version`: the same for the same numbers; quoted it is the ETag. `changed`: what this request has changed, number by
+ * number, in words.
  */
 export interface ShownPolicy {
   readonly policy: Readonly<Record<string, unknown>>;
+  readonly version: string;
   readonly since?: string | null;
   readonly by?: string | null;
   readonly reason?: string;

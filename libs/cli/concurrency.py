@@ -9,7 +9,7 @@ from typing import Any
 from headgate.leasing import new_lease
 from headgate.overseen import LeaseState
 from libs.cli.client import as_operator, as_user
-from libs.cli.output import Output, clock_time, local_time
+from libs.cli.output import Output, clock_time, local_time, zoned
 from libs.runtime.wording import counted
 
 
@@ -29,7 +29,7 @@ def status(args: Namespace, out: Output) -> int:
     holders = [_holder_line(each, brief=out.is_terminal) for group in groups if args.group for each in group["holders"]]
     if holders:
         out.say()
-        out.table(("LEASE", "JOB", "ATTEMPT", "WORKER", "SINCE", "EXPIRES"), holders)
+        out.table(("LEASE", "JOB", "ATTEMPT", "TITLE", "WORKER", zoned("SINCE"), zoned("EXPIRES")), holders)
     return 0
 
 
@@ -91,7 +91,7 @@ def _held(state: LeaseState, out: Output) -> int:
     out.data(told)
     out.plain(told["lease"])
     if out.is_terminal:  # elsewhere a program reads the lease, and nothing else
-        out.say(f"It is held until {clock_time(told['expires_at'])}.", style="dim")
+        out.say(f"It is held until {local_time(told['expires_at'])}.", style="dim")
     return 0
 
 
@@ -102,6 +102,7 @@ def _holder_line(holder: Mapping[str, Any], *, brief: bool) -> Sequence[str]:
         holder["lease"],
         "" if own_slot else holder["job_id"] or f"none, of {holder['user_id']}",
         "" if own_slot else str(holder["attempt"] or ""),
+        holder["title"] or "",
         holder["worker"] or "",
         clock_time(holder["since"]),
         clock_time(holder["expires_at"]),

@@ -19,7 +19,7 @@ from libs.cli.calling import called
 from libs.cli.client import as_user
 from libs.cli.errors import NoArchive, Usage
 from libs.cli.following import watch
-from libs.cli.output import Output, clock_time, local_time
+from libs.cli.output import Output, clock_time, local_time, wall_time, zoned
 from libs.cli.target import find_target
 from libs.cli.timeline import BAR_WIDTH, HEAD, attempts, bars, hops, in_ms
 from libs.runtime.wording import counted
@@ -47,7 +47,7 @@ def list_jobs(args: Namespace, out: Output) -> int:
         jobs = [job.as_dict() for job in hg.jobs(**wanted, limit=None if args.all else args.limit)]
     out.data(jobs)
     rows = [_row(job) for job in jobs]
-    out.table(("JOB", "STATUS", "PROJECT", "CREATED", "TITLE", "MESSAGE"), rows)
+    out.table(("JOB", "STATUS", "PROJECT", zoned("CREATED"), "TITLE", "MESSAGE"), rows)
     if not rows:
         out.say(f"No jobs: submit one with `{called()} submit`.")
     return 0
@@ -102,8 +102,8 @@ def events(args: Namespace, out: Output) -> int:
     """Its history, from the log."""
     found = _history(args.job)
     out.data(found)
-    rows = [(str(each["seq"]), local_time(each["at"]), each["event"], each["status"], _rest(each)) for each in found]
-    out.table(("SEQ", "AT", "EVENT", "STATUS THEN", ""), rows)
+    rows = [(str(each["seq"]), wall_time(each["at"]), each["event"], each["status"], _rest(each)) for each in found]
+    out.table(("SEQ", zoned("AT"), "EVENT", "STATUS THEN", ""), rows)
     return 0
 
 

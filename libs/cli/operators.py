@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from libs.cli.client import as_operator
 from libs.cli.errors import Usage
-from libs.cli.output import Output, clock_time, local_time
+from libs.cli.output import Output, clock_time, wall_time, zoned
 
 JWT_PARTS: Final = 3
 JWT_BEGINS: Final = "eyJ"  # the base64 of an object's first two characters
@@ -35,7 +35,7 @@ def workers(args: Namespace, out: Output) -> int:
         )
         for each in found
     ]
-    out.table(("WORKER", "POOL", "SLOTS", "STATUS", "HEARD", "JOBS"), rows)
+    out.table(("WORKER", "POOL", "SLOTS", "STATUS", zoned("HEARD"), "JOBS"), rows)
     if not rows:
         out.say("No worker is heard of: nothing can start.")
     return 0
@@ -46,8 +46,8 @@ def audit(args: Namespace, out: Output) -> int:
     with as_operator() as hg:
         found = [record.as_dict() for record in hg.ops.audit(since=args.since)]
     out.data(found)
-    rows = [(local_time(each["at"]), each["by"], each["act"], each["about"], each["reason"]) for each in found]
-    out.table(("AT", "BY", "ACT", "ABOUT", "WHY"), rows)
+    rows = [(wall_time(each["at"]), each["by"], each["act"], each["about"], each["reason"]) for each in found]
+    out.table((zoned("AT"), "BY", "ACT", "ABOUT", "WHY"), rows)
     if not rows:
         out.say("Nobody did anything in that time.")
     return 0

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from libs.runtime import terminal
 
+MOMENT: Final = "%Y-%m-%d %H:%M:%S"
 GAP, FOLDED = 2, 8  # characters between columns, and of a column at least
 WHOLE: Final = frozenset({"#", "JOB", "LEASE", "GROUP", "AT", "CREATED", "SINCE", "HEARD", "EXPIRES"})  # never folded
 COLOURED: Final = "STATUS"  # the column whose words have a colour of their own
@@ -117,13 +118,19 @@ def _telling(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[tuple[
 
 def _narrowest(head: Sequence[str], widths: Sequence[int]) -> int:
     """How narrow a terminal may be: below that even what must stay whole would be cut."""
-    return sum(GAP + (width if name in WHOLE else min(width, FOLDED)) for name, width in zip(head, widths, strict=True))
+    return sum(
+        GAP + (width if _is_whole(name) else min(width, FOLDED)) for name, width in zip(head, widths, strict=True)
+    )
+
+
+def _is_whole(name: str) -> bool:
+    return name.partition(" (")[0] in WHOLE
 
 
 def _folded(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     for name in head:
-        table.add_column(name, no_wrap=name in WHOLE, overflow="fold")
+        table.add_column(name, no_wrap=_is_whole(name), overflow="fold")
     for row in rows:
         table.add_row(*(_cell(name, cell) for name, cell in zip(head, row, strict=True)))
     return table
@@ -134,14 +141,24 @@ def _cell(name: str, cell: str) -> Text:
 
 
 def local_time(moment: str | None) -> str:
-    """A moment of the API, by this machine's clock on the wall."""
-    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M:%S}" if moment else ""
+    """A moment of the API, by this machine's clock on the wall and with its zone."""
+    return f"{datetime.fromisoformat(moment).astimezone():{MOMENT} %Z}" if moment else ""
+
+
+def wall_time(moment: str | None) -> str:
+    """The same in a table, whose head says the zone."""
+    return f"{datetime.fromisoformat(moment).astimezone():{MOMENT}}" if moment else ""
 
 
 def clock_time(moment: str | None) -> str:
     """The same, of today by the time alone."""
-    text, today = local_time(moment), f"{datetime.now():%Y-%m-%d} "  # noqa: DTZ005 - the clock on the wall
+    text, today = wall_time(moment), f"{datetime.now():%Y-%m-%d} "  # noqa: DTZ005 - the clock on the wall
     return text.removeprefix(today)
+
+
+def zoned(name: str) -> str:
+    """The head of a column of times: in which zone they are told."""
+    return f"{name} ({datetime.now().astimezone():%Z})"
 
 
 def start_text(queue: Mapping[str, Any], before: str) -> str:

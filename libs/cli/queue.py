@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from libs.cli.calling import called
 from libs.cli.client import as_operator
-from libs.cli.output import Output, local_time, start_text
+from libs.cli.output import Output, local_time, start_text, wall_time, zoned
 
-QUEUE_HEAD: Final = ("#", "JOB", "PRIORITY", "TIER", "USER / PROJECT", "WAITED", "STARTS IN", "POOL")
+QUEUE_HEAD: Final = ("#", "JOB", "TITLE", "PRIORITY", "TIER", "USER / PROJECT", "WAITED", "STARTS IN", "POOL")
 USUAL_POOL: Final = "default"
 
 
@@ -107,10 +107,10 @@ def analytics(args: Namespace, out: Output) -> int:
         for row in told["forecast"]
     ]
     out.table(("TIER", "JOBS", "INSIDE THE RANGE", "MEAN ERROR"), rates)
-    refused = [(local_time(row["hour"]), row["reason"], str(row["count"])) for row in told.get("refused", ())]
+    refused = [(wall_time(row["hour"]), row["reason"], str(row["count"])) for row in told.get("refused", ())]
     if refused:
         out.say("\nRefused submissions", style="bold")
-        out.table(("HOUR", "WHY", "TIMES"), refused)
+        out.table((zoned("HOUR"), "WHY", "TIMES"), refused)
     return 0
 
 
@@ -142,6 +142,7 @@ def _queue_line(line: Mapping[str, Any]) -> Sequence[str]:
     return (
         "–" if any(reason["reason"] == "paused" for reason in line["waiting_on"]) else str(line["position"]),
         line["job_id"],
+        line["title"] or "",
         line["priority"],
         line["tier"],
         f"{line['user_id']} / {line['project_id']}",

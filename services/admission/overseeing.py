@@ -6,7 +6,7 @@ Changes nothing. Owns what of it a user may see: no other user's name, job or pr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -115,10 +115,17 @@ class Overseeing:
 
     async def groups(self) -> list[ShownGroup]:
         """Every group that has a limit of its own, a holder or somebody who waits."""
-        return list(await asyncio.gather(*map(self.group, await self.view.groups())))
+        return await self._shown(await self.view.groups())
 
     async def group(self, name: str) -> ShownGroup:
-        return shown_group(await self.view.group(name))
+        return (await self._shown([name]))[0]
+
+    async def _shown(self, groups: Sequence[str]) -> list[ShownGroup]:
+        """With the titles of all holders, asked for in one question."""
+        found = await asyncio.gather(*map(self.view.group, groups))
+        jobs = {holder.job for status in found for holder in status.holders if holder.job is not None}
+        titles = await self.reading.titles.of(sorted(jobs))
+        return [shown_group(status, titles) for status in found]
 
     async def groups_near(self, name: str) -> Near | None:
         """Null where somebody has a group of that name: policy, an operator, a holder, or a job that waits."""
@@ -174,22 +181,23 @@ def shown_pause(pause: Pause) -> ShownPause:
     return ShownPause(scope=pause.scope, by=pause.by, reason=pause.reason, since=utc(pause.since_ms))
 
 
-def shown_group(status: GroupStatus) -> ShownGroup:
+def shown_group(status: GroupStatus, titles: Mapping[str, str]) -> ShownGroup:
     return ShownGroup(
         group=status.group,
         limit=status.limit,
         active=status.active,
         waiting=status.waiting + status.blocked,
         shut_until=utc(status.shut_until_ms) if status.shut_until_ms is not None else None,
-        holders=tuple(map(_holder, status.holders)),
+        holders=tuple(_holder(each, titles.get(each.job or "")) for each in status.holders),
     )
 
 
-def _holder(holder: SlotHolder) -> ShownHolder:
+def _holder(holder: SlotHolder, title: str | None) -> ShownHolder:
     return ShownHolder(
         lease=holder.name,
         user_id=holder.user if holder.job is None else None,
         job_id=holder.job,
+        title=title,
         attempt=holder.attempt,
         worker=holder.worker,
         since=utc(holder.since_ms) if holder.since_ms is not None else None,

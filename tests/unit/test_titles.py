@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from headgate_contracts import Status
@@ -50,6 +52,32 @@ async def test_lists_pages_and_the_queue_show_it_and_no_event_does(admission: Me
     assert [each["title"] for each in (job, shown, listed, line)] == [SECRET] * 4
     assert content.json() == JOB["input"]
     assert not any(SECRET in repr(record) for record in await admission.log.read(job["id"]))
+
+
+async def test_operators_see_the_titles_of_a_groups_holders_asked_for_at_once(admission: MemoryAdmission) -> None:
+    asked = list[Sequence[str]]()
+    find = admission.titles.of
+
+    async def counted(ids: Sequence[str]) -> dict[str, str]:
+        asked.append(ids)
+        return await find(ids)
+
+    admission.titles.of = counted
+    jobs = [await admission.submitted(user="u1", title=title) for title in ("one", "two")]
+    for job in jobs:
+        await admission.go_on(job, "dispatched", "started")
+    await admission.fold()
+    async with AdmissionApi(admission).client("olga", scope=OPS) as olga:
+        group = (await olga.get("/v1/concurrency/user:u1")).json()
+        asked.clear()
+        groups = (await olga.get("/v1/concurrency")).json()
+
+    assert [(each["job_id"], each["title"]) for each in group["holders"]] == [
+        (jobs[0].id, "one"),
+        (jobs[1].id, "two"),
+    ]
+    assert asked == [sorted(job.id for job in jobs)]
+    assert len([each for each in groups if each["holders"]]) > 1
 
 
 async def test_a_dry_run_shows_the_title_and_keeps_none(admission: MemoryAdmission) -> None:

@@ -18,6 +18,7 @@ class SlotHolder(Value):
     since: AwareDatetime | None = None
     expires_at: AwareDatetime
     job_id: str | None = None
+    title: str | None = None
     attempt: int | None = None
     worker: str | None = None
 
@@ -171,9 +172,11 @@ class TokenRevoked(Value):
 
 
 class PolicyState(Value):
-    """The policy in force. `by` somebody `since` then, or null where it is the file that the services started with."""
+    """The policy in force. `by` somebody `since` then, or null where it is the file that the services started with.
+    `version`: the same for the same numbers; what a reload can name that is to replace no other."""
 
     policy: Mapping[str, Any]
+    version: str
     since: AwareDatetime | None = None
     by: str | None = None
     reason: str = ""
