@@ -40,6 +40,7 @@ from libs.capacity.rows import Change, Row, Seed, StandingOrders
 from libs.capacity.spacing import Places
 from libs.capacity.turns import Turns
 from libs.policy import Policy, PolicyError, PolicyInForce
+from libs.policy.reloading import refused_here
 from libs.policy.windows import EPOCH_DAY
 
 GONE_AT_ONCE = 20  # each record ends one job at most, so it is fast enough, and no record takes long
@@ -78,6 +79,7 @@ class Ledger:
     places: Places = field(default_factory=Places)
     remnants: Remnants = field(default_factory=Remnants)
     policy_seq: int = 0  # the record of the last reload
+    policy_refused: str = ""  # why the one after that cannot be in force here
     _ended: deque[tuple[datetime, str]] = field(default_factory=deque[tuple[datetime, str]])
     _defaults: dict[str, int] = field(init=False)
     _in_force: PolicyInForce = field(init=False)
@@ -267,8 +269,12 @@ class Ledger:
 
     def reload(self, act: PolicyReloaded, seq: int) -> None:
         """From record `seq` on this holds. Raises PolicyError, and changes nothing, where it cannot."""
-        self._in_force.take(act.sections)
-        self._defaults, self.policy_seq = defaults_of(self.policy), seq
+        try:
+            self._in_force.take(act.sections)
+        except PolicyError as error:
+            self.policy_refused = refused_here(seq, error)
+            raise
+        self._defaults, self.policy_seq, self.policy_refused = defaults_of(self.policy), seq, ""
 
     def _fold_pauses(self, job: Job, *, at_ms: int) -> None:
         paused = self.orders.is_paused(job)

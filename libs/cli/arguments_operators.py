@@ -84,6 +84,7 @@ POLICY_EXAMPLES: Final = """examples:
   headgate policy show > policy.toml
   headgate policy diff policy.toml     ends with 1 where they differ
   headgate policy reload policy.toml --reason "the launch"
+  headgate policy reload policy.toml --replaces 5d41402abc4b2a76    as diff has named it
 
 A reload holds from its record in the log on, above the file that services start
 with. It ends no running job; what only a start can change, it refuses."""
@@ -200,7 +201,9 @@ def _add_policy(root: CommandGroup) -> None:
     policy.verb("show", "policy.show", "what is in force, as a file")
     policy.verb("check", "policy.check", "what is wrong with a file, or what it changes of the defaults", file)
     policy.verb("diff", "policy.diff", "from what is in force to what a file says", file)
-    policy.verb("reload", "policy.reload", "a file in place of what is in force, for everybody at once", file, why())
+    seen = option("--replaces", metavar="VERSION", help="only in place of this one, as `show` and `diff` name it")
+    text = "a file in place of what is in force, for everybody at once"
+    policy.verb("reload", "policy.reload", text, file, seen, why())
 
 
 def _add_pipelines(root: CommandGroup) -> None:

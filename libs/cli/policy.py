@@ -34,7 +34,7 @@ def show(args: Namespace, out: Output) -> int:
     with as_operator() as hg:
         state = hg.ops.policy()
     out.data(state.as_dict())
-    out.say(f"# {_since(state)}", style="dim")
+    out.say(f"# version {state.version}, {_since(state)}", style="dim")
     out.say(as_toml(policy_from(dict(state.policy), environ={})))
     return 0
 
@@ -62,17 +62,21 @@ def diff(args: Namespace, out: Output) -> int:
     found = [*differences(policy_from(dict(state.policy), environ={}), wanted)]
     out.data([_as_data(each) for each in found])
     _say(found, out)
-    if not found:
+    if found:
+        out.say(f"In force is version {state.version}, {_since(state)}.", style="dim")
+    else:
         out.say(f"{file} says what is in force, {_since(state)}.")
     return 1 if found else 0
 
 
 def reload(args: Namespace, out: Output) -> int:
-    """From this record of the log on it holds for everybody."""
+    """From this record of the log on it holds for everybody. It takes the place of what was in force when the file was
+    compared with it, or a moment ago: what somebody else reloads meanwhile is not undone unseen."""
     file = args.file or DEFAULT
     _read(file)
     with _told_by_line(file), as_operator() as hg:
-        state = hg.ops.reload_policy(read_document(file), reason=args.reason)
+        seen = args.replaces or hg.ops.policy().version
+        state = hg.ops.reload_policy(read_document(file), reason=args.reason, version=seen)
     out.data(state.as_dict())
     for change in state.changed:
         out.say(change)

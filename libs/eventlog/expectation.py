@@ -4,7 +4,8 @@ Owns the rule that makes writers race fairly: of one job every writer names the 
 
     headgate.jobs.v1.<job>.>      events of a job
     headgate.sched.v1.<shard>     links of the scheduler's chain
-    (none)                        operators' acts
+    headgate.ops.v1.policy_reloaded    reloads of the policy: each replaces the whole of it
+    (none)                        other acts of operators
 
 On a replicated stream the server knows writes that are under way by the *text* of their filter: with two texts for one
 job, two writers would both be let through. The server checks no filter, so a wrong one would simply not protect.
@@ -20,7 +21,7 @@ from typing import cast
 
 from headgate_contracts import InvalidEvent, Job, JobEvent, SchedSubject, advance, job_filter
 from headgate_contracts.envelope import CONTENT_TYPE, AnyEvent
-from headgate_contracts.events import JobData, SchedulerCommitted
+from headgate_contracts.events import JobData, PolicyReloaded, SchedulerCommitted
 from libs.eventlog.errors import LogRefused
 from libs.eventlog.values import MAX_BATCH, Entry
 
@@ -119,6 +120,8 @@ def _filter_of(event: AnyEvent) -> str | None:
             return job_filter(event.data.job_id)
         case SchedulerCommitted():
             return str(SchedSubject(event.data.shard))
+        case PolicyReloaded():
+            return event.subject
         case _:
             return None
 

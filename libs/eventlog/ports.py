@@ -31,7 +31,8 @@ class EventLog(Protocol):
     ) -> Appended | Conflicted:
         """Store the event if its job's last one is still `after`: the job as the writer knows it, or its sequence.
 
-        Null is "nothing yet" for a new job, and no expectation at all for an operator's act.
+        Null is "nothing yet" for a new job, and no expectation at all for an operator's act; a reload of the policy
+        names the reload before it, or 0.
         """
         ...
 

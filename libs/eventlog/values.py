@@ -65,7 +65,8 @@ class Page:
 class Entry:
     """An event and what it comes after: its job as the writer knows it, or the sequence its subjects must end at.
 
-    0, and null for a job's event: nothing stands there yet. Null for an operator's act: no expectation at all.
+    0, and null for a job's event: nothing stands there yet. Null for an operator's act: no expectation at all, but
+    for a reload of the policy, which follows the one before it.
     """
 
     event: AnyEvent

@@ -2,7 +2,7 @@
 
 The last reload is asked for before the service is ready, and once a second from then on, as tokens that were taken back
 are. What it says is checked with what this service was started with. At the start one that cannot be is refused, with
-the difference; later it is passed over, and complained of.
+the difference; later it is passed over, complained of, and noted in the service's health until another one holds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from libs.eventlog import LogMissing, LogUnavailable, Record
 from libs.eventlog.ports import EventLog
 from libs.foundation.ground import LOG, Ground, S
 from libs.policy import Policy, PolicyError, PolicyInForce
-from libs.policy.reloading import differences, reloaded
+from libs.policy.reloading import differences, refused_here, reloaded
 from libs.runtime.clock import Clock
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
-from libs.runtime.lifecycle import Loop, Service
+from libs.runtime.lifecycle import Health, Loop, Service
 
 logger = logging.getLogger(__name__)
 
+POLICY: Final = "the policy in force"  # what notes of a service's health are about
 RELOADED: Final = str(OpsSubject(ActName.POLICY_RELOADED))
 LOOK_EVERY_MS: Final = 1000
 
@@ -34,37 +35,46 @@ LOOK_EVERY_MS: Final = 1000
 class PolicyFollower:
     """Brings a service's policy up to the log."""
 
-    def __init__(self, log: EventLog, policy: PolicyInForce, clock: Clock) -> None:
+    def __init__(self, log: EventLog, policy: PolicyInForce, clock: Clock, health: Health) -> None:
         self._log = log
         self._policy = policy
         self._clock = clock
-        self._seen = 0
+        self._health = health
+        self.seen = 0  # the newest record of a reload, in force or not: what the next one comes after
         self.last: tuple[Record, PolicyReloaded] | None = None  # the reload that is in force
 
     @property
     def newest(self) -> tuple[Record, PolicyReloaded] | None:
         """The reload that is in force, where the log was seen to have none after it."""
-        return self.last if self.last is not None and self.last[0].seq == self._seen else None
+        return self.last if self.last is not None and self.last[0].seq == self.seen else None
 
     async def catch_up(self) -> None:
         """As the log's leader has it. Raises PolicyError where it cannot be in force here."""
         record = await self._log.last(RELOADED)
-        if record is None or record.seq <= self._seen:
+        if record is None or record.seq <= self.seen:
             return
-        self._seen = record.seq
+        self.seen = record.seq
         match record.event:
             case Event(data=PolicyReloaded() as act):
-                self._policy.take(act.sections)
+                self._take(act)
                 self.last = record, act
             case _:  # of a newer writer, in a shape that nobody here knows
                 pass
+
+    def _take(self, act: PolicyReloaded) -> None:
+        try:
+            self._policy.take(act.sections)
+        except PolicyError as error:
+            self._health.note(POLICY, refused_here(self.seen, error))
+            raise
+        self._health.note(POLICY)
 
     async def look(self) -> None:
         """Catch up. One that cannot be in force here is passed over."""
         try:
             await self.catch_up()
         except PolicyError as error:
-            logger.warning("record %s of the log is no policy that can be in force here: %s", self._seen, error)
+            logger.warning("record %s of the log is no policy that can be in force here: %s", self.seen, error)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Look each second whether there is a newer one."""
@@ -76,7 +86,7 @@ class PolicyFollower:
 
 async def follow_policy(service: Service, ground: Ground[S]) -> PolicyFollower:
     """From here on the service's policy is the one in force."""
-    follower = PolicyFollower(ground.log, ground.policy, ground.clock)
+    follower = PolicyFollower(ground.log, ground.policy, ground.clock, ground.health)
     try:
         await wait_for(LOG, follower.catch_up, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     except PolicyError as error:

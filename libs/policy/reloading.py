@@ -111,6 +111,12 @@ def _laid_over(section: Section, said: Sections, prefix: str = "") -> dict[str, 
     return own
 
 
+def refused_here(seq: int, error: PolicyError) -> str:
+    """A line for whoever asks how a service is: what it decides by is not what the log says."""
+    reasons = "; ".join(f"{each.key}: {each.wrong}" for each in error.problems)
+    return f"policy: that of record {seq} cannot be in force here, the one before holds ({reasons})"
+
+
 def as_toml(policy: Policy) -> str:
     """Every number, as a file that says the same."""
     return "\n".join(f"{key.path} = {toml_text(key.value)}" for key in keys(policy))

@@ -53,7 +53,7 @@ class Health:
     """
 
     def __init__(self, *needs: str) -> None:
-        self.notes: tuple[str, ...] = ()
+        self._notes: dict[str, tuple[str, ...]] = {}
         self._missing = dict.fromkeys(needs, "not there yet")
         self._said: set[str] = set()
 
@@ -64,6 +64,14 @@ class Health:
     @property
     def missing(self) -> tuple[Missing, ...]:
         return tuple(Missing(name, why) for name, why in self._missing.items())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(note for notes in self._notes.values() for note in notes)
+
+    def note(self, about: str, *notes: str) -> None:
+        """These, in place of what was noted of it before."""
+        self._notes[about] = notes
 
     def is_there(self, name: str) -> None:
         self._missing.pop(name, None)

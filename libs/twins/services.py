@@ -204,7 +204,7 @@ async def start_admission(service: Service, world: TwinWorld) -> TwinFront:
     turns = WaitingHere()
     subscribe_to_turns(broker, turns, shard=SHARD)
     schedulers, acts = NatsSchedulers(broker, shard=SHARD), Acts(log, clock, world.ids)
-    groups, follower = NamedGroups(view, acts, clock), PolicyFollower(log, world.policy, clock)
+    groups, follower = NamedGroups(view, acts, clock), PolicyFollower(log, world.policy, clock, Health())
     await service.start(Loop("policy", follower.run))
     edge = assemble_admission(
         stores,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import JSONResponse
 
 from headgate_contracts import Job
@@ -20,6 +20,7 @@ from libs.eventlog.ports import Inputs, Lines, Objects
 from libs.policy import Policy
 from libs.runtime.auth import OPS, READ, WRITE, Identity, Principal
 from libs.runtime.clock import Clock
+from libs.runtime.etags import tags_in
 from libs.runtime.faults import Refused, known_query
 from libs.runtime.telemetry import Telemetry
 from services.admission import problems
@@ -117,6 +118,21 @@ class Edge:
     async def located(self, job: Job, who: Principal) -> JSONResponse:
         """That job as the body, and where it is found from now on."""
         return _answer(job, await self.taken(job, who), 202, {"Location": f"/v1/jobs/{job.id}"})
+
+
+async def seen_tags(
+    request: Request, _said: Annotated[str | None, Header(alias="If-Match")] = None
+) -> frozenset[str] | None:
+    """The tags of which what is changed has to have one; null where it may be as it is. The header may come in several
+    lines, which the framework does not join."""
+    lines = request.headers.getlist("if-match")
+    tags = tags_in(", ".join(lines))
+    if lines and tags is None:
+        raise Refused(problems.bad_condition())
+    return tags
+
+
+SeenTags = Annotated[frozenset[str] | None, Depends(seen_tags)]
 
 
 def route_group(route_class: type[AdmissionRoute] = AdmissionRoute) -> APIRouter:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from headgate_contracts.asked import KEY, AnswerQuestion, CancelJob, ChangePriority, MoveJob, RetryJob, SubmitJob
 from headgate_contracts.shown import ShownJob, ShownStarts
 from libs.runtime.auth import OPS, Principal
-from libs.runtime.etags import tags_in
 from libs.runtime.faults import Refused
 from services.admission import problems
-from services.admission.api import Changer, Edge, JobIdPath, Operator, Submitter, route_group
+from services.admission.api import Changer, Edge, JobIdPath, Operator, SeenTags, Submitter, route_group
 from services.admission.events import Actor
 from services.admission.intake import Intake, key_of
 from services.admission.limits import NotAllowed, priority_refusal
@@ -24,21 +23,6 @@ IdempotencyKey = Annotated[
     Header(alias="Idempotency-Key"),
 ]
 DryRun = Annotated[bool, Query(description="what would come of it; nothing is submitted")]
-
-
-async def seen_tags(
-    request: Request, _said: Annotated[str | None, Header(alias="If-Match")] = None
-) -> frozenset[str] | None:
-    """The tags of which the job has to have one; null where it may stand anywhere. The header may come in several
-    lines, which the framework does not join."""
-    lines = request.headers.getlist("if-match")
-    tags = tags_in(", ".join(lines))
-    if lines and tags is None:
-        raise Refused(problems.bad_condition())
-    return tags
-
-
-SeenTags = Annotated[frozenset[str] | None, Depends(seen_tags)]
 
 
 def submit_routes(edge: Edge) -> APIRouter:

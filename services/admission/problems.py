@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from headgate_contracts import Job
+from headgate_contracts.shown import ShownPolicy
 from libs.policy import PolicyError
 from libs.runtime.problems import Problem
 from libs.runtime.wording import counted
@@ -150,6 +151,14 @@ def no_policy(error: PolicyError) -> Problem:
     errors = [{"in": "body", "field": each.key, "message": f"{each.wrong}; {each.instead}"} for each in error.problems]
     detail = f"{error.problems[0]}: nothing was changed"
     return Problem(status=422, slug="invalid", title="No policy that can be", detail=detail, more={"errors": errors})
+
+
+def another_policy(now: ShownPolicy, *, etag: str) -> Problem:
+    whose = (
+        "that of the services' files" if now.since is None else f"reloaded by {now.by}, {now.since:%Y-%m-%d %H:%M} UTC"
+    )
+    detail = f"another policy is in force, {whose}, with the ETag {etag}: compare with it, then decide again"
+    return Problem(status=412, slug="changed", title="Changed meanwhile", detail=detail, headers={"ETag": etag})
 
 
 def no_such_pipeline(name: str, pool: str, there: Sequence[str]) -> Problem:

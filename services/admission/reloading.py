@@ -1,12 +1,15 @@
 """How another policy comes into force while everything runs: an act in the log that carries all of it, checked.
 
 A file that cannot be, or that changes what only a start can, changes nothing. What is in force is said with who did it.
-The log forgets by age, so an act that is half as old as it may become is written again, by whoever notices.
+The log forgets by age, so an act that is half as old as it may become is written again, by whoever notices. Each names
+the reload that it follows, so that of two at once the second one sees the first.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,11 +26,20 @@ from libs.policy import PolicyInForce
 from libs.policy.loading import policy_from
 from libs.policy.reloading import require_reloadable, sections_of
 from libs.runtime.clock import Clock
+from libs.runtime.etags import names_strongly
 from services.admission.acts import Acts
 
 LOOK_EVERY_MS: Final = 3_600_000
+VERSION: Final = 16  # hexadecimal digits
 REASON_MAX: Final = 500  # characters of an act's
 AGAIN: Final = "written again before the log forgets it)"
+
+
+@dataclass(frozen=True, slots=True)
+class AnotherPolicy:
+    """Another one is in force than the operator had seen."""
+
+    now: ShownPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +52,34 @@ class Reloading:
     environ: Mapping[str, str]
     clock: Clock
 
-    async def reload(self, document: Mapping[str, Any], *, by: str, reason: str) -> ShownPolicy:
-        """Raises PolicyError, with every reason why not. A policy that changes nothing is not written."""
-        await self.follower.catch_up()
+    async def reload(
+        self, document: Mapping[str, Any], *, by: str, reason: str, expected: frozenset[str] | None = None
+    ) -> ShownPolicy | AnotherPolicy:
+        """Raises PolicyError, with every reason why not. A policy that changes nothing is not written.
+
+        `expected`: the tags of which the one in force has to have one (`If-Match`); null: whatever is in force.
+        """
         wanted = policy_from(dict(document), environ=self.environ)
-        found = require_reloadable(self.policy, wanted)
-        if found:
-            keys = tuple(each.key for each in found)
-            await self.acts.write(PolicyReloaded(by=by, reason=reason, sections=sections_of(wanted), changed=keys))
+        while True:
             await self.follower.catch_up()
-        return self.in_force().model_copy(update={"changed": tuple(map(str, found))})
+            now = self.in_force()
+            if expected is not None and not names_strongly(expected, policy_etag(now)):
+                return AnotherPolicy(now)
+            found = require_reloadable(self.policy, wanted)
+            keys = tuple(each.key for each in found)
+            act = PolicyReloaded(by=by, reason=reason, sections=sections_of(wanted), changed=keys)
+            if not found or await self.acts.reload(act, after=self.follower.seen):
+                await self.follower.catch_up()
+                return self.in_force().model_copy(update={"changed": tuple(map(str, found))})
 
     def in_force(self) -> ShownPolicy:
         """As this replica counts by it."""
         policy = self.policy.model_dump(mode="json")
+        version = hashlib.sha256(json.dumps(policy, sort_keys=True).encode()).hexdigest()[:VERSION]
         if self.follower.last is None:
-            return ShownPolicy(policy=policy)
+            return ShownPolicy(policy=policy, version=version)
         record, act = self.follower.last
-        return ShownPolicy(policy=policy, since=record.at, by=act.by, reason=act.reason)
+        return ShownPolicy(policy=policy, version=version, since=record.at, by=act.by, reason=act.reason)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """See to it that the log never forgets what is in force."""
@@ -67,15 +89,20 @@ class Reloading:
             await self.clock.sleep_ms(LOOK_EVERY_MS)
 
     async def carry_on(self) -> None:
-        """Write it again where it is old and still the newest: after a newer one it would undo that. An act has no
-        expectation at the log, so a reload in the moment between the look and the writing is not seen."""
+        """Write it again where it is old and still the newest: after a newer one it would undo that."""
         await self.follower.look()
         if self.follower.newest is None:
             return
         record, act = self.follower.newest
         if utc(self.clock.now_ms()) - record.at > timedelta(days=self.policy.retention.events_days / 2):
-            await self.acts.write(act.model_copy(update={"reason": _again(act.reason, record.at), "changed": ()}))
+            again = act.model_copy(update={"reason": _again(act.reason, record.at), "changed": ()})
+            await self.acts.reload(again, after=record.seq)
             await self.follower.look()
+
+
+def policy_etag(shown: ShownPolicy) -> str:
+    """Every number makes it: the same policy under another record, or in another replica, has the same."""
+    return f'"{shown.version}"'
 
 
 def _again(reason: str, since: datetime) -> str:

@@ -20,6 +20,7 @@ from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ports import View
 from libs.capacity.projection import gates_of, groups_of, is_inner
+from libs.policy import Policy
 from services.scheduler.folding import Folding
 
 ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or at the next look, if that is sooner
@@ -28,11 +29,11 @@ ASK_AGAIN_MS: Final = 1000  # after a view that did not answer, or was lost: or 
 class Border:
     """What one replica claims in the view before its jobs start."""
 
-    def __init__(self, view: View, engine: Engine, folding: Folding, *, lapse_ms: int) -> None:
+    def __init__(self, view: View, engine: Engine, folding: Folding, *, policy: Policy) -> None:
         self._view = view
         self._folding = folding
         self._engine = engine
-        self._lapse_ms = lapse_ms
+        self._policy = policy
         self._pending: set[str] = set()  # holders whose claims stand, as far as is known here
 
     async def refused(self, jobs: Sequence[Job]) -> frozenset[str]:
@@ -63,6 +64,10 @@ class Border:
     def settled(self) -> None:
         """What they were for is in the log, or may be: there it is told whose they are."""
         self._pending.clear()
+
+    @property
+    def _lapse_ms(self) -> int:
+        return round(self._policy.submissions.reservation_s * 1000)
 
     async def _claim(self, claims: Sequence[Claim], *, drop: Sequence[str]) -> set[str]:
         try:

@@ -14,6 +14,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from libs.capacity.errors import ViewError
 from libs.capacity.ports import View
 from libs.capacity.rooms import Room
+from libs.policy import Policy
 from services.scheduler.ports import Leads
 
 logger = logging.getLogger(__name__)
@@ -24,8 +25,8 @@ MB: Final = 1_000_000
 class Crowding:
     """One replica's. It speaks while that leads, so that nothing is said or counted twice."""
 
-    def __init__(self, meter: Meter, *, room: Room, view: View, leader: Leads) -> None:
-        self._room = room
+    def __init__(self, meter: Meter, *, policy: Policy, view: View, leader: Leads) -> None:
+        self._policy = policy
         self._view = view
         self._leader = leader
         self._stored: int | None = None  # null: not known, or another's to say
@@ -36,6 +37,10 @@ class Crowding:
             ("headgate_inputs_share_bytes", self._share, "inputs that one user may hold now; less while it is crowded"),
         ):
             meter.create_observable_gauge(name, [observe], unit="By", description=description)
+
+    @property
+    def _room(self) -> Room:
+        return Room.of(self._policy)
 
     async def look(self) -> None:
         """Ask the view once, and say what has changed."""

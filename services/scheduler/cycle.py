@@ -38,6 +38,7 @@ from libs.capacity.rows import Change
 from libs.eventlog.errors import LogFull, LogUnavailable, OutcomeUnknown, WentBack
 from libs.eventlog.values import Record
 from libs.foundation.ground import LOG, VIEW
+from libs.foundation.policing import POLICY
 from services.scheduler.batches import Batch
 from services.scheduler.chain import Chain
 from services.scheduler.domain import Due
@@ -206,6 +207,7 @@ class Cycle:
         self._is_folded()
 
     def _is_folded(self) -> None:
+        self._health.note(POLICY, *filter(None, [self._planner.ledger.policy_refused]))
         if self._inbox.caught_up:
             self._health.is_there(FOLD)
             self.folded.set()

@@ -19,7 +19,6 @@ from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
-from libs.capacity.rooms import Room
 from libs.eventlog.errors import LogError
 from libs.eventlog.ports import EventLog
 from libs.eventlog.values import Fill
@@ -45,12 +44,12 @@ class Gauges:
         self._view = view
         self._leader = leader
         self._clock = clock
-        self._labels = GroupLabels.of(ledger.policy)
+        self._labels = GroupLabels(ledger.policy)
         self._peaks = peaks
         self._groups: tuple[GroupStatus, ...] = ()
         self._used: dict[str, int] = {}  # label → limit; 0: of several groups, so it has none
         self._fullness = Fullness(meter, log=log, leader=leader)
-        self._crowding = Crowding(meter, room=Room.of(ledger.policy), view=view, leader=leader)
+        self._crowding = Crowding(meter, policy=ledger.policy, view=view, leader=leader)
         for name, observe, description in (
             ("headgate_queue_length", self._queued, "jobs in the queue, by pool"),
             ("headgate_backlog_seconds", self._backlog, "work that is queued or under way, of one slot, by pool"),
@@ -71,6 +70,7 @@ class Gauges:
             self._groups = tuple([await self._view.group(name) for name in names])
         except ViewError:
             self._groups = ()  # nothing is known, so nothing is shown
+        self._used = {label: limit for label, limit in self._used.items() if self._labels.has(label)}
         for each in self._groups:
             label = self._labels.of_group(each.group) or OTHER
             self._used[label] = each.limit if label == each.group or is_stage(each.group) else 0

@@ -12,7 +12,6 @@ So there are never more labels than lines in the policy, pools, and stages of in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from libs.policy import Policy
@@ -26,16 +25,26 @@ WORKFLOWS: Final = "workflows"
 OTHER: Final = "other"
 
 
-@dataclass(frozen=True, slots=True)
 class GroupLabels:
-    """Those that this policy names."""
+    """Those that the policy in force names: a reload may name others."""
 
-    names: frozenset[str]
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._named_by: tuple[object, ...] = ()
+        self._names = frozenset[str]()
 
-    @classmethod
-    def of(cls, policy: Policy) -> GroupLabels:
-        providers = (f"{LLM}{name}" for name in policy.providers.limits)
-        return cls(frozenset((*policy.concurrency.limits, *providers, ALL_PROVIDERS)))
+    @property
+    def names(self) -> frozenset[str]:
+        sections = (self._policy.concurrency, self._policy.providers)
+        if sections != self._named_by:
+            providers = (f"{LLM}{name}" for name in self._policy.providers.limits)
+            self._names = frozenset((*self._policy.concurrency.limits, *providers, ALL_PROVIDERS))
+            self._named_by = sections
+        return self._names
+
+    def has(self, label: str) -> bool:
+        """Whether any group can be counted under it now."""
+        return label in self.names or label == OTHER or label.startswith((POOL, STAGE))
 
     def of_group(self, group: str) -> str | None:
         """Null for a group of one user or one project."""

@@ -52,7 +52,7 @@ def assemble(
     """A replica that goes on from this fold of the log."""
     policy, clock = ledger.policy, adapters.clock
     lease_ms, patience_ms = round(policy.leases.job_s * 1000), round(outage_patience_s * 1000)
-    labels, woken = GroupLabels.of(policy), asyncio.Event()
+    labels, woken = GroupLabels(policy), asyncio.Event()
     peaks = Peaks(adapters.telemetry.meter, ledger=ledger, labels=labels, clock=clock)
     signals = Signals(adapters.telemetry, labels, peaks)
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
@@ -122,7 +122,7 @@ def _planner(
         policy,
         shard,
         engine=engine,
-        border=Border(view, engine, folding, lapse_ms=round(policy.submissions.reservation_s * 1000)),
+        border=Border(view, engine, folding, policy=policy),
         folding=folding,
         absences=Absences(SETTLING_BEATS * patience_ms),
     )

@@ -28,7 +28,7 @@ def require_patience(settings: SchedulerSettings, policy: Policy) -> None:
 def report(policy: Policy, health: Health) -> None:
     """Which numbers hold that are not the default, and which look like a mistake: by the one service that decides by
     all of them. The latter also to the probe that asks whether it is ready, as `headgate up` does."""
-    health.notes = tuple(f"policy: {doubt}" for doubt in policy.doubts())
+    health.note("the file", *(f"policy: {doubt}" for doubt in policy.doubts()))
     for change in policy.changes():
         logger.info("policy: %s", change)
     for doubt in policy.doubts():

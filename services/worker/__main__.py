@@ -108,7 +108,7 @@ def _say_what_contains(ground: Ground[WorkerSettings], premises: Premises, level
     is_trusted = level.name == "trusted"
     said = f"{level.line}, code that a model writes too" if is_trusted and by_a_model else level.line
     logger.log(logging.WARNING if is_trusted else logging.INFO, "%s", said)
-    ground.health.notes = (said,)
+    ground.health.note("the sandbox", said)
     if premises.is_borrowed:
         logger.info("workspaces: in %s, as commands do not get to %s", premises.folder, ground.settings.workspaces)
 
@@ -117,7 +117,7 @@ def _say_what_is_refused(ground: Ground[WorkerSettings], spawner: Spawner) -> No
     """Modules of pipelines, each with its reason, while the others run."""
     for reason in spawner.refused:
         logger.error("%s", reason)
-    ground.health.notes += spawner.refused
+    ground.health.note("modules", *spawner.refused)
 
 
 async def _dispatches(service: Service, ground: Ground[WorkerSettings]) -> PoolDispatches:

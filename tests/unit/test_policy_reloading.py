@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, cast
@@ -11,13 +12,15 @@ import pytest
 from headgate_contracts import Event, Tier, Writer
 from headgate_contracts.envelope import utc
 from headgate_contracts.events import LimitSet, PolicyReloaded
+from headgate_contracts.shown import ShownPolicy
 from headgate_contracts.tokens import ulid
 from libs.capacity.ledger import Ledger
 from libs.capacity.memory import MemoryStore
 from libs.capacity.projection import row_of, said_in_rows
 from libs.capacity.snapshot import dump, load
-from libs.eventlog import Entry
+from libs.eventlog import Appended, Conflicted, Entry
 from libs.eventlog.memory import MemoryLog, MemoryServer, MemorySnapshots
+from libs.eventlog.ports import EventLog
 from libs.eventlog.values import Mark
 from libs.foundation.ground import Ground
 from libs.foundation.policing import PolicyFollower, follow_policy, require_policy
@@ -28,6 +31,8 @@ from libs.policy.reloading import RELOADED, as_toml, differences, require_reload
 from libs.policy.sections import keys
 from libs.runtime.clock import ManualClock
 from libs.runtime.lifecycle import Health, Service
+from services.admission.acts import Acts
+from services.admission.reloading import Reloading
 from services.scheduler.snapshots import newest_fold
 from tests.fixtures.admission_api import OPERATOR, AdmissionApi
 from tests.fixtures.lives import life_of
@@ -216,6 +221,11 @@ def test_a_record_that_no_fold_can_take_is_stepped_over_and_complained_of() -> N
 
     assert "queue.cap" in (change.complaint or "")
     assert (ledger.policy.queue.cap, ledger.policy_seq) == (100, 0)
+    assert "record 1 " in ledger.policy_refused
+
+    ledger.apply(logged([act(strange), act(reloaded(queue={"cap": 7}))])[1])
+
+    assert (ledger.policy.queue.cap, ledger.policy_refused) == (7, "")
 
 
 async def test_limits_alone_leave_the_view_and_boosts_make_it_anew() -> None:
@@ -266,9 +276,10 @@ def server(clock: ManualClock) -> MemoryServer:
     return MemoryServer(clock, epoch=EPOCH)
 
 
-async def wrote(log: MemoryLog, data: PolicyReloaded) -> None:
+async def wrote(log: EventLog, data: PolicyReloaded) -> None:
     event_id = ulid(1, next(NUMBERS).to_bytes(10, "big"))
-    await log.append_batch([Entry(Event(event_id, Writer.ADMISSION, utc(0), data), None)])
+    last = await log.last(str(data.route()))
+    await log.append_batch([Entry(Event(event_id, Writer.ADMISSION, utc(0), data), last.seq if last else 0)])
 
 
 async def test_a_service_that_starts_later_takes_the_last_reload(server: MemoryServer, clock: ManualClock) -> None:
@@ -276,7 +287,7 @@ async def test_a_service_that_starts_later_takes_the_last_reload(server: MemoryS
     for cap in (200, 300):
         await wrote(log, reloaded(queue={"cap": cap}))
 
-    await PolicyFollower(log, mine, clock).catch_up()
+    await PolicyFollower(log, mine, clock, Health()).catch_up()
 
     assert mine.queue.cap == 300
 
@@ -426,6 +437,92 @@ async def test_an_old_act_does_not_come_after_a_newer_one(admission: MemoryAdmis
 
     assert await last_reload(admission) == newer
     assert admission.policy.queue.cap == 300
+
+
+class Meanwhile:
+    """A log to which somebody else writes right before we do, once."""
+
+    def __init__(self, log: EventLog, deed: Callable[[], Awaitable[object]]) -> None:
+        self._log = log
+        self._deed: Callable[[], Awaitable[object]] | None = deed
+
+    async def append_batch(self, entries: Sequence[Entry]) -> Appended | Conflicted:
+        deed, self._deed = self._deed, None
+        if deed is not None:
+            await deed()
+        return await self._log.append_batch(entries)
+
+
+def beside(admission: MemoryAdmission, deed: Callable[[], Awaitable[object]]) -> Reloading:
+    """Another replica, whose next act comes a moment after this was done."""
+    rules, health = PolicyInForce.of(admission.policy.file), Health()
+    acts = Acts(cast("EventLog", Meanwhile(admission.log, deed)), admission.clock, admission.ids)
+    follower = PolicyFollower(admission.log, rules, admission.clock, health)
+    return Reloading(acts, rules, follower, {}, admission.clock)
+
+
+async def test_a_reload_between_the_look_and_the_writing_is_not_undone(admission: MemoryAdmission) -> None:
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+    await admission.clock.advance_ms(46 * DAY_MS)
+    replica = beside(admission, lambda: admission.reloading.reload({"queue": {"cap": 300}}, by="otto", reason=""))
+
+    await replica.carry_on()
+
+    assert (await last_reload(admission))[1].by == "otto"
+    assert (replica.policy.queue.cap, replica.in_force().by) == (300, "otto")
+
+
+async def test_of_two_reloads_at_once_the_second_says_what_it_changes_of_the_first(admission: MemoryAdmission) -> None:
+    wanted: dict[str, Any] = {"queue": {"cap": 7, "user_share": 3}}
+    replica = beside(admission, lambda: admission.reloading.reload(wanted, by="otto", reason=""))
+
+    second = await replica.reload({"queue": {"cap": 9, "user_share": 3}}, by="olga", reason="")
+
+    assert isinstance(second, ShownPolicy)
+    assert second.changed == ("queue.cap = 9 (before 7)",)
+    assert (await last_reload(admission))[1].changed == ("queue.cap",)
+
+
+async def test_a_reload_that_names_what_it_replaces_changes_nothing_else(admission: MemoryAdmission) -> None:
+    """Two operators have looked at the same policy."""
+    api, url = AdmissionApi(admission), "/v1/policy"
+    async with api.client("olga", scope=OPERATOR) as olga, api.client("otto", scope=OPERATOR) as otto:
+        seen = (await olga.get(url)).headers
+        first = await otto.put(url, json={"policy": {"queue": {"cap": 9}}}, headers={"If-Match": seen["etag"]})
+        late = await olga.put(url, json={"policy": {"queue": {"cap": 7}}}, headers={"If-Match": seen["etag"]})
+        again = await olga.put(url, json={"policy": {"queue": {"cap": 7}}}, headers={"If-Match": late.headers["etag"]})
+
+    assert (first.status_code, late.status_code, again.status_code) == (200, 412, 200)
+    assert late.headers["etag"] == first.headers["etag"] == f'"{first.json()["version"]}"'
+    assert "reloaded by otto" in late.json()["detail"]
+    assert again.json()["changed"] == ["queue.cap = 7 (before 9)", "queue.user_share = 3 (before 4)"]
+
+
+async def test_the_version_stays_where_the_act_is_written_again(admission: MemoryAdmission) -> None:
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+    before = admission.reloading.in_force()
+    await admission.clock.advance_ms(46 * DAY_MS)
+
+    await admission.reloading.carry_on()
+
+    after = admission.reloading.in_force()
+    assert after.since != before.since
+    assert after.version == before.version
+
+
+async def test_whoever_asks_for_the_health_is_told_of_a_policy_that_cannot_be_in_force(
+    admission: MemoryAdmission,
+) -> None:
+    await wrote(admission.log, reloaded(queue={"horizon_days": 85}, retention={"events_days": 200}))
+    await admission.reloading.follower.look()
+    noted = admission.health.notes
+
+    await wrote(admission.log, reloaded(queue={"cap": 7}))
+    await admission.reloading.follower.look()
+
+    assert len(noted) == 1
+    assert "record 1 cannot be in force here" in noted[0]
+    assert admission.health.notes == ()
 
 
 async def test_an_old_act_does_not_come_after_one_that_cannot_be_in_force_here(admission: MemoryAdmission) -> None:

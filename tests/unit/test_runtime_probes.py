@@ -67,7 +67,7 @@ async def test_a_service_is_alive_before_it_is_ready(client: httpx.AsyncClient, 
 
     ready = await client.get("/readyz")
     assert (ready.status_code, ready.text) == (200, "ready\n")
-    health.notes = ("one thing to know", "another")
+    health.note("this", "one thing to know", "another")
     assert (await client.get("/readyz")).text == "ready\none thing to know\nanother\n"
     assert (await client.get("/jobs")).status_code == 200
 

@@ -12,6 +12,7 @@ from libs.capacity.memory.state import State
 from libs.eventlog.expectation import Message
 from libs.eventlog.memory import Fate
 from libs.forecast.machine import answer
+from libs.policy import Policy
 from services.scheduler.replica import Replica
 from tests.fixtures.schedulers import World
 
@@ -66,6 +67,24 @@ async def test_it_starts_once_the_lease_is_given_up(world: World, leader: Replic
 
     assert world.dispatched() == ["job-1"]
     assert not state_of(world).claims
+
+
+async def test_after_a_reload_a_claim_lapses_as_the_policy_in_force_says(world: World) -> None:
+    lapses = list[int]()
+
+    async def claim(*asked: Any, **details: Any) -> Any:
+        lapses.append(details["lapse_ms"])
+        return await world.view.claim(*asked, **details)
+
+    replica = world.replica("a", view=Claiming(world, claim))
+    await world.settle(replica)
+    await world.reload(Policy.model_validate({"submissions": {"reservation_s": 70}}))
+    await submit(world, "job-1")
+    await world.beat(slots=1)
+    await world.settle(replica)
+
+    assert world.dispatched() == ["job-1"]
+    assert lapses[-1] == 70_000
 
 
 async def test_nobody_gets_the_slot_between_the_plan_and_the_commit(world: World) -> None:

@@ -85,6 +85,22 @@ async def test_slots_of_a_group_are_shown_with_their_limit(world: World, leader:
     assert shown.value("headgate_concurrency_slots_limit", group="workflows") == 5
 
 
+async def test_after_a_reload_groups_and_the_share_of_inputs_are_those_of_the_policy_in_force(
+    world: World, leader: Replica
+) -> None:
+    before = await scrape(world, leader)
+    changed = {"concurrency": {"limits": {"group:shop:web": 4}}, "submissions": {"user_input_bytes": 7_000_000}}
+
+    await world.reload(Policy.model_validate(changed))
+    await world.settle(leader)
+    shown = await scrape(world, leader)
+
+    slots, share = "headgate_concurrency_slots_limit", "headgate_inputs_share_bytes"
+    assert [before.value(slots, group=group) for group in (DB, "group:shop:web")] == [1, None]
+    assert [shown.value(slots, group=group) for group in (DB, "group:shop:web")] == [None, 4]
+    assert (before.value(share), shown.value(share)) == (Policy().submissions.user_input_bytes, 7_000_000)
+
+
 async def test_the_backlog_is_in_seconds_of_work_and_what_runs_counts_with_its_rest(
     world: World, leader: Replica
 ) -> None:

@@ -14,7 +14,7 @@ POOL = "pool:default"
 
 async def test_reading_forgets_nothing_and_the_next_look_what_is_too_old() -> None:
     clock, telemetry, policy = ManualClock(), Telemetry("scheduler", instance="a", logs=None), Policy()
-    peaks = Peaks(telemetry.meter, ledger=Ledger(policy), labels=GroupLabels.of(policy), clock=clock)
+    peaks = Peaks(telemetry.meter, ledger=Ledger(policy), labels=GroupLabels(policy), clock=clock)
     for count in (5, 4, 3):
         peaks.looked({POOL: count})
         await clock.advance_ms(WINDOW_MS)

@@ -115,10 +115,12 @@ def policy() -> Script[PolicyState]:
     return (yield from fetched(Request(path=path_of("policy")), PolicyState))
 
 
-def reload_policy(document: Mapping[str, Any], *, reason: str = "") -> Script[PolicyState]:
-    """Another policy from here on: what a file holds, as `tomllib` reads it. One that cannot be changes nothing."""
+def reload_policy(document: Mapping[str, Any], *, reason: str = "", version: str | None = None) -> Script[PolicyState]:
+    """Another policy from here on: what a file holds, as `tomllib` reads it. One that cannot be changes nothing. With
+    the `version` that it is to replace it raises Conflict where another one is in force."""
     body = {"policy": document, "reason": reason}
-    return (yield from fetched(Request(method="PUT", path=path_of("policy"), body=body), PolicyState))
+    headers = {} if version is None else {"If-Match": f'"{version}"'}
+    return (yield from fetched(Request(method="PUT", path=path_of("policy"), body=body, headers=headers), PolicyState))
 
 
 def erase(user: str, *, reason: str = "") -> Script[ContentErased]:
