@@ -39,11 +39,9 @@ from libs.capacity.answers import (
 from libs.capacity.ports import View
 from libs.capacity.projection import epoch_ms
 from libs.capacity.rooms import Room, held_bytes
-from libs.capacity.rows import score_of
 from libs.eventlog import Conflicted, Entry
 from libs.eventlog.ports import EventLog, Inputs, Titles
 from libs.forecast.place import estimate_of
-from libs.forecast.table import wanted_of
 from libs.policy import Policy
 from libs.policy.windows import DayPlace
 from libs.runtime.clock import Clock
@@ -70,7 +68,6 @@ from services.admission.ports import Ids
 from services.admission.prospects import prospect_of
 
 DAY_S: Final = 86_400
-AT_ONCE_S: Final = 2  # an estimate of no more says that nothing holds the job: that is looked at once more
 
 
 MOST_USERS: Final = 10_000  # that are remembered; the one that was taken in longest ago goes first
@@ -220,14 +217,11 @@ class Submitting:
                 raise TimeoutError(f"job {new.id} is known and cannot be read: try again")
 
     async def _estimate(self, job: Job, place: Reserved) -> Estimate | None:
-        """What is shown when the job enters the queue, and later compared with what came. None is told to whom a group
-        holds that no run knew to be full: a burst of its own user's jobs, say."""
+        """What is shown when the job enters the queue, and later compared with what came: what a dry run tells, and
+        what the job's page tells a moment later, so that nobody reads two answers to one question."""
         forecast = await self.forecasts.current()
-        score = score_of(job.priority.class_number, place.place)
-        wanted = wanted_of(job, score=score, position=place.position)
-        estimate = forecast.estimate_new(wanted, now_ms=self.clock.now_ms())
-        if estimate is None or estimate.estimate_seconds > AT_ONCE_S:
-            return estimate
+        if not forecast.learned:
+            return None
         outlook = await prospect_of(job, place, view=self.view)
         return estimate_of(job, outlook, forecast=forecast, now_ms=self.clock.now_ms())
 

@@ -12,7 +12,7 @@ import pytest
 from headgate_contracts import Event, Priority, Status, Tier, Writer
 from headgate_contracts.events import JobScheduled, LimitSet, QueuePaused
 from headgate_contracts.tokens import input_name, job_id_for_key
-from libs.capacity.answers import Request, ReserveAnswer
+from libs.capacity.answers import Heartbeat, Request, ReserveAnswer
 from libs.capacity.memory import MemoryView
 from libs.eventlog.buckets import MemoryBucket
 from libs.eventlog.memory import Fate, MemoryLog
@@ -31,10 +31,12 @@ from services.admission.outcomes import (
     SystemBusy,
     TooOften,
 )
+from tests.fixtures.admission_api import JOB, AdmissionApi
 from tests.fixtures.lives import step
 from tests.fixtures.memory_admission import EPOCH, MemoryAdmission
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
+WORKER = Heartbeat(worker="w1", pool="default", slots=9, draining=False, holders=(), leases=(), ttl_ms=60_000)
 
 
 async def test_a_submission_is_in_the_log_with_its_place_before_it_is_accepted(admission: MemoryAdmission) -> None:
@@ -314,6 +316,7 @@ async def test_the_estimate_that_is_shown_stands_in_the_event(admission: MemoryA
     line = WaitingLine(ends={Priority.NORMAL.class_number: 600_000}, slots=1)
     forecast = Forecast(policy=Policy(), made_ms=admission.clock.now_ms(), learned=True, lines={"pool:default": line})
     await admission.view.publish(NAME, forecast.dump())
+    await admission.view.beat(WORKER)
 
     outcome = await admission.submit(tier=Tier.BOOTSTRAPPER)
 
@@ -323,6 +326,33 @@ async def test_the_estimate_that_is_shown_stands_in_the_event(admission: MemoryA
     assert estimate.estimate_seconds == 600
     assert outcome.job.standing is not None
     assert outcome.job.standing.estimate == estimate
+
+
+@pytest.mark.parametrize("of_user_ms", [900_000, None])
+async def test_a_dry_run_a_submission_and_the_page_a_moment_later_tell_the_same_start(
+    admission: MemoryAdmission, of_user_ms: int | None
+) -> None:
+    """The groups of user and project are full: the runs knew of that, or it is so only now."""
+    number = Priority.NORMAL.class_number
+    lines = {"pool:default": WaitingLine(ends={number: 600_000}, slots=1)}
+    for group in ("user:u1", "project:u1:shop") if of_user_ms is not None else ():
+        lines[group] = WaitingLine(ends={number: of_user_ms or 0}, slots=1)
+    forecast = Forecast(policy=Policy(), made_ms=admission.clock.now_ms(), learned=True, lines=lines)
+    await admission.view.publish(NAME, forecast.dump())
+    await admission.view.beat(WORKER)
+    for _ in range(admission.policy.tier_limits(Tier.PARTNER).jobs_per_user):
+        await admission.go_on(await admission.submitted(user="u1"), "dispatched")
+    await admission.fold()
+    api = AdmissionApi(admission)
+
+    async with api.client("u1") as u1:
+        tried = (await u1.post("/v1/jobs?dry_run=true", json=JOB)).json()
+        taken = (await u1.post("/v1/jobs", json=JOB)).json()
+        await admission.fold()
+        later = (await u1.get(f"/v1/jobs/{taken['id']}")).json()
+
+    told = [(each["queue"]["estimate_seconds"], each["queue"]["message"]) for each in (tried, taken, later)]
+    assert told == [(None, "no estimate yet") if of_user_ms is None else (900, "10 minutes-19 minutes")] * 3
 
 
 async def test_the_busy_answer_counts_with_the_tiers_of_the_queued_jobs() -> None:
