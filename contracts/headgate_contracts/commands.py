@@ -102,6 +102,8 @@ class LeaseReply(Record):
     `refused`: nobody may ever lease `group`. The slots of `workflows`, of users, of projects and of pools are those of
     whole jobs.
 
+    `full` with `held`: the user holds and waits for so many outside jobs, as many as one user may.
+
     Where `group` is that of a provider that pauses, `shut_ms` says for how long still.
     """
 
@@ -111,6 +113,7 @@ class LeaseReply(Record):
     group: GroupName | None = None
     behind: int | None = None
     shut_ms: Milliseconds | None = None
+    held: int | None = None
 
 
 class ShutProvider(Record):

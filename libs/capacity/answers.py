@@ -284,6 +284,7 @@ class LeaseRequest:
     reply: str = ""
     user: str | None = None  # whose it is, outside any job
     held_until_ms: int | None = None  # it is to be extended, not to be taken: what its holder was told last, or 0
+    most: int | None = None  # outside any job: so many their user may hold and wait for; null: any number
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +327,14 @@ class NotYours:
     owner: str | None
 
 
-LeaseAnswer = Granted | WaitsInLine | Full | NotYours
+@dataclass(frozen=True, slots=True)
+class LeasesFull:
+    """Outside jobs: the user holds or waits for `held` slots, as many as one user may."""
+
+    held: int
+
+
+LeaseAnswer = Granted | WaitsInLine | Full | NotYours | LeasesFull
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from libs.capacity.answers import (
     Known,
     LeaseAnswer,
     LeaseRequest,
+    LeasesFull,
     NoGap,
     NoRoom,
     NotQueued,
@@ -141,6 +142,8 @@ def lease(reply: Reply, request: LeaseRequest) -> LeaseAnswer:
             return Full(group, limit, active, until_ms)
         case ["not_yours"]:
             return NotYours(request.owner)
+        case ["leases_full", held]:
+            return LeasesFull(held)
         case _:
             raise _unknown(reply)
 

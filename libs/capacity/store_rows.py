@@ -156,9 +156,10 @@ def claims_text(claims: Sequence[Claim]) -> str:
 
 def lease_args(request: LeaseRequest) -> tuple[Arg, ...]:
     told = "" if request.held_until_ms is None else request.held_until_ms
+    most = "" if request.most is None else request.most
     times = (request.ttl_ms, request.wait_ms)
     owner, user = request.owner or "", request.user or ""
-    return (request.lease, to_json(request.groups), owner, *times, request.reply, user, told)
+    return (request.lease, to_json(request.groups), owner, *times, request.reply, user, told, most)
 
 
 def heartbeat_text(heartbeat: Heartbeat) -> str:

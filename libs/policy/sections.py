@@ -325,6 +325,7 @@ class Concurrency(Section):
 
     default_lease_duration_secs: Seconds = default(300, "lease asked for outside a job, and the longest there is")
     default_limit: Slots = default(1, "slots of a named group for which nobody has set or asked a limit")
+    leases_per_user: Slots = default(100, "slots that one user may hold and wait for at once outside jobs")
     limits: Annotated[Mapping[GroupKey, Slots], Unit("slots")] = default({"workflows": 5}, "slots by group")
 
     @property

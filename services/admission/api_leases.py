@@ -20,7 +20,15 @@ from libs.runtime.faults import Refused
 from services.admission import problems_leases
 from services.admission.api import Edge, route_group
 from services.admission.api_concurrency import GroupPath, own_group
-from services.admission.leasing import Held, LeaseWanted, NoneFree, NotTheirs, TooManyGroups
+from services.admission.leasing import (
+    Held,
+    LeaseRefused,
+    LeaseWanted,
+    NoneFree,
+    NotTheirs,
+    TooManyGroups,
+    TooManyLeases,
+)
 
 T = TypeVar("T")
 Lessee = Annotated[Principal, Depends(Identity(LEASES))]
@@ -34,7 +42,8 @@ def lease_routes(edge: Edge) -> APIRouter:
     @router.post("/concurrency/{group:path}/leases", status_code=201)
     async def take_slot(group: GroupPath, body: TakeLease, who: Lessee, request: Request) -> ShownLease:
         """Holds a slot of `group:<project>:<name>` until `expires_at`. The same lease asked for again is the same
-        lease, held for as long from now. Where all slots are taken it waits in line for `wait_s`, then it is 429."""
+        lease, held for as long from now. Where all slots are taken it waits in line for `wait_s`, then it is 429;
+        so is it for a user who holds and waits for as many as one may."""
         wanted = LeaseWanted(
             lease=body.lease,
             group=own_group(edge, group, who),
@@ -89,9 +98,7 @@ def _ttl_ms(edge: Edge, ttl_s: int | None) -> int:
     return longest_ms if ttl_s is None else ttl_s * 1000
 
 
-def _shown(
-    group: str, wanted: LeaseWanted, outcome: Held | NoneFree | NotTheirs | TooManyGroups, edge: Edge
-) -> ShownLease:
+def _shown(group: str, wanted: LeaseWanted, outcome: Held | NoneFree | LeaseRefused, edge: Edge) -> ShownLease:
     match outcome:
         case Held(expires_ms):
             return ShownLease(group=group, lease=wanted.lease, ttl_s=wanted.ttl_ms / 1000, expires_at=utc(expires_ms))
@@ -104,3 +111,5 @@ def _shown(
             )
         case TooManyGroups(retry_ms):
             raise Refused(problems_leases.too_many_groups(retry_ms))
+        case TooManyLeases(held):
+            raise Refused(problems_leases.too_many_leases(held))

@@ -78,6 +78,16 @@ class TooManyGroups:
     retry_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class TooManyLeases:
+    """The user holds or waits for so many, as many as one user may."""
+
+    held: int
+
+
+LeaseRefused = NotTheirs | TooManyGroups | TooManyLeases
+
+
 @dataclass(slots=True)
 class WaitingHere:
     """Who waits at this replica. Two may wait for one lease: its asker has sent it again."""
@@ -143,17 +153,17 @@ class Leasing:
     clock: Clock
     leaving: asyncio.Event
 
-    async def take(self, wanted: LeaseWanted) -> Held | NoneFree | NotTheirs | TooManyGroups:
+    async def take(self, wanted: LeaseWanted) -> Held | NoneFree | LeaseRefused:
         """At once, or when its turn comes within the time to wait."""
         refused = await self.groups.name(wanted.group, wanted.limit, by=wanted.user)
         if refused is not None:
             return refused
         reply = await self._ask(wanted, ttl_ms=wanted.ttl_ms)
-        if reply.state in ("full", "waiting", "view_lost") and wanted.wait_ms:
+        if reply.held is None and reply.state in ("full", "waiting", "view_lost") and wanted.wait_ms:
             reply = await self._wait(wanted)
         return await self._outcome(wanted, reply)
 
-    async def extend(self, wanted: LeaseWanted) -> Held | NotTheirs | TooManyGroups:
+    async def extend(self, wanted: LeaseWanted) -> Held | LeaseRefused:
         """What is held goes on; what is not is never taken anew."""
         refused = await self.groups.name(wanted.group, wanted.limit, by=wanted.user)
         if refused is not None:
@@ -201,11 +211,13 @@ class Leasing:
         reply = await self.schedulers.acquire(command)
         return LeaseReply(lease=wanted.lease, state="view_lost") if reply is None else reply
 
-    async def _outcome(self, wanted: LeaseWanted, reply: LeaseReply) -> Held | NoneFree | NotTheirs:
+    async def _outcome(self, wanted: LeaseWanted, reply: LeaseReply) -> Held | NoneFree | LeaseRefused:
         if reply.state == "granted" and reply.expires_ms is not None:
             return Held(reply.expires_ms)
         if reply.state == "not_yours":
             return NotTheirs()
+        if reply.held is not None:
+            return TooManyLeases(reply.held)
         if reply.state in ("full", "waiting"):
             return NoneFree(await self.view.group(wanted.group))
         raise ViewLost("no scheduler could say who holds the slots")

@@ -79,6 +79,11 @@ def too_many_groups(retry_ms: int) -> Problem:
     return Problem(status=429, slug="too-fast", title="Too many new groups", detail=detail, retry_after_s=wait_s)
 
 
+def too_many_leases(held: int) -> Problem:
+    detail = f"you hold and wait for {held} slots outside jobs, as many as one user may: give one back first"
+    return Problem(status=429, slug="lease-share", title="Your share of slots is full", detail=detail)
+
+
 def gone_away() -> Problem:
     """Nobody reads it."""
     return Problem(status=503, slug="unavailable", title="Gone", detail="whoever asked has gone", retry_after_s=1)

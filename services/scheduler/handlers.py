@@ -32,7 +32,16 @@ from headgate_contracts.commands import (
 )
 from headgate_contracts.envelope import utc
 from libs.capacity import answers
-from libs.capacity.answers import Full, Granted, Heartbeat, HeldLease, LeaseRequest, NotYours, WaitsInLine
+from libs.capacity.answers import (
+    Full,
+    Granted,
+    Heartbeat,
+    HeldLease,
+    LeaseRequest,
+    LeasesFull,
+    NotYours,
+    WaitsInLine,
+)
 from libs.capacity.engine import Engine
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
@@ -182,6 +191,7 @@ class Handlers:
             reply=self.granting.address(command, now=self.now()),
             user=command.user,
             held_until_ms=command.held_until_ms,
+            most=self.ledger.policy.concurrency.leases_per_user if command.holder is None else None,
         )
 
     async def _told(self, answer: answers.LeaseAnswer, lease: str) -> LeaseReply:
@@ -193,6 +203,8 @@ class Handlers:
                 return LeaseReply(lease=lease, state="waiting", group=group, behind=behind, shut_ms=shut_ms)
             case Full(group):
                 return LeaseReply(lease=lease, state="full", group=group, shut_ms=_still_shut_ms(answer, self.now()))
+            case LeasesFull(held):
+                return LeaseReply(lease=lease, state="full", held=held)
             case NotYours(owner):
                 if owner is None:
                     return LeaseReply(lease=lease, state="not_yours")

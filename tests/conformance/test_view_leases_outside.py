@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, NotYours, WaitsInLine
+from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeasesFull, NotYours, WaitsInLine
 from tests.conformance.view_world import World
 
 DB, CACHE = "group:shop:db", "group:shop:cache"
@@ -95,6 +95,36 @@ async def test_a_waiter_has_nothing_to_extend(world: World) -> None:
     await take(world, "waits", wait_ms=5_000)
 
     assert await extend(world, "waits") == NotYours(None)
+
+
+# ── how many one user may have ────────────────────────────────────────────────
+
+
+async def test_a_user_holds_and_waits_for_so_many_and_others_for_theirs(world: World) -> None:
+    await take(world, "holds", most=2)
+    await take(world, "waits", most=2, wait_ms=5_000)
+
+    assert await take(world, "third", CACHE, most=2) == LeasesFull(2)
+    assert isinstance(await take(world, "others", CACHE, user="bob", most=2), Granted)
+    assert [type(await take(world, name, most=2)) for name in ("holds", "waits")] == [Granted, WaitsInLine]
+    assert isinstance(await world.acquire("third", CACHE, user="ann", wait_ms=0), Full)
+
+
+async def test_whatever_ends_a_lease_or_its_wait_makes_room_for_another(world: World) -> None:
+    await take(world, "given-back", most=1)
+    await world.view.give_up("given-back", user="ann", now_ms=world.now_ms)
+    await take(world, "ends", most=1)
+    world.later(10_000)
+    await take(world, "held", user="bob", ttl_ms=60_000)
+    await take(world, "granted", most=1, wait_ms=50_000)
+    await world.view.give_up("held", user="bob", now_ms=world.now_ms)
+
+    assert await take(world, "second", CACHE, most=1) == LeasesFull(1)
+    await world.view.give_up("granted", user="ann", now_ms=world.now_ms)
+    await take(world, "held", user="bob", ttl_ms=60_000)
+    await take(world, "gives-up", most=1, wait_ms=1_000)
+    world.later(1_000)
+    assert isinstance(await take(world, "second", CACHE, most=1), Granted)
 
 
 # ── given back ────────────────────────────────────────────────────────────────

@@ -105,6 +105,7 @@ def test_whoever_has_the_time_may_wait_for_room() -> None:
     [
         (429, "share", errors.OverShare),
         (429, "input-share", errors.OverShare),
+        (429, "lease-share", errors.OverShare),
         (429, "horizon", errors.OverShare),
         (429, "too-many-changes", errors.TooFast),
         (422, "invalid", errors.Invalid),

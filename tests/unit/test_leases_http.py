@@ -111,6 +111,20 @@ async def test_a_lease_is_extended_by_its_holder_alone_and_never_taken_so(
     assert [holder.name for holder in status.holders] == [ONE]
 
 
+async def test_a_user_holds_as_many_as_one_may_and_is_told_so() -> None:
+    admission = MemoryAdmission(concurrency={"leases_per_user": 1})
+    api = AdmissionApi(admission, meanwhile=admission.fold)
+    await admission.fold()
+    await take(api, ONE)
+
+    problem = refused(full := await take(api, TWO, group="group:shop:cache", wait_s=30), 429, "lease-share")
+    others = await take(api, THREE, user="bob", group="group:shop:cache")
+
+    assert problem["detail"].startswith("you hold and wait for 1 slots outside jobs")
+    assert "retry-after" not in full.headers, "no time gives it back"
+    assert others.status_code == 201
+
+
 @pytest.mark.parametrize("group", ["user:ann", "pool:default", "workflows", "llm:ollama", "project:shop", "group:db"])
 async def test_what_is_no_group_of_ones_own_project_is_not_leased(api: AdmissionApi, group: str) -> None:
     refused(await take(api, ONE, group=group), 403, "not-leasable")

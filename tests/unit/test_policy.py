@@ -72,6 +72,7 @@ NUMBERS = {
     "leases.leader_heartbeat_s": 1,
     "concurrency.default_lease_duration_secs": 300,
     "concurrency.default_limit": 1,
+    "concurrency.leases_per_user": 100,
     "concurrency.limits": {"workflows": 5},
     "projects.shared": False,
     "providers.global_limit": 12,

@@ -3,9 +3,10 @@
 --   ARGV     1 epoch, 2 now (ms or empty), 3 lease, 4 groups (JSON list), 5 owner (<job>:<attempt>, or empty: outside any job),
 --            6 how long it is held unless extended (ms), 7 how long to wait (ms; 0: not at all), 8 where a grant is sent to,
 --            9 whose it is outside any job (or empty), 10 when it is to be extended and not taken: the end its holder was told
---            (ms; 0: none), else empty
+--            (ms; 0: none), else empty, 11 how many leases one user may have outside jobs (or empty: any number)
 --   GIVES    granted, ends (ms), again, group, active, group, active … · waits, group, how many go before, until when it is
---            shut (ms), again · full, group, limit, active, until when it is shut (ms) · not_yours
+--            shut (ms), again · full, group, limit, active, until when it is shut (ms) · not_yours ·
+--            leases_full, how many the user has
 --   KEEPS    first come, first served, and nothing is held while waiting; asked twice it is the same lease or the same wait,
 --            outside jobs for as long from now, and for nobody else. A group that the owner's job holds is not taken again.
 -- include: head.lua
@@ -13,7 +14,7 @@
 -- use: catch_up
 local lease, owner, ttl, wait_ms = ARGV[3], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 
-local user, told = ARGV[9], tonumber(ARGV[10])
+local user, told, most = ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
 
 local function waits(again)
   local group = redis.call('HGET', key('waiter', lease), 'at')
@@ -36,8 +37,15 @@ local function wait_for(group, groups)
   if owner ~= '' then
     redis.call('SADD', key('asking', leases.job_of(owner)), lease)
   end
+  leases.count(lease, user)
   leases.wait_at(group, lease, ticket)
   return waits(0)
+end
+
+-- How many the user has, where that is as many as one may.
+local function too_many()
+  local has = most and user ~= '' and redis.call('SCARD', key('leased', user)) or 0
+  return most and has >= most and has
 end
 
 local function take()
@@ -106,4 +114,5 @@ elseif told then
 elseif waiting then
   return waits_on()
 end
-return take()
+local has = too_many()
+return has and { 'leases_full', has } or take()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import inf
 
 from headgate_contracts import Holder
-from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, NotYours, WaitsInLine
+from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, LeasesFull, NotYours, WaitsInLine
 from libs.capacity.memory.blocking import owe_all, owe_groups
 from libs.capacity.memory.state import GATE, SlotLease, State, Waiter, active, is_full, limit_of, shut_until
 from libs.capacity.projection import is_inner
@@ -90,7 +90,16 @@ def acquire(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
         return _hold_again(state, request, told_ms=request.held_until_ms, now_ms=now_ms)
     if request.lease in state.waiting:
         return _wait_on(state, request, now_ms=now_ms)
+    has = _leased(state, request.user)
+    if request.most is not None and has >= request.most:
+        return LeasesFull(has)
     return _acquire_anew(state, request, now_ms=now_ms)
+
+
+def _leased(state: State, user: str | None) -> int:
+    """How many they hold and wait for outside any job."""
+    known = (*state.leases.values(), *state.waiting.values()) if user is not None else ()
+    return sum(each.owner is None and each.user == user for each in known)
 
 
 def _is_theirs(known: SlotLease | Waiter, request: LeaseRequest) -> bool:

@@ -169,6 +169,7 @@ BY_SLUG: Final[Mapping[str, type[Problem]]] = {
     "no-slot": NoSlot,
     "share": OverShare,
     "input-share": OverShare,
+    "lease-share": OverShare,
     "horizon": OverShare,
 }
 BY_STATUS: Final[Mapping[int, type[Problem]]] = {

@@ -33,6 +33,19 @@ function leases.extend(lease, groups, ends)
   redis.call('ZADD', key('ends'), ends, lease)
 end
 
+-- What a user holds or waits for outside any job.
+function leases.count(lease, user)
+  if user ~= '' then
+    redis.call('SADD', key('leased', user), lease)
+  end
+end
+
+local function discount(lease, user)
+  if user and user ~= '' then
+    redis.call('SREM', key('leased', user), lease)
+  end
+end
+
 -- `user`: whose it is, outside any job; nil inside one.
 function leases.hold(lease, groups, owner, ttl, user)
   leases.extend(lease, groups, now + ttl)
@@ -41,6 +54,7 @@ function leases.hold(lease, groups, owner, ttl, user)
   if owner ~= '' then
     redis.call('SADD', key('inner', leases.job_of(owner)), lease)
   end
+  leases.count(lease, user or '')
   return now + ttl
 end
 
@@ -51,7 +65,7 @@ end
 
 -- The groups whose slots came free; none where there is no such lease.
 function leases.let_go(lease)
-  local held = redis.call('HMGET', key('lease', lease), 'groups', 'owner')
+  local held = redis.call('HMGET', key('lease', lease), 'groups', 'owner', 'user')
   if not held[1] then
     return {}
   end
@@ -64,6 +78,7 @@ function leases.let_go(lease)
   if held[2] ~= '' then
     redis.call('SREM', key('inner', leases.job_of(held[2])), lease)
   end
+  discount(lease, held[3])
   return groups
 end
 
@@ -83,7 +98,7 @@ local function leave_line_of(group, id)
 end
 
 function leases.stop_waiting(id)
-  local waiter = redis.call('HMGET', key('waiter', id), 'at', 'owner')
+  local waiter = redis.call('HMGET', key('waiter', id), 'at', 'owner', 'user')
   if waiter[1] then
     leave_line_of(waiter[1], id)
     redis.call('ZREM', key('deadlines'), id)
@@ -91,6 +106,7 @@ function leases.stop_waiting(id)
     if waiter[2] ~= '' then
       redis.call('SREM', key('asking', leases.job_of(waiter[2])), id)
     end
+    discount(id, waiter[3])
   end
 end
 
