@@ -27,6 +27,11 @@ class TwinRequest:
     def path(self) -> str:
         return unquote(self.target.partition(b"?")[0].decode("ascii"))
 
+    @property
+    def takes_slot(self) -> bool:
+        """One outside any job, at once or in its turn."""
+        return self.method == "POST" and self.path.endswith("/leases")
+
     def scope(self, connection: object) -> Scope:
         raw, _, query = self.target.partition(b"?")
         return {

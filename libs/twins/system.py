@@ -27,6 +27,7 @@ from libs.policy import Policy
 from libs.runtime.keys import sign_token
 from libs.runtime.lifecycle import Service
 from libs.twins.exchange import Exchange, Silence, TwinRequest
+from libs.twins.extending import HeldSlots
 from libs.twins.loop import TwinLoop
 from libs.twins.scripts import Scripts, scripted_build
 from libs.twins.services import ISSUER, TwinFront, start_admission, start_notifier, start_scheduler, start_worker
@@ -66,6 +67,7 @@ class TwinSystem:
         built_in = (scripted_build(self.scripts), rehearsal.pipeline)
         self._pipelines = {each.name: each for each in (*built_in, *pipelines)}
         self._policy, self._now, self._slots = Policy.model_validate(dict(policy or {})), now, slots
+        self.held = HeldSlots(self._policy)
         self._thread = ThreadPoolExecutor(1, "headgate in memory")
         self._deeds = 0
         self._waiting: list[Future[None]] = []
@@ -122,6 +124,7 @@ class TwinSystem:
 
         async def begin() -> Exchange:
             front = self._fronts["notifier" if asked.path.endswith("/stream") else "admission"]
+            self.held.extend_what_is_taken(front.app, asked)
             return Exchange(front.app, asked)
 
         return self.drive(begin)
@@ -136,6 +139,14 @@ class TwinSystem:
 
     def hang_up(self, exchange: Exchange) -> Future[None]:
         return self.drive(exchange.hang_up)
+
+    def is_quiet(self) -> Future[bool]:
+        """Whether nothing is left to do, so that a slot is freed by somebody's deed, or by the end of a lease."""
+
+        async def look() -> bool:
+            return self._nothing_left()
+
+        return self._driven(look)
 
     def run(self) -> Future[None]:
         """Until nothing is left to do: each job has ended, or waits for its user, for its day or its hour, or for a

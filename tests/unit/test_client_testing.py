@@ -7,14 +7,28 @@ import re
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from headgate import Asked, Conflict, End, Headgate, Invalid, NoSlot, NotFound, SlotLost, StatusChanged, SyncHeadgate
-from headgate.testing import NothingHappens
+from headgate import (
+    Asked,
+    Conflict,
+    End,
+    Headgate,
+    Invalid,
+    NoSlot,
+    NotFound,
+    OverShare,
+    SlotLost,
+    StatusChanged,
+    SyncHeadgate,
+    new_lease,
+)
+from headgate.testing import NOW, NothingHappens
 from headgate_pipeline import Context, Pipeline, StageFailed, TryAgain, input_as, stage
 from libs.runtime.eventually import PATIENCE_S, eventually
 from libs.twins import Exchange, TwinFailed, TwinRequest
@@ -244,6 +258,74 @@ async def test_a_slot_is_held_by_one_at_a_time() -> None:
             second = asyncio.create_task(enter())
         await second
     assert entered == ["second"]
+
+
+async def test_a_slot_is_held_however_much_time_passes_and_one_waits() -> None:
+    inside: list[str] = []
+    async with Headgate.testing() as hg, hg.testing.operator() as operator:
+
+        async def enter(name: str, wait_s: float | None) -> None:
+            async with hg.slot("staging-db", project="shop", ttl_s=10, wait_s=wait_s):
+                inside.append(name)
+
+        async with hg.slot("staging-db", project="shop", ttl_s=10) as held:
+            waiting = asyncio.create_task(enter("second", None))
+            with pytest.raises(NoSlot):
+                await enter("in vain", 40)
+            await hg.testing.advance(40)
+            [group] = [each for each in await operator.ops.groups() if each.group.endswith(":staging-db")]
+            assert [each.lease for each in (await operator.ops.group(group.group)).holders] == [held.lease]
+            assert not inside
+        await waiting
+    assert inside == ["second"]
+
+
+async def test_a_slot_that_was_taken_by_hand_is_over_by_itself() -> None:
+    async with Headgate.testing() as hg:
+        await hg.take_slot("staging-db", new_lease(), project="shop", ttl_s=60)
+
+        async with hg.slot("staging-db", project="shop"):
+            assert (hg.testing.now - NOW).total_seconds() >= 60
+
+
+async def test_who_waits_for_a_slot_that_nobody_gives_back_is_told() -> None:
+    async with Headgate.testing(patience_s=0.05) as hg, hg.slot("staging-db", project="shop"):
+        with pytest.raises(NothingHappens, match="waits for a slot"):
+            async with hg.slot("staging-db", project="shop"):
+                raise AssertionError("two hold it")
+
+
+def test_without_a_loop_too() -> None:
+    with SyncHeadgate.testing(patience_s=0.05) as hg, hg.slot("staging-db", project="shop"):
+        second = hg.slot("staging-db", project="shop")
+        with pytest.raises(NothingHappens, match="waits for a slot"):
+            second.__enter__()
+
+
+async def test_a_user_has_so_many_slots_and_is_told() -> None:
+    policy = {"concurrency": {"leases_per_user": 1}}
+    async with Headgate.testing(policy=policy) as hg, hg.slot("staging-db", project="shop"):
+        with pytest.raises(OverShare, match="hold and wait for 1 slots"):
+            await hg.take_slot("cache", new_lease(), project="shop")
+
+
+def test_who_is_interrupted_waits_in_line_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    with SyncHeadgate.testing() as hg, hg.testing.operator() as operator:
+        twins = hg.testing.twins
+        hung_up: list[Any] = []
+        hang_up = twins.hang_up
+        interrupted: Future[None] = Future()
+        interrupted.set_exception(KeyboardInterrupt())
+
+        with hg.slot("staging-db", project="shop"), monkeypatch.context() as meanwhile:
+            meanwhile.setattr(twins, "head", lambda _: interrupted)
+            meanwhile.setattr(twins, "hang_up", lambda exchange: hung_up.append(exchange) or hang_up(exchange))
+            with pytest.raises(KeyboardInterrupt):
+                hg.take_slot("staging-db", new_lease(), project="shop")
+            meanwhile.undo()
+            [group] = [each for each in operator.ops.groups() if each.group.endswith(":staging-db")]
+
+        assert (len(hung_up), group.waiting) == (1, 0)
 
 
 class LostSlots:

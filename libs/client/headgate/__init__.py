@@ -50,6 +50,7 @@ from headgate.happenings import (
     Snapshot,
     StatusChanged,
 )
+from headgate.leasing import new_lease
 from headgate.orders import Order, order, phase
 from headgate.sync_slot import SyncSlot
 from headgate.synchronous import SyncHeadgate, SyncJob, SyncOperators, SyncResult
@@ -105,6 +106,7 @@ __all__ = [
     "Unreachable",
     "UnsafeArchive",
     "WorkflowState",
+    "new_lease",
     "order",
     "phase",
 ]

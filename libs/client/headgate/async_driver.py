@@ -46,10 +46,12 @@ class AsyncDriver:
         pause: Callable[[float], Awaitable[None]] | None = None,
         now_s: Callable[[], float] = monotonic,
         catching_up: Callable[[str], None] | None = None,
+        held: set[str] | None = None,
     ) -> None:
         self._http = httpx.AsyncClient(transport=transport, **target.settings)
         self._terms = terms_of(patience, now_s, catching_up)
         self._sleep = pause or sleep
+        self.held = set[str]() if held is None else held  # leases that blocks hold or wait for
 
     async def run(self, script: Script[T]) -> T:
         """What the script returns."""

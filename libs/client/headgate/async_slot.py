@@ -51,17 +51,18 @@ class Slot:
 
     async def __aenter__(self) -> Self:
         asked_s, lease = time.monotonic(), self._tenure.lease
+        self._driver.held.add(lease)
         taking = take_slot(
             self._name, lease, project=self._project, limit=self._limit, ttl_s=self._ttl_s, wait_s=self._wait_s
         )
         try:
             state = await self._driver.run(taking)
+            self._tenure.extended(state, asked_s=asked_s)
+            if time.monotonic() >= self._tenure.due_s:  # it waited for long: from when on it is held is not known
+                await self._extend()
         except BaseException:
             await self._give_back()  # it may have been granted in this very moment
             raise
-        self._tenure.extended(state, asked_s=asked_s)
-        if time.monotonic() >= self._tenure.due_s:  # it waited for long: from when on it is held is not known
-            await self._extend()
         self._body = asyncio.current_task()
         self._keeper = asyncio.create_task(self._keep(), name=f"slot {lease}")
         return self
@@ -75,6 +76,7 @@ class Slot:
         if not self.lost:
             await self._give_back()
             return
+        self._driver.held.discard(self.lease)
         if self._cancelled and self._body is not None:
             self._body.uncancel()
             if kind is not None and issubclass(kind, asyncio.CancelledError):
@@ -107,6 +109,9 @@ class Slot:
         tenure.extended(await self._driver.run(extending), asked_s=asked_s)
 
     async def _give_back(self) -> None:
-        with suppress(HeadgateError, TimeoutError):
-            async with asyncio.timeout(GIVEN_BACK_WITHIN_S):
-                await self._driver.run(give_slot_back(self._name, self._tenure.lease, project=self._project))
+        try:
+            with suppress(HeadgateError, TimeoutError):
+                async with asyncio.timeout(GIVEN_BACK_WITHIN_S):
+                    await self._driver.run(give_slot_back(self._name, self.lease, project=self._project))
+        finally:
+            self._driver.held.discard(self.lease)

@@ -51,17 +51,18 @@ class SyncSlot:
 
     def __enter__(self) -> Self:
         asked_s, lease = time.monotonic(), self._tenure.lease
+        self._driver.held.add(lease)
         taking = take_slot(
             self._name, lease, project=self._project, limit=self._limit, ttl_s=self._ttl_s, wait_s=self._wait_s
         )
         try:
             state = self._driver.run(taking)
+            self._tenure.extended(state, asked_s=asked_s)
+            if time.monotonic() >= self._tenure.due_s:  # it waited for long: from when on it is held is not known
+                self._extend()
         except BaseException:
             self._give_back()  # it may have been granted in this very moment
             raise
-        self._tenure.extended(state, asked_s=asked_s)
-        if time.monotonic() >= self._tenure.due_s:  # it waited for long: from when on it is held is not known
-            self._extend()
         self._keeper.start()
         return self
 
@@ -72,7 +73,9 @@ class SyncSlot:
         self._keeper.join()
         if not self.lost:
             self._give_back()
-        elif error is None:
+            return
+        self._driver.held.discard(self.lease)
+        if error is None:
             raise SlotLost(self._name)
 
     def _keep(self) -> None:
@@ -98,5 +101,8 @@ class SyncSlot:
         tenure.extended(self._driver.run(extending), asked_s=asked_s)
 
     def _give_back(self) -> None:
-        with suppress(HeadgateError):
-            self._driver.run(give_slot_back(self._name, self._tenure.lease, project=self._project))
+        try:
+            with suppress(HeadgateError):
+                self._driver.run(give_slot_back(self._name, self.lease, project=self._project))
+        finally:
+            self._driver.held.discard(self.lease)

@@ -19,8 +19,10 @@ from asyncio import timeout, wrap_future
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 import httpx
@@ -38,6 +40,8 @@ URL: Final = "http://twins"
 NOW: Final = datetime(2027, 1, 15, 9, tzinfo=UTC)
 USER: Final = ("jobs:read", "jobs:write", "leases")
 OPERATOR: Final = (*USER, "ops")
+NONE_FREE: Final = 429
+MOMENT_S: Final = 0.02  # of the machine's time, for others of the test to give a slot back
 PATIENCE_S: Final = 10.0  # of the machine's time, until nothing can come any more
 
 AnyJob = JobHandle[Any] | str
@@ -131,7 +135,8 @@ class Testing(TestingControls):
         """The same Headgate, asked by another user."""
         transport = _AsyncTransport(self)
         target = self._target(name, tier, scopes, projects)
-        hg = Headgate(driver=AsyncDriver(target, Patience(), transport, pause=self.advance, now_s=self._now_s))
+        there: dict[str, Any] = {"now_s": self._now_s, "held": self.twins.held.leases}
+        hg = Headgate(driver=AsyncDriver(target, Patience(), transport, pause=self.advance, **there))
         hg.behind = self
         return hg
 
@@ -158,7 +163,8 @@ class SyncTesting(TestingControls):
         """The same Headgate, asked by another user."""
         transport = _SyncTransport(self)
         target = self._target(name, tier, scopes, projects)
-        hg = SyncHeadgate(driver=SyncDriver(target, Patience(), transport, pause=self.advance, now_s=self._now_s))
+        there: dict[str, Any] = {"now_s": self._now_s, "held": self.twins.held.leases}
+        hg = SyncHeadgate(driver=SyncDriver(target, Patience(), transport, pause=self.advance, **there))
         hg.behind = self
         return hg
 
@@ -242,15 +248,41 @@ class OpenSyncTesting(_Opening):
 # ── in the place of a network ─────────────────────────────────────────────────
 
 
+class _InLine:
+    """Who stands in line for a slot that nothing but a deed of the test frees, and since when by the machine's time."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._since_s: dict[bytes, float] = {}
+
+    def is_refused(self, asked: Any, status: int) -> bool:
+        if asked.takes_slot and status == NONE_FREE:
+            return True
+        self._since_s.pop(asked.content, None)
+        return False
+
+    def require_patience(self, asked: Any) -> None:
+        now_s = monotonic()
+        if now_s - self._since_s.setdefault(asked.content, now_s) >= self._patience_s:
+            raise NothingHappens(f"{asked.path.partition('/concurrency/')[2]} waits for a slot that nobody gives back")
+
+
 class _AsyncTransport(httpx.AsyncBaseTransport):
     def __init__(self, testing: TestingControls) -> None:
         self._testing = testing
+        self._in_line = _InLine(testing.patience_s)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        twins = self._testing.twins
-        exchange = await wrap_future(twins.ask(_asked(request, await request.aread())))
+        twins, asked = self._testing.twins, _asked(request, await request.aread())
+        exchange = await wrap_future(twins.ask(asked))
         try:
+            deeds = twins.deeds
             await wrap_future(twins.head(exchange))
+            if self._in_line.is_refused(asked, exchange.status) and await wrap_future(twins.is_quiet()):
+                self._in_line.require_patience(asked)
+                with suppress(TimeoutError):
+                    async with timeout(MOMENT_S):
+                        await wrap_future(twins.after(deeds))
         except BaseException:
             twins.hang_up(exchange)
             raise
@@ -286,11 +318,21 @@ class _AsyncPieces(httpx.AsyncByteStream):
 class _SyncTransport(httpx.BaseTransport):
     def __init__(self, testing: TestingControls) -> None:
         self._testing = testing
+        self._in_line = _InLine(testing.patience_s)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        twins = self._testing.twins
-        exchange = twins.ask(_asked(request, request.read())).result()
-        twins.head(exchange).result()
+        twins, asked = self._testing.twins, _asked(request, request.read())
+        exchange = twins.ask(asked).result()
+        try:
+            deeds = twins.deeds
+            twins.head(exchange).result()
+            if self._in_line.is_refused(asked, exchange.status) and twins.is_quiet().result():
+                self._in_line.require_patience(asked)
+                with suppress(FutureTimeout):
+                    twins.after(deeds).result(timeout=MOMENT_S)
+        except BaseException:
+            twins.hang_up(exchange).exception()  # what is raised here is more than what comes of that
+            raise
         return httpx.Response(exchange.status, headers=exchange.headers, stream=_SyncPieces(self._testing, exchange))
 
 
