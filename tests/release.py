@@ -5,9 +5,10 @@
     make release               one version everywhere, nothing unreleased, contracts frozen; wheels; dist/tag.txt
 
 Owns what "tried" is. Each wheel is installed alone in a clean environment, as its users do it: beside it lie only the
-other wheels, all else comes from the index. The server's runs `headgate demo` in an empty folder, with no clone on any
-path. `requirements.txt` beside them names what the server was tested with, by hashes; it is tried too. Refuses to tag
-and to upload: that is a person's deed.
+other wheels, all else comes from the index. The server's runs `headgate demo` and `headgate up` in an empty folder, no
+clone on any path, and the others run the examples of their pages against that (`tests/examples.py`).
+`requirements.txt` beside them names what the server was tested with, by hashes; it is tried too. Refuses to tag and to
+upload: that is a person's deed.
 """
 
 from __future__ import annotations
@@ -21,41 +22,21 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
 from headgate_contracts import gate
+from tests.examples import BESIDE, EXAMPLES, SERVER, Environment, carry_out, examples_of, running, use_command
 from tests.fixtures.wheels import ROOT, UV
 
 DIST: Final = ROOT / "dist"
-SERVER: Final = "headgate-server"
 CHANGES_OF_CONTRACTS: Final = "contracts/CHANGELOG.md"
 NOT_YET: Final = "(not yet released)"
-IN_MEMORY: Final = """
-from headgate import SyncHeadgate
-with SyncHeadgate.testing() as hg:
-    assert hg.submit("a URL shortener", project="shop").wait().status == "ready"
-"""
-OWN_PIPELINE: Final = """
-from headgate_pipeline import Pipeline, stage
-from headgate_pipeline.testing import run
-@stage("greet")
-async def greet(ctx):
-    ctx.result.mkdir()
-    (ctx.result / "greeting.txt").write_text("Hello")
-assert run(Pipeline("greeting", (greet,))).result == {"greeting.txt": b"Hello"}
-"""
-# What each is asked in its environment: a command that ends with 0.
-TRIED: Final = {
-    "headgate": ("python", "-c", "import headgate; headgate.Headgate, headgate.SyncHeadgate"),
-    "headgate[testing]": ("python", "-c", IN_MEMORY),
-    "headgate-contracts": ("python", "-c", "import headgate_contracts; headgate_contracts.parse_event"),
-    "headgate-pipeline": ("python", "-c", OWN_PIPELINE),
-    SERVER: ("headgate", "demo"),
-}
+# What is installed: an environment each.
+INSTALLED: Final = (*EXAMPLES, SERVER)
 # Where a version of ours stands that a person has written; what is generated follows.
 PLACES_OF_VERSIONS: Final = (
     *("pyproject.toml", "libs/client/pyproject.toml", "libs/pipeline/pyproject.toml"),
@@ -110,8 +91,7 @@ def wheels(versions: Sequence[str]) -> None:
         raise SystemExit(f"wheels: none of the Pythons {', '.join(versions)} is here")
     _build()
     for python in dict.fromkeys((found[-1], found[0])):
-        for name, asked in TRIED.items():
-            _try(python, name, asked)
+        _try_examples(python)
         _try_as_locked(python)
     _say(f"{len(list(DIST.glob('*.whl')))} wheels and requirements.txt are in {DIST.relative_to(ROOT)}/")
 
@@ -214,41 +194,47 @@ def _build() -> None:
     listed = ("--quiet", "--frozen", "--no-dev", "--no-emit-workspace", "--no-annotate", "--no-header")
     _run("export", *listed, "--project", str(ROOT), "--output-file", str(DIST / "requirements.txt"))
     built = {wheel.name.partition("-")[0].replace("_", "-") for wheel in DIST.glob("*.whl")}
-    known = {name.partition("[")[0] for name in TRIED}
+    known = {name.partition("[")[0] for name in INSTALLED}
     if built != known:
         raise SystemExit(f"wheels: built {sorted(built)}, and how to try {sorted(known)} is known")
 
 
-def _try(python: str, name: str, asked: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory(prefix="headgate-wheels-") as folder:
-        environment = _environment(python, Path(folder))
-        fresh = (word for each in TRIED for word in ("--refresh-package", each.partition("[")[0]))
-        _run("pip", "install", "--quiet", "--python", environment, "--find-links", str(DIST), *fresh, name)
-        _carried_out(Path(folder), asked)
-    _say(f"{name} is all that it needs on {Path(python).name}")
+def _try_examples(python: str) -> None:
+    """Each wheel with what its pages show, against the server of the same release."""
+    with _environment(python, SERVER) as server:
+        server.runs("headgate", "demo")
+        _say(f"{SERVER} runs its demo on {Path(python).name}")
+        with running(server) as there:
+            use_command(server)
+            for name in EXAMPLES:
+                with _environment(python, name, *BESIDE.get(name, ())) as environment:
+                    for example in examples_of(name):
+                        carry_out(example, environment, there)
+                        _say(f"{name} on {Path(python).name}: {example.name}")
 
 
 def _try_as_locked(python: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="headgate-wheels-") as folder:
-        environment = _environment(python, Path(folder))
-        into = ("--quiet", "--python", environment)
+    with _environment(python) as environment:
+        into = ("--quiet", "--python", str(environment.programs.parent))
         _run("pip", "install", *into, "--require-hashes", "--requirement", str(DIST / "requirements.txt"))
         _run("pip", "install", *into, "--no-deps", "--offline", *(str(wheel) for wheel in sorted(DIST.glob("*.whl"))))
         _run("pip", "check", *into)
-        _carried_out(Path(folder), ("headgate", "--help"))
+        environment.runs("headgate", "--help")
     _say(f"{SERVER} with all of requirements.txt on {Path(python).name}")
 
 
-def _environment(python: str, folder: Path) -> str:
-    _run("venv", "--quiet", "--python", python, str(folder / "environment"))
-    (folder / "empty").mkdir()
-    return str(folder / "environment")
-
-
-def _carried_out(folder: Path, asked: Sequence[str]) -> None:
-    shell = {"PATH": os.defpath, "HOME": str(folder), "LANG": "C.UTF-8", "TMPDIR": str(folder)}
-    program = str(folder / "environment" / "bin" / asked[0])
-    _ended(subprocess.run((program, *asked[1:]), cwd=folder / "empty", env=shell, capture_output=True, check=False))  # noqa: S603 - ours
+@contextmanager
+def _environment(python: str, *packages: str) -> Iterator[Environment]:
+    """A clean one with these, ours from `dist`, and all else from the index."""
+    with tempfile.TemporaryDirectory(prefix="headgate-wheels-") as folder:
+        made, empty = Path(folder, "environment"), Path(folder, "empty")
+        empty.mkdir()
+        _run("venv", "--quiet", "--python", python, str(made))
+        if packages:
+            fresh = (word for each in INSTALLED for word in ("--refresh-package", each.partition("[")[0]))
+            _run("pip", "install", "--quiet", "--python", str(made), "--find-links", str(DIST), *fresh, *packages)
+        shell = {"PATH": os.defpath, "HOME": folder, "LANG": "C.UTF-8", "TMPDIR": folder}
+        yield Environment(made / "bin", empty, shell)
 
 
 def _run(*words: str) -> None:
