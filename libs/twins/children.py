@@ -36,6 +36,7 @@ from services.worker.child.messages import (
     StoreTaken,
     ToChild,
 )
+from services.worker.outcomes import SaidOutcome
 
 KILLED, TERMINATED = -9, -15
 TAIL_CHARS: Final = 32_000
@@ -118,13 +119,13 @@ class MemoryChild:
                 case Restore():
                     self._link.loop.send(restored(folder))
                 case RunStage() as order:
-                    self._link.loop.send(await self._run(work, order))
+                    self._link.loop.send(StageEnded(outcome=await self._run(work, order)))
                 case Pack() as order:
                     self._link.loop.send(packed(folder, order))
                 case _:
                     return
 
-    async def _run(self, work: Work, order: RunStage) -> StageEnded:
+    async def _run(self, work: Work, order: RunStage) -> SaidOutcome:
         """In a task of its own, which a question breaks off."""
         stage = asyncio.create_task(run_stage(work, order), name=f"{order.stage} of {self.name}")
         self._link.loop.runs(stage)

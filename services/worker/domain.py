@@ -41,53 +41,7 @@ from headgate_contracts.questions import FailedWork, Question, whether_to_contin
 from headgate_contracts.stages import Stages, next_stage_of
 from headgate_contracts.vocabulary import Fault, GivenBackReason
 from libs.policy import Policy
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The stage did its work; of the last one: its checks passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChecksFailed:
-    """The stage ran as it should, and its checks found the work wanting. Both texts are fit for the job's user."""
-
-    summary: str
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The stage cannot go on. Both texts are fit for the job's user."""
-
-    summary: str
-    detail: str = ""
-    fault: Fault = Fault.JOB
-
-
-@dataclass(frozen=True, slots=True)
-class Passing(Failed):
-    """The same, and it may go well another time, which is not to come before so long."""
-
-    after_s: float = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GaveOut:
-    """The machine did, under a job that did nothing wrong: no memory, no room on the disk. The attempt is left to its
-    lease, and so given back as one whose worker was lost: as often as policy says, and then failed with a refund."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class StageAsks:
-    """The stage wants to know something of its job's user, and ends here until it is answered."""
-
-    question: Question
-
-
-StageOutcome = StageAsks | Finished | ChecksFailed | Failed | Passing | GaveOut
+from services.worker.outcomes import ChecksFailed, Failed
 
 
 class Interruption(IntEnum):
@@ -247,12 +201,12 @@ def tries_of(job: Job) -> int:
     return 0 if job.tried is None else job.tried.tries
 
 
-def try_again(job: Job, failed: Passing, *, most: int, pause_s: float, now: datetime) -> JobTryFailed | None:
+def try_again(job: Job, failed: Failed, *, most: int, pause_s: float, now: datetime) -> JobTryFailed | None:
     """Null where it has been tried often enough."""
     tries = tries_of(job) + 1
     if job.stage is None or tries > most:
         return None
-    pause_s = max(failed.after_s, pause_s)
+    pause_s = max(failed.again_after_s or 0, pause_s)
     tried = Tried(
         stage=job.stage,
         iteration=job.iteration,

@@ -47,6 +47,7 @@ from services.worker.child.messages import (
     StoreTaken,
 )
 from services.worker.children import Child, Spawner
+from services.worker.outcomes import ChecksFailed, Failed, Finished, GaveOut, LeftOpen, SaidOutcome
 from services.worker.premises import Premises, settle
 from services.worker.sandbox.command import CommandBounds, Level
 from services.worker.sandbox.levels import find_level
@@ -108,14 +109,27 @@ class IsolatedHands:
             await self._child.end()
             return StageEnd("failed", f"The stage {stage} took longer than it may: {timeout_s:g} s.")
         match answer:
-            case StageEnded(outcome="asks") if self.user.open is not None:
-                return StageEnd("asks", self.user.open.text)
-            case StageEnded(outcome="finished" | "checks_failed" | "failed" | "passing" as outcome):
-                return StageEnd(outcome, answer.summary, answer.detail, answer.after_s)
-            case StageEnded():
-                return StageEnd("failed", answer.summary, answer.detail)
+            case StageEnded(outcome=outcome):
+                return self._end_of(outcome)
             case _:
                 return StageEnd("failed", f"The stage {stage} ended its own process.")
+
+    def _end_of(self, outcome: SaidOutcome) -> StageEnd:
+        match outcome:
+            case LeftOpen() if self.user.open is not None:
+                return StageEnd("asks", self.user.open.text)
+            case LeftOpen():
+                return StageEnd("failed")
+            case Finished():
+                return StageEnd("finished")
+            case ChecksFailed(summary, detail):
+                return StageEnd("checks_failed", summary, detail)
+            case Failed(again_after_s=None):
+                return StageEnd("failed", outcome.summary, outcome.detail)
+            case Failed(again_after_s=again_after_s):
+                return StageEnd("passing", outcome.summary, outcome.detail, again_after_s or 0)
+            case GaveOut(why):
+                return StageEnd("failed", why)
 
     async def fail(self, failure: str) -> None:
         await asyncio.to_thread((self._home / "kept" / "failure.txt").write_text, failure, encoding="utf-8")

@@ -41,6 +41,7 @@ from services.worker.child.messages import (
     StoreReady,
     StoreTaken,
 )
+from services.worker.outcomes import ChecksFailed, Failed, Finished, LeftOpen, SaidOutcome
 from tests.fixtures.audit import Execution
 from tests.simulation.deeds import AnswerHeard, Deeds, Holding, TryRun, Wait
 from tests.simulation.dice import Dice
@@ -153,20 +154,20 @@ class Play:
 
     async def _run(self, order: RunStage, asked: dict[str, Any], store: str) -> None:
         ended = await self._outcome(order, asked)
-        if ended.outcome not in ("failed", "passing", "asks"):
+        if isinstance(ended, Finished | ChecksFailed):
             self._done.append(f"{order.iteration} {order.stage}")
-            if ended.outcome == "checks_failed" or order.stage not in LAST:
+            if isinstance(ended, ChecksFailed) or order.stage not in LAST:
                 _write(store, json.dumps(self._done).encode())
                 self._to_parent_say(StoreReady())
                 while not isinstance(await self._to_child.receive(), StoreTaken):
                     pass
-        self._to_parent_say(ended)
+        self._to_parent_say(StageEnded(outcome=ended))
 
-    async def _outcome(self, order: RunStage, asked: dict[str, Any]) -> StageEnded:
+    async def _outcome(self, order: RunStage, asked: dict[str, Any]) -> SaidOutcome:
         run = TryRun(*self._who, order.iteration, order.stage, order.tries, self._loop.time())
         self._deeds.tries.append(run)
         if not await self._are_answered(order.stage, asked.get("questions", 0)):
-            return StageEnded(outcome="asks")
+            return LeftOpen()
         names = (*asked.get("slots", ()), *((f"llm:{asked['provider']}",) if "provider" in asked else ()))
         if names:
             failed = await self._inside(names, asked)
@@ -175,12 +176,12 @@ class Play:
         else:
             await asyncio.sleep(asked.get("s", 0.1))
         if order.tries < asked.get("stumbles", 0):
-            return StageEnded(outcome="passing", summary="It stumbled, as asked.", after_s=asked["after_s"])
+            return Failed("It stumbled, as asked.", again_after_s=asked["after_s"])
         if asked.get("breaks"):
-            return StageEnded(outcome="failed", summary="It broke, as it was told to.")
+            return Failed("It broke, as it was told to.")
         if order.iteration <= asked.get("fails", 0):
-            return StageEnded(outcome="checks_failed", summary="They failed, as they were told to.")
-        return StageEnded(outcome="finished")
+            return ChecksFailed("They failed, as they were told to.")
+        return Finished()
 
     async def _are_answered(self, stage: str, questions: int) -> bool:
         for number in range(1, questions + 1):
@@ -193,19 +194,19 @@ class Play:
             self._deeds.answers.append(AnswerHeard(*self._who, key, json.loads(told.words)))
         return True
 
-    async def _inside(self, names: tuple[str, ...], asked: dict[str, Any]) -> StageEnded | None:
+    async def _inside(self, names: tuple[str, ...], asked: dict[str, Any]) -> Failed | None:
         number = self._leases = self._leases + 1
         providers = tuple(name.removeprefix("llm:") for name in names if name.startswith("llm:"))
         groups = tuple(name for name in names if not name.startswith("llm:"))
         self._to_parent_say(Acquire(lease=number, providers=providers, groups=groups))
         if await self._turn(number, names) != "granted":
-            return StageEnded(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
+            return Failed(f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
         self._holding = Holding(*self._who, names, self._loop.time())
         self._deeds.holdings.append(self._holding)
         try:
             async with asyncio.timeout(asked.get("s", 0.1)):
                 await self._told(number)
-            return StageEnded(outcome="failed", summary=f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
+            return Failed(f"It {LOST_SLOT}.", fault=Fault.SYSTEM)
         except TimeoutError:
             pass
         finally:

@@ -23,12 +23,9 @@ from headgate_contracts.vocabulary import BUILD_STAGES, Fault
 from headgate_pipeline.rules import StageRules
 from libs.policy import Policy
 from services.worker.domain import (
-    ChecksFailed,
     Claimable,
-    Failed,
     Interruption,
     Lease,
-    Passing,
     Stale,
     ToCancel,
     after_failed_checks,
@@ -50,6 +47,7 @@ from services.worker.domain import (
     try_again,
     worth_of,
 )
+from services.worker.outcomes import ChecksFailed, Failed
 from tests.fixtures.lives import STARTED_AT, event_id, job_after, life_of, lives, step, submission
 
 STAGES = Stages(titles=tuple(StageTitle(name=name, title=name) for name in BUILD_STAGES))
@@ -388,16 +386,16 @@ def decisions(job: Job) -> list[JobEvent]:
 # ── a stage that is run again ─────────────────────────────────────────────────
 
 
-AWAY = Passing("The server is away.", "503")
+AWAY = Failed("The server is away.", "503", again_after_s=0)
 
 
-def tried_again(job: Job, rules: StageRules, failed: Passing = AWAY) -> Job:
+def tried_again(job: Job, rules: StageRules, failed: Failed = AWAY) -> Job:
     again = next_try(job, rules, failed)
     assert again is not None
     return written(job, again)
 
 
-def next_try(job: Job, rules: StageRules, failed: Passing = AWAY) -> JobTryFailed | None:
+def next_try(job: Job, rules: StageRules, failed: Failed = AWAY) -> JobTryFailed | None:
     pause_s = rules.pause_s(tries_of(job) + 1)
     return try_again(job, failed, most=rules.retries, pause_s=pause_s, now=STARTED_AT)
 
@@ -419,7 +417,7 @@ def test_a_stage_is_run_again_after_pauses_that_double_up_to_the_longest() -> No
 
 def test_a_try_does_not_come_before_the_stage_says() -> None:
     tried = tried_again(
-        job_after("queued dispatched started scaffold"), StageRules(retries=1), Passing("429", after_s=30)
+        job_after("queued dispatched started scaffold"), StageRules(retries=1), Failed("429", again_after_s=30)
     )
 
     assert tried.tried is not None

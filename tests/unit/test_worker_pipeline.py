@@ -294,7 +294,11 @@ def test_a_result_beyond_the_bound_is_refused(tmp_path: Path) -> None:
         b'{"kind": "acquire", "lease": 0, "groups": ["db"]}',
         b'{"kind": "acquire", "lease": 1, "groups": ["llm:ollama"]}',
         b'{"kind": "acquire", "lease": 1, "groups": ["a", "b", "c", "d", "e", "f", "g", "h", "i"]}',
-        b'{"kind": "ended", "outcome": "failed", "fault": "limit"}',
+        b'{"kind": "ended", "outcome": {"kind": "failed", "summary": "x", "fault": "limit"}}',
+        b'{"kind": "ended", "outcome": {"kind": "failed", "summary": "x", "job_id": "another"}}',
+        b'{"kind": "ended", "outcome": {"kind": "failed", "summary": "%s"}}' % (b"x" * 501),
+        b'{"kind": "ended", "outcome": {"kind": "failed", "summary": "x", "again_after_s": -1}}',
+        b'{"kind": "ended", "outcome": {"kind": "asks", "question": "Why?"}}',
         b'{"kind": "packed", "size": -1}',
     ],
 )

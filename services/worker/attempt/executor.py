@@ -43,14 +43,7 @@ from services.worker.attempt.slots import StageSlots
 from services.worker.attempt.tenure import Tenure
 from services.worker.attempt.tools import Claimed, Tools
 from services.worker.domain import (
-    ChecksFailed,
-    Failed,
-    Finished,
-    GaveOut,
     Interruption,
-    Passing,
-    StageAsks,
-    StageOutcome,
     after_failed_checks,
     ask,
     broken_off,
@@ -64,6 +57,7 @@ from services.worker.domain import (
     tries_of,
     try_again,
 )
+from services.worker.outcomes import ChecksFailed, Failed, Finished, GaveOut, StageAsks, StageOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -171,10 +165,10 @@ class Executor:
             case ChecksFailed(summary=summary):
                 self._process.say(stage, f"{CHECKS_FAILED}{summary}")
                 return after_failed_checks(self._job, outcome, policy=policy, now=now, debug_id=self._debug_id)
-            case Passing():
-                return self._next_try(outcome, stage) or self._failed(outcome)
-            case Failed():
+            case Failed(again_after_s=None):
                 return self._failed(outcome)
+            case Failed():
+                return self._next_try(outcome, stage) or self._failed(outcome)
 
     async def wait(self, tried: Tried) -> JobData | None:
         """For the next try of the same stage; a long pause is spent without slots."""
@@ -205,7 +199,7 @@ class Executor:
                 worked_s = (self._tools.clock.monotonic_ms() - self._claimed.at_ms) / 1000
                 return finish(self._job, result=result, duration_s=round(self._claimed.job.worked_s + worked_s, 3))
 
-    def _next_try(self, failed: Passing, stage: str) -> JobTryFailed | None:
+    def _next_try(self, failed: Failed, stage: str) -> JobTryFailed | None:
         rules, job = self._rules(stage), self._job
         pause_s = rules.pause_s(tries_of(job) + 1)
         return try_again(job, failed, most=rules.retries, pause_s=pause_s, now=self._log_time())
@@ -305,10 +299,10 @@ def _name_of(outcome: StageOutcome | Interruption) -> str:
             return "finished"
         case ChecksFailed():
             return "checks_failed"
-        case Passing():
-            return "passing"
-        case Failed():
+        case Failed(again_after_s=None):
             return "failed"
+        case Failed():
+            return "passing"
         case GaveOut():
             return "gave_out"
         case Interruption():

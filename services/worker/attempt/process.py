@@ -15,7 +15,7 @@ import signal
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -56,8 +56,8 @@ from services.worker.child.messages import (
     StoreTaken,
 )
 from services.worker.children import Child, Spawner
-from services.worker.domain import ChecksFailed, Failed, Finished, GaveOut, Passing, StageAsks, StageOutcome
 from services.worker.errors import ChildSpokeNonsense
+from services.worker.outcomes import ChecksFailed, Failed, Finished, GaveOut, LeftOpen, StageAsks, StageOutcome
 from services.worker.sandbox.command import CommandBounds, Level
 from services.worker.sandbox.errors import USED_UP
 from services.worker.sandbox.reach import make_passage
@@ -174,14 +174,12 @@ class AttemptProcess:
         """Run the stage to its end, after so many tries. Unless it failed for good, its work is stored then."""
         order = RunStage(stage=begun.stage, iteration=begun.iteration, tries=tries)
         match await self._answer_to(order, begun.stage):
-            case StageEnded(outcome="finished"):
-                return Finished()
-            case StageEnded(outcome="checks_failed", summary=summary, detail=detail):
+            case StageEnded(outcome=Finished() as finished):
+                return finished
+            case StageEnded(outcome=ChecksFailed(summary, detail)):
                 return ChecksFailed(self._told(summary), self._told(detail))
-            case StageEnded(outcome="asks") if (question := self._questions.open) is not None:
+            case StageEnded(outcome=LeftOpen()) if (question := self._questions.open) is not None:
                 return StageAsks(question)
-            case StageEnded(outcome="passing", after_s=after_s) as ended:
-                return Passing(self._told(ended.summary), self._told(ended.detail), ended.fault, after_s)
             case other:
                 return self._not_done(other, begun.stage)
 
@@ -272,9 +270,9 @@ class AttemptProcess:
 
     def _not_done(self, answer: ChildAnswer | Failed | GaveOut, stage: str) -> Failed | GaveOut:
         match answer:
-            case StageEnded(outcome="failed", summary=summary, detail=detail, fault=fault):
-                return Failed(self._told(summary), self._told(detail), fault)
-            case StageEnded(outcome="gave_out", summary=why):
+            case StageEnded(outcome=Failed() as failed):
+                return replace(failed, summary=self._told(failed.summary), detail=self._told(failed.detail))
+            case StageEnded(outcome=GaveOut(why)):
                 return GaveOut(self._told(why))
             case Failed() | GaveOut():
                 return answer

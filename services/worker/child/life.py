@@ -18,14 +18,14 @@ import tempfile
 import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import SecretStr
 
 from headgate_contracts.vocabulary import Fault
-from headgate_pipeline import ChecksFailed, Context, Endpoint, Pipeline, SlotLost, Slots, StageFailed, TryAgain
+from headgate_pipeline import Context, Endpoint, Pipeline, SlotLost, Slots, StageFailed, TryAgain, errors
 from headgate_pipeline.pipeline import Step
 from headgate_pipeline.rules import MAX_PAUSE_S
 from libs.runtime.errors import ArchiveRefused
@@ -46,6 +46,7 @@ from services.worker.child.messages import (
     sayable,
 )
 from services.worker.child.packing import ResultTooLarge, pack
+from services.worker.outcomes import ChecksFailed, Failed, Finished, GaveOut, LeftOpen, SaidOutcome
 from services.worker.sandbox.errors import USED_UP, CommandNotRun, MachineGaveOut
 from services.worker.sandbox.running import Sandbox
 
@@ -107,7 +108,7 @@ def _live(link: ParentLink, begin: Begin, pipeline: Pipeline, tie: int) -> None:
         _settle_in(folder)
     except OSError as error:
         link.next_order()
-        link.loop.answer(_unable(error, "The attempt's own folder cannot be used."))
+        link.loop.answer(StageEnded(outcome=_unable(error, "The attempt's own folder cannot be used.")))
     else:
         _obey(Work(begin, pipeline, folder, link, *input_of(pipeline, begin)))
     finally:
@@ -122,7 +123,7 @@ def _obey(work: Work) -> None:
             case Restore():
                 link.loop.answer(restored(folder))
             case RunStage():
-                link.loop.answer(_run(work, order))
+                link.loop.answer(StageEnded(outcome=_run(work, order)))
             case Pack():
                 link.loop.answer(packed(folder, order))
             case Begin() | Leave():
@@ -155,11 +156,11 @@ def restored(folder: Folder) -> ChildAnswer:
     try:
         folder.restore()
     except (ArchiveRefused, OSError) as refused:
-        return _unable(refused, "The work of earlier stages cannot be read.")
+        return StageEnded(outcome=_unable(refused, "The work of earlier stages cannot be read."))
     return Restored()
 
 
-def _run(work: Work, order: RunStage) -> StageEnded:
+def _run(work: Work, order: RunStage) -> SaidOutcome:
     """Run the stage and keep its work. What the last one leaves behind is the result, and that is packed."""
     if work.wrong is not None:
         return _unreadable(work.wrong)
@@ -172,7 +173,7 @@ def _run(work: Work, order: RunStage) -> StageEnded:
     return ended
 
 
-async def run_stage(work: Work, order: RunStage) -> StageEnded:
+async def run_stage(work: Work, order: RunStage) -> SaidOutcome:
     """The same on a loop that runs already, where the pipeline has no process of its own."""
     if work.wrong is not None:
         return _unreadable(work.wrong)
@@ -185,38 +186,44 @@ async def run_stage(work: Work, order: RunStage) -> StageEnded:
     return ended
 
 
-def _is_kept(work: Work, order: RunStage, ended: StageEnded) -> bool:
-    return ended.outcome in ("checks_failed", "passing", "asks") or (
-        ended.outcome == "finished" and not work.pipeline.is_last(order.stage)
-    )
+def _is_kept(work: Work, order: RunStage, ended: SaidOutcome) -> bool:
+    """Whether the stage's work is needed by what comes next."""
+    match ended:
+        case Finished():
+            return not work.pipeline.is_last(order.stage)
+        case Failed(again_after_s=again_after_s):
+            return again_after_s is not None
+        case ChecksFailed() | LeftOpen():
+            return True
+        case GaveOut():
+            return False
 
 
-def _unreadable(wrong: str) -> StageEnded:
+def _unreadable(wrong: str) -> Failed:
     return _failed("The job's input is not what the pipeline needs.", wrong)
 
 
-def _not_kept(error: StageFailed | OSError) -> StageEnded:
+def _not_kept(error: StageFailed | OSError) -> Failed | GaveOut:
     if isinstance(error, StageFailed):
         return _failed(error.summary, error.detail, error.fault)
     return _unable(error, "The work of the stage cannot be kept.")
 
 
-async def _outcome(step: Step, ctx: Context, work: Work) -> StageEnded:
+async def _outcome(step: Step, ctx: Context, work: Work) -> SaidOutcome:
     """What the stage's function makes of itself. One that has asked ends with that, whatever it did then."""
     ended = await _own_end(step, ctx, work)
     work.link.progress_now()
-    return StageEnded(outcome="asks") if work.link.asks else ended
+    return LeftOpen() if work.link.asks else ended
 
 
-async def _own_end(step: Step, ctx: Context, work: Work) -> StageEnded:
+async def _own_end(step: Step, ctx: Context, work: Work) -> SaidOutcome:
     try:
         await _inside(step, ctx, work.link)
-    except ChecksFailed as failed:
+    except errors.ChecksFailed as failed:
         if not work.pipeline.is_last(ctx.stage):
             return _failed(f"The stage {ctx.stage} said that checks failed, and is not the last.", failed.summary)
         work.folder.failed(failed.detail or failed.summary)
-        summary, detail = sayable(failed.summary[:500]), sayable(failed.detail[:4096])
-        return StageEnded(outcome="checks_failed", summary=summary, detail=detail)
+        return ChecksFailed(sayable(failed.summary[:500]), sayable(failed.detail[:4096]))
     except asyncio.CancelledError:
         if work.link.cancelling:
             raise
@@ -225,17 +232,20 @@ async def _own_end(step: Step, ctx: Context, work: Work) -> StageEnded:
         return _failed(f"The stage {ctx.stage} cancelled itself.")
     except Exception as error:  # noqa: BLE001 - an author's own: whatever it is, it ends the job and not the worker
         return _passing(error, ctx) if isinstance(error, (TryAgain, *step.retry_on)) else _broken(error, ctx)
-    return StageEnded(outcome="finished")
+    return Finished()
 
 
-def _passing(error: Exception, ctx: Context) -> StageEnded:
+def _passing(error: Exception, ctx: Context) -> Failed:
     """Worth another try, as it says of itself or its author does."""
-    ended = _broken(error, ctx)
-    after_s = error.after_s if isinstance(error, TryAgain) else 0
-    return ended.model_copy(update={"outcome": "passing", "after_s": min(MAX_PAUSE_S, max(0, after_s))})
+    after_s = min(MAX_PAUSE_S, max(0, error.after_s)) if isinstance(error, TryAgain) else 0
+    match _broken(error, ctx):
+        case GaveOut(why):
+            return Failed(why, again_after_s=after_s)
+        case failed:
+            return replace(failed, again_after_s=after_s)
 
 
-def _broken(error: Exception, ctx: Context) -> StageEnded:
+def _broken(error: Exception, ctx: Context) -> Failed | GaveOut:
     """In words that the job's user may read."""
     name = ctx.stage
     match error:
@@ -267,12 +277,12 @@ def packed(folder: Folder, order: Pack) -> ChildAnswer:
     try:
         return Packed(size=pack(result, target, max_bytes=order.max_bytes))
     except ResultTooLarge as error:
-        return _failed("The result is too large.", str(error))
+        return StageEnded(outcome=_failed("The result is too large.", str(error)))
     except OSError as error:
-        return _unable(error, "The result cannot be kept.")
+        return StageEnded(outcome=_unable(error, "The result cannot be kept."))
 
 
-def _unable(error: Exception, summary: str) -> StageEnded:
+def _unable(error: Exception, summary: str) -> Failed | GaveOut:
     """Ours to do, and not done: by a machine that is used up, or else for good."""
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(cause, OSError) and cause.errno in USED_UP:
@@ -280,12 +290,12 @@ def _unable(error: Exception, summary: str) -> StageEnded:
     return _failed(summary, str(error), Fault.SYSTEM)
 
 
-def _gave_out(why: str) -> StageEnded:
-    return StageEnded(outcome="gave_out", summary=sayable(why[:500]))
+def _gave_out(why: str) -> GaveOut:
+    return GaveOut(sayable(why[:500]))
 
 
-def _failed(summary: str, detail: str = "", fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB) -> StageEnded:
-    return StageEnded(outcome="failed", summary=sayable(summary[:500]), detail=sayable(detail[:4096]), fault=fault)
+def _failed(summary: str, detail: str = "", fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB) -> Failed:
+    return Failed(sayable(summary[:500]), sayable(detail[:4096]), fault)
 
 
 def traceback_of(error: BaseException, *, workspace: Path) -> str:

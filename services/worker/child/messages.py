@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, field_validator
 
 from headgate_contracts.questions import MOST_SCHEMA_BYTES, Choices
 from headgate_contracts.tokens import Token
 from headgate_contracts.vocabulary import Fault
 from headgate_pipeline.context import CallOutcome
-from headgate_pipeline.rules import PauseSeconds
+from services.worker.outcomes import Failed, SaidOutcome
 from services.worker.sandbox.command import CommandBounds, EndedBy, Level
 
 MAX_LINE_CHARS: Final = 8192  # of one line of a job's log, as the contract has it
@@ -225,16 +225,18 @@ class Progressed(ChildMessage):
 
 
 class StageEnded(ChildMessage):
-    """From the process: how the stage ended. `gave_out`: the machine did, under a job that did nothing wrong.
-    `passing`: it failed, and is worth another try, which is not to come before `after_s`. `asks`: by its last `Ask`,
-    which was left open."""
+    """From the process: how the stage ended. A failure is its job's fault or the system's: limits and deadlines are the
+    worker's to judge."""
 
     kind: Literal["ended"] = "ended"
-    outcome: Literal["finished", "checks_failed", "failed", "passing", "gave_out", "asks"]
-    summary: Annotated[str, StringConstraints(max_length=500)] = ""
-    detail: Annotated[str, StringConstraints(max_length=4096)] = ""
-    fault: Literal[Fault.JOB, Fault.SYSTEM] = Fault.JOB
-    after_s: PauseSeconds = 0
+    outcome: SaidOutcome
+
+    @field_validator("outcome")
+    @classmethod
+    def _is_its_own(cls, outcome: SaidOutcome) -> SaidOutcome:
+        if isinstance(outcome, Failed) and outcome.fault not in (Fault.JOB, Fault.SYSTEM):
+            raise ValueError(f"a process cannot say that it failed by a {outcome.fault}")
+        return outcome
 
 
 class Packed(ChildMessage):
