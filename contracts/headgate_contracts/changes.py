@@ -22,6 +22,7 @@ from headgate_contracts.events import (
     JobConfirmed,
     JobData,
     JobDispatched,
+    JobError,
     JobFailed,
     JobGivenBack,
     JobMoved,
@@ -35,7 +36,7 @@ from headgate_contracts.events import (
     JobWaiting,
     Tried,
 )
-from headgate_contracts.job import Failure, Job, Standing
+from headgate_contracts.job import Job, Standing
 from headgate_contracts.questions import MOST_ANSWERS, KeptAnswer, Question, question_id, whether_to_continue
 from headgate_contracts.stages import in_common, is_in_last, kept_by_cycle, next_stage_of
 from headgate_contracts.usage import usage_after
@@ -254,7 +255,7 @@ def _ready(job: Job, data: JobReady, at: datetime) -> Changes:
 
 
 def _failed(job: Job, data: JobFailed, at: datetime) -> Changes:
-    failure = Failure(summary=data.summary, detail=data.detail, debug_id=data.debug_id, fault=data.fault)
+    failure = JobError(summary=data.summary, detail=data.detail, debug_id=data.debug_id)
     refunded = data.fault is Fault.SYSTEM
     return {**_ENDED, "failure": failure, "quota_day": None if refunded else job.quota_day}
 

@@ -419,14 +419,19 @@ class JobReady(AttemptData):
     iterations: Count
 
 
-class JobFailed(AttemptData):
-    """The job ended badly. `summary` and `detail` are fit for its user's eyes."""
-
-    EVENT = EventName.FAILED
+class JobError(Record):
+    """Why a job failed."""
 
     summary: Annotated[str, StringConstraints(min_length=1, max_length=500)]
     detail: Annotated[str, StringConstraints(max_length=4096)] = ""
     debug_id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
+class JobFailed(JobError, AttemptData):
+    """The job ended badly. `summary` and `detail` are fit for its user's eyes."""
+
+    EVENT = EventName.FAILED
+
     fault: Fault
 
 

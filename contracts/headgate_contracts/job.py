@@ -9,22 +9,13 @@ from datetime import date
 
 from pydantic import AwareDatetime
 
-from headgate_contracts.events import Estimate, StageTitle, Submission, Tried
+from headgate_contracts.events import Estimate, JobError, StageTitle, Submission, Tried
 from headgate_contracts.holder import Holder
 from headgate_contracts.questions import KeptAnswer, Question
 from headgate_contracts.records import OpenTier, Record
 from headgate_contracts.tokens import JobId, Token, project_scope
 from headgate_contracts.usage import StageUsage
-from headgate_contracts.vocabulary import Fault, Priority, Status, Tier
-
-
-class Failure(Record):
-    """Why a job failed, fit for its user's eyes."""
-
-    summary: str
-    detail: str
-    debug_id: str
-    fault: Fault
+from headgate_contracts.vocabulary import Priority, Status, Tier
 
 
 class Standing(Record):
@@ -99,7 +90,7 @@ class Job(Record):
     cancel_requested_by: str | None = None
     result: str | None = None
     duration_s: float | None = None
-    failure: Failure | None = None
+    failure: JobError | None = None
 
     @property
     def tier(self) -> Tier:

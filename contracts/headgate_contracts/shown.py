@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from headgate_contracts.events import JobData, JobQueued, StageTitle, Tried
+from headgate_contracts.events import JobData, JobError, JobQueued, StageTitle, Tried
 from headgate_contracts.questions import AnswerSchema, FailedWork
 from headgate_contracts.records import OpenStatus, OpenTier
 from headgate_contracts.usage import StageUsage
@@ -89,14 +89,6 @@ class Upgrade(Shown):
 
     message: str
     url: str
-
-
-class JobError(Shown):
-    """Why a job failed."""
-
-    summary: str
-    detail: str
-    debug_id: str
 
 
 class ShownQuestion(Shown):

@@ -12,7 +12,6 @@ from headgate_contracts.commands import JobProgress
 from headgate_contracts.events import Tried
 from headgate_contracts.shown import (
     Iterations,
-    JobError,
     QueuePart,
     ShownJob,
     ShownModelUsage,
@@ -68,7 +67,7 @@ def shown_job(
         iterations=iterations,
         usage=usage_of(job, policy, used_today=used_today, now=now),
         upgrade=None if any(each.reason == "paused" for each in waiting_on) else upgrade_of(job, policy),
-        error=error_of(job),
+        error=job.failure,
         result_url=f"/v1/jobs/{job.id}/result" if job.result else None,
         workflow=asked.workflow,
         labels=dict(asked.labels),
@@ -194,11 +193,3 @@ def question_of(job: Job) -> ShownQuestion | None:
         reason=question.reason,
         expires_at=expires_at,
     )
-
-
-def error_of(job: Job) -> JobError | None:
-    """The failure, fit for its owner's eyes."""
-    failure = job.failure
-    if failure is None:
-        return None
-    return JobError(summary=failure.summary, detail=failure.detail, debug_id=failure.debug_id)

@@ -159,10 +159,9 @@ async def test_what_nobody_can_answer_fails_the_job_by_its_schema(shop: Shop, sc
     shop.hand(job)
 
     await shop.until("job-1", "failed")
-    failure = shop.job("job-1").failure
-    assert failure is not None
-    assert failure.summary == "The stage asks what nobody can answer."
-    assert failure.fault == "system"
+    failed = shop.datas("job-1")[-1]
+    assert isinstance(failed, JobFailed)
+    assert (failed.fault, failed.summary) == ("system", "The stage asks what nobody can answer.")
 
 
 async def test_a_stage_that_goes_on_after_it_has_asked_ends_with_its_question(shop: Shop) -> None:
@@ -280,13 +279,14 @@ async def test_a_stage_has_a_time_limit_beside_the_runs(
     monkeypatch.setattr(spawner, "pipelines", {"rehearsal": limited})
     shop.hand(await shop.dispatched("job-1", LONG))
 
-    job = await shop.until("job-1", "failed")
+    await shop.until("job-1", "failed")
 
-    assert job.failure is not None
-    assert (job.failure.summary, job.failure.fault) == ("The stage code took longer than it may.", "timeout")
+    failed = shop.datas("job-1")[-1]
+    assert isinstance(failed, JobFailed)
+    assert (failed.fault, failed.summary) == ("timeout", "The stage code took longer than it may.")
     await eventually(lambda: "attempt" in {span.name for span in shop.spans.get_finished_spans()})
     wrong = {span.name: span.status.description for span in shop.spans.get_finished_spans() if not span.status.is_ok}
-    assert wrong["stage code"] == wrong["attempt"] == job.failure.summary
+    assert wrong["stage code"] == wrong["attempt"] == failed.summary
 
 
 def said(shop: Shop) -> str:
