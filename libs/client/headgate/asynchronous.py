@@ -1,4 +1,5 @@
-"""Headgate for asynchronous programs: each verb of the core as a coroutine or an asynchronous generator."""
+"""Headgate for asynchronous programs: each verb as a coroutine or an asynchronous generator. Most of them are listed in
+`offered`."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from headgate import fetching, following, leasing, operating, verbs, waiting
-from headgate.async_driver import AsyncDriver, AsyncSpeaker, awaited, streamed
+from headgate import fetching, verbs, waiting
+from headgate.async_driver import AsyncDriver, AsyncSpeaker
 from headgate.async_slot import Slot
 from headgate.doors import TestingDoor
 from headgate.edge import target_of
@@ -17,6 +18,7 @@ from headgate.errors import Problem
 from headgate.exchange import Patience, Script
 from headgate.fetching import ResultFacts
 from headgate.handles import JobHandle, ResultHandle, of_one
+from headgate.offered import OperatorVerbs, UserVerbs
 from headgate.values import JobState
 
 P = ParamSpec("P")
@@ -48,30 +50,11 @@ def _result(hg: Headgate, facts: ResultFacts) -> Result:
     return Result(hg, facts.job_id, facts)
 
 
-class Operators(AsyncSpeaker):
+class Operators(AsyncSpeaker, OperatorVerbs):
     """What only operators may ask."""
 
-    pause = awaited(operating.pause)
-    resume = awaited(operating.resume)
-    move = awaited(operating.move)
-    analytics = awaited(operating.analytics)
-    stats = awaited(operating.stats)
-    attempts = awaited(operating.attempts)
-    groups = awaited(operating.groups)
-    group = awaited(operating.group)
-    set_limit = awaited(operating.set_limit)
-    unset_limit = awaited(operating.unset_limit)
-    release = awaited(operating.release)
-    workers = awaited(operating.workers)
-    remove_pipeline = awaited(operating.remove_pipeline)
-    audit = streamed(operating.audit)
-    revoke = awaited(operating.revoke)
-    policy = awaited(operating.policy)
-    reload_policy = awaited(operating.reload_policy)
-    erase = awaited(operating.erase)
 
-
-class Headgate(AsyncSpeaker):
+class Headgate(AsyncSpeaker, UserVerbs):
     """One Headgate, asked by one user. Without arguments the environment says which: HEADGATE_URL, HEADGATE_TOKEN.
     `transport` is httpx's, for programs that have one of their own. `Headgate.testing()` is one in memory."""
 
@@ -118,40 +101,15 @@ class Headgate(AsyncSpeaker):
 
     submit = _shaped(verbs.submit, _job)
     batch = _shaped(verbs.batch, _jobs)
-    dry_run = awaited(verbs.dry_run)
     job = _shaped(verbs.job, _job)
-    jobs = streamed(verbs.jobs)
-    events = streamed(verbs.events)
-    all_events = streamed(verbs.all_events)
-    lines = streamed(following.lines)
-    log = awaited(verbs.log)
-    counts = awaited(verbs.counts)
-    history = awaited(verbs.history)
-    input = awaited(verbs.job_input)
-    explain = awaited(verbs.explain)
     wait = _shaped(waiting.wait, _job)
     cancel = _shaped(verbs.cancel, _job)
     cancel_all = _shaped(verbs.cancel_all, _jobs)
     confirm = _shaped(verbs.confirm, _job)
     answer = _shaped(verbs.answer, _job)
     retry = _shaped(verbs.retry, _job)
-    retry_starts = awaited(verbs.retry_starts)
     reprioritize = _shaped(verbs.reprioritize, _job)
     result = _shaped(fetching.facts, _result)
-    files = awaited(verbs.files)
-    file = awaited(verbs.file)
-    content = awaited(fetching.content)
-    save = awaited(fetching.save)
-    extract = awaited(fetching.extract)
-    submit_workflow = awaited(verbs.submit_workflow)
-    workflow = awaited(verbs.workflow_state)
-    cancel_workflow = awaited(verbs.cancel_workflow)
-    take_slot = awaited(leasing.take_slot)
-    extend_slot = awaited(leasing.extend_slot)
-    give_slot_back = awaited(leasing.give_slot_back)
-    usage = awaited(verbs.usage)
-    queue = awaited(verbs.queue)
-    pipelines = awaited(verbs.pipelines)
 
 
 class Job(JobHandle[Headgate]):

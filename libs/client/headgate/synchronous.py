@@ -1,4 +1,4 @@
-"""Headgate for programs without a loop: each verb of the core as a method or a generator."""
+"""Headgate for programs without a loop: each verb as a method or a generator. Most of them are listed in `offered`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from headgate import fetching, following, leasing, operating, verbs, waiting
+from headgate import fetching, verbs, waiting
 from headgate.doors import SyncTestingDoor
 from headgate.edge import target_of
 from headgate.errors import Problem
 from headgate.exchange import Patience, Script
 from headgate.fetching import ResultFacts
 from headgate.handles import JobHandle, ResultHandle, of_one
-from headgate.sync_driver import SyncDriver, SyncSpeaker, at_once, one_by_one
+from headgate.offered import OperatorVerbs, UserVerbs
+from headgate.sync_driver import SyncDriver, SyncSpeaker
 from headgate.sync_slot import SyncSlot
 from headgate.values import JobState
 
@@ -48,30 +49,11 @@ def _result(hg: SyncHeadgate, facts: ResultFacts) -> SyncResult:
     return SyncResult(hg, facts.job_id, facts)
 
 
-class SyncOperators(SyncSpeaker):
+class SyncOperators(SyncSpeaker, OperatorVerbs):
     """What only operators may ask."""
 
-    pause = at_once(operating.pause)
-    resume = at_once(operating.resume)
-    move = at_once(operating.move)
-    analytics = at_once(operating.analytics)
-    stats = at_once(operating.stats)
-    attempts = at_once(operating.attempts)
-    groups = at_once(operating.groups)
-    group = at_once(operating.group)
-    set_limit = at_once(operating.set_limit)
-    unset_limit = at_once(operating.unset_limit)
-    release = at_once(operating.release)
-    workers = at_once(operating.workers)
-    remove_pipeline = at_once(operating.remove_pipeline)
-    audit = one_by_one(operating.audit)
-    revoke = at_once(operating.revoke)
-    policy = at_once(operating.policy)
-    reload_policy = at_once(operating.reload_policy)
-    erase = at_once(operating.erase)
 
-
-class SyncHeadgate(SyncSpeaker):
+class SyncHeadgate(SyncSpeaker, UserVerbs):
     """One Headgate, asked by one user. Without arguments the environment says which: HEADGATE_URL, HEADGATE_TOKEN.
     `transport` is httpx's, for programs that have one of their own. `SyncHeadgate.testing()` is one in memory."""
 
@@ -117,40 +99,15 @@ class SyncHeadgate(SyncSpeaker):
 
     submit = _shaped(verbs.submit, _job)
     batch = _shaped(verbs.batch, _jobs)
-    dry_run = at_once(verbs.dry_run)
     job = _shaped(verbs.job, _job)
-    jobs = one_by_one(verbs.jobs)
-    events = one_by_one(verbs.events)
-    all_events = one_by_one(verbs.all_events)
-    lines = one_by_one(following.lines)
-    log = at_once(verbs.log)
-    counts = at_once(verbs.counts)
-    history = at_once(verbs.history)
-    input = at_once(verbs.job_input)
-    explain = at_once(verbs.explain)
     wait = _shaped(waiting.wait, _job)
     cancel = _shaped(verbs.cancel, _job)
     cancel_all = _shaped(verbs.cancel_all, _jobs)
     confirm = _shaped(verbs.confirm, _job)
     answer = _shaped(verbs.answer, _job)
     retry = _shaped(verbs.retry, _job)
-    retry_starts = at_once(verbs.retry_starts)
     reprioritize = _shaped(verbs.reprioritize, _job)
     result = _shaped(fetching.facts, _result)
-    files = at_once(verbs.files)
-    file = at_once(verbs.file)
-    content = at_once(fetching.content)
-    save = at_once(fetching.save)
-    extract = at_once(fetching.extract)
-    submit_workflow = at_once(verbs.submit_workflow)
-    workflow = at_once(verbs.workflow_state)
-    cancel_workflow = at_once(verbs.cancel_workflow)
-    take_slot = at_once(leasing.take_slot)
-    extend_slot = at_once(leasing.extend_slot)
-    give_slot_back = at_once(leasing.give_slot_back)
-    usage = at_once(verbs.usage)
-    queue = at_once(verbs.queue)
-    pipelines = at_once(verbs.pipelines)
 
 
 class SyncJob(JobHandle[SyncHeadgate]):
