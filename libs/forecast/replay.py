@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from headgate_contracts.envelope import utc
 from headgate_contracts.vocabulary import Priority, Tier
@@ -53,16 +53,8 @@ class Replayed:
     unstarted: tuple[str, ...]
 
 
-class Observer(Protocol):
-    """Somebody who watches, as the services would."""
-
-    def entering(self, machine: Machine, row: Row, *, position: int) -> None: ...
-    def started(self, row: Row, *, at_ms: int) -> None: ...
-    def freed(self, row: Row, stay: Stay) -> None: ...
-
-
-class Nobody:
-    """An observer that does nothing."""
+class Observer:
+    """Somebody who watches, as the services would. This one does nothing with what it sees."""
 
     def entering(self, machine: Machine, row: Row, *, position: int) -> None: ...
     def started(self, row: Row, *, at_ms: int) -> None: ...
@@ -78,7 +70,7 @@ class Replay:
         self._history = history
         self._policy = policy
         self._holds = holds
-        self._observer = observer or Nobody()
+        self._observer = observer or Observer()
         self._lives = {life.job: life for life in history.lives}
         self._next_phases = {life.after: life.job for life in history.lives if life.after in self._lives}
         self._stays: dict[str, deque[Stay]] = {}

@@ -8,16 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from headgate_contracts.commands import LogLine
 from libs.eventlog.lines import Gaps, Line
-
-
-class Format(Protocol):
-    """One way of writing lines down, page by page."""
-
-    def page(self, lines: Iterable[Line]) -> str: ...
 
 
 @dataclass(slots=True)
@@ -46,3 +39,6 @@ class JsonLines:
 
     def page(self, lines: Iterable[Line]) -> str:
         return "".join(f"{each.line.model_dump_json(exclude={'job_id'})}\n" for each in self.gaps.marked(lines))
+
+
+Format = Plain | JsonLines

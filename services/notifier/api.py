@@ -20,9 +20,9 @@ from libs.runtime.problems import Problem
 from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.handlers import AskedStream, Notifier
 from services.notifier.openings import Collecting, Openings, TooMany
-from services.notifier.ports import Tickets
 from services.notifier.sending import EventStream, OpenStreams
 from services.notifier.streaming import Stream
+from services.notifier.subscribers import RedeemedTickets
 
 READER: Final = Identity(READ)
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
@@ -85,7 +85,7 @@ async def viewer(request: Request, token: BearerToken, ticket: Ticket = None) ->
     wrong in another way spends no ticket, so this is asked after the guard, and not by it."""
     if token is not None or ticket is None:
         return await READER.find(request)
-    told = await cast("Tickets", request.app.state.tickets).redeem(ticket)
+    told = await cast("RedeemedTickets", request.app.state.tickets).redeem(ticket)
     if told is None:
         raise Refused(_nobody_redeems())
     found = _holder(told)

@@ -15,7 +15,7 @@ from libs.capacity.errors import ViewError
 from libs.capacity.ports import View
 from libs.capacity.rooms import Room
 from libs.policy import Policy
-from services.scheduler.ports import Leads
+from services.scheduler.leader import Leader
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ MB: Final = 1_000_000
 class Crowding:
     """One replica's. It speaks while that leads, so that nothing is said or counted twice."""
 
-    def __init__(self, meter: Meter, *, policy: Policy, view: View, leader: Leads) -> None:
+    def __init__(self, meter: Meter, *, policy: Policy, view: View, leader: Leader) -> None:
         self._policy = policy
         self._view = view
         self._leader = leader

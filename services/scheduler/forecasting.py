@@ -37,7 +37,7 @@ from libs.forecast.making import Past, make_forecast
 from libs.forecast.run import Scene
 from libs.policy import Policy
 from libs.runtime.clock import Clock
-from services.scheduler.ports import Leads
+from services.scheduler.leader import Leader
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ ERRORS_S: Final = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 3600, 7200]
 class Forecaster:
     """Makes forecasts while its replica leads."""
 
-    def __init__(self, ledger: Ledger, view: View, *, clock: Clock, leader: Leads, meter: Meter) -> None:
+    def __init__(self, ledger: Ledger, view: View, *, clock: Clock, leader: Leader, meter: Meter) -> None:
         self._ledger = ledger
         self._view = view
         self._clock = clock

@@ -28,7 +28,6 @@ from services.scheduler.crowding import Crowding
 from services.scheduler.labels import ALL_PROVIDERS, OTHER, STAGE, WORKFLOWS, GroupLabels
 from services.scheduler.leader import Leader
 from services.scheduler.peaks import Peaks
-from services.scheduler.ports import Leads
 
 LOOK_EVERY_MS: Final = 5000
 GROUPS_MAX: Final = 1000  # a look is a question each, of a fraction of a millisecond
@@ -158,7 +157,7 @@ UNKNOWN: Final = Fill(0, None)
 class Fullness:
     """One replica's. The leader's is shown, as there is one log."""
 
-    def __init__(self, meter: Meter, *, log: EventLog, leader: Leads) -> None:
+    def __init__(self, meter: Meter, *, log: EventLog, leader: Leader) -> None:
         self._log = log
         self._leader = leader
         self._fill = UNKNOWN

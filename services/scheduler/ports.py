@@ -15,13 +15,6 @@ from libs.runtime.lifecycle import Health
 from libs.runtime.telemetry import Telemetry
 
 
-class Leads(Protocol):
-    """Whether this replica decides now."""
-
-    @property
-    def leads(self) -> bool: ...
-
-
 class Commands(Protocol):
     """The connection that heartbeats and lease requests come by."""
 

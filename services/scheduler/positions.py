@@ -33,7 +33,7 @@ from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
 from libs.policy.windows import EPOCH_DAY
 from libs.runtime.clock import Clock
-from services.scheduler.ports import Leads
+from services.scheduler.leader import Leader
 from services.scheduler.watchers import Watchers
 
 AT_ONCE: Final = 100  # outlooks in one round trip: a few milliseconds of the view's time, and of ours to tell them
@@ -73,7 +73,7 @@ class Announcer:
     view: View
     policy: Policy
     clock: Clock
-    leader: Leads
+    leader: Leader
     tell: TellPosition
     watchers: Watchers = field(init=False)
     _told: dict[str, SentPosition] = field(default_factory=dict[str, SentPosition])
