@@ -78,3 +78,25 @@ class StageAsks:
 
 SaidOutcome = Annotated[Finished | ChecksFailed | Failed | GaveOut | LeftOpen, Field(discriminator="kind")]
 StageOutcome = Finished | ChecksFailed | Failed | GaveOut | StageAsks
+
+
+def name_of(outcome: StageOutcome) -> str:
+    """As metrics and spans call it."""
+    match outcome:
+        case StageAsks():
+            return "asked"
+        case Failed(again_after_s=float() | int()):
+            return "passing"
+        case _:
+            return outcome.kind
+
+
+def wrong_in(outcome: StageOutcome) -> str | None:
+    """What the span of the stage says went wrong: what its user is told."""
+    match outcome:
+        case Failed(summary=summary) | ChecksFailed(summary=summary):
+            return summary
+        case GaveOut():
+            return "the worker's machine gave out"
+        case Finished() | StageAsks():
+            return None

@@ -20,11 +20,9 @@ Owns that order. What follows what is `domain`, what runs is `process`, what get
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
 from headgate_contracts import Job
@@ -57,7 +55,16 @@ from services.worker.domain import (
     tries_of,
     try_again,
 )
-from services.worker.outcomes import ChecksFailed, Failed, Finished, GaveOut, StageAsks, StageOutcome
+from services.worker.outcomes import (
+    ChecksFailed,
+    Failed,
+    Finished,
+    GaveOut,
+    StageAsks,
+    StageOutcome,
+    name_of,
+    wrong_in,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -143,10 +150,14 @@ class Executor:
         self._begun, tries = begun, tries_of(self._job)
         if self._hands_over():
             return give_back(self._job)
-        with self._tools.signals.stage(self._job, begun) as running, self._in_time(begun.stage):
+        in_time = self._tenure.stage_time(self._rules(begun.stage).timeout_s)
+        with self._tools.signals.stage(self._job, begun) as running, in_time:
             outcome = await self._tenure.or_interrupted(self._process.stage(begun, tries=tries))
-            running.outcome = _name_of(outcome)
-            running.wrong = self._wrong_in(outcome)
+            if isinstance(outcome, Interruption):
+                running.outcome, late = outcome.name.lower(), too_late(self._job, self._tenure.why or outcome)
+                running.wrong = late and late.summary
+            else:
+                running.outcome, running.wrong = name_of(outcome), wrong_in(outcome)
         return await self.judge(outcome, begun.stage)
 
     async def judge(self, outcome: StageOutcome | Interruption, stage: str) -> JobData | None:
@@ -196,30 +207,13 @@ class Executor:
             case GaveOut(why):
                 return self._left(stage, why)
             case result:
-                worked_s = (self._tools.clock.monotonic_ms() - self._claimed.at_ms) / 1000
-                return finish(self._job, result=result, duration_s=round(self._claimed.job.worked_s + worked_s, 3))
+                worked_s = self._claimed.job.worked_s + self._claimed.worked_s(self._tools.clock)
+                return finish(self._job, result=result, duration_s=round(worked_s, 3))
 
     def _next_try(self, failed: Failed, stage: str) -> JobTryFailed | None:
         rules, job = self._rules(stage), self._job
         pause_s = rules.pause_s(tries_of(job) + 1)
         return try_again(job, failed, most=rules.retries, pause_s=pause_s, now=self._log_time())
-
-    @contextmanager
-    def _in_time(self, stage: str) -> Iterator[None]:
-        """What takes longer than the stage may is broken off."""
-        timeout_s = self._rules(stage).timeout_s
-        if timeout_s is None:
-            yield
-            return
-        ending = asyncio.create_task(self._end_after(timeout_s), name=f"time of {stage}")
-        try:
-            yield
-        finally:
-            ending.cancel()
-
-    async def _end_after(self, timeout_s: float) -> None:
-        await self._tools.clock.sleep_ms(round(timeout_s * 1000))
-        self._tenure.interrupt(Interruption.STAGE_TIMED_OUT)
 
     def _rules(self, stage: str) -> StageRules:
         return self._tools.spawner.pipelines[self._job.submission.pipeline].rules_of(stage)
@@ -252,19 +246,6 @@ class Executor:
         why, provider = self._tenure.why or why, self._tenure.provider
         return broken_off(self._job, why, debug_id=self._debug_id, provider=provider)
 
-    def _wrong_in(self, outcome: StageOutcome | Interruption) -> str | None:
-        """What the span of the stage says went wrong: what its user is told."""
-        match outcome:
-            case Failed(summary=summary) | ChecksFailed(summary=summary):
-                return summary
-            case Interruption():
-                late = too_late(self._job, self._tenure.why or outcome)
-                return late.summary if late else None
-            case GaveOut():
-                return "the worker's machine gave out"
-            case _:
-                return None
-
     def _left(self, stage: str, why: str) -> None:
         """To its lease: nothing is written, and the schedulers give the job back as one whose worker was lost."""
         logger.error("this machine gave out under %s-%s: %s", self._job.id, self._job.attempt, why)
@@ -274,8 +255,7 @@ class Executor:
         return fail(self._job, failed, debug_id=self._debug_id)
 
     def _log_time(self) -> datetime:
-        """Now, by the log's clock as far as we can tell: a wrong clock of this machine has no effect."""
-        return self._claimed.at + timedelta(milliseconds=self._tools.clock.monotonic_ms() - self._claimed.at_ms)
+        return self._claimed.log_time(self._tools.clock)
 
     @property
     def _first_stage(self) -> str:
@@ -289,21 +269,3 @@ class Executor:
     @property
     def _debug_id(self) -> str:
         return job_trace(self._job).debug_id
-
-
-def _name_of(outcome: StageOutcome | Interruption) -> str:
-    match outcome:
-        case StageAsks():
-            return "asked"
-        case Finished():
-            return "finished"
-        case ChecksFailed():
-            return "checks_failed"
-        case Failed(again_after_s=None):
-            return "failed"
-        case Failed():
-            return "passing"
-        case GaveOut():
-            return "gave_out"
-        case Interruption():
-            return outcome.name.lower()

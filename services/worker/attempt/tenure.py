@@ -1,7 +1,7 @@
 """How long an attempt is this worker's, and what breaks off its work.
 
     its lease has ended, or LOST ─────────────► not ours any more: nothing may be written
-    CANCELLED · TIMED_OUT · FORCED · PROVIDER · DRAINED
+    CANCELLED · TIMED_OUT · STAGE_TIMED_OUT · FORCED · PROVIDER · DRAINED
                                        └──────► what runs is broken off; of two reasons the stronger one counts
 
 Refuses to know what follows from a reason: that is `domain`, and `executor` does it.
@@ -10,7 +10,8 @@ Refuses to know what follows from a reason: that is `domain`, and `executor` doe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from libs.runtime.clock import Clock
@@ -44,6 +45,22 @@ class Tenure:
         """It pauses for longer than a job is to wait with all that it holds."""
         self.provider = provider
         self.interrupt(Interruption.PROVIDER)
+
+    @contextmanager
+    def stage_time(self, timeout_s: float | None) -> Iterator[None]:
+        """What takes longer than a stage may is broken off; null: it may take as long as the attempt."""
+        if timeout_s is None:
+            yield
+            return
+        ending = asyncio.create_task(self._end_after(timeout_s), name="time of a stage")
+        try:
+            yield
+        finally:
+            ending.cancel()
+
+    async def _end_after(self, timeout_s: float) -> None:
+        await self._clock.sleep_ms(round(timeout_s * 1000))
+        self.interrupt(Interruption.STAGE_TIMED_OUT)
 
     async def or_interrupted(self, work: Coroutine[Any, Any, T]) -> T | Interruption:
         """What the work gives, or why it was broken off."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from opentelemetry.trace import SpanContext
 
@@ -51,3 +51,11 @@ class Claimed:
     budget_s: float
     cause: SpanContext  # the span of its claim
     content: asyncio.Task[bytes | None]  # what it is made from, on its way since it was to be had
+
+    def worked_s(self, clock: Clock) -> float:
+        """How long the attempt has been ours."""
+        return (clock.monotonic_ms() - self.at_ms) / 1000
+
+    def log_time(self, clock: Clock) -> datetime:
+        """Now, by the log's clock as far as we can tell: a wrong clock of this machine has no effect."""
+        return self.at + timedelta(seconds=self.worked_s(clock))
