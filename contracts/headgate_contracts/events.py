@@ -423,7 +423,7 @@ class JobError(Record):
     """Why a job failed."""
 
     summary: Annotated[str, StringConstraints(min_length=1, max_length=500)]
-    detail: Annotated[str, StringConstraints(max_length=4096)] = ""
+    detail: Annotated[str, StringConstraints(max_length=4096)]
     debug_id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 
@@ -432,6 +432,7 @@ class JobFailed(JobError, AttemptData):
 
     EVENT = EventName.FAILED
 
+    detail: Annotated[str, StringConstraints(max_length=4096)] = ""
     fault: Fault
 
 
