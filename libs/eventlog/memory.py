@@ -71,6 +71,7 @@ class MemoryServer:
         self._max_bytes = max_bytes
         self._kept: list[_Kept] = []
         self._by_filter: dict[str, list[int]] = defaultdict(list)
+        self._looked: dict[str, tuple[list[int], int]] = {}  # other filter → what matches it, up to which sequence
         self._ids: dict[str, tuple[int, int]] = {}  # id → sequence, when
         self._grown = asyncio.Event()
 
@@ -107,11 +108,13 @@ class MemoryServer:
         """What age does to the oldest records."""
         del self._kept[: through + 1 - self.first_seq]
         self.first_seq = through + 1
+        self._looked.clear()
 
     def go_back(self, to: int) -> None:
         """What a power cut does where the disk was not synced."""
         del self._kept[to + 1 - self.first_seq :]
         self._ids = {each: (seq, at) for each, (seq, at) in self._ids.items() if seq <= to}
+        self._looked.clear()
         for seqs in self._by_filter.values():
             del seqs[bisect_right(seqs, to) :]
 
@@ -119,8 +122,8 @@ class MemoryServer:
         return next((kept.record() for kept in self._matching(subject_filter, after=after)), None)
 
     def last(self, subject_filter: str) -> Record | None:
-        matching = list(self._matching(subject_filter, after=0))
-        return matching[-1].record() if matching else None
+        seqs = self._seqs_of(subject_filter)
+        return self._kept[seqs[-1] - self.first_seq].record() if seqs and seqs[-1] >= self.first_seq else None
 
     def records(self, filters: Sequence[str], *, after: int = 0) -> list[Record]:
         """All that stands under any of these filters now."""
@@ -161,13 +164,19 @@ class MemoryServer:
         return seqs[-1] if seqs and seqs[-1] >= self.first_seq else 0
 
     def _matching(self, subject_filter: str, *, after: int) -> Iterator[_Kept]:
-        """By index for the filters of expectations, by looking at each message for any other."""
         after = max(after, self.first_seq - 1)
+        seqs = self._seqs_of(subject_filter)
+        return (self._kept[seq - self.first_seq] for seq in seqs[bisect_right(seqs, after) :])
+
+    def _seqs_of(self, subject_filter: str) -> list[int]:
+        """By index for the filters of expectations, by a look at each message for any other, once."""
         if subject_filter in self._by_filter:
-            seqs = self._by_filter[subject_filter]
-            return (self._kept[seq - self.first_seq] for seq in seqs[bisect_right(seqs, after) :])
-        rest = islice(self._kept, after + 1 - self.first_seq, None)
-        return (kept for kept in rest if matches(kept.message.subject, subject_filter))
+            return self._by_filter[subject_filter]
+        seqs, looked = self._looked.get(subject_filter, ([], self.first_seq - 1))
+        rest = islice(self._kept, looked + 1 - self.first_seq, None)
+        seqs += [kept.seq for kept in rest if matches(kept.message.subject, subject_filter)]
+        self._looked[subject_filter] = seqs, self.last_seq
+        return seqs
 
 
 class MemoryWire:

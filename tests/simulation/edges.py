@@ -114,7 +114,8 @@ class Port:
             return at_once(method(*args, **named))
 
         async def call(*args: Any, **named: Any) -> Any:
-            await self._link.reached(name)
+            if self._link.is_watched:
+                await self._link.reached(name)
             try:
                 return await self._link.ask(partial(act, args, named), within_s=SCRIPT_WITHIN_S)
             except (Unconnected, Silent):

@@ -105,10 +105,13 @@ class Link:
         slow_s = max((each.slow_s for each in self._troubles()), default=0.0)
         return share * (near_s + (slow_s * dice.throw(f"{self._name} slow") if slow_s else 0.0))
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody lies in wait for anyone."""
+        return bool(self._network.ambushes)
+
     async def reached(self, place: str) -> None:
         """Where somebody may lie in wait: between two awaits that matter."""
-        if not self._network.ambushes:
-            return
         ambush = self._network.ambushes.pop((self.process.name, place), None)
         if ambush is not None:
             ambush()

@@ -23,7 +23,7 @@ def planted(name: str, make: Callable[[Any], Any]) -> Iterator[None]:
         holder = getattr(holder, each)
     sound = vars(holder)[last]
     twin = make(sound)
-    places = [holder] if holders else [module for module in tuple(sys.modules.values()) if _has(module, last, sound)]
+    places = [holder] if holders else _modules_with(last, sound)
     for place in places:
         setattr(place, last, twin)
     try:
@@ -31,6 +31,18 @@ def planted(name: str, make: Callable[[Any], Any]) -> Iterator[None]:
     finally:
         for place in places:
             setattr(place, last, sound)
+
+
+_SEEN: dict[str, tuple[int, list[Any]]] = {}  # name → how many modules there were, and those that had it
+
+
+def _modules_with(name: str, value: object) -> list[Any]:
+    """Wherever it was imported to. They are looked through again where there are more modules by now."""
+    loaded, seen = _SEEN.get(name, (0, []))
+    if loaded != len(sys.modules) or not all(_has(module, name, value) for module in seen):
+        seen = [module for module in tuple(sys.modules.values()) if _has(module, name, value)]
+        _SEEN[name] = len(sys.modules), seen
+    return list(seen)
 
 
 def _has(module: Any, name: str, value: object) -> bool:

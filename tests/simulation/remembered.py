@@ -1,7 +1,8 @@
 """What is computed once, and asked for again by every process that reads the log.
 
-Two schedulers, and whoever claims or changes a job, make the same job of the same events. A job and a record are
-frozen, so what was made of both once is made of them again: one object for all. Nothing is shared that could change.
+Two schedulers, and whoever claims or changes a job, make the same job of the same events. A job, a row and a record are
+frozen, so what was made of them once is made of them again: one object for all. Nothing is shared that could change.
+An event is read from its bytes once: its writer does so before it sends them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ def remembering() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(planted("headgate_contracts.lifecycle:advance", _advanced))
         stack.enter_context(planted("libs.capacity.projection:row_of", _as_row))
+        stack.enter_context(planted("libs.capacity.engine:_planned", _planned))
+        stack.enter_context(planted("headgate_contracts.envelope:parse_event", _parsed))
         yield
 
 
@@ -47,3 +50,27 @@ def _as_row(sound: Callable[..., Any]) -> Callable[..., Any]:
         return found[0]
 
     return row_of
+
+
+def _planned(sound: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[int, tuple[Any, ...]] = {}
+
+    def planned(row: Any) -> Any:
+        found = known.get(id(row))
+        if found is None:
+            found = known[id(row)] = (sound(row), row)
+        return found[0]
+
+    return planned
+
+
+def _parsed(sound: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[bytes, Any] = {}
+
+    def parse_event(payload: bytes) -> Any:
+        found = known.get(payload)
+        if found is None:
+            found = known[payload] = sound(payload)
+        return found
+
+    return parse_event
