@@ -6,6 +6,7 @@ examples as they are written, verbs in the order in which they are declared, and
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from argparse import Namespace
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
 from libs.cli.calling import as_called, called
 
@@ -26,7 +27,36 @@ UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 DURATION: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")  # at most 273 years
 FILE: Final = click.Path(path_type=Path)
 
+BASH: Final = """\
+%(complete_func)s() {
+    local line=${COMP_LINE:0:COMP_POINT} offer before=
+    [[ $COMP_WORDBREAKS == *:* && ${line##* } == *:* ]] && before=${line##* } && before=${before%%"${before##*:}"}
+    COMPREPLY=()
+    while IFS= read -r offer; do
+        case $offer in
+            dir,*) compopt -o dirnames ;;
+            file,*) compopt -o default ;;
+            plain,*) offer=${offer#plain,} && COMPREPLY+=("${offer#"$before"}") ;;
+        esac
+    done < <(COMP_LINE=$line %(complete_var)s=bash_complete "$1")
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
 Run = Callable[[Any, Any], int]
+
+
+class BashWords(BashComplete):
+    """Bash takes a colon for the end of a word, and names of groups and scopes have some: so the line is read as it
+    stands, and what is before the last colon, which bash leaves there, is not offered again."""
+
+    source_template = BASH
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        line = os.environ["COMP_LINE"]
+        words = split_arg_string(line)[1:]
+        return (words[:-1], words[-1]) if words and not line[-1].isspace() else (words, "")
 
 
 class CommandGroup(click.Group):
@@ -88,6 +118,7 @@ class Verb(click.Command):
 
 def read_words(root: click.Group, words: list[str] | None) -> Any:
     """What was asked for. Wrong usage ends the process with 2, as everywhere; help and version end it with 0."""
+    add_completion_class(BashWords)
     try:
         asked = root.main(words, prog_name=called(), complete_var=COMPLETING, standalone_mode=False)
     except click.ClickException as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -26,6 +27,7 @@ from rich.console import Console
 
 from headgate import Event, SyncHeadgate
 from headgate.errors import problem_of
+from headgate_contracts.vocabulary import Priority
 from libs.cli import client, jobs, submitting
 from libs.cli.arguments import commands, parse
 from libs.cli.board import Board, JobLine, advanced
@@ -628,6 +630,58 @@ def test_a_word_that_was_begun_is_completed(words: list[str], offered: list[str]
     found = complete.get_completions(words[:-1], words[-1])
 
     assert [each.value for each in found] == offered
+
+
+COMPLETES = """\
+source <("$0" completion bash)
+COMP_LINE=$1 COMP_POINT=${#1} _headgate_completion "$0"
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("headgate queue pause priority:u", ["urgent"]),  # bash leaves what stands before the colon
+        ("headgate queue resume pri", [f"priority:{each.value}" for each in Priority]),
+        ("headgate jobs list --status=re", ["ready"]),
+        ("headgate jobs re", ["result", "retry"]),
+    ],
+)
+def test_bash_completes_a_word_with_and_without_a_colon(line: str, offered: list[str]) -> None:
+    bash, headgate = shutil.which("bash"), Path(sys.executable).with_name("headgate")
+    assert bash is not None
+
+    done = subprocess.run([bash, "-c", COMPLETES, headgate, line], capture_output=True, text=True, check=True)  # noqa: S603 - our own words
+
+    assert (done.stdout.split(), done.stderr) == (offered, "")
+
+
+@pytest.mark.parametrize(
+    ("shell", "words", "current", "said"),
+    [
+        ("zsh", "headgate queue pause priority:u", "3", "plain\npriority:urgent\n_\n"),
+        ("zsh", "headgate jobs re", "2", "plain\nresult\nfetch what it made, and list what is in it\nplain\nretry\n"),
+        ("fish", "headgate queue pause priority:u", "priority:u", "plain,priority:urgent\n"),
+        ("fish", "headgate jobs ", "", "plain,list\tone's own, newest first; an operator's: everybody's\n"),
+    ],
+)
+def test_zsh_and_fish_are_answered_as_their_scripts_ask(
+    shell: str,
+    words: str,
+    current: str,
+    said: str,
+    *,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in (("_HEADGATE_COMPLETE", f"{shell}_complete"), ("COMP_WORDS", words), ("COMP_CWORD", current)):
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(SystemExit):
+        parse([])
+
+    assert said in capsys.readouterr().out
 
 
 def test_where_no_headgate_answers_nothing_is_offered_and_nothing_said(
