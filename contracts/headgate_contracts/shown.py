@@ -329,9 +329,11 @@ class Waits(Shown):
 
 
 class HitRate(Shown):
-    """How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds."""
+    """How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds.
+    Of jobs of a tier, or of those that were shown it in a class."""
 
     tier: OpenTier | None
+    priority: Priority | None = None
     count: int
     hit_rate: float
     error: float
@@ -347,11 +349,12 @@ class Refused(Shown):
 
 class Analytics(Shown):
     """Waits by priority and tier, and what the forecasts were worth, over the starts since `since`; what was refused
-    in the last 24 hours."""
+    in the last 24 hours. `forecast` begins with that of all and goes on by tier; `by_class` has one for each class."""
 
     since: AwareDatetime | None
     waits: tuple[Waits, ...]
     forecast: tuple[HitRate, ...]
+    by_class: tuple[HitRate, ...] = ()
     refused: tuple[Refused, ...] = ()
 
 

@@ -2,12 +2,13 @@
 
 /**
  * Waits by priority and tier, and what the forecasts were worth, over the starts since `since`; what was refused
- * in the last 24 hours.
+ * in the last 24 hours. `forecast` begins with that of all and goes on by tier; `by_class` has one for each class.
  */
 export interface Analytics {
   readonly since: string | null;
   readonly waits: ReadonlyArray<Waits>;
   readonly forecast: ReadonlyArray<HitRate>;
+  readonly by_class?: ReadonlyArray<HitRate>;
   readonly refused?: ReadonlyArray<Refused>;
 }
 
@@ -113,9 +114,11 @@ export interface HistoryEntry {
 
 /**
  * How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds.
+ * Of jobs of a tier, or of those that were shown it in a class.
  */
 export interface HitRate {
   readonly tier: string | null;
+  readonly priority?: Priority | null;
   readonly count: number;
   readonly hit_rate: number;
   readonly error: number;

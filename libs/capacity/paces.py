@@ -17,6 +17,7 @@ from typing import Final
 
 from headgate_contracts import Job
 from headgate_contracts.events import Estimate, JobData, JobDispatched, JobGivenBack, JobReady
+from headgate_contracts.vocabulary import Priority
 from libs.policy import Policy
 
 HOLDS_MAX: Final = 200  # of one tier: enough for quantiles
@@ -48,6 +49,10 @@ class Wait:
     wait_s: float  # since it entered the queue
     estimate: Estimate | None = None
     asked: str = ""  # the priority by which the estimate was shown; of a wait from before this was noted, none
+
+    @property
+    def shown_in(self) -> Priority:
+        return Priority(self.asked or self.priority)
 
 
 @dataclass(slots=True)

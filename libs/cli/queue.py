@@ -103,10 +103,10 @@ def analytics(args: Namespace, out: Output) -> int:
         out.say("No job has started yet.")
     out.say("\nForecasts", style="bold")
     rates = [
-        (row["tier"] or "all", str(row["count"]), f"{row['hit_rate']:.0%}", _span(row["error"]))
-        for row in told["forecast"]
+        (row["tier"] or row.get("priority") or "all", str(row["count"]), f"{row['hit_rate']:.0%}", _span(row["error"]))
+        for row in (*told["forecast"], *told.get("by_class", ()))
     ]
-    out.table(("TIER", "JOBS", "INSIDE THE RANGE", "MEAN ERROR"), rates)
+    out.table(("TIER OR CLASS", "JOBS", "INSIDE THE RANGE", "MEAN ERROR"), rates)
     refused = [(wall_time(row["hour"]), row["reason"], str(row["count"])) for row in told.get("refused", ())]
     if refused:
         out.say("\nRefused submissions", style="bold")

@@ -20,15 +20,19 @@ NAME: Final = "analytics"  # under which it is published
 
 
 def analytics_of(waits: Iterable[Wait]) -> Analytics:
-    """By priority and tier, and the forecast's worth by tier, that of all of them first."""
+    """By priority and tier, and the forecast's worth by tier, that of all of them first, and by class."""
     known = list(waits)
     told = [wait for wait in known if wait.estimate is not None]
-    tiers = [tier for tier in Tier if any(wait.tier == tier for wait in told)]
-    rates = [_hit_rate(told, None)] if told else []
+    by_tier = {tier: [wait for wait in told if wait.tier == tier] for tier in Tier}
+    by_class = {each: [wait for wait in told if wait.shown_in is each] for each in Priority}
     return Analytics(
         since=min((wait.at for wait in known), default=None),
         waits=tuple(waits_by_kind((wait.priority, wait.tier, wait.wait_s) for wait in known)),
-        forecast=(*rates, *(_hit_rate([wait for wait in told if wait.tier == tier], tier) for tier in tiers)),
+        forecast=(
+            *([_hit_rate(told)] if told else ()),
+            *(_hit_rate(of_tier, tier=tier) for tier, of_tier in by_tier.items() if of_tier),
+        ),
+        by_class=tuple(_hit_rate(of_class, priority=each) for each, of_class in by_class.items() if of_class),
     )
 
 
@@ -58,10 +62,11 @@ def _waits(priority: Priority, tier: Tier, ordered: Sequence[float]) -> Waits:
     )
 
 
-def _hit_rate(told: Sequence[Wait], tier: Tier | None) -> HitRate:
+def _hit_rate(told: Sequence[Wait], *, tier: Tier | None = None, priority: Priority | None = None) -> HitRate:
     pairs = [(wait.estimate, wait.wait_s) for wait in told if wait.estimate is not None]
     return HitRate(
         tier=tier,
+        priority=priority,
         count=len(pairs),
         hit_rate=round(fmean(is_hit(estimate, wait_s) for estimate, wait_s in pairs), 4),
         error=round(fmean(abs(wait_s - estimate.estimate_seconds) for estimate, wait_s in pairs), 3),

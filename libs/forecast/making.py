@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from headgate_contracts.vocabulary import Priority
 from libs.capacity.paces import Pace, Wait
 from libs.forecast.arrivals import lately
 from libs.forecast.durations import Durations, Observed, observed
@@ -84,7 +83,7 @@ def spreads_of(waits: Iterable[Wait], policy: Policy) -> dict[int, Spread]:
     by_class: defaultdict[int, list[Wait]] = defaultdict(list)
     for wait in waits:
         if wait.estimate is not None:
-            by_class[Priority(wait.asked or wait.priority).class_number].append(wait)
+            by_class[wait.shown_in.class_number].append(wait)
     enough = {number: known for number, known in by_class.items() if len(known) >= FIRST}
     return {number: spread_of(known, policy, covered=COVERED_OF_CLASS) for number, known in enough.items()}
 

@@ -12,6 +12,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import Estimate
 from headgate_contracts.vocabulary import Priority
 from libs.capacity.paces import Wait
+from libs.forecast.analytics import analytics_of
 from libs.forecast.errors import FIRST, Pair, Spread, learn, quantile
 from libs.forecast.making import spreads_of
 from libs.policy import Policy
@@ -94,6 +95,24 @@ def test_a_class_whose_waits_are_uneven_has_a_wider_interval_than_one_that_start
     assert set(widths) == {Priority.HIGH.class_number, Priority.BACKGROUND.class_number}
     assert widths[Priority.BACKGROUND.class_number] > 2 * widths[Priority.HIGH.class_number]
     assert spreads_of(waits[1:FIRST], Policy()) == {}  # of too few nothing is learnt
+
+
+def test_what_the_forecast_was_worth_is_told_by_tier_and_by_the_class_in_which_it_was_shown() -> None:
+    shown = Estimate(estimate_seconds=100, lower_bound=90, upper_bound=110, confidence="low")
+    told = (("partner", "low", 100.0), ("partner", "low", 300.0), ("cto_scale", "high", 105.0))
+    waits = [Wait(utc(0), tier, "high", "default", wait_s, shown, asked) for tier, asked, wait_s in told]
+
+    worth = analytics_of([*waits, Wait(utc(0), "partner", "normal", "default", 1.0)])
+
+    assert [(each.tier, each.count, each.hit_rate) for each in worth.forecast] == [
+        (None, 3, 0.6667),
+        ("partner", 2, 0.5),
+        ("cto_scale", 1, 1.0),
+    ]
+    assert [(each.priority, each.count, each.hit_rate) for each in worth.by_class] == [
+        ("high", 1, 1.0),
+        ("low", 2, 0.5),
+    ]
 
 
 def test_without_a_past_the_spread_is_that_of_the_plain_formula() -> None:

@@ -75,12 +75,14 @@ class WaitsOf(Value):
 
 
 class ForecastHits(Value):
-    """How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds."""
+    """How often the real wait lay inside the interval that was shown; `error` is the mean absolute error in seconds.
+    Of a tier, of a class, or of all."""
 
     tier: str | None
     count: int
     hit_rate: float
     error: float
+    priority: str | None = None
 
 
 class RefusalsOfHour(Value):
@@ -97,6 +99,7 @@ class QueueAnalytics(Value):
     since: AwareDatetime | None
     waits: tuple[WaitsOf, ...]
     forecast: tuple[ForecastHits, ...]
+    by_class: tuple[ForecastHits, ...] = ()
     refused: tuple[RefusalsOfHour, ...] = ()
 
 

@@ -18,8 +18,8 @@ export function Insight() {
     <${Tiles} told=${value} acts=${audit.value ?? []} />
     <${Charts} />
     <${Waits} waits=${value.waits} />
-    <div class="columns halves"><${Forecast} rates=${value.forecast} /><${Refused} refused=${value.refused ?? []} />
-      </div>
+    <div class="columns halves"><${Forecast} rates=${[...value.forecast, ...(value.by_class ?? [])]} />
+      <${Refused} refused=${value.refused ?? []} /></div>
     <${Audit} acts=${audit.value ?? []} />
   </section>`;
 }
@@ -98,12 +98,12 @@ function Forecast({ rates }) {
     <h2 id="forecast-title">Was the forecast right?</h2>
     <p class="soft">How often the real wait lay inside the range that was shown, and by how much it missed.</p>
     ${rates.length === 0 && html`<${Empty}>No forecast has come due yet.</>`}
-    <div class="bars">${rates.map((rate) => html`<${Rate} key=${rate.tier} rate=${rate} />`)}</div>
+    <div class="bars">${rates.map((rate) => html`<${Rate} key=${rate.tier ?? rate.priority} rate=${rate} />`)}</div>
   </section>`;
 }
 
 function Rate({ rate }) {
-  const tier = rate.tier ? tierWord(rate.tier) : "all tiers",
+  const tier = rate.tier ? tierWord(rate.tier) : rate.priority ? `${rate.priority} class` : "all tiers",
     hits = percent(rate.hit_rate),
     error = short(rate.error);
   const words = `${tier}: ${hits} of ${plural(rate.count, "forecast")} inside the range, mean error ${error}`;
