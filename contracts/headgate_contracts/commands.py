@@ -1,4 +1,4 @@
-"""What services ask each other over NATS, request and reply, and what they tell whoever listens. None of it is a fact.
+"""What services ask each other over NATS, request and reply, and what they publish to listeners. None of it is a fact.
 
     headgate.cmd.v1.<shard>.beat               Beat          → BeatReply
     headgate.cmd.v1.<shard>.acquire            AcquireLease  → LeaseReply

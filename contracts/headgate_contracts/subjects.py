@@ -5,7 +5,7 @@
     headgate.sched.v1.<shard>                                  the scheduler's chain
     headgate.ops.v1.<act>                                      what operators did
 
-The job comes first, so that whoever knows a job's id can name its filter.
+The job comes first, so that a reader who knows a job's id can name its filter.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def is_of_key(job_id: str) -> bool:
 
 
 def phase_job_id(workflow_id: str, phase: int) -> str:
-    """The job that is the n-th phase of a workflow: whoever knows the workflow knows its jobs."""
+    """The job that is the n-th phase of a workflow: to know the workflow is to know its jobs."""
     return f"{workflow_id}-{phase}"
 
 

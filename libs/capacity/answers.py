@@ -14,7 +14,7 @@ from libs.capacity.rows import Pause
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A waiter got its slots: whoever is told sends this to `reply`."""
+    """A waiter got its slots: the caller sends this to `reply`."""
 
     lease: str
     owner: str | None

@@ -68,7 +68,7 @@ class Days:
             self.by_day.setdefault(day, set()).add(job_id)
 
     def _leave(self, job_id: str, day: UserDay | None) -> None:
-        """A place that is given back puts right whoever took one too many."""
+        """A place that is given back puts right a job that took one too many."""
         self.over.pop(job_id, None)
         if day is None:
             return

@@ -127,7 +127,7 @@ class Engine:
         return {pool: at_ms for at_ms, pool in said}
 
     def pause(self, provider: str, until_ms: int) -> None:
-        """Somebody has said that nobody gets a slot of this provider until then. The view says it to whoever asks: this
+        """No job gets a slot of this provider until then, as a worker has said. The view says it to all who ask: this
         is for when it is away."""
         self._pauses[provider] = max(until_ms, self._pauses.get(provider, 0))
 
@@ -159,7 +159,7 @@ class Engine:
         self._state.unheard = {NAMELESS}
 
     def unlearn(self) -> None:
-        """Somebody has let go of something, or may have: whoever is refused again says so again."""
+        """A slot was given back, or may have been: a job that is refused again says so again."""
         self._state.unheard.clear()
         slots.end_quarantine(self._state, now_ms=self._clock())
         for group in [*self._learned]:

@@ -48,7 +48,7 @@ VIEW: Final = Key(
     "epoch, generation, applied; open (1: decisions may be made); arrivals, tickets: the last ones given; "
     "quarantine_until (ms); untold (1: some grants are kept); shut (1: some group is); "
     "prolonged: the last call of that verb",
-    "begin, open, fold, reserve, release, acquire, shut, prolong; whoever ends the quarantine or what is shut",
+    "begin, open, fold, reserve, release, acquire, shut, prolong; the end of the quarantine or of what is shut",
     "loss of the data",
 )
 LEAD: Final = Key("lead", "STRING", "the scheduler that leads", "hold_lead, drop_lead", "its own expiry")
@@ -125,9 +125,7 @@ KEYS: Final = (
     Key(
         "untold", "LIST", "grants that no answer could carry, as JSON", "acquire, claim, configure", "the next that can"
     ),
-    Key(
-        "shut", "ZSET", "groups of which nobody gets a slot → until when", "shut, open", "whoever catches up after that"
-    ),
+    Key("shut", "ZSET", "groups of which nobody gets a slot → until when", "shut, open", "the catch-up after that"),
     # ── limits and workers ────────────────────────────────────────────────────
     Key("limits", "HASH", "group → limit, of operators, first submissions and leases", "begin, fold", "never"),
     Key("defaults", "HASH", "group, user/<tier>, project/<tier>, group/<name> → limit", "begin, configure", "never"),
@@ -155,7 +153,7 @@ def lead_key(shard: str) -> str:
 
 
 def ticket_key(shard: str, digest: str) -> str:
-    """Where a ticket is kept: under the digest of what its bearer shows, so that whoever reads keys can use none."""
+    """Where a ticket is kept: under the digest of what its bearer shows, so that a reader of keys can use none."""
     check_digest(digest)
     return _fixed_key(shard, TICKET).replace("<digest>", digest)
 

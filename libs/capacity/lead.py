@@ -1,7 +1,7 @@
 """Who leads: a lease beside the view, for liveness alone. That two leaders do no harm is the log's doing.
 
 Owns the question and its answer, on Redis and as a twin in memory. The lead is no part of the view: a rebuilt view
-keeps it. Data that were flushed take it along, and whoever asks first leads then.
+keeps it. Data that were flushed take it along, and the first replica that asks leads then.
 """
 
 from __future__ import annotations

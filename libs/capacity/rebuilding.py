@@ -1,4 +1,4 @@
-"""Throwing the view away on purpose: whoever leads folds it again from the log.
+"""Throwing the view away on purpose: the leader folds it again from the log.
 
 Owns that one act, for operators. What the lost life held is swept away later, by the cleaner of the new one.
 """

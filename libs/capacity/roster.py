@@ -21,7 +21,7 @@ from headgate_contracts import Job, Status
 
 @dataclass(slots=True)
 class Roster:
-    """Each set by the job's id, whoever came into it first at its head."""
+    """Each set by the job's id, the first that came into it at its head."""
 
     waiting: dict[str, Job] = field(default_factory=dict[str, Job])
     queued: dict[str, Job] = field(default_factory=dict[str, Job])

@@ -41,7 +41,7 @@ class Places:
             self._put_in(*now)
 
     def near(self, job: Job) -> list[PlacedJob]:
-        """Whoever may have to move with it, and one more on each side."""
+        """The jobs that may have to move with it, and one more on each side."""
         where = _spot_of(job)
         if where is None:
             return []

@@ -1,4 +1,4 @@
-"""What the scripts answer to whoever decides, as values; `store_readings` has what they answer to readers.
+"""What the scripts answer to what decides, as values; `store_readings` has what they answer to readers.
 
 Each function reads the GIVES of one verb's header; flags are 0 and 1.
 """

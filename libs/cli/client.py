@@ -60,7 +60,7 @@ def _refusal(fault: headgate.Problem) -> CliError:
         case headgate.TryLater():
             return Busy(detail=detail)
         case headgate.NotSignedIn():
-            wrong = detail.partition(". ")[0]  # what comes after it is for whoever writes headers
+            wrong = detail.partition(". ")[0]  # what comes after it is for programs that write headers
             remedy = f"Set HEADGATE_TOKEN to a valid one: `{called()} token` signs one on this machine."
             return Refused(detail=f"{wrong}. {remedy}")
         case _:

@@ -78,7 +78,7 @@ def extend(args: Namespace, out: Output) -> int:
 
 
 def give_back(args: Namespace, out: Output) -> int:
-    """Whoever waits has it at once."""
+    """The next in line has it at once."""
     with as_user() as hg:
         hg.give_slot_back(args.group, args.lease, project=args.project)
     out.data({"lease": args.lease})

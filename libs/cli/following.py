@@ -21,7 +21,7 @@ Watched = tuple[JobLine, AsyncIterable[Event]]
 
 
 def watch(target: Target, job_id: str, out: Output) -> int:
-    """Until the end; 0 where the job became ready. Whoever watches one job knows which."""
+    """Until the end; 0 where the job became ready. Who watches one job knows which."""
     try:
         with in_words(target.url):
             line = interruptible(_watched(target, job_id, out))

@@ -1,4 +1,4 @@
-"""Commands for whoever runs a Headgate: sign a token, set up the log, read it as it grows."""
+"""Commands for operators of a machine: sign a token, set up the log, read it as it grows."""
 
 from __future__ import annotations
 

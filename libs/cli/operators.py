@@ -1,4 +1,4 @@
-"""Commands for whoever looks after the whole: the workers, what was done, and the end of a user's content.
+"""Commands for operators of the whole: the workers, what was done, and the end of a user's content.
 
 Where `headgate up` runs they act as its operator.
 """

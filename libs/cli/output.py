@@ -62,7 +62,7 @@ class Output:
             self._print(text, style=style, broken=broken)
 
     def plain(self, text: str) -> None:
-        """For people and for whoever waits for exactly this line."""
+        """For people, and for programs that wait for exactly this line."""
         if not self.as_json:
             _write(terminal.plain(text))
 

@@ -1,7 +1,8 @@
 """`headgate teams`: credentials and consumers for those who read the log.
 
 Here, where `headgate up` runs, all of it is done at once. For servers in compose or Kubernetes (`--deployed`) the file
-that they include is written; that they read it again, and `headgate migrate --teams`, is for whoever reaches them.
+that they include is written; that they read it again, and `headgate migrate --teams`, is for an operator who reaches
+them.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class _Place:
         return teams_in(self.file)
 
     def settle(self, teams: Sequence[Team]) -> None:
-        """Whoever is not among them has lost its rights before its consumers end; whoever is new has its consumers
+        """A team that is not among them has lost its rights before its consumers end; a new one has its consumers
         before anybody is told the password."""
         write_teams(self.file, teams)
         if self.state is not None:

@@ -47,7 +47,7 @@ def require_same_log(jobs: StreamState, seen: Mark) -> None:
 
 
 async def ask(nc: Client, verb: str, *, stream: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of whoever leads the stream, or of the cluster's leader for changes; its error is raised as ours."""
+    """The answer of the stream's leader, or of the cluster's leader for changes; its error is raised as ours."""
     with translated(stream):
         reply = await nc.request(f"$JS.API.{verb}.{stream}", to_json(question), timeout=ANSWER_WITHIN_S)
     answer: dict[str, Any] = from_json(reply.data)

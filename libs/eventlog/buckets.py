@@ -5,7 +5,7 @@
               chunks, as they grow past what one message may hold, and then the word
 
 Both are read from the leader: what was put a moment ago must be found. What is deleted leaves no byte behind, and
-deleting it again changes nothing: whoever was killed in the middle begins again.
+deleting it again changes nothing: a writer that was killed in the middle begins again.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class JetStreamObjects:
 
     async def stream(self, found: Found, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
         """The bytes from `start` to before `end`, chunk by chunk. `LogRefused` where the object is not whole any more:
-        whoever has passed on the first chunks must not end as if that were all."""
+        a caller that has passed on the first chunks must not end as if that were all."""
         end, at = found.size if end is None else end, 0
         async for chunk in self._chunks(found):
             piece = chunk[max(0, start - at) : max(0, end - at)]
@@ -164,7 +164,7 @@ class JetStreamObjects:
 
     async def delete(self, name: str) -> None:
         """Gone when this returns, whether there was one or not. The word about it goes last: as long as it stands, its
-        chunks can be found and deleted by whoever tries again."""
+        chunks can be found and deleted by the next try."""
         found = await self.find(name)
         if found is not None:
             await self._forget_chunks(found)

@@ -31,7 +31,7 @@ async def connect(
     """A connection that comes back by itself as long as the process lives. `LogUnavailable` if it never comes about.
 
     With `tls` nothing is said or heard before the handshake: by default nats-py speaks TLS only where the server asks
-    for it in the clear, and whoever is in between could leave that out and be sent the password.
+    for it in the clear, and a machine in between could leave that out and be sent the password.
     """
     client, urls = Client(), [servers] if isinstance(servers, str) else list(servers)
     watch = _Watch(client, name)

@@ -8,7 +8,7 @@ still be answered: what arrives for it is handed back at once (`nak`), so that a
 and not only when the time for its ack is over. That is why nats-py's `fetch` is not used: cancelled, it keeps what
 comes after.
 
-Refuses to know what a dispatch is worth. The log may have moved on from it; whoever takes it asks the log.
+Refuses to know what a dispatch is worth. The log may have moved on from it; the worker that takes it asks the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REQUEST = to_json({"batch": 1, "expires": round(ASK_FOR_S * SECOND_NS)})
 
 @dataclass(frozen=True, slots=True)
 class JetStreamDispatch:
-    """One message of the pool. Until it is acked it comes again, to whoever asks."""
+    """One message of the pool. Until it is acked it comes again, to any of those who pull."""
 
     record: Record
     tries: int  # with this one
@@ -124,7 +124,8 @@ class PoolDispatches(SharedDispatches):
 
 
 class EventDispatches(SharedDispatches):
-    """Events of some names, for whoever does something about each of them once: `max_tries`, then it is let go."""
+    """Events of some names, for a reader that does something about each of them once: `max_tries`, then it is let
+    go."""
 
     def __init__(
         self, nc: Client, *, name: str, events: Sequence[EventName], within_s: float, max_tries: int, clock: Clock

@@ -1,6 +1,6 @@
 """Reading once what a stream holds now of some subjects, oldest first, and no further.
 
-Owns the difference to `following`: whoever scans wants an end. It is where the consumer has nothing more pending, or
+Owns the difference to `following`: a scan has an end. It is where the consumer has nothing more pending, or
 after as many messages as the reader wants. Refuses to wait for what is not there yet.
 """
 

@@ -55,7 +55,7 @@ class Server:
 
 
 async def servers_of(nc: Client, names: Iterable[str]) -> list[Server]:
-    """What these servers, and whoever else is as quick, say of themselves."""
+    """What these servers, and others that are as quick, say of themselves."""
     awaited, found = set(names), dict[str, Server]()
     inbox, answers = nc.new_inbox(), asyncio.Queue[Msg]()
     subscription = await listen(nc, inbox, hear=answers.put)

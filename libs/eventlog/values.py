@@ -93,7 +93,7 @@ class Appended:
 class Conflicted:
     """Nothing was stored, and never will be: another event stands where this entry's wanted to.
 
-    `winner` is null where the log ends before the sequence that the entry expects: whoever expected it must read again.
+    `winner` is null where the log ends before the sequence that the entry expects: the writer must read again.
     """
 
     entry: Entry

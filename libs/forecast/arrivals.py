@@ -1,6 +1,6 @@
 """Who is still to come: jobs as often, and of the tiers, pools and classes, as came lately.
 
-Whoever waits in a low class waits for those most of all. They come at moments that each run deals anew, as nobody knows
+Jobs of a low class wait for those most of all. They come at moments that each run deals anew, as nobody knows
 them; none of them shares a user or a project with another. Pure.
 """
 

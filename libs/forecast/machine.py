@@ -26,7 +26,7 @@ from libs.policy import Policy
 Answer = TypeVar("Answer")
 
 EPOCH: Final = "virtual"
-FOREVER_MS: Final = 2**52  # no lease ends on this clock: whoever is silent is not known to be
+FOREVER_MS: Final = 2**52  # no lease ends on this clock: a silent holder is not known to be one
 OVER: Final = "ready"
 UNLIMITED: Final = 2**31
 AT_ONCE: Final = 100  # starts asked for in one plan

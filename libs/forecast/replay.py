@@ -5,8 +5,8 @@
               │ └── release, at its day
               └───► scheduled, or refused: the queue is full
 
-Owns what admission and scheduler do around the view. Deterministic. Refuses to invent: whoever was refused when it was
-recorded is in no history, and whoever is refused here does not come again.
+Owns what admission and scheduler do around the view. Deterministic. Refuses to invent: a job that was refused when it
+was recorded is in no history, and one that is refused here does not come again.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Replay:
             self._machine.agenda.set(self._machine.now_ms + round(patience_s * 1000), Happening("leave", row.id))
 
     def _fill(self) -> None:
-        """Whoever waits for room comes in, in order, as far as there is some."""
+        """Jobs that wait for room come in, in order, as far as there is some."""
         while self._room:
             row = self._machine.rows[self._room[0]]
             release = Release(

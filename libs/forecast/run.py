@@ -132,7 +132,7 @@ class _Run:
         self._invite()
 
     def _start(self) -> bool:
-        """Whoever may start does; whether a probe was among them."""
+        """Starts the jobs that may; whether a probe was among them."""
         probed = False
         for row in self.machine.start():
             if row.id in self.probes:

@@ -4,7 +4,7 @@ Pure. Owns the sentences and the order of the reasons. A user is told of others 
 
     daily window · room · paused · earlier phase · user · project · group · global · provider · no worker · behind
 
-Whoever waits is told all that keeps them, in this order; only who is kept by nothing is behind others, or next.
+A waiting job's user is told all that keeps it, in this order; one that is kept by nothing is behind others, or next.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
 
 
 def _scope(scope: str, job: Job, *, owner: bool) -> str:
-    """A paused scope, as whoever hears of it would call it."""
+    """A paused scope, as its users would call it."""
     kind, _, name = scope.partition(":")
     match kind:
         case "all":

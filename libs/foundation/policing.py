@@ -122,7 +122,7 @@ def _together(policy: Policy, act: PolicyReloaded) -> Policy:
 
 
 def _say(record: Record, act: PolicyReloaded, *, file: Policy, in_force: Policy) -> None:
-    """Whoever changes the file of a service and starts it again is to know why nothing else holds."""
+    """An operator who changes a service's file and starts it again is to know why nothing else holds."""
     others = ", ".join(each.key for each in differences(file, in_force)) or "nothing"
     since = f"{record.at:%Y-%m-%d %H:%M} UTC by {act.by}"
     text = "policy: in force is the one reloaded on %s: `headgate policy show`; the file differs in: %s"

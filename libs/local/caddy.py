@@ -1,8 +1,8 @@
 """The gateway of one machine: Caddy, behind a door that is ours.
 
-Owns the process and its folder. The socket it listens on is made before anything is started and handed down to each
-new process: so nobody else gets the port, though Caddy itself would share it, and whoever comes before Caddy is there,
-or while it is started again, waits in the socket. What Caddy does is in `caddyfile`.
+Owns the process and its folder. The socket it listens on is made before anything is started and handed down to each new
+process: so nobody else gets the port, though Caddy itself would share it, and a client that comes before Caddy is
+there, or while it is started again, waits in the socket. What Caddy does is in `caddyfile`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def open_door(port: int) -> socket.socket:
 
 
 class CaddyServer(ServerProcess):
-    """Forwards what comes through the door, which stays whoever's it was."""
+    """Forwards what comes through the door, which stays its opener's."""
 
     ready_line = "serving initial configuration"
 

@@ -61,11 +61,11 @@ class NatsCluster:
         return [node.system_url for node in self.nodes]
 
     async def start(self) -> None:
-        """Starts whoever is down, thaws whoever is frozen, and waits until the whole is fit for use."""
+        """Starts each node that is down, thaws each that is frozen, and waits until the whole is fit for use."""
         untouched = all(node.running for node in self.nodes)
         for node in self.nodes:
             await node.start()
-            node.resume()  # it may have been frozen by whoever had the cluster before
+            node.resume()  # it may have been frozen by the test before
         await self.healthy()
         if not untouched:
             await eventually(self._stores, within_s=HEALTHY_WITHIN_S, every_s=0.05)
@@ -142,7 +142,7 @@ async def _probe(url: str, *, replicas: int) -> None:
 
 
 async def _ignore(error: Exception) -> None:
-    """Whoever does not answer is asked again, or given up after a while."""
+    """A node that does not answer is asked again, or given up after a while."""
 
 
 def _leads_all(meta: dict[str, Any], name: str) -> bool:

@@ -75,7 +75,7 @@ def sandbox_here(environ: Mapping[str, str], *, platform: str) -> str:
     """What the workers of this machine are told of what contains a job's commands. Raises NothingContains.
 
     Unasked, everything is trusted only where the system can contain nothing and nobody but the author, who needs no
-    model, writes code. Whoever writes it else is trusted by a word of the user's, never by ours. On Linux it is the
+    model, writes code. Any other author is trusted by a word of the user's, never by ours. On Linux it is the
     worker that finds out, by running a command.
     """
     asked = environ.get(SANDBOX) or "auto"

@@ -11,7 +11,7 @@ Owns the layout of accounts. Refuses to be a general template: it says what Head
 
 So a service learns each server's version and `jetstream.config.sync_always` from NATS itself, with no more right than
 to publish on one subject. Of the server's questions it is VARZ that is exported: its answer is about the server alone,
-while JSZ would list the streams of every account to whoever asks for them.
+while JSZ would list the streams of every account to any account that asks.
 """
 
 import json
@@ -55,7 +55,7 @@ class NatsUser:
     publish: tuple[str, ...] | None = None
     subscribe: tuple[str, ...] | None = None
     refused: tuple[str, ...] = ()  # of what may be published
-    allow_responses: bool = False  # whoever answers requests need not be told their inboxes
+    allow_responses: bool = False  # a user that answers requests need not know their inboxes
 
     def __post_init__(self) -> None:
         require_url_safe(self.name, self.password)

@@ -6,7 +6,7 @@ the servers do not choose for themselves (`-p -1`).
 
 A port is claimed from its choice on, so that no other process that chooses here can take it before its server listens,
 or while that server is down: byte N of one file per user is locked for port N, and the kernel lets go of it when the
-process ends. Others do not know of the file: whoever starts a server must be ready to hear PortTaken and ask again.
+process ends. Others do not know of the file: a caller that starts a server must be ready for PortTaken and ask again.
 """
 
 import fcntl

@@ -123,7 +123,8 @@ class StateFolder:
         return wanted
 
     def webhook_secrets(self, receivers: Iterable[str]) -> dict[str, list[str]]:
-        """Each receiver's own, the newest first. Those that stand in the file stay as they are, whoever wrote them."""
+        """Each receiver's own, the newest first. Those that stand in the file stay as they are, also those of an
+        operator's hand."""
         path = self.root / "webhooks.json"
         known = _read_webhook_secrets(path) if path.exists() else {}
         made = {receiver: [_webhook_secret()] for receiver in receivers if not _has_one(receiver, known)}
@@ -158,7 +159,7 @@ def _locked(path: Path) -> IO[str]:
 
 
 def state_here() -> StateFolder:
-    """Where this machine's Headgate keeps its state, for whoever does not start it."""
+    """Where this machine's Headgate keeps its state, for commands that do not start it."""
     return StateFolder(Path(os.environ.get(VARIABLE) or DEFAULT_STATE))
 
 

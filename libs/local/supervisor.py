@@ -135,7 +135,7 @@ class Supervisor:
         self.state.unlock()
 
     def hurry(self) -> None:
-        """While it stops: whoever still finishes something is told a second time, and finishes nothing."""
+        """While it stops: a process that still finishes something gets a second signal, and finishes nothing."""
         for kept in self._every_service():
             kept.child.hurry()
 

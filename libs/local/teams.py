@@ -29,7 +29,7 @@ from libs.local.state import write_private
 
 MOST: Final = 32  # accounts that are set aside
 OURS: Final = ("worker", "follow", "webhooks")  # what consumers of Headgate's own begin with
-HEAD: Final = "# Made by `headgate teams` from the line below. Whoever reads it can read what these teams may."
+HEAD: Final = "# Made by `headgate teams` from the line below. Its readers can read what these teams may."
 EVERY_JOB: Final = f"{JOBS_PREFIX}.>"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](-?[a-z0-9])*$", max_length=32)]

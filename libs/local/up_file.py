@@ -1,7 +1,7 @@
 """`up.json`: where a running Headgate is, for people, scripts and the command line.
 
 Owns its shape, its writing and its reading. It is there while everything runs; a start removes an old one first, so
-whoever waits for the file waits for a system that is ready. It holds tokens and passwords: for its owner alone.
+to wait for the file is to wait for a system that is ready. It holds tokens and passwords: for its owner alone.
 """
 
 from __future__ import annotations

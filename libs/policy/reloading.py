@@ -46,7 +46,7 @@ def can_be_reloaded(path: str) -> bool:
 
 
 class PolicyInForce(Policy):
-    """The one of a running process. Whoever holds it reads what is in force now; every other policy stays as it is."""
+    """The one of a running process. Its holders read what is in force now; every other policy stays as it is."""
 
     _file: Policy = PrivateAttr(default_factory=Policy)
 
@@ -112,7 +112,7 @@ def _laid_over(section: Section, said: Sections, prefix: str = "") -> dict[str, 
 
 
 def refused_here(seq: int, error: PolicyError) -> str:
-    """A line for whoever asks how a service is: what it decides by is not what the log says."""
+    """A line for probes that ask how a service is: what it decides by is not what the log says."""
     reasons = "; ".join(f"{each.key}: {each.wrong}" for each in error.problems)
     return f"policy: that of record {seq} cannot be in force here, the one before holds ({reasons})"
 

@@ -1,5 +1,5 @@
 """Waiting for something that another process or task does, without a guess at how long it takes, and without keeping a
-cancellation from whoever waits.
+cancellation from the task that waits.
 
 Owns the one polling loop of the project, `eventually`. It is for the outside world (a server that starts, a leader that
 is elected) and for tests; code of the services waits for messages, futures and the clock, never for this.
@@ -51,7 +51,7 @@ def cancellable() -> Generator[None]:
     """Around what may keep a cancellation: one that came meanwhile is raised here, whatever else came of it.
 
     `asyncio.wait_for` of Python 3.11 returns the result of what it waits for when that is there in the same turn of the
-    loop as a cancellation, and the cancellation is gone: a loop that was told to end goes on, and whoever waits for its
+    loop as a cancellation, and the cancellation is gone: a loop that was told to end goes on, and what waits for its
     end waits for ever. nats-py calls it inside every request. Our own code uses `asyncio.timeout`, which has no such
     moment.
     """

@@ -31,7 +31,7 @@ CLOSED: Final = Problem(
 class Gate:
     """Lets requests through between `start` and `stop`. Streams watch `draining`.
 
-    What comes before `start` waits for it: nothing of it has been done, so whoever restarts is a pause to its clients.
+    What comes before `start` waits for it: nothing of it has been done, so a restart is a pause to its clients.
     """
 
     name = "gate"

@@ -37,8 +37,8 @@ LAST_RESPONSES_S: Final = 1  # behind the closed gate only probes can be left
 class HttpServer:
     """uvicorn in the running loop. Port 0 takes a free one: `port` says which.
 
-    It takes no new connection once `leaving` is set: whoever asks then is refused before a word was said, and may ask
-    the next process.
+    It takes no new connection once `leaving` is set: a client that asks then is refused before a word was said, and may
+    ask the next process.
     """
 
     name = "HTTP server"
@@ -110,7 +110,7 @@ class _Connection(H11Protocol):
 
     What is left of a body that nobody wanted is thrown away for a while, so that a client that still sends gets the
     whole refusal. By itself uvicorn does so for ever where the connection is kept; where it is not, it closes at once,
-    which takes the answer from whoever is in the midst of sending: a gateway says 502 then.
+    which takes the answer from a client in the midst of sending: a gateway says 502 then.
     """
 
     _cutting: asyncio.TimerHandle | None = None

@@ -2,7 +2,7 @@
 
 Owns `Service` (the one place where signals arrive and where a fault of any part ends up), `Loop` (a task with start and
 stop) and `Health` (what must be there, and is not). Refuses to restart anything: a process that lost a part ends with
-1, and whoever started it starts it again.
+1, and its supervisor starts it again.
 """
 
 import asyncio
@@ -48,8 +48,8 @@ class Missing:
 class Health:
     """What must be there before a service is ready, by name. All of it is missing at first.
 
-    A change is said once in the log, whoever reports it and however often. `notes` are what whoever asks whether it is
-    ready has to know besides.
+    A change is said once in the log, by whatever part and however often it is reported. `notes` are what a probe that
+    asks whether it is ready has to know besides.
     """
 
     def __init__(self, *needs: str) -> None:
@@ -105,7 +105,7 @@ class Loop:
     async def start(self) -> None:
         async with self._turn:
             if self._task is not None and self._stopping.is_set():
-                await asyncio.wait([self._task])  # whoever stopped it was cancelled before it had ended
+                await asyncio.wait([self._task])  # the task that stopped it was cancelled before it had ended
             if self._task is None or self._task.done():
                 self._stopping = asyncio.Event()
                 self._task = asyncio.create_task(self._body(self._stopping), name=self.name)
@@ -131,7 +131,7 @@ class Loop:
         try:
             await asyncio.wait([task], timeout=self._patience_s)
         finally:
-            task.cancel()  # the patience is over, or whoever called `stop` was cancelled
+            task.cancel()  # the patience is over, or the caller of `stop` was cancelled
         await asyncio.wait([task])
 
 
@@ -168,7 +168,7 @@ class Service:
     def live(self, compose: Callable[["Service"], Coroutine[Any, Any, None]]) -> int:
         """The whole of a process, in a loop of its own. What was imported lasts, and is not looked at any more."""
         gc.freeze()
-        gc.enable()  # whoever loaded this may have switched it off
+        gc.enable()  # `loading` switches it off
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(self.run(compose))
 

@@ -1,6 +1,6 @@
 """One line of JSON for each thing said, joined to the trace and the job that it is about. The same over OTLP.
 
-Owns the shape of a line. Refuses to print or send what looks like a credential, whoever put it into a message.
+Owns the shape of a line. Refuses to print or send what looks like a credential, however it came into a message.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Spans inside the one that is current, for code that has no telemetry in its hands.
 
-Owns whose tracer makes them: whoever begins a job's span or a message's lends its own to all that runs inside. Outside
+Owns whose tracer makes them: what begins a job's span or a message's lends its own to all that runs inside. Outside
 of one nothing is recorded. Refuses to export what an exception says, as its words may hold a prompt or a token: its
 type has to do, and what a user is told is set by who knows it.
 """

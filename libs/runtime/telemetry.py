@@ -1,7 +1,7 @@
 """Traces, metrics and logs of one process, in one object that the composition root makes.
 
-A job's trace is that of the request that asked for it. The first event holds the request's span, so whoever has folded
-the job has the parent of all that is done for it, in whatever process and however many days later:
+A job's trace is that of the request that asked for it. The first event holds the request's span, so each process that
+has folded the job has the parent of all that is done for it, in whatever process and however many days later:
 
     the client's span ─► POST /v1/jobs ─► accept ─► reserve, append queued
                           └── scheduler: decide dispatched
@@ -87,7 +87,7 @@ def job_context(job: Job) -> Generator[None]:
 
 @contextmanager
 def carried_context(job_id: str, header: str | None, *, state: str | None = None) -> Generator[None]:
-    """The same for whoever has an event of the job, with what it carries on, and not the job."""
+    """The same where an event of the job is there, with what it carries on, and not the job."""
     parents = linked(header, state)
     with about_job(job_id), trace.use_span(NonRecordingSpan(parents[0])) if parents else nullcontext():
         yield

@@ -5,7 +5,7 @@
 
 A sequence goes as a whole: of one that sets a title or the clipboard no part is shown. What is left of controls and
 marks is shown as U+FFFD, so that it can be seen that something stood there. What looks like a credential is never
-shown, whoever put it into a text.
+shown, however it came into a text.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""One line for each thing that goes wrong with a job, by whoever has just written it into the log, and the same words
-as the status of the span in which that was done.
+"""One line for each thing that goes wrong with a job, by the service that has just written it into the log, and the
+same words as the status of the span in which that was done.
 
 Owns the words, by which such lines are searched. The line has the job's id and its trace's besides, where it is said
 inside `job_context`.

@@ -1,7 +1,7 @@
 """What is wrong with a field, in words that say what to write instead. Pure.
 
 Owns the sentences for what a reader of JSON could not know otherwise: a pattern, a moment, a kind of value. Everything
-else is said well by whoever checked it. And how a number of things is said, in every sentence.
+else is said well by the check itself. And how a number of things is said, in every sentence.
 """
 
 from __future__ import annotations

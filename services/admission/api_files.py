@@ -1,6 +1,6 @@
 """HTTP: what a result holds, file by file.
 
-Nothing of a result may run in the page's origin, whoever opens it how: each file is an attachment of a safe type, in a
+Nothing of a result may run in the page's origin, however it is opened: each file is an attachment of a safe type, in a
 sandbox of its own; that no browser guesses another type, every answer says (`libs.runtime.http`).
 """
 

@@ -1,6 +1,6 @@
 """HTTP: a slot for anybody, in a group of one's own projects.
 
-A request that waits ends when whoever sent it has gone: their place in line goes with them.
+A request that waits ends when its client has gone: their place in line goes with them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def lease_routes(edge: Edge) -> APIRouter:
 
 
 async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What comes of it; it is cancelled once whoever asked has gone."""
+    """What comes of it; it is cancelled once the client has gone."""
     working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
 """Tickets for streams: a page's own reader of streams sends no headers, so it shows a ticket instead of a token.
 
 A ticket is 32 random bytes, good once and for 30 seconds; policy says how many of a user's are good at once. What it
-stands for is kept under its digest, so that whoever reads what is kept can use none. Owns what a ticket stands for; the
+stands for is kept under its digest, so that a reader of what is kept can use none. Owns what a ticket stands for; the
 notifier redeems it by asking a scheduler.
 """
 
@@ -48,7 +48,7 @@ def digest_of(ticket: str) -> str:
 
 
 def redeemed_by(who: Principal) -> TicketRedeemed:
-    """Whoever shows the ticket is taken for them, and for no longer than their token would have been."""
+    """Its bearer is taken for them, and for no longer than their token would have been."""
     return TicketRedeemed(
         user_id=who.user,
         tier=who.tier,

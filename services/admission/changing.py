@@ -4,7 +4,8 @@
        ▲                    │ somebody was first
        └──── read again ────┘
 
-Whoever was first is looked at, and it is decided again: what the client asked for may still apply, or no longer.
+The change that was first is looked at, and it is decided again: what the client asked for may still apply, or no
+longer.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class ChangeRate:
         return wait_ms
 
     def _make_room(self, user: str, now_ms: int) -> None:
-        """Those who owe nothing any more go first, then whoever owes least."""
+        """Users who owe nothing any more go first, then the one who owes least."""
         if user in self.until_ms or len(self.until_ms) < MOST_USERS:
             return
         self.until_ms = {each: until_ms for each, until_ms in self.until_ms.items() if until_ms > now_ms}

@@ -4,8 +4,8 @@
 
 Events stay: they hold ids and no content. What stands beside the inputs is found by name: an answer to a question may
 be there that no event names. As long as a worker still runs a job of the user it may write again, so then the act is
-not written and the answer names the jobs: the same call, repeated, ends it. Whoever is killed in the middle repeats it
-too: what is gone stays gone.
+not written and the answer names the jobs: the same call, repeated, ends it. A replica that is killed in the middle
+repeats it too: what is gone stays gone.
 """
 
 from __future__ import annotations

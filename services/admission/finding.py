@@ -78,7 +78,7 @@ class JobFilter:
 
 
 def page_query(wanted: JobFilter, sort: Sort, *, before: int | None, count: int) -> tuple[str, list[Any]]:
-    """The statement and its values: sort value, sequence and state of each job. Whoever looks for a word begins at the
+    """The statement and its values: sort value, sequence and state of each job. A search for a word begins at the
     words, for a label at the labels; else a user's own jobs are walked, or all. `+` keeps SQLite from an order of its
     own in which it would have to sort."""
     conditions = list(_conditions(wanted))

@@ -233,7 +233,7 @@ class Index:
 
 
 class IndexReader:
-    """Finds jobs in the file, whoever writes it. Its methods block: they are called from one thread."""
+    """Finds jobs in the file, which another may be writing. Its methods block: they are called from one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -68,7 +68,8 @@ class Intake:
         return await self._preview(self._new_workflow(body, who, key))
 
     async def retry(self, job: Job, who: Principal, key: str | None, wanted: RetryJob) -> Job:
-        """The new job, or the first phase of the new workflow. It is its owner's, whoever asked for it."""
+        """The new job, or the first phase of the new workflow. It is its owner's, also where an operator asked for
+        it."""
         new_id = self._workflow_id(who, key) if job.submission.workflow else self._job_id(who, key)
         asker = self._asker(who) if who.owns(job) else self._owner(job)
         with step("accept", links=[Link(job_trace(job).root)]) as span:

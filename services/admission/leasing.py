@@ -7,8 +7,8 @@ A scheduler answers who holds what; here is who waits at this replica, and what 
                                                                  whoever asked has gone
 
 A turn is told on the lease's own subject and found by asking again where that was lost. It is granted for a moment only
-(HANDING_OVER_MS): whoever waits here takes it over for as long as was wanted, and a slot for somebody who is gone, or
-whose replica was killed, is free again after that moment.
+(HANDING_OVER_MS): the request that waits here takes it over for as long as was wanted, and a slot for somebody who is
+gone, or whose replica was killed, is free again after that moment.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Leasing:
         return NotTheirs() if isinstance(outcome, NoneFree) else outcome
 
     async def give_back(self, lease: str, *, user: str) -> None:
-        """Whoever waits gets it now. What is not there, or is another's, is left as it is."""
+        """The next in line gets it now. What is not there, or is another's, is left as it is."""
         reply = await self.schedulers.give_up(GiveUpLease(lease=lease, user=user))
         if reply is None or reply.state == "view_lost":
             raise ViewLost("nobody could be told that the lease is given back")

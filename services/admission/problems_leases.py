@@ -86,4 +86,4 @@ def too_many_leases(held: int) -> Problem:
 
 def gone_away() -> Problem:
     """Nobody reads it."""
-    return Problem(status=503, slug="unavailable", title="Gone", detail="whoever asked has gone", retry_after_s=1)
+    return Problem(status=503, slug="unavailable", title="Gone", detail="the client has gone", retry_after_s=1)

@@ -1,8 +1,8 @@
 """How another policy comes into force while everything runs: an act in the log that carries all of it, checked.
 
 A file that cannot be, or that changes what only a start can, changes nothing. What is in force is said with who did it.
-The log forgets by age, so an act that is half as old as it may become is written again, by whoever notices. Each names
-the reload that it follows, so that of two at once the second one sees the first.
+The log forgets by age, so an act that is half as old as it may become is written again, by the replica that notices.
+Each names the reload that it follows, so that of two at once the second one sees the first.
 """
 
 from __future__ import annotations

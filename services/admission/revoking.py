@@ -1,6 +1,6 @@
 """How a token is taken back: an act in the log, which every replica follows.
 
-The log holds it for longer than any token is good (policy), so whoever starts later reads it there.
+The log holds it for longer than any token is good (policy), so a replica that starts later reads it there.
 """
 
 from __future__ import annotations

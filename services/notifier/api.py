@@ -49,7 +49,7 @@ class Edge:
         return EventStream(partial(self._opened, who, asked), self.streams)
 
     async def close(self) -> None:
-        """End all streams: each gets its last bytes; whoever does not take them is cut off."""
+        """End all streams: each gets its last bytes; a client that does not take them is cut off."""
         self.notifier.fanout.close()
         await self.streams.end()
 

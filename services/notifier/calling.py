@@ -41,7 +41,7 @@ async def resolved(host: str, port: int) -> list[str]:
 
 
 def client(timeout_s: float, *, verify: ssl.SSLContext | bool = True) -> httpx2.AsyncClient:
-    """For calls alone: whoever shares it with others shares their connections too."""
+    """For calls alone: to share it with others is to share their connections too."""
     return httpx2.AsyncClient(
         verify=verify,
         timeout=timeout_s,

@@ -119,7 +119,7 @@ class Tap:
             self._stir()
 
     def beat(self) -> None:
-        """It is time to say something. Whoever is not awaited is saying it."""
+        """It is time to say something. A tap that is not awaited is saying it."""
         if self._is_awaited and (self._items or self.writer is None or not self.writer.say_alive()):
             self._stir()
 
@@ -200,7 +200,8 @@ class Fanout:
                     del self._taps[interest]
 
     def is_wanted(self, interests: Iterable[Interest]) -> bool:
-        """Whether anybody is interested. Whoever comes a moment later reads it from the log: it is there already."""
+        """Whether anybody is interested. A client that comes a moment later reads it from the log: it is there
+        already."""
         return any(interest in self._taps for interest in interests)
 
     @property

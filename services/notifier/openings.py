@@ -26,7 +26,7 @@ class Openings:
         self.total = 0
 
     def open(self, user: str) -> TooMany | None:
-        """Count one more, or say why not. Whoever opened one closes it."""
+        """Count one more, or say why not. The caller closes what it has opened."""
         if self._open[user] >= self._per_user:
             return TooMany(self._per_user, of_user=True)
         if self.total >= self._per_replica:

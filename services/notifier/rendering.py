@@ -22,7 +22,9 @@ def item_of(record: Record, *, epoch: str) -> StreamItem | None:
     """A record of the log; null where it is nothing that a stream shows."""
     pieces: list[bytes] = []
     asked = question(record.event)
-    if asked is not None:  # before the id that says that it was seen: whoever is cut off between the two is asked again
+    if (
+        asked is not None
+    ):  # before the id that says that it was seen: a client that is cut off between the two is asked again
         pieces.append(frame("confirmation", asked))
     if shows_status(record.event):
         pieces.append(frame("status", status_data(record.event), id=str(EventId(epoch, record.seq))))
@@ -48,7 +50,7 @@ def progress_item(said: JobProgress) -> StreamItem:
 
 
 def concerned(job_id: str, user_id: str) -> tuple[Interest, ...]:
-    """Whoever listens to the job or to its user."""
+    """The listeners of the job or of its user."""
     return (OfJob(job_id), OfUser(user_id))
 
 

@@ -10,8 +10,8 @@ where nobody takes it.
 Streams are many and live for hours, so nothing of the request stays: neither the frames of what it came through, nor
 what was parsed of it. A client that takes nothing holds up its own stream, where no queue can cut it off: so each piece
 has a time to be taken in. The kernel keeps the same time for what it still holds, so that a closed connection is gone
-too, and holds little. Of what a client sends meanwhile, which nobody wants, a little is passed over. Whoever is cut off
-comes back with the last id and misses nothing.
+too, and holds little. Of what a client sends meanwhile, which is not wanted, a little is passed over. A client that is
+cut off comes back with the last id and misses nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OpenStreams:
     streams: set[OpenStream] = field(default_factory=set["OpenStream"])
 
     async def end(self) -> None:
-        """They have been told to. Whoever does not take its last bytes in time is cut off."""
+        """They have been told to. A client that does not take its last bytes in time is cut off."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + LAST_BYTES_S
         while self.streams and (left_s := until_s - loop.time()) > 0:
@@ -125,7 +125,7 @@ class OpenStream(asyncio.Protocol):
         """At once, with all that was not taken yet."""
         self._transport.abort()
 
-    # ── to whoever writes while the task waits ────────────────────────────────
+    # ── for other writers, while the task waits ────────────────────────────────
 
     @property
     def is_free(self) -> bool:

@@ -117,7 +117,7 @@ class Live:
 
 
 class Stream:
-    """The bytes of one stream; each piece holds all that was due. `sink`: where whoever sends the pieces allows others
+    """The bytes of one stream; each piece holds all that was due. `sink`: where the sender of the pieces allows others
     to write between two of them, in chunks."""
 
     __slots__ = ("_live", "_pieces")

@@ -42,7 +42,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
-    """Positions go to whoever listens to their job, or to its user, as the subject tells: what nobody listens to is not
+    """Positions go to the listeners of their job, or of its user, as the subject tells: what has no listener is not
     even read."""
 
     @broker.subscriber(f"{LIVE_PREFIX}.{shard}.position.*.*", no_reply=True)
@@ -58,7 +58,7 @@ def subscribe(broker: NatsBroker, fanout: Fanout, *, shard: str) -> None:
 
 
 async def spread_log(log: EventLog, fanout: Fanout, *, after: int, epoch: str) -> None:
-    """Each record goes to whoever listens to its job or its user, for ever; what nobody listens to is not even read."""
+    """Each record goes to the listeners of its job or its user, for ever; what has no listener is not even read."""
 
     def is_wanted(subject: str) -> bool:
         return fanout.is_wanted(interests_of(subject))
@@ -71,7 +71,7 @@ async def spread_log(log: EventLog, fanout: Fanout, *, after: int, epoch: str) -
 
 
 async def spread_lines(lines: FollowedLines, fanout: Fanout, *, after: int) -> None:
-    """Each goes to whoever listens to its job, for ever; what nobody listens to is not even read."""
+    """Each goes to the listeners of its job, for ever; what has no listener is not even read."""
 
     def is_wanted(subject: str) -> bool:
         return fanout.is_wanted([OfJob(job_said_on(subject))])

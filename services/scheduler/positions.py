@@ -115,7 +115,7 @@ class Announcer:
             logger.exception("positions are not told")  # the queue needs none told: it must not end the leader
 
     async def round(self) -> None:
-        """Tell whoever is watched and whose standing has changed since it was told."""
+        """Publish the standing of each watched job that has changed since it was published last."""
         self._applied, self._stirred = self.ledger.applied, False
         told, self._told = self._told, {}
         try:

@@ -2,7 +2,7 @@
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 job's id, 4 'before' or 'after', 5 the other's id
 --   GIVES    between, class, place · no_gap, class · not_queued, id
---   KEEPS    changes nothing. Behind the last one is still in front of whoever arrives next.
+--   KEEPS    changes nothing. Behind the last one is still in front of the next arrival.
 -- include: head.lua
 local CLASS_STEP, ARRIVAL_STEP = 2 ^ 46, 2 ^ 16
 local job, other = ARGV[3], ARGV[5]

@@ -4,7 +4,7 @@
 --            groups, gates), 6 holders whose claims came to nothing (JSON list)
 --   GIVES    holders that hold what they claimed · of each other one: holder, the group that is full or shut, how many slots of
 --            it are held by those of whom the log does not tell, until when it is shut (ms), until when it is in quarantine (ms)
---   KEEPS    whoever waits for a slot is served first. Where the view is not where the caller's fold is, nothing is taken. A claim
+--   KEEPS    the waiters for a slot are served first. Where the view is not where the caller's fold is, nothing is taken. A claim
 --            is the job's until its next row, or until it lapses in a sweep
 -- include: head.lua
 -- include: time.lua

@@ -1,4 +1,4 @@
--- Takes over the limits that policy names; whoever waits is looked at again.
+-- Takes over the limits that policy names; the waiters are looked at again.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 the limits (JSON: group, user/<tier>, project/<tier> or group/<name> → limit)
 --   GIVES    OK; its grants are given by the next call that can

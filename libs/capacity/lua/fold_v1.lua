@@ -6,7 +6,7 @@
 --            15 of a first row: how often it was passed before, 16 groups whose limit nobody brings any more (JSON list;
 --            empty or left out: none), 17 jobs that have ended and go (JSON list; empty or left out: none)
 --   GIVES    how far the view is folded now, the grants
---   KEEPS    nothing happens unless the view stands at 5, so a record is folded once and in the log's order, whoever folds
+--   KEEPS    nothing happens unless the view stands at 5, so a record is folded once and in the log's order, by whichever replica
 -- include: head.lua
 local follows, id, was, unused, gone = mark[4] == ARGV[5], ARGV[7], {}, ARGV[16] or '', ARGV[17] or ''
 if follows and id ~= '' then

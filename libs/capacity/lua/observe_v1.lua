@@ -1,4 +1,4 @@
--- Tells everything that can be observed of the view. For tests and for whoever has to look inside on a bad day: it reads every
+-- Tells everything that can be observed of the view. For tests and for engineers who look inside on a bad day: it reads every
 -- key of the generation in one go.
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty)

@@ -5,7 +5,7 @@
                   eligible:<pool> ◄────────────────────────────┘
 
 Keeps the rule: of every bucket with parked jobs, at least as many eligible jobs of its group, pool and class go before
-its first as the group has free slots, debts counted. So whoever walks the eligible ones misses nobody. Buckets are per
+its first as the group has free slots, debts counted. So a walk over the eligible ones misses none. Buckets are per
 pool, as an eligible job whose pool has no free slot must not stand for one that could run elsewhere; and per class, as
 a starving class is planned by itself. What a gate blocks has a bucket of its own: it waits for no slot.
 """

@@ -96,7 +96,7 @@ def _place_before(state: State, score: int, neighbour: str, job: str) -> int:
 
 
 def _place_after(state: State, score: int, neighbour: str, job: str) -> int:
-    """Behind the last one counts as in front of whoever arrives next, so that new jobs stay at the end."""
+    """Behind the last one counts as in front of the next arrival, so that new jobs stay at the end."""
     floor = score // CLASS_STEP * CLASS_STEP
     begins_at = state.queue.rank(score, neighbour) + 1
     for right, name in state.queue.entries(begins_at, begins_at + 2):

@@ -105,13 +105,15 @@ class _Walk:
             self.limits[group] = limit_of(self.state, group, tier=row.tier, now_ms=self.now_ms)
 
     def _park(self, row: Row, group: str) -> None:
-        """It stood for a slot in its other groups: whoever may have that must be on the walk before it goes on."""
+        """It stood for a slot in its other groups: the jobs that may have that must be on the walk before it goes
+        on."""
         leave(self.state, row, takes_slots=True)
         park(self.state, row, group)
         self._pay(row.groups, but=bucket_of(row, group))
 
     def _pass_over(self, row: Row) -> None:
-        """It goes on standing for its slots, and takes none in this walk: whoever may have them is to be on it."""
+        """It goes on standing for its slots, and takes none in this walk: the jobs that may have them are to be on
+        it."""
         self.standing[row.pool, row.class_number].update(row.groups)
         self._pay([group for group in row.groups if not self._is_full(row, group)])
 

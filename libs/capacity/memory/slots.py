@@ -1,7 +1,7 @@
 """Slots of groups: held by running jobs until the log says otherwise, by leases until they end, and waited for.
 
 Owns holders, leases, waiters and what is shut. A slot that comes free goes to the group's waiters first, in order, then
-to the jobs that the group blocks. Whoever waits holds nothing: a waiter stands in line for the first of its groups that
+to the jobs that the group blocks. A waiter holds nothing: it stands in line for the first of its groups that
 is full.
 """
 
@@ -128,7 +128,7 @@ def _has_no_room(state: State, group: str, now_ms: int) -> bool:
 
 
 def _wait_on(state: State, request: LeaseRequest, *, now_ms: int) -> WaitsInLine:
-    """Outside jobs whoever asks again waits for as long from now, at the old place."""
+    """Outside jobs a waiter that asks again waits for as long from now, at the old place."""
     if request.owner is None:
         until_ms = max(now_ms + request.wait_ms, state.deadlines.score(request.lease) or 0)
         state.deadlines.add(request.lease, until_ms)

@@ -152,7 +152,7 @@ class Do(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Give(Generic[T]):
-    """Hands a value to whoever reads the stream; gives nothing."""
+    """Hands a value to the reader of the stream; gives nothing."""
 
     value: T
 

@@ -74,7 +74,7 @@ def extend_slot(
 
 
 def give_slot_back(name: str, lease: str, *, project: str) -> Script[None]:
-    """Whoever waits has it at once. What is not held any more is no error."""
+    """The next in line has it at once. What is not held any more is no error."""
     path = path_of("concurrency", _group(project, name), "leases", lease)
     yield from answered(Request(method="DELETE", path=path, is_idempotent=True))
 

@@ -45,7 +45,8 @@ def _tree(kubectl: Path) -> dict[str, Any]:
 
 
 def _rolled(tree: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A changed ConfigMap is a new pod of whoever reads it, by an annotation: Helm's names stay as they are."""
+    """A changed ConfigMap is a new pod of each workload that reads it, by an annotation: Helm's names stay as they
+    are."""
     made = dict(tree)
     for name, node in tree.items():
         if name.startswith(("Deployment/", "StatefulSet/")):

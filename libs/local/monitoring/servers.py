@@ -44,7 +44,7 @@ class MonitoringServer(ServerProcess):
         self.port = free_ports(1)[0]
 
     def write(self, name: str, content: object) -> Path:
-        """As JSON, which is YAML too; whoever reads it meanwhile sees the old one or the new one."""
+        """As JSON, which is YAML too; a reader sees the old one or the new one, and no half of either."""
         return self.write_text(name, json.dumps(content, indent=2) + "\n")
 
     def write_text(self, name: str, text: str) -> Path:

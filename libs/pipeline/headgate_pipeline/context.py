@@ -88,7 +88,7 @@ class Context:
 
     @property
     def cancelling(self) -> bool:
-        """The stage is to end now. Whoever awaits something is told by `asyncio.CancelledError` as well."""
+        """The stage is to end now. What it awaits then raises `asyncio.CancelledError`, too."""
         return self._link.cancelling
 
     def log(self, text: str) -> None:

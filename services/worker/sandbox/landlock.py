@@ -1,8 +1,8 @@
 """Landlock: what a process takes from itself and all that it starts, for ever: files, TCP ports, signals to others.
 
 Owns the rules in the kernel's shape. It needs no right, works inside of containers, and what is confined by it can
-neither read the memory nor the environment of whoever is not. A right that the kernel's version does not know yet is
-left out; `levels` says what is missing then.
+neither read the memory nor the environment of a process that is not. A right that the kernel's version does not know
+yet is left out; `levels` says what is missing then.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ function catch_up.all()
   end
   if #ended > 0 then
     leases.wake(redis.call('ZRANGE', key('awaited'), 0, -1))
-  else -- no slot came free, so whoever waits, waits for a reason; a pool alone may have grown unheard
+  else -- no slot came free, so who waits, waits for a reason; a pool alone may have grown unheard
     leases.wake(redis.call('ZRANGEBYLEX', key('awaited'), '[pool:', '(pool;'))
   end
 end

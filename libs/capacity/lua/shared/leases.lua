@@ -135,7 +135,7 @@ local function wake(group)
   end
 end
 
--- In name order, so that it is the same whoever asks.
+-- In name order, so that it is the same for each asker.
 function leases.wake(groups)
   if redis.call('EXISTS', key('awaited')) == 1 then
     table.sort(groups)

@@ -21,7 +21,7 @@ local function entry_of(id)
   return cjson.decode(job[1])
 end
 
--- `all` and pools are looked at by whoever plans: their jobs stay where they are.
+-- `all` and pools are looked at by the planner: their jobs stay where they are.
 function orders.pause(order)
   redis.call('HSET', key('paused'), order.scope, order.text)
   for _, id in ipairs(members_of(order.scope, order.class)) do

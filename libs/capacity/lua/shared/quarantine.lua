@@ -19,7 +19,7 @@ function quarantine.ends_at()
   return ends
 end
 
--- Whoever finds it over ends it. GIVES whether that was the caller.
+-- The first caller that finds it over ends it. GIVES whether that was the caller.
 function quarantine.end_if_over()
   if ends == nil or quarantine.is_on() then
     return false

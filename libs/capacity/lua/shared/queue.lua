@@ -32,7 +32,7 @@ local function names_of(entry)
 end
 
 -- The pauses that hold an entry, the widest scope first, each with its JSON; or those alone that take it aside: `all` and pools are
--- flags that whoever plans reads, and move nobody.
+-- flags that the planner reads, and move no job.
 function queue.pauses_of(entry, taking_aside)
   if redis.call('HLEN', key('paused')) == 0 then
     return {}

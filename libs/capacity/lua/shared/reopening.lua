@@ -1,4 +1,4 @@
--- What the end of a quarantine or of a pause sets off: whoever waited for it is looked at.
+-- What the end of a quarantine or of a pause sets off: the waiters for it are looked at.
 -- use: leases
 
 function reopening.if_over()
