@@ -68,6 +68,7 @@ RUN uv export --quiet --no-config --project toolchain --no-emit-project --all-gr
     && /installer/bin/pip download -qq --disable-pip-version-check --no-cache-dir --no-deps --only-binary :all: \
         --require-hashes --requirement wheels.txt --dest /wheels
 
+# The wheels of `make wheels`, byte by byte but for their times (docs/adr/0022).
 FROM installer AS code
 COPY . .
 RUN uv build --quiet --wheel --no-build-isolation --all-packages --out-dir /wheels \

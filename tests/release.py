@@ -35,6 +35,7 @@ from tests.fixtures.wheels import ROOT, UV
 DIST: Final = ROOT / "dist"
 CHANGES_OF_CONTRACTS: Final = "contracts/CHANGELOG.md"
 NOT_YET: Final = "(not yet released)"
+BUILD: Final = ("build", "--quiet", "--wheel", "--no-build-isolation", "--all-packages", "--out-dir")  # the images' too
 # What is installed: an environment each.
 INSTALLED: Final = (*EXAMPLES, SERVER)
 # Where a version of ours stands that a person has written; what is generated follows.
@@ -188,9 +189,17 @@ def tag_text(version: str, section: Section, *, contracts: str, wheels: Sequence
 # ── what is installed ─────────────────────────────────────────────────────────
 
 
+def build_wheels(source: Path, into: Path) -> None:
+    """All of ours. Of the same sources they have the same bytes, wherever they are built: their times are the day of
+    the release."""
+    day = section_of((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version_of(ROOT)).date
+    epoch_s = round(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+    _run(*BUILD, str(into), str(source), SOURCE_DATE_EPOCH=str(epoch_s))
+
+
 def _build() -> None:
     shutil.rmtree(DIST, ignore_errors=True)
-    _run("build", "--quiet", "--wheel", "--no-build-isolation", "--all-packages", "--out-dir", str(DIST), str(ROOT))
+    build_wheels(ROOT, DIST)
     listed = ("--quiet", "--frozen", "--no-dev", "--no-emit-workspace", "--no-annotate", "--no-header")
     _run("export", *listed, "--project", str(ROOT), "--output-file", str(DIST / "requirements.txt"))
     built = {wheel.name.partition("-")[0].replace("_", "-") for wheel in DIST.glob("*.whl")}
@@ -237,9 +246,9 @@ def _environment(python: str, *packages: str) -> Iterator[Environment]:
         yield Environment(made / "bin", empty, shell)
 
 
-def _run(*words: str) -> None:
+def _run(*words: str, **more: str) -> None:
     """Of uv, which trusts what the machine trusts."""
-    told = {"UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "1"}
+    told = {"UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "1", **more}
     _ended(subprocess.run((UV, "--no-config", *words), env=told | os.environ, capture_output=True, check=False))  # noqa: S603 - our own uv
 
 
