@@ -1,4 +1,5 @@
-"""`make check` and `make test` on the oldest and the newest Python that are supported, as a user and as root."""
+"""`make check` and `make test` on the oldest and the newest Python that are supported, as a user and as root; and the
+wheels in clean environments there, with what their pages show."""
 
 from __future__ import annotations
 
@@ -23,6 +24,15 @@ def test_all_passes_on_the_newest_python_for_a_user(engine: None, source: Path, 
 
 def test_all_passes_on_the_oldest_python_as_root(engine: None, source: Path, ends: Verdict) -> None:
     ends(Container(OLDEST, source, ("--env=CI=true",)).runs("make check test", within_s=ENDS_WITHIN_S), 0)
+
+
+@pytest.mark.parametrize("image", [OLDEST, NEWEST])
+def test_the_wheels_run_what_their_pages_show_on_the_oldest_and_the_newest_python(
+    engine: None, source: Path, image: str, ends: Verdict
+) -> None:
+    machine = Container(image, source, ("--user=1000:1000", "--env=CI=true"))
+
+    ends(machine.runs("make wheels", before=HARD, within_s=ENDS_WITHIN_S), 0)
 
 
 def test_the_same_seed_is_the_same_log_on_the_newest_python(engine: None, source: Path, ends: Verdict) -> None:
