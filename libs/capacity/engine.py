@@ -102,7 +102,7 @@ class Engine:
             known = self._state.workers.get(each.worker)
             if known is None or known.heard_ms <= each.heard_ms:  # the same word again may end later by now
                 worker = Worker(each.pool, each.slots, each.draining, each.heard_ms, holders=())
-                self._hear(each.worker, worker, until_ms=each.until_ms)
+                self._place_worker(each.worker, worker, until_ms=each.until_ms)
         self.forget_silent()
 
     def forget_silent(self) -> None:
@@ -111,17 +111,17 @@ class Engine:
             self._state.expiries.discard(name)
             del self._state.workers[name]
 
-    def hear(self, heartbeat: Heartbeat) -> None:
+    def beat(self, heartbeat: Heartbeat) -> None:
         """A worker's own word. It is its last one, though the clock may have gone back since the one before."""
         now_ms = self._clock()
         worker = Worker(heartbeat.pool, heartbeat.slots, heartbeat.draining, heard_ms=now_ms, holders=())
-        self._hear(heartbeat.worker, worker, until_ms=now_ms + heartbeat.ttl_ms)
+        self._place_worker(heartbeat.worker, worker, until_ms=now_ms + heartbeat.ttl_ms)
 
-    def _hear(self, name: str, worker: Worker, *, until_ms: int) -> None:
+    def _place_worker(self, name: str, worker: Worker, *, until_ms: int) -> None:
         self._state.workers[name] = worker
         self._state.expiries.add(name, until_ms)
 
-    def heard(self) -> dict[str, int]:
+    def last_beats(self) -> dict[str, int]:
         """When a worker that takes work was heard last, of each pool."""
         said = sorted((each.heard_ms, each.pool) for each in self._state.workers.values() if not each.draining)
         return {pool: at_ms for at_ms, pool in said}

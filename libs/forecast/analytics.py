@@ -14,7 +14,7 @@ from headgate_contracts.events import Estimate
 from headgate_contracts.shown import Analytics, HitRate, Waits
 from headgate_contracts.vocabulary import Priority, Tier
 from libs.capacity.paces import Wait
-from libs.forecast.errors import quantile
+from libs.forecast.intervals import quantile
 
 NAME: Final = "analytics"  # under which it is published
 

@@ -15,7 +15,7 @@ from typing import Final
 from libs.capacity.paces import Pace, Wait
 from libs.forecast.arrivals import lately
 from libs.forecast.durations import Durations, Observed, observed
-from libs.forecast.errors import COVERED, FIRST, Pair, Spread, learn
+from libs.forecast.intervals import COVERED, FIRST, Pair, Spread, learn
 from libs.forecast.lines import lines_of
 from libs.forecast.plain import first_averages
 from libs.forecast.run import RunResult, Scene, run_forward

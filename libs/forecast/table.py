@@ -20,7 +20,7 @@ from headgate_contracts.events import Estimate
 from libs.capacity.projection import groups_of
 from libs.capacity.rows import CLASS_STEP
 from libs.capacity.scopes import scopes_of
-from libs.forecast.errors import Band, Spread
+from libs.forecast.intervals import Band, Spread
 from libs.forecast.lines import WaitingLine
 from libs.forecast.plain import average_over, confidence_at, estimate_between, first_averages
 from libs.policy import Policy

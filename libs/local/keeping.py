@@ -51,7 +51,7 @@ def pause_s(deaths: int) -> float:
     return min(FIRST_PAUSE_S * 2.0 ** min(deaths - AT_ONCE - 1, 16), LONGEST_PAUSE_S)
 
 
-class KeptProcess(Generic[C]):
+class SupervisedProcess(Generic[C]):
     """A process that comes back. `changed` is called whenever it has a new pid, `say` with what became of it."""
 
     def __init__(self, child: C, *, changed: Callable[[], None], say: Callable[[str], None]) -> None:

@@ -28,7 +28,7 @@ from libs.eventlog.teams import settle_teams
 from libs.local.caddy import CaddyServer, open_door
 from libs.local.environments import SANDBOX, sandbox_here
 from libs.local.errors import GatewayPortTaken, NotReady
-from libs.local.keeping import KeptProcess
+from libs.local.keeping import SupervisedProcess
 from libs.local.nats_config import TEAMS_FILE
 from libs.local.process import ChildProcess
 from libs.local.provisions import OPERATOR_SCOPE, TOKEN_TTL_S, USER_SCOPE, Provisions
@@ -63,10 +63,10 @@ class Supervisor:
         self._settings = settings
         self._say = say
         self._modules = modules
-        self._servers: list[KeptProcess[NatsServer] | KeptProcess[ValkeyServer]] = []
-        self._services: dict[str, list[KeptProcess[ServiceProcess]]] = {}
+        self._servers: list[SupervisedProcess[NatsServer] | SupervisedProcess[ValkeyServer]] = []
+        self._services: dict[str, list[SupervisedProcess[ServiceProcess]]] = {}
         self._door: socket.socket | None = None
-        self._gateway: KeptProcess[CaddyServer] | None = None
+        self._gateway: SupervisedProcess[CaddyServer] | None = None
         self._up: UpFile | None = None
         self._token_ttl_s = TOKEN_TTL_S
 
@@ -169,7 +169,7 @@ class Supervisor:
                 self._say(f"still waiting, with what was said last, for\n    {_said_by(missing)}")
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _not_ready(self) -> list[KeptProcess[ServiceProcess]]:
+    async def _not_ready(self) -> list[SupervisedProcess[ServiceProcess]]:
         every = self._every_service()
         answers = await asyncio.gather(*(kept.child.ready() for kept in every))
         return [kept for kept, ready in zip(every, answers, strict=True) if not ready]
@@ -180,7 +180,7 @@ class Supervisor:
             ["worker", *(f"worker-{n}" for n in range(2, self._settings.workers + 1))] if kind == "worker" else [kind]
         )
 
-    def _service(self, kind: str, name: str) -> KeptProcess[ServiceProcess]:
+    def _service(self, kind: str, name: str) -> SupervisedProcess[ServiceProcess]:
         environment = self._provisions.environment(
             kind, name=name, nats=self._nats, valkey=self._valkey, inherited=self._shell
         )
@@ -188,10 +188,10 @@ class Supervisor:
             ServiceProcess(self._modules[kind], name=name, folder=self.state.logs, environment=environment)
         )
 
-    def _kept(self, child: C) -> KeptProcess[C]:
-        return KeptProcess(child, changed=self._tell, say=self._say)
+    def _kept(self, child: C) -> SupervisedProcess[C]:
+        return SupervisedProcess(child, changed=self._tell, say=self._say)
 
-    def _every_service(self) -> list[KeptProcess[ServiceProcess]]:
+    def _every_service(self) -> list[SupervisedProcess[ServiceProcess]]:
         return [kept for services in self._services.values() for kept in services]
 
     def _open_door(self) -> socket.socket:
@@ -225,7 +225,7 @@ class Supervisor:
         return self._up.model_copy(update={"services": services, "servers": servers})
 
 
-def _said_by(missing: Iterable[KeptProcess[ServiceProcess]]) -> str:
+def _said_by(missing: Iterable[SupervisedProcess[ServiceProcess]]) -> str:
     """A line each."""
     return "\n    ".join(f"{kept.name}: {kept.child.last_words()}" for kept in missing)
 

@@ -24,11 +24,11 @@ from services.worker.child.life import Work, input_of, packed, restored, run_sta
 from services.worker.child.link import ParentLink
 from services.worker.child.loop import StageLoop
 from services.worker.child.messages import (
-    AnswerTold,
+    AnswerNotice,
     Begin,
     ChildOrder,
     FromChild,
-    LeaseTold,
+    LeaseNotice,
     Pack,
     Restore,
     RunStage,
@@ -86,7 +86,7 @@ class MemoryChild:
 
     async def send(self, message: ToChild) -> None:
         match message:
-            case LeaseTold() | StoreTaken() | AnswerTold():
+            case LeaseNotice() | StoreTaken() | AnswerNotice():
                 self._link.take(message)
             case order:
                 self._orders.put_nowait(order)

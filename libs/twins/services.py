@@ -25,7 +25,7 @@ from libs.runtime.keysets import Keys
 from libs.runtime.lifecycle import Health, Loop, Service
 from libs.runtime.openapi import DescribedApp
 from libs.twins.children import MemorySpawner
-from libs.twins.world import EPOCH, SHARD, KeptOutput, TwinWorld
+from libs.twins.world import EPOCH, SHARD, MemoryOutput, TwinWorld
 from services.admission.acts import Acts
 from services.admission.composing import AdmissionStores
 from services.admission.composing import assemble as assemble_admission
@@ -45,7 +45,7 @@ from services.notifier.signals import Signals as NotifierSignals
 from services.notifier.subscribers import (
     AskedPositions,
     RedeemedTickets,
-    ToldSchedulers,
+    WatchingPublisher,
     spread_lines,
     spread_log,
     subscribe,
@@ -185,7 +185,7 @@ def _tools(world: TwinWorld, scheduler: NatsScheduler, spawner: MemorySpawner) -
         shelf=Shelf(world.workspaces, clock),
         scheduler=scheduler,
         spawner=cast("Any", spawner),  # of what a spawner can, what attempts ask of it
-        pump=LinePump(KeptOutput(world.lines), clock),
+        pump=LinePump(MemoryOutput(world.lines), clock),
         progress=world.progress,
         signals=WorkerSignals(world.telemetry, pool=POOL),
         clock=clock,
@@ -245,7 +245,7 @@ async def start_notifier(service: Service, world: TwinWorld) -> TwinFront:
     subscribe(broker, fanout, shard=SHARD)
     await service.start(Loop("follower", lambda _: spread_log(log, fanout, after=0, epoch=EPOCH)))
     await service.start(Loop("lines", lambda _: spread_lines(world.lines, fanout, after=0)))
-    told = ToldSchedulers(broker, shard=SHARD)
+    told = WatchingPublisher(broker, shard=SHARD)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, policy, world.clock).run))
     revocations = front.tokens.revocations
     revocations.watch(lambda token_id: fanout.end(OfToken(token_id)))

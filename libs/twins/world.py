@@ -34,7 +34,7 @@ EPOCH: Final = "01JD0000000000000000000000"
 SHARD: Final = "main"
 
 
-class HeardServer(MemoryServer):
+class PublishingServer(MemoryServer):
     """The log, which tells of each record: as a consumer would, and on the record's own subject."""
 
     heard: Callable[[Record], None]
@@ -46,7 +46,7 @@ class HeardServer(MemoryServer):
         self.heard(self._kept[-1].record())
 
 
-class ToldProgress(MemoryProgress):
+class PublishedProgress(MemoryProgress):
     """The bucket, whose subject is listened to."""
 
     def __init__(self, said: Callable[[str, bytes], None]) -> None:
@@ -58,7 +58,7 @@ class ToldProgress(MemoryProgress):
         self._said(PROGRESS_SUBJECTS.replace("*", said.job_id), said.model_dump_json().encode())
 
 
-class KeptOutput:
+class MemoryOutput:
     """Where a worker's lines go."""
 
     def __init__(self, lines: MemoryLines) -> None:
@@ -96,12 +96,12 @@ class TwinWorld:
         self.pair = KeyPair.generate()
         self.telemetry = quiet_telemetry()
         self.switchboard, self.dispatches = Switchboard(), MemoryDispatches()
-        self.server = HeardServer(self.clock, epoch=EPOCH)
+        self.server = PublishingServer(self.clock, epoch=EPOCH)
         self.server.heard, self.server.said = self.dispatches.stored, self.switchboard.publish
         self.store, self.lead, self.snapshots = MemoryStore(), MemoryLead(self.clock.now_ms), MemorySnapshots()
         self.inputs, self.workspaces, self.results = MemoryBucket(), MemoryBucket(), MemoryBucket()
         self.titles, self.pipelines, self.lines = MemoryTitles(), MemoryPipelines(), MemoryLines(self.clock)
-        self.progress = ToldProgress(self.switchboard.publish)
+        self.progress = PublishedProgress(self.switchboard.publish)
 
     def log(self) -> MemoryLog:
         return MemoryLog(self.server, clock=self.clock)

@@ -25,7 +25,7 @@ from headgate_contracts.shown import ShownStats, StatsLine
 from headgate_contracts.vocabulary import GivenBackReason
 from libs.capacity.projection import epoch_ms
 from libs.eventlog import Record
-from libs.forecast.errors import quantile
+from libs.forecast.intervals import quantile
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000

@@ -38,7 +38,7 @@ from services.notifier.signals import Signals
 from services.notifier.subscribers import (
     AskedPositions,
     RedeemedTickets,
-    ToldSchedulers,
+    WatchingPublisher,
     spread_lines,
     spread_log,
     subscribe,
@@ -61,7 +61,7 @@ async def compose(service: Service) -> None:
     said = await wait_for(LOG, lines.end, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
     await service.start(Loop("follower", lambda _: spread_log(ground.log, fanout, after=seen.seq, epoch=seen.epoch)))
     await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
-    told = ToldSchedulers(broker, shard=ground.settings.shard)
+    told = WatchingPublisher(broker, shard=ground.settings.shard)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, ground.policy, ground.clock).run))
     front.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
     edge = _edge(ground, front, fanout, broker, lines)

@@ -94,7 +94,7 @@ class AskedPositions:
         return await _answer(self._broker, AskPosition(job_id=job_id), subject=self._subject, kind=PositionChanged)
 
 
-class ToldSchedulers:
+class WatchingPublisher:
     """Who is watched, to all replicas of the scheduler."""
 
     def __init__(self, broker: NatsBroker, *, shard: str) -> None:

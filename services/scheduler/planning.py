@@ -109,7 +109,7 @@ class Planner:
         """What a plan counts with beside the log, as it is now."""
         self.engine.forget_silent()
         self.engine.unlearn()
-        self.absences.look(self.engine.heard())
+        self.absences.look(self.engine.last_beats())
 
     async def look(self) -> tuple[answers.DueTimer, ...]:
         """What is due by the clock. Who waits for room stays due, and whose time does not all count: they must not hide

@@ -87,7 +87,7 @@ class Announcer:
 
     def watch(self, said: Watching) -> None:
         """Streams are open. Who was not watched before is told in the next round."""
-        if self.watchers.hear(said, now_ms=self.clock.monotonic_ms()):
+        if self.watchers.note(said, now_ms=self.clock.monotonic_ms()):
             self.stir()
 
     def stir(self) -> None:

@@ -28,7 +28,7 @@ class Watchers:
     _jobs: dict[str, int] = field(default_factory=dict[str, int])
     _users: dict[str, int] = field(default_factory=dict[str, int])
 
-    def hear(self, said: Watching, *, now_ms: int) -> bool:
+    def note(self, said: Watching, *, now_ms: int) -> bool:
         """Whether anybody is among them who was not watched before."""
         before = len(self._jobs) + len(self._users)
         until_ms = now_ms + (LOST_WORDS + 1) * self.every_ms

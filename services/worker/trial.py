@@ -27,13 +27,13 @@ from headgate_pipeline.testing.questions import AnsweringUser
 from libs.policy import Policy
 from services.worker.child.messages import (
     Acquire,
-    AnswerTold,
+    AnswerNotice,
     Ask,
     Begin,
     ChildAnswer,
     CommandEnded,
     FromChild,
-    LeaseTold,
+    LeaseNotice,
     ModelCalled,
     OutputLine,
     Pack,
@@ -211,18 +211,18 @@ class IsolatedHands:
             case _:
                 pass
 
-    def _answer(self, said: Ask) -> AnswerTold:
+    def _answer(self, said: Ask) -> AnswerNotice:
         question = StageQuestion(said.key, said.text, said.choices, said.answer_schema)
         is_answered, answer = self.user.asked(question)
         words = json.dumps(answer) if is_answered else ""
-        return AnswerTold(number=said.number, state="answered" if is_answered else "open", words=words)
+        return AnswerNotice(number=said.number, state="answered" if is_answered else "open", words=words)
 
     async def _acquire(self, asked: Acquire, stage: str) -> None:
         self._told.slots.append(SlotsAsked(stage, asked.providers, asked.groups, asked.stage_limit))
         lacking = [name for name in (*asked.providers, *asked.groups) if name in self._full]
         if lacking and asked.wait_ms is None:
             raise AssertionError(f"the stage {stage} would wait for ever: {lacking[0]} is full in this test")
-        await self._child.send(LeaseTold(lease=asked.lease, state="full" if lacking else "granted"))
+        await self._child.send(LeaseNotice(lease=asked.lease, state="full" if lacking else "granted"))
 
 
 def _module_of(pipeline: Pipeline) -> str:

@@ -29,7 +29,7 @@ from libs.forecast.machine import PoolSlots
 from libs.forecast.making import RUNS, Past, durations_of, make_forecast
 from libs.forecast.run import Scene, run_forward
 from libs.policy import Policy
-from tests.fixtures.forecast_world import Told, Workload, tell, worth_of
+from tests.fixtures.forecast_world import EstimatedJob, Workload, tell, worth_of
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(3600)]
 
@@ -85,7 +85,7 @@ def test_what_it_costs() -> None:
         print(f"| {queued} | {one_ms:.1f} | {all_ms:.0f} | {size:.0f} |")
 
 
-def _figures(told: list[Told]) -> str:
+def _figures(told: list[EstimatedJob]) -> str:
     worth = worth_of(told)
     ratio = worth.error_s / worth.plain_error_s if worth.plain_error_s else 0
     return (
@@ -94,7 +94,7 @@ def _figures(told: list[Told]) -> str:
     )
 
 
-def _draw(told: dict[float, list[Told]]) -> None:
+def _draw(told: dict[float, list[EstimatedJob]]) -> None:
     file = os.environ.get("HEADGATE_BENCH_PLOT")
     if file is None:
         return

@@ -58,7 +58,7 @@ class Beside:
     async def beat(self, heartbeat: Heartbeat, **details: Any) -> HeartbeatAnswer:
         """Heard at once, as by whoever leads: a later word of a worker may end sooner than the one before."""
         if self._engine is not None:
-            self._engine.hear(heartbeat)
+            self._engine.beat(heartbeat)
         return await self.view.beat(heartbeat, **details)
 
     # ── who may run ───────────────────────────────────────────────────────────

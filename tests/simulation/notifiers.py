@@ -34,7 +34,7 @@ from services.notifier.histories import Histories
 from services.notifier.openings import Collecting, Openings
 from services.notifier.sending import LAST_BYTES_S, OpenStreams
 from services.notifier.signals import Signals
-from services.notifier.subscribers import AskedPositions, ToldSchedulers, spread_lines, spread_log, subscribe
+from services.notifier.subscribers import AskedPositions, WatchingPublisher, spread_lines, spread_log, subscribe
 from services.notifier.watching import WatchTeller
 from services.notifier.webhooks import Webhooks
 from tests.simulation.connections import App
@@ -61,7 +61,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     said = await wait_for("log", lines.end, away=AWAY, health=health, clock=clock)
     await service.start(Loop("follower", lambda _: spread_log(cast("Any", log), fanout, after=seen.seq, epoch=EPOCH)))
     await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
-    told = ToldSchedulers(cast("Any", broker), shard=SHARD)
+    told = WatchingPublisher(cast("Any", broker), shard=SHARD)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, POLICY, clock).run))
     revocations = Revocations(clock=clock)
     notifier = Notifier(

@@ -26,11 +26,11 @@ from headgate_pipeline.rules import KnownPipeline
 from libs.twins.virtual import Process, VirtualLoop
 from services.worker.child.messages import (
     Acquire,
-    AnswerTold,
+    AnswerNotice,
     Ask,
     Begin,
     GiveUp,
-    LeaseTold,
+    LeaseNotice,
     Pack,
     Packed,
     Restore,
@@ -187,7 +187,7 @@ class Play:
         for number in range(1, questions + 1):
             key = f"{stage}-{number}"
             self._to_parent_say(Ask(number=number, key=key, text=f"Question {number}?"))
-            while not isinstance(told := await self._to_child.receive(), AnswerTold):
+            while not isinstance(told := await self._to_child.receive(), AnswerNotice):
                 pass
             if told.state != "answered":
                 return False
@@ -229,7 +229,7 @@ class Play:
     async def _told(self, number: int) -> str:
         while True:
             told = await self._to_child.receive()
-            if isinstance(told, LeaseTold) and told.lease == number:
+            if isinstance(told, LeaseNotice) and told.lease == number:
                 return told.state
 
     @property

@@ -22,11 +22,11 @@ class Fed:
         self.engine = Engine(
             StandingOrders(defaults=DEFAULTS), [Seed(each, 0) for each in seeds], applied=0, clock=lambda: self.now_ms
         )
-        self.hear("w1", slots=10)
+        self.beat("w1", slots=10)
 
-    def hear(self, worker: str, *, slots: int, **details: Any) -> None:
+    def beat(self, worker: str, *, slots: int, **details: Any) -> None:
         said = {"pool": "default", "draining": False, "holders": (), "leases": (), "ttl_ms": 30_000, **details}
-        self.engine.hear(Heartbeat(worker=worker, slots=slots, **said))
+        self.engine.beat(Heartbeat(worker=worker, slots=slots, **said))
 
     def write(self, row: Row) -> None:
         self.seq += 1
@@ -108,7 +108,7 @@ def test_a_record_that_does_not_follow_is_no_ones_to_fold(fed: Fed) -> None:
 def test_of_two_words_about_a_worker_the_later_counts(fed: Fed) -> None:
     for number in range(4):
         fed.write(queued(f"j{number}", number + 1))
-    fed.hear("w1", slots=3)
+    fed.beat("w1", slots=3)
 
     fed.engine.staff([status_of("w1", slots=1, heard_ms=NOW_MS - 1, until_ms=NOW_MS + 30_000)])
     own = len(fed.plan())
@@ -121,7 +121,7 @@ def test_a_workers_last_word_counts_though_the_clock_went_back(fed: Fed) -> None
     fed.write(queued("a"))
 
     fed.now_ms -= 5000
-    fed.hear("w1", slots=10, draining=True)
+    fed.beat("w1", slots=10, draining=True)
 
     assert fed.plan() == []
 
@@ -274,6 +274,6 @@ def test_after_a_quarantine_those_it_held_up_are_looked_at_again(fed: Fed) -> No
 
 def test_a_pool_was_heard_by_those_of_its_workers_that_take_work(fed: Fed) -> None:
     fed.now_ms += 1000
-    fed.hear("w2", slots=3, draining=True)
+    fed.beat("w2", slots=3, draining=True)
 
-    assert fed.engine.heard() == {"default": NOW_MS}
+    assert fed.engine.last_beats() == {"default": NOW_MS}

@@ -8,7 +8,7 @@ from headgate_contracts.commands import AcquireLease, LeaseReply, ProviderShut, 
 from libs.policy import Policy
 from libs.runtime.clock import ManualClock
 from services.worker.attempt.slots import StageSlots
-from services.worker.child.messages import Acquire, LeaseTold, Shut
+from services.worker.child.messages import Acquire, LeaseNotice, Shut
 from services.worker.ports import Unheard
 from tests.fixtures.lives import job_after
 
@@ -65,7 +65,7 @@ class Scene:
     def ask(self, wanted: Acquire) -> None:
         self.slots.ask(wanted, "code")
 
-    async def _tell(self, told: LeaseTold) -> None:
+    async def _tell(self, told: LeaseNotice) -> None:
         self.told.append((told.lease, told.state))
 
     async def pass_ms(self, duration_ms: int) -> None:

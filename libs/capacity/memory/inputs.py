@@ -6,7 +6,7 @@ Owns what is held under a job's id and when that ends. `libs.capacity.rooms` say
 from __future__ import annotations
 
 from libs.capacity.answers import BytesFull, Request
-from libs.capacity.memory.state import KeptInput, State
+from libs.capacity.memory.state import CountedInput, State
 from libs.capacity.rows import Row
 
 SWEPT_AT_ONCE = 1000
@@ -41,7 +41,7 @@ def hold(state: State, request: Request, *, now_ms: int) -> None:
     """For as long as the reservation stands."""
     for job, size in request.inputs.items():
         digest = request.digest if job == request.job else None
-        _put(state, job, KeptInput(request.user, size, now_ms + request.lapse_ms, digest=digest))
+        _put(state, job, CountedInput(request.user, size, now_ms + request.lapse_ms, digest=digest))
 
 
 def fold(state: State, row: Row) -> None:
@@ -49,7 +49,7 @@ def fold(state: State, row: Row) -> None:
     drop(state, row.id)
     if row.input_bytes:
         ended = row.input_until_ms is not None
-        _put(state, row.id, KeptInput(row.user, row.input_bytes, row.input_until_ms, ended=ended))
+        _put(state, row.id, CountedInput(row.user, row.input_bytes, row.input_until_ms, ended=ended))
 
 
 def forget(state: State, row: Row, *, until_ms: int) -> None:
@@ -64,7 +64,7 @@ def leave(state: State, user: str, size: int, *, hour: int) -> None:
     """By this hour so many more bytes of the user have gone."""
     name = f"{user}:{hour}"
     known = state.inputs.get(name)
-    _put(state, name, KeptInput(user, size + (known.size if known else 0), hour * HOUR_MS, ended=True))
+    _put(state, name, CountedInput(user, size + (known.size if known else 0), hour * HOUR_MS, ended=True))
 
 
 def sweep(state: State, *, now_ms: int) -> None:
@@ -82,7 +82,7 @@ def drop(state: State, job: str) -> None:
         del state.stored[kept.user]
 
 
-def _put(state: State, job: str, kept: KeptInput) -> None:
+def _put(state: State, job: str, kept: CountedInput) -> None:
     drop(state, job)
     state.inputs[job] = kept
     state.stored[kept.user] += kept.size

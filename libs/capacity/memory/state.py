@@ -49,7 +49,7 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptInput:
+class CountedInput:
     """A job's input, or room that is held for it. `digest` is that of all that its submission asked room for."""
 
     user: str
@@ -127,7 +127,9 @@ class State:
         default_factory=Counter[tuple[str, int]]
     )  # user, day → of jobs that are gone
     timers: SortedSet = field(default_factory=SortedSet)
-    inputs: dict[str, KeptInput] = field(default_factory=dict[str, KeptInput])  # of a job; of jobs gone: user:hour
+    inputs: dict[str, CountedInput] = field(
+        default_factory=dict[str, CountedInput]
+    )  # of jobs; user:hour, of those gone
     stored: Counter[str] = field(default_factory=Counter[str])  # user → bytes of their inputs
     input_ends: SortedSet = field(default_factory=SortedSet)
     spent: SortedSet = field(default_factory=SortedSet)  # user → up to when their time is spent

@@ -30,7 +30,7 @@ from services.worker.attempt.progress import AttemptProgress
 from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.secrets import for_users
 from services.worker.attempt.slots import StageSlots
-from services.worker.attempt.told import CallBook, show_command
+from services.worker.attempt.telemetry import CallBook, show_command
 from services.worker.child.messages import (
     Acquire,
     Ask,
@@ -40,7 +40,7 @@ from services.worker.child.messages import (
     Extend,
     FromChild,
     GiveUp,
-    LeaseTold,
+    LeaseNotice,
     ModelCalled,
     OutputLine,
     Pack,
@@ -166,7 +166,7 @@ class AttemptProcess:
         if self._child is not None:
             self._child.prolong(until_ms)
 
-    async def send_lease(self, told: LeaseTold) -> None:
+    async def send_lease(self, told: LeaseNotice) -> None:
         if self._child is not None:
             await self._child.send(told)
 
@@ -260,7 +260,7 @@ class AttemptProcess:
             case Extend():
                 self._beat_soon()
             case ModelCalled():
-                self.calls.heard(said)
+                self.calls.add(said)
             case CommandEnded():
                 show_command(said)
             case _ if self._slots is not None:

@@ -21,7 +21,7 @@ from libs.runtime.clock import Clock
 from libs.runtime.schemas import wrong_answer, wrong_schema
 from services.worker.attempt.patience import insist
 from services.worker.attempt.secrets import Mask, for_users
-from services.worker.child.messages import AnswerTold, Ask
+from services.worker.child.messages import AnswerNotice, Ask
 
 
 class AttemptQuestions:
@@ -35,18 +35,18 @@ class AttemptQuestions:
         self._secrets = tuple(secrets)
         self._names = {each.key: each.name for each in job.answers}
 
-    async def answer(self, asked: Ask) -> AnswerTold:
+    async def answer(self, asked: Ask) -> AnswerNotice:
         """What the stage hears."""
         question, wrong = self._question(asked)
         if wrong is not None:
-            return AnswerTold(number=asked.number, state="wrong", words=wrong)
+            return AnswerNotice(number=asked.number, state="wrong", words=wrong)
         known, answer = await self._answer(question)
         if not known:
             self.open = question
-            return AnswerTold(number=asked.number, state="open")
+            return AnswerNotice(number=asked.number, state="open")
         if answer in question.choices:
             answer = asked.choices[question.choices.index(answer)]
-        return AnswerTold(number=asked.number, state="answered", words=json.dumps(answer))
+        return AnswerNotice(number=asked.number, state="answered", words=json.dumps(answer))
 
     async def _answer(self, question: Question) -> tuple[bool, Any]:
         """Whether there is one that the question takes: a pipeline may have changed since. And which."""

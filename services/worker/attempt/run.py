@@ -24,8 +24,8 @@ from services.worker.attempt.process import AttemptProcess
 from services.worker.attempt.progress import AttemptProgress
 from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.slots import StageSlots
+from services.worker.attempt.telemetry import CallBook
 from services.worker.attempt.tenure import Tenure
-from services.worker.attempt.told import CallBook
 from services.worker.attempt.tools import Claimed, Tools
 from services.worker.domain import Interruption, Lease
 

@@ -26,7 +26,7 @@ from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, Sh
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.spans import Attributes, step
-from services.worker.child.messages import MAX_WAIT_MS, Acquire, LeaseTold, Shut
+from services.worker.child.messages import MAX_WAIT_MS, Acquire, LeaseNotice, Shut
 from services.worker.ports import Scheduler, Unheard
 
 AGAIN_AFTER_MS: Final = 500  # where no scheduler answered
@@ -36,7 +36,7 @@ MAX_ASKS: Final = 64  # of one attempt at once; what comes beyond is no pipeline
 
 OTHER: Final = "other"
 
-TellLease = Callable[[LeaseTold], Awaitable[None]]
+TellLease = Callable[[LeaseNotice], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class StageSlots:
         ask = self._asks.pop(lease, None)
         if ask is not None:
             _cancel(ask)
-            await self._tell(LeaseTold(lease=ask.wanted.lease, state="lost"))
+            await self._tell(LeaseNotice(lease=ask.wanted.lease, state="lost"))
 
     def close(self) -> None:
         """The attempt is over. What it held or waited for goes with it in the view, by the log."""
@@ -171,7 +171,7 @@ class StageSlots:
             match answer:
                 case LeaseReply(state="granted"):
                     ask.held = True
-                    await self._tell(LeaseTold(lease=ask.wanted.lease, state="granted"))
+                    await self._tell(LeaseNotice(lease=ask.wanted.lease, state="granted"))
                     return
                 case LeaseReply(state="full" | "refused"):
                     pause_ms = 0
@@ -195,7 +195,7 @@ class StageSlots:
     async def _refuse(self, lease: str, ask: _Ask) -> None:
         del self._asks[lease]
         await self._scheduler.give_up(lease)  # it may wait there, or have been granted in this very moment
-        await self._tell(LeaseTold(lease=ask.wanted.lease, state="full"))
+        await self._tell(LeaseNotice(lease=ask.wanted.lease, state="full"))
 
     async def _turn_or(self, pause_ms: int, granted: asyncio.Event) -> None:
         """Until the turn has come, or for this long."""

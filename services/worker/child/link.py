@@ -28,13 +28,13 @@ from services.worker.child.messages import (
     MAX_WAIT_MS,
     MOST_TOKENS,
     Acquire,
-    AnswerTold,
+    AnswerNotice,
     Ask,
     ChildOrder,
     CommandEnded,
     Extend,
     GiveUp,
-    LeaseTold,
+    LeaseNotice,
     ModelCalled,
     OutputLine,
     Progressed,
@@ -73,7 +73,7 @@ class ParentLink:
         self.sandbox: Sandbox | None = None
         self.lost_slots = False
         self.asks = False
-        self._questions: dict[int, asyncio.Future[AnswerTold]] = {}
+        self._questions: dict[int, asyncio.Future[AnswerNotice]] = {}
         self._orders = deque[ChildOrder]()
         self._numbers: Iterator[int] = itertools.count(1)
         self._claims: dict[Slots, _Claim] = {}
@@ -248,17 +248,17 @@ class ParentLink:
 
     def take(self, word: ToChild) -> None:
         match word:
-            case LeaseTold():
+            case LeaseNotice():
                 self._lease_told(word)
             case StoreTaken():
                 self._stored.set()
-            case AnswerTold(number=number):
+            case AnswerNotice(number=number):
                 if number in self._questions and not self._questions[number].done():
                     self._questions.pop(number).set_result(word)
             case order:
                 self._orders.append(order)
 
-    def _lease_told(self, told: LeaseTold) -> None:
+    def _lease_told(self, told: LeaseNotice) -> None:
         for slots, claim in tuple(self._claims.items()):
             if claim.number != told.lease:
                 continue

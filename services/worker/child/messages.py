@@ -100,7 +100,7 @@ class Leave(ChildMessage):
     kind: Literal["leave"] = "leave"
 
 
-class LeaseTold(ChildMessage):
+class LeaseNotice(ChildMessage):
     """To the process: how a lease it asked for stands."""
 
     kind: Literal["lease"] = "lease"
@@ -206,7 +206,7 @@ class Ask(ChildMessage):
     answer_schema: Annotated[str, StringConstraints(max_length=MOST_SCHEMA_BYTES)] = ""
 
 
-class AnswerTold(ChildMessage):
+class AnswerNotice(ChildMessage):
     """To the process: the answer as JSON; `open`, where its user is to be asked and the stage ends here; or why nobody
     can be asked that."""
 
@@ -254,7 +254,7 @@ class Left(ChildMessage):
 
 ChildOrder = Begin | Restore | RunStage | Pack | Leave
 ChildAnswer = StageEnded | Packed | Restored | Left
-ToChild = ChildOrder | LeaseTold | StoreTaken | AnswerTold
+ToChild = ChildOrder | LeaseNotice | StoreTaken | AnswerNotice
 _InStage = OutputLine | Acquire | GiveUp | Shut | Extend | StoreReady | ModelCalled | CommandEnded | Ask | Progressed
 FromChild = _InStage | ChildAnswer
 

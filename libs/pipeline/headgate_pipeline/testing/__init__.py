@@ -23,7 +23,7 @@ from headgate_pipeline.testing.course import Walk
 from headgate_pipeline.testing.hands import OwnHands
 from headgate_pipeline.testing.providers import providers_of
 from headgate_pipeline.testing.questions import AnsweringUser
-from headgate_pipeline.testing.told import FailedTry, PipelineRun, ProviderPause, ProviderRequest, SlotsAsked
+from headgate_pipeline.testing.record import FailedTry, PipelineRun, ProviderPause, ProviderRequest, SlotsAsked
 
 __all__ = ["FailedTry", "PipelineRun", "ProviderPause", "ProviderRequest", "SlotsAsked", "run", "run_async"]
 

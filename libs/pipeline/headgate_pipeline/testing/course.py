@@ -18,7 +18,7 @@ from typing import Final, Literal, Protocol, Self
 from headgate_pipeline.errors import ChecksFailed, StageFailed, TryAgain
 from headgate_pipeline.rules import KnownPipeline
 from headgate_pipeline.testing.questions import AnsweringUser
-from headgate_pipeline.testing.told import FailedTry, PipelineRun
+from headgate_pipeline.testing.record import FailedTry, PipelineRun
 
 CONTINUE: Final = "Continue?"
 Outcome = Literal["finished", "checks_failed", "failed", "passing", "asks"]

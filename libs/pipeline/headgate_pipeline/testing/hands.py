@@ -17,7 +17,7 @@ from headgate_pipeline.questions import StageQuestion
 from headgate_pipeline.rules import NEVER_KEPT, KnownPipeline
 from headgate_pipeline.testing.course import StageEnd, end_of
 from headgate_pipeline.testing.questions import AnsweringUser
-from headgate_pipeline.testing.told import PipelineRun, ProviderPause, SlotsAsked
+from headgate_pipeline.testing.record import PipelineRun, ProviderPause, SlotsAsked
 
 COMMAND_S: Final = 60.0
 TAIL_CHARS: Final = 32_000

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pydantic import SecretStr
 
 from headgate_pipeline.context import Endpoint
-from headgate_pipeline.testing.told import PipelineRun, ProviderRequest
+from headgate_pipeline.testing.record import PipelineRun, ProviderRequest
 
 MODEL: Final = "test-model"
 KEY: Final = "test-key"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate_pipeline.questions import StageQuestion
-from headgate_pipeline.testing.told import PipelineRun
+from headgate_pipeline.testing.record import PipelineRun
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from libs.runtime.telemetry import Telemetry
-from services.worker.attempt.told import CallBook, show_command
+from services.worker.attempt.telemetry import CallBook, show_command
 from services.worker.child.messages import CommandEnded, ModelCalled, ProviderEndpoint
 from services.worker.signals import Signals
 from tests.fixtures.lives import job_after
@@ -37,7 +37,7 @@ def shown(*told: ModelCalled | CommandEnded) -> ReadableSpan:
     with telemetry.job_span("stage code", job_after("queued dispatched started")) as stage:
         for each in told:
             if isinstance(each, ModelCalled):
-                CallBook(ENDPOINTS, Signals(telemetry, pool="default")).heard(each)
+                CallBook(ENDPOINTS, Signals(telemetry, pool="default")).add(each)
             else:
                 show_command(each)
     first = exporter.get_finished_spans()[0]
@@ -114,8 +114,8 @@ def telemetry() -> Telemetry:
 def test_calls_add_up_by_provider_and_model_until_they_are_told(telemetry: Telemetry) -> None:
     book = CallBook(ENDPOINTS, Signals(telemetry, pool="default"))
     for told in (ANSWERED, ANSWERED, ANSWERED.model_copy(update={"outcome": "busy", "input_tokens": None})):
-        book.heard(told)
-    book.heard(ANSWERED.model_copy(update={"model": f"mine, {KEY}", "cached_tokens": None}))
+        book.add(told)
+    book.add(ANSWERED.model_copy(update={"model": f"mine, {KEY}", "cached_tokens": None}))
 
     first, second = book.taken()
 
@@ -129,7 +129,7 @@ def test_a_provider_that_is_none_is_in_no_event(telemetry: Telemetry) -> None:
     """An API key could be one by its letters."""
     book = CallBook(ENDPOINTS, Signals(telemetry, pool="default"))
 
-    book.heard(ANSWERED.model_copy(update={"provider": KEY}))
+    book.add(ANSWERED.model_copy(update={"provider": KEY}))
 
     [usage] = book.taken()
     assert (usage.provider, usage.calls, usage.input_tokens) == ("other", 1, 12)
@@ -137,8 +137,8 @@ def test_a_provider_that_is_none_is_in_no_event(telemetry: Telemetry) -> None:
 
 def test_metrics_of_calls_name_what_is_configured_and_nothing_else(telemetry: Telemetry) -> None:
     book = CallBook(ENDPOINTS, Signals(telemetry, pool="default"))
-    book.heard(ANSWERED)
-    book.heard(ANSWERED.model_copy(update={"provider": "elsewhere", "model": "my-own"}))
+    book.add(ANSWERED)
+    book.add(ANSWERED.model_copy(update={"provider": "elsewhere", "model": "my-own"}))
 
     shown = telemetry.metrics_text().decode()
     for model, provider in (("gemini-2.5-flash", "gemini"), ("other", "other")):

@@ -33,7 +33,7 @@ class CallBook:
         self._signals = signals
         self._since: tuple[ModelUsage, ...] = ()  # the attempt's last event
 
-    def heard(self, told: ModelCalled) -> None:
+    def add(self, told: ModelCalled) -> None:
         """One is over. A model that is not the configured one is the user's to name: it is in no span's name and in no
         metric."""
         endpoint = self._endpoints.get(told.provider)

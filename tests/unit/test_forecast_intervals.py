@@ -13,7 +13,7 @@ from headgate_contracts.events import Estimate
 from headgate_contracts.vocabulary import Priority
 from libs.capacity.paces import Wait
 from libs.forecast.analytics import analytics_of
-from libs.forecast.errors import FIRST, Pair, Spread, learn, quantile
+from libs.forecast.intervals import FIRST, Pair, Spread, learn, quantile
 from libs.forecast.making import spreads_of
 from libs.policy import Policy
 
