@@ -18,6 +18,7 @@ from tests.bench import race
 from tests.bench.asked import Asked, Part, Told
 from tests.bench.capacity import capacity
 from tests.bench.footprint import footprint
+from tests.bench.growth import grown
 from tests.bench.lone import lone
 from tests.bench.machine import described, load
 from tests.bench.page import rewritten
@@ -30,6 +31,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "latency": race.latency,
     "drain": race.drain,
     "streams": streams,
+    "growth": grown,
     "log": printed("bench_log.py"),
     "lone": lone,
     "view": printed("bench_view.py"),
