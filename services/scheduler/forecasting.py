@@ -16,6 +16,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import takewhile
 from typing import Final
 
@@ -28,7 +29,7 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.paces import Wait
 from libs.capacity.ports import View
 from libs.capacity.projection import gates_of, row_of
-from libs.capacity.rows import Seed, StandingOrders
+from libs.capacity.rows import Seed, StandingOrders, score_of
 from libs.capacity.turns import Turns
 from libs.forecast import analytics, table
 from libs.forecast.analytics import analytics_of, is_hit
@@ -43,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 EVERY_MS: Final = 2000
 REST: Final = 9  # times as long as it took: a tenth of the time at most
+FORESEEN: Final = 1_000  # queued jobs that are run forward: those behind them are told an average job's share each
 ANYWAY_MS: Final = 30_000  # where nothing has changed: jobs that run longer than expected have
 ERRORS_S: Final = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 3600, 7200]
 
@@ -78,7 +80,8 @@ class Forecaster:
         applied = ledger.applied
         self._worth.count(ledger.waits)
         workers = await self._view.workers()
-        jobs = [*ledger.roster.queued.values(), *ledger.roster.running.values()]
+        queued, running = list(ledger.roster.queued.values()), list(ledger.roster.running.values())
+        jobs = [*await asyncio.to_thread(front_of, queued), *running]
         shut = await self._shut(jobs)
         moment = ForecastInput(
             policy=ledger.policy,
@@ -168,6 +171,16 @@ class Worth:
                 for outcome in (True, False):  # both from the first on: a series that begins with 1 shows no increase
                     self._hits.add(outcome is hit, {"tier": wait.tier, "hit": str(outcome).lower()})
                 self._errors.record(abs(wait.wait_s - wait.estimate.estimate_seconds), {"tier": wait.tier})
+
+
+def front_of(queued: Iterable[Job]) -> list[Job]:
+    """Those that are to be run forward, in order."""
+    return nsmallest(FORESEEN, queued, key=_score)
+
+
+def _score(job: Job) -> int:
+    assert job.standing is not None, "a queued job has a place"
+    return score_of(job.priority.class_number, job.standing.place)
 
 
 def pools_of(workers: Iterable[WorkerStatus]) -> tuple[PoolSlots, ...]:

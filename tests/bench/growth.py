@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from headgate_contracts import JobEvent
+from libs.capacity.rows import ARRIVAL_STEP
 from libs.eventlog.values import Entry
 from libs.local.servers import NatsServer, ValkeyServer
 from libs.runtime.eventually import eventually
@@ -110,8 +111,11 @@ async def _ended(system: SchedulerSystem, number: int) -> None:
 
 
 def _waiting(number: int) -> JobEvent:
-    user = f"w{number}"
-    return queued(f"waiting-{number}", user_id=user, project_id=f"p-{user}", place=(number + 1) << 16, quota_day=None)
+    arrival, user = number + 1, f"w{number}"
+    place = arrival * ARRIVAL_STEP
+    return queued(
+        f"waiting-{number}", user_id=user, project_id=f"p-{user}", arrival=arrival, place=place, quota_day=None
+    )
 
 
 @asynccontextmanager

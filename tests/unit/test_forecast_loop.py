@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 import pytest_asyncio
@@ -16,6 +17,7 @@ from libs.forecast import analytics, table
 from libs.forecast.machine import PoolSlots
 from libs.forecast.table import Forecast, wanted_of
 from libs.runtime.eventually import eventually
+from services.scheduler import forecasting
 from services.scheduler.forecasting import ANYWAY_MS, EVERY_MS, Forecaster, pools_of
 from services.scheduler.replica import Replica
 from tests.fixtures.lives import job_after
@@ -90,6 +92,34 @@ async def test_each_queued_job_has_a_start_and_a_new_one_the_end_of_the_line(
     assert waits == sorted(waits)
     assert len(set(waits)) == 3
     assert waits[0] > 60
+
+
+async def test_a_long_queue_is_run_forward_in_its_front_and_told_from_there(
+    world: World, leader: Replica, forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecasting, "FORESEEN", 4)
+    await world.finish("job-0")
+    for number in range(3, 12):
+        await world.submit(f"job-{number}", user=f"user-{number}", project=f"project-{number}")
+    await world.settle(leader)
+    queued = sorted(leader.ledger.roster.queued.values(), key=lambda job: job.standing.place if job.standing else 0)
+
+    await forecaster.make()
+
+    forecast, waits = await told(world), list[int]()
+    for job in queued:
+        outlook = await world.view.outlook(job.id)
+        assert outlook is not None
+        assert outlook.score is not None
+        assert outlook.position is not None
+        wanted = wanted_of(job, score=outlook.score, position=outlook.position)
+        estimate = forecast.estimate_of(job.id, wanted, now_ms=world.clock.now_ms())
+        assert estimate is not None
+        waits.append(estimate.estimate_seconds)
+    assert set(forecast.starts) == {job.id for job in queued[:4]}
+    behind = waits[4:]
+    assert waits[3] < behind[0]
+    assert {later - sooner for sooner, later in pairwise(behind)} == {round(forecast.average_s(tier="partner"))}
 
 
 async def test_first_starts_are_counted_and_shown_as_analytics(
