@@ -3,6 +3,7 @@
 Where nothing is sent none is loaded: the two kinds take 3 and 20 MB.
 """
 
+import os
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -22,6 +23,11 @@ def resource_of(service: str, *, instance: str) -> Resource:
     """Who says it. What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES tell comes over what we know."""
     ours = {"service.namespace": "headgate", "service.name": service, "service.instance.id": instance}
     return Resource.create(ours).merge(OTELResourceDetector().detect())
+
+
+def has_sampler() -> bool:
+    """Whether somebody has said which traces are taken: that goes on with a trace, wherever it is sent."""
+    return "OTEL_TRACES_SAMPLER" in os.environ
 
 
 def span_processors() -> tuple[SpanProcessor, ...]:

@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Final, Literal, TextIO
+from typing import Any, Final, Literal, TextIO
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -31,7 +31,18 @@ from opentelemetry.sdk import trace as sdk_trace
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags, TraceState
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    NoOpTracer,
+    Span,
+    SpanContext,
+    SpanKind,
+    TraceFlags,
+    Tracer,
+    TraceState,
+)
 from prometheus_client import CollectorRegistry, generate_latest
 
 from headgate_contracts import Job
@@ -164,8 +175,10 @@ class Telemetry:
         span_processors: Sequence[SpanProcessor] = (),
     ) -> None:
         resource = exporting.resource_of(service, instance=instance)
-        self.tracer_provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        for processor in (_QueryNames(), *span_processors, *exporting.span_processors()):
+        processors = (*span_processors, *exporting.span_processors())
+        made = TracerProvider if processors or exporting.has_sampler() else Unrecorded
+        self.tracer_provider = made(resource=resource, shutdown_on_exit=False)
+        for processor in (_QueryNames(), *processors):
             self.tracer_provider.add_span_processor(processor)
         self.tracer = self.tracer_provider.get_tracer("headgate")
         self._registry = CollectorRegistry()
@@ -264,6 +277,26 @@ def _side_by_side(*calls: Callable[[], object]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+class Unrecorded(TracerProvider):
+    """The provider of a process that sends no spans: a trace goes through it, under the ids that recorded spans would
+    have, and nothing is kept of what they are told. A job has some fifteen of them."""
+
+    def get_tracer(self, *_: Any, **__: Any) -> Tracer:
+        return _UnrecordedTracer()
+
+
+class _UnrecordedTracer(NoOpTracer):
+    """Makes spans that are a context and nothing else."""
+
+    _ids: Final = RandomIdGenerator()
+
+    def start_span(self, name: str, context: Context | None = None, *_: Any, **__: Any) -> Span:
+        parent, span_id = trace.get_current_span(context).get_span_context(), self._ids.generate_span_id()
+        if not parent.is_valid:
+            return NonRecordingSpan(SpanContext(self._ids.generate_trace_id(), span_id, False, FLAGS))
+        return NonRecordingSpan(SpanContext(parent.trace_id, span_id, False, parent.trace_flags, parent.trace_state))
 
 
 class _QueryNames(SpanProcessor):

@@ -13,11 +13,11 @@ provider's slots are held during `code`, where also the log lines are written, e
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import AsyncExitStack
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 
 from headgate_contracts.tokens import Token
 from headgate_pipeline import ChecksFailed, Context, Pipeline, StageFailed, TryAgain, input_as, stage
@@ -72,8 +72,8 @@ async def checks(ctx: Context) -> None:
     if ctx.iteration <= ctx.input.failing_cycles:
         raise ChecksFailed(f"Told to fail by its input: failing_cycles is {ctx.input.failing_cycles}.")
     ctx.result.mkdir(exist_ok=True)
-    told = {"job_id": ctx.job_id, "iterations": ctx.iteration, "input": ctx.input.model_dump(mode="json")}
-    (ctx.result / "rehearsal.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    told = {"job_id": ctx.job_id, "iterations": ctx.iteration, "input": ctx.input}
+    (ctx.result / "rehearsal.json").write_bytes(to_json(told, indent=2) + b"\n")
 
 
 async def _play(ctx: Context, *, lines: int = 0) -> None:

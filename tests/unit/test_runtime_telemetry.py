@@ -89,6 +89,37 @@ async def test_what_a_request_carries_on_is_its_own_span_and_its_clients_state(t
     assert request.get_span_context().trace_id == 1
 
 
+def test_a_trace_goes_through_a_process_that_sends_none_and_nothing_is_recorded() -> None:
+    sends_nothing = Telemetry("worker", instance="w-1", logs=None)
+    client = SpanContext(1, 2, is_remote=True, trace_flags=TraceFlags(1), trace_state=TraceState([("vendor", "x")]))
+    with trace.use_span(NonRecordingSpan(client)), sends_nothing.tracer.start_as_current_span("claim") as span:
+        carried = trace_headers()
+
+    context = span.get_span_context()
+    assert not span.is_recording()
+    assert context.span_id != client.span_id
+    assert carried == {
+        "traceparent": f"00-{1:032x}-{context.span_id:016x}-01",
+        "tracestate": "vendor=x",
+    }
+
+
+def test_without_a_client_such_a_process_begins_a_trace_that_others_may_record() -> None:
+    sends_nothing = Telemetry("worker", instance="w-1", logs=None)
+    first, second = (sends_nothing.tracer.start_span("claim").get_span_context() for _ in range(2))
+
+    assert first.trace_id != second.trace_id
+    assert first.trace_flags.sampled
+
+
+def test_a_sampler_that_somebody_has_set_speaks_for_all_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+
+    span = Telemetry("worker", instance="w-1", logs=None).tracer.start_span("claim")
+
+    assert not span.get_span_context().trace_flags.sampled
+
+
 def test_where_nothing_is_recorded_each_request_begins_a_trace() -> None:
     first, second = request_trace(), request_trace()
 

@@ -29,7 +29,7 @@ class Tenure:
         self.provider: str | None = None  # the one that it waits for, where that is why
         self.lost = asyncio.Event()
         self._clock = clock
-        self._told = asyncio.Event()
+        self._told: asyncio.Future[None] | None = None  # while something can be broken off
 
     def is_ours(self) -> bool:
         return not self.lost.is_set() and not self.lease.ended(self._clock.monotonic_ms())
@@ -37,7 +37,8 @@ class Tenure:
     def interrupt(self, why: Interruption) -> None:
         """Break off what runs. Of two reasons the stronger one counts."""
         self.why = why if self.why is None else max(why, self.why)
-        self._told.set()
+        if self._told is not None and not self._told.done():
+            self._told.set_result(None)
         if why is Interruption.LOST:
             self.lost.set()
 
@@ -64,13 +65,17 @@ class Tenure:
 
     async def or_interrupted(self, work: Coroutine[Any, Any, T]) -> T | Interruption:
         """What the work gives, or why it was broken off."""
-        working, told = asyncio.create_task(work), asyncio.create_task(self._told.wait())
+        working, told = asyncio.create_task(work), asyncio.get_running_loop().create_future()
+        self._told = told
+        if self.why is not None:
+            told.set_result(None)
         try:
             await asyncio.wait([working, told], return_when=asyncio.FIRST_COMPLETED)
             if not self.is_ours():
                 return Interruption.LOST
             return working.result() if self.why is None else self.why
         finally:
-            working.cancel()
-            told.cancel()
-            await asyncio.wait([working, told])
+            self._told = None
+            if not working.done():
+                working.cancel()
+                await asyncio.wait([working])

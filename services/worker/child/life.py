@@ -17,7 +17,6 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -266,10 +265,10 @@ def _broken(error: Exception, ctx: Context) -> Failed | GaveOut:
 
 async def _inside(step: Step, ctx: Context, link: ParentLink) -> None:
     """The function itself, once no more jobs than it allows are in the stage."""
-    async with AsyncExitStack() as held:
-        if step.max_concurrent is not None:
-            await held.enter_async_context(Slots(link, (), (), stage_limit=step.max_concurrent))
-        await step.run(ctx)
+    if step.max_concurrent is None:
+        return await step.run(ctx)
+    async with Slots(link, (), (), stage_limit=step.max_concurrent):
+        return await step.run(ctx)
 
 
 def packed(folder: Folder, order: Pack) -> ChildAnswer:

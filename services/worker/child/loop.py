@@ -46,14 +46,14 @@ class StageLoop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a stage to its end."""
-        loop = self._loop = self._loop or asyncio.new_event_loop()
+        loop = self._loop = self._loop or asyncio.SelectorEventLoop()
         self._stage = loop.create_task(work)
-        loop.add_reader(self.channel, self._words_have_come)
+        loop.add_reader(self.channel.fileno(), self._words_have_come)
         try:
             return loop.run_until_complete(self._stage)
         finally:
             self._stage = None
-            loop.remove_reader(self.channel)
+            loop.remove_reader(self.channel.fileno())
             self._wait_for_room(waits=False)
 
     def end_tasks(self) -> None:
