@@ -131,9 +131,7 @@ check-generated: setup
 	@api=$$($(API)) && said=$$(printf '%s\n' "$$api" | $(BIN)/python -m headgate_contracts.generate --api --check) \
 		|| { echo "$$said"; echo "contracts: run make generate" >&2; exit 1; }
 	@said=$$($(BIN)/python -m headgate_contracts.gate) || { echo "$$said"; exit 1; }
-	@$(BIN)/python -m libs.deployment.accounts --check
-	@$(BIN)/python -m libs.deployment.caddyfile --check
-	@$(BIN)/python -m libs.deployment.monitoring --check
+	@$(BIN)/python -m libs.deployment.generated --check
 	@$(BIN)/python -m libs.deployment.chart --check
 	@said=$$($(BIN)/caddy fmt $(CADDYFILE) 2>&1 >/dev/null && $(BIN)/caddy validate --adapter caddyfile --config $(CADDYFILE) 2>&1) \
 		|| { echo "$$said"; exit 1; }
@@ -152,9 +150,7 @@ API = $(BIN)/python -m services.admission.openapi && $(BIN)/python -m services.n
 
 generate: setup ## every generated file: contracts, accounts, the gateway's configuration, alerts, the chart, the policy's page
 	@api=$$($(API)) && printf '%s\n' "$$api" | $(BIN)/python -m headgate_contracts.generate --api
-	@$(BIN)/python -m libs.deployment.accounts
-	@$(BIN)/python -m libs.deployment.caddyfile
-	@$(BIN)/python -m libs.deployment.monitoring
+	@$(BIN)/python -m libs.deployment.generated
 	@$(BIN)/python -m libs.deployment.chart
 	@$(BIN)/python -m libs.policy.reference
 

@@ -1,8 +1,5 @@
 """The users of NATS and Valkey as files, for servers that compose or Kubernetes runs.
 
-`python -m libs.deployment.accounts` writes them, with `--check` it only says whether they are up to date. Which pools
-have workers is read from the policy beside them.
-
 Owns the files' shape. Who may do what stands in `libs.local.permissions`. Refuses to know a password: each is the name
 of a variable that the server finds in its environment.
 """
@@ -11,23 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from libs.deployment.generated import ROOT, keep
+from libs.deployment import ROOT
 from libs.local.nats_config import TEAMS_FILE, NatsConfig, NatsUser, including
 from libs.local.permissions import NATS_USERS, VALKEY_USERS, nats_users, valkey_users
-from libs.policy import load_policy
 from libs.policy.sections import USUAL_POOL
 
 FOLDER: Final = ROOT / "k8s" / "base" / "config"
 SHARD: Final = "main"
 SYSTEM: Final = "system"
 TEAMS: Final = f"../nats-teams/{TEAMS_FILE}"  # a folder of its own: it is a secret, and changes while the server runs
-HEAD: Final = "# Made by `python -m libs.deployment.accounts`. Passwords come from the server's environment.\n"
+HEAD: Final = "# Made by `python -m libs.deployment.generated`. Passwords come from the server's environment.\n"
 _NATS_PASSWORD: Final = re.compile(r'(?<="password": )"(\w+)"')
 _VALKEY_PASSWORD: Final = re.compile(r"(?<= on )>(\w+)")
 
@@ -62,19 +56,3 @@ def valkey_accounts(*, shard: str = SHARD) -> str:
 
 def _variables(server: str, users: Sequence[str]) -> Mapping[str, str]:
     return {user: variable(server, user) for user in users}
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    parser = ArgumentParser(prog="python -m libs.deployment.accounts")
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args(words)
-    pools = load_policy(FOLDER / "policy.toml", environ={}).pools.served
-    texts = {
-        FOLDER / "accounts.conf": nats_accounts(pools=pools),
-        FOLDER / "valkey-users.conf": valkey_accounts(),
-    }
-    return keep(texts, by="libs.deployment.accounts", check=args.check)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

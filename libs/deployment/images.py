@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from libs.deployment import ROOT
 from libs.deployment.bill import BaseImage, Contents, bill_of
-from libs.deployment.generated import ROOT
 from libs.deployment.sameness import differences, exported
 
 IMAGES: Final = ("admission", "scheduler", "worker", "notifier", "operator")

@@ -1,7 +1,7 @@
 """The gateway's configuration. What it says, and why, stands in `Caddyfile.template`, as Caddy reads it.
 
 Owns what differs from place to place, and the bounds. Refuses to start anything: `caddy.py` runs it on one machine,
-compose and `k8s/components/ingress` have it from `libs.deployment.caddyfile`.
+compose and `k8s/components/ingress` have it from `libs.deployment.generated`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.deployment.monitoring import RULES
+from libs.deployment.generated import RULES
 from tests.fixtures.backend import missing
 
 CASES = Path(__file__).with_name("rules_test.yaml")

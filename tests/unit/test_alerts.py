@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from libs.deployment.monitoring import DASHBOARDS, RESOURCE, RULES
+from libs.deployment.generated import DASHBOARDS, RESOURCE, RULES
 from libs.deployment.panels import NAMES
 from libs.local.monitoring.rules import AlertRules
 from services.scheduler.signals import WAITS_S

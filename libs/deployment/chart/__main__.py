@@ -7,9 +7,10 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Final
 
+from libs.deployment import ROOT
 from libs.deployment.chart.binaries import binary
 from libs.deployment.chart.files import chart
-from libs.deployment.generated import ROOT, keep
+from libs.deployment.generated import keep
 
 FOLDER: Final = ROOT / "k8s" / "chart"
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from libs.deployment import ROOT
 from libs.deployment.chart.emitting import document
 from libs.deployment.chart.rendering import NAMES, rendered
 from libs.deployment.chart.tree import Expression, Node, found, overlaid, replaced
 from libs.deployment.chart.values import as_yaml, placed, schema_of, values_of
-from libs.deployment.generated import ROOT
 
 MADE: Final = "# Made by `python -m libs.deployment.chart` from k8s/base and k8s/components: change those.\n"
 NAME: Final = "app.kubernetes.io/name"

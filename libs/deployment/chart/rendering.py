@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import yaml
 
+from libs.deployment import ROOT
 from libs.deployment.chart.tree import Node, mapped
-from libs.deployment.generated import ROOT
 
 BASE: Final = ROOT / "k8s" / "base"
 COMPONENTS: Final = ROOT / "k8s" / "components"

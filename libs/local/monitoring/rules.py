@@ -2,7 +2,7 @@
 `objective.yaml.template`, as Prometheus reads it.
 
 Owns what differs between an installation and a trial of a minute: windows, and how long is too long. Refuses to start
-anything: `prometheus` runs them on one machine, compose and Kubernetes have them from `libs.deployment.monitoring`.
+anything: `prometheus` runs them on one machine, compose and Kubernetes have them from `libs.deployment.generated`.
 """
 
 from __future__ import annotations
