@@ -26,7 +26,7 @@ from headgate_contracts.events import JobData, JobGivenBack
 from headgate_contracts.vocabulary import GivenBackReason
 from libs.eventlog import Record
 from libs.runtime.eventually import eventually
-from services.worker.build.naming import name_package
+from services.worker.build.asked import name_package
 from tests.fixtures.installation import Installation, installed
 from tests.fixtures.otlp import GrpcReceiver, Received, Receiver, Request, attributes, logs_of, metrics_of
 from tests.fixtures.providers import KEY, Asked, a_provider, files, is_silent, says, status

@@ -12,10 +12,9 @@ import pytest
 from headgate_contracts.vocabulary import Fault
 from headgate_pipeline import StageFailed
 from libs.runtime.eventually import eventually
-from services.worker.build.asked import BuildInput
+from services.worker.build.asked import BuildInput, Names
 from services.worker.build.author import MAX_COMPLAINTS, PAUSES_S, Draft, ModelAuthor
 from services.worker.build.chat import CallBounds
-from services.worker.build.naming import Names
 from tests.fixtures.contexts import KeptLink, a_context
 from tests.fixtures.providers import Deed, Provider, a_provider, drops, files, floods, is_silent, says, status
 

@@ -23,10 +23,9 @@ from headgate_contracts.vocabulary import BUILD_STAGES, Fault
 from headgate_pipeline import ChecksFailed, Context, Endpoint, StageFailed
 from libs.runtime.eventually import eventually
 from services.worker.build import pipeline
-from services.worker.build.asked import BuildInput
+from services.worker.build.asked import BuildInput, name_package
 from services.worker.build.checks import MAX_OUTPUT_CHARS, Finding, detail_of, find_faults, shortened
 from services.worker.build.deps import Sources
-from services.worker.build.naming import name_package
 from services.worker.build.offline import KINDS, choose, write_package
 from services.worker.build.template import render_frame
 from services.worker.build.tree import read_tree, write_tree

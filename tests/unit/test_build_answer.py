@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.worker.build.answer import ModelAnswer, read_answer
+from services.worker.build.asked import Names
 from services.worker.build.briefing import MAX_SHOWN_CHARS, complain, go_on, opening
-from services.worker.build.naming import Names
 from services.worker.build.tree import (
     MAX_FILE_BYTES,
     MAX_FILES,

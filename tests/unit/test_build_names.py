@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from services.worker.build import pipeline
-from services.worker.build.asked import BuildInput
+from services.worker.build.asked import MAX_NAME_CHARS, MAX_TITLE_CHARS, BuildInput, Names, name_package
 from services.worker.build.briefing import RULES
-from services.worker.build.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, Names, name_package
 from services.worker.build.template import (
     HERE,
     LOCK,

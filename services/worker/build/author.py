@@ -18,7 +18,7 @@ from headgate_contracts.vocabulary import Fault
 from headgate_pipeline import Context, Endpoint, ModelCall, StageFailed
 from headgate_pipeline.context import CallOutcome
 from services.worker.build.answer import ModelAnswer, read_answer
-from services.worker.build.asked import BuildInput
+from services.worker.build.asked import BuildInput, Names
 from services.worker.build.briefing import ChatMessage, complain, go_on, opening, repeat
 from services.worker.build.chat import (
     Answered,
@@ -32,7 +32,6 @@ from services.worker.build.chat import (
     Reply,
     TooMuch,
 )
-from services.worker.build.naming import Names
 from services.worker.build.tree import TreeRefused, checked_tree
 
 PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)  # about two minutes, then the job is told

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypedDict
 
-from services.worker.build.naming import Names
+from services.worker.build.asked import Names
 from services.worker.build.tree import MAX_FILE_BYTES, MAX_FILES
 
 MAX_SHOWN_CHARS: Final = 200_000  # of the project: what most models can read, with room for an answer

@@ -20,10 +20,9 @@ from typing import Final
 
 from headgate_contracts.vocabulary import Fault
 from headgate_pipeline import ChecksFailed, Context, Pipeline, StageFailed, input_as, stage
-from services.worker.build.asked import BuildInput
+from services.worker.build.asked import BuildInput, Names, name_package
 from services.worker.build.checks import detail_of, find_faults, shortened, summary_of, tidy
 from services.worker.build.deps import ENVIRONMENT, PROJECT, NeedsNotMet, Sources, install
-from services.worker.build.naming import Names, name_package
 from services.worker.build.offline import choose, write_package
 from services.worker.build.template import is_configuration, needs_of, render_frame
 from services.worker.build.tree import Tree, TreeRefused, checked_path, read_tree, write_tree

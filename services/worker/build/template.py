@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from services.worker.build.naming import Names
+from services.worker.build.asked import Names
 from services.worker.build.tree import IGNORED
 
 HERE: Final = Path(__file__).parent

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from services.worker.build.naming import FILLERS, Names, words_of
+from services.worker.build.asked import FILLERS, Names, words_of
 from services.worker.build.offline.adventures import adventure_facts
 from services.worker.build.template import render_folder
 
