@@ -81,26 +81,32 @@ class Folder:
         return mark
 
     async def update_view(self) -> tuple[Grant, ...]:
-        """Make the view equal to the ledger; the waiters that got a slot by it."""
-        grants: list[Grant] = []
+        """Make the view equal to the ledger; the waiters that got a slot by it. Where there is something to fold, it is
+        asked only after a refusal where the view stands: nothing is folded into one that does not stand where it was
+        seen last."""
+        grants, stands = list[Grant](), self._goes_on_from_seen
         while True:
-            mark = await self._view.mark()
-            if mark is None or not self._continues(mark):
+            if not stands and not await self._find():
                 await self.rebuild()
                 return tuple(grants)
-            self._cut(min(mark.applied, self.ledger.applied))
-            self._seen = mark
             if not self._tail:
                 return tuple(grants)
             try:
                 answer = await self._fold_tail()
             except ViewLost:
-                self._seen = None
-                continue
-            grants += answer.grants
-            if not self._tail:  # and so it was folded: its answer says where the view stands
-                self._seen = replace(mark, applied=answer.applied)
-                return tuple(grants)
+                self._seen, stands = None, False
+            else:
+                grants += answer.grants
+                stands = not isinstance(answer, StaleView)
+
+    async def _find(self) -> bool:
+        """Whether the tail leads on from where the view stands, which is known then."""
+        mark = await self._view.mark()
+        if mark is None or not self._continues(mark):
+            return False
+        self._cut(min(mark.applied, self.ledger.applied))
+        self._seen = mark
+        return True
 
     async def rebuild(self) -> None:
         """Open a new generation of the view from the ledger. Decisions wait meanwhile, for seconds."""
@@ -121,7 +127,13 @@ class Folder:
         answer = await self._view.fold(chunk, lease_ms=self._lease_ms)
         if not isinstance(answer, StaleView):
             self._cut(chunk[-1].seq)
+            self._seen = self._seen and replace(self._seen, applied=answer.applied)
         return answer
+
+    @property
+    def _goes_on_from_seen(self) -> bool:
+        """Whether the tail does, record by record."""
+        return self._seen is not None and bool(self._tail) and self._tail[0].prev == self._seen.applied
 
     def _continues(self, mark: ViewMark) -> bool:
         """Whether the tail leads on from where the view stands."""

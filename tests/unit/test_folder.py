@@ -6,6 +6,7 @@ import asyncio
 import copy
 from itertools import count
 
+from libs.capacity.answers import ViewMark
 from libs.capacity.folder import Folder
 from libs.capacity.ledger import Ledger
 from libs.capacity.memory import MemoryStore, MemoryView
@@ -18,12 +19,22 @@ NOW_MS = 1_800_000_000_000
 RECORDS = logged([event for n in range(6) for event in life_of(f"job-{n}", "queued dispatched started")])
 
 
+class CountedView(MemoryView):
+    """It counts how often it was asked where it stands."""
+
+    marks = 0
+
+    async def mark(self) -> ViewMark | None:
+        self.marks += 1
+        return await super().mark()
+
+
 class Replica:
     """A folder over a store that others may share."""
 
     def __init__(self, store: MemoryStore, *, name: str = "a", epoch: str = "E", tail_max: int = 100) -> None:
         self.store = store
-        self.view = MemoryView(epoch, clock=lambda: NOW_MS, store=store)
+        self.view = CountedView(epoch, clock=lambda: NOW_MS, store=store)
         numbers = count(1)
         self.folder = Folder(
             self.view,
@@ -50,6 +61,21 @@ async def test_the_first_to_lead_opens_a_generation_and_goes_on_in_it() -> None:
 
     assert await replica.fold_to(5) == ("a1", 5)
     assert await replica.fold_to(12) == ("a1", 12)
+
+
+async def test_where_the_view_stands_is_asked_again_only_where_it_stands_elsewhere() -> None:
+    leader = Replica(MemoryStore())
+    await leader.fold_to(5)
+    older, asked = copy.deepcopy(leader.store.state), leader.view.marks
+
+    leader.folder.take(RECORDS[:9])
+    await leader.folder.update_view()
+    in_peace, leader.store.state = leader.view.marks - asked, older
+    leader.folder.take(RECORDS)
+    await leader.folder.update_view()
+
+    assert (in_peace, leader.view.marks - asked) == (0, 1)
+    assert await leader.mark() == ("a2", len(RECORDS))
 
 
 async def test_who_stood_by_goes_on_where_the_leader_stopped() -> None:
