@@ -33,7 +33,9 @@ MOST_STEPS: Final = 1000
 USUAL_STEPS: Final = 100
 LEVELS: Final = ("queued", "running")
 TOKENS: Final = ("input", "output", "cached")
-UNKNOWN: Final = ("refused: kept by the hour, for the last 24 hours",)
+UNKNOWN: Final = (
+    "refused: counted by the hour, for 24 hours or since the view was made; headgate_admission_refused_total has more",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from libs.eventlog.decoding import job_in
 from services.admission.figures import ChartSpan, Counted, changes, minute_of, summed, wait_ms
 from services.admission.finding import Facet, JobFilter, Sort, count_query, page_query
 
-SHAPE: Final = "3"  # of the tables; another one is made anew
+SHAPE: Final = "4"  # of the tables; another one is made anew
 KNOWN: Final = 20_000  # unfinished jobs that are kept folded
 BUSY_MS: Final = 2000
 FILES: Final = ("", "-wal", "-shm")
@@ -43,6 +43,7 @@ CREATE TABLE jobs(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user TEXT, p
 CREATE INDEX of_user ON jobs(user, seq);
 CREATE TABLE states(seq INTEGER PRIMARY KEY, state BLOB NOT NULL);
 CREATE TABLE labels(label TEXT, seq INTEGER, PRIMARY KEY(label, seq)) WITHOUT ROWID;
+CREATE INDEX labels_of ON labels(seq);
 CREATE TABLE minutes(minute INTEGER, name TEXT, of TEXT, count INTEGER, PRIMARY KEY(minute, name, of)) WITHOUT ROWID;
 CREATE TABLE waits(seq INTEGER PRIMARY KEY, minute INTEGER, ms INTEGER);
 CREATE INDEX of_minute ON waits(minute);
