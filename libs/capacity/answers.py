@@ -405,7 +405,7 @@ class GroupStatus:
     waiting: int  # for a lease
     blocked: int  # queued jobs that name it, while it has no slot for the first of them
     holders: tuple[SlotHolder, ...]
-    shut_until_ms: int | None  # nobody gets a slot before
+    shut_until_ms: int | None  # no job and no lease gets a slot before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,8 @@ class Days:
             self._discard(job.id, day)
 
     def forget_before(self, day: date) -> None:
-        """Nobody asks about days that are over. Called with each record, it looks through them when the day changes."""
+        """Days that are over are asked about no more. Called with each record, it looks through them when the day
+        changes."""
         if day <= self._since:
             return
         self._since = day

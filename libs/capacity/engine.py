@@ -7,7 +7,7 @@
 The state is the twin's, and so is every rule: nothing is decided here that `memory` does not decide. It holds
 unfinished jobs alone, and of them only what a plan looks at. It stands where the ledger stands, always.
 
-Owns no slot: a plan gives nobody anything, and what was written by a stale one is refused by the log. What the log does
+Owns no slot: a plan gives no job anything, and what was written by a stale one is refused by the log. What the log does
 not tell, who holds slots inside of jobs and outside any and what is shut, it learns where it was refused, and forgets
 when somebody has had a word about it.
 """
@@ -153,7 +153,7 @@ class Engine:
             self._state.shut.add(group, until_ms)
 
     def quarantine(self, until_ms: int) -> None:
-        """Nobody gets a slot that leases want too until then: what running jobs hold of them is not known. Gates are
+        """No job gets a slot that leases want too until then: what running jobs hold of them is not known. Gates are
         open."""
         self._state.quarantine_until_ms = until_ms
         self._state.unheard = {NAMELESS}
@@ -175,7 +175,7 @@ class Engine:
     # ── who may run ───────────────────────────────────────────────────────────
 
     def plan(self, limit: int, *, only_class: int | None = None) -> Plan:
-        """Who may run now, in order, of all or of one class. Nobody is given anything."""
+        """Who may run now, in order, of all or of one class. No job is given anything."""
         return plan(self._state, limit, only_class=only_class, now_ms=self._clock())
 
 

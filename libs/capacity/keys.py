@@ -125,7 +125,7 @@ KEYS: Final = (
     Key(
         "untold", "LIST", "grants that no answer could carry, as JSON", "acquire, claim, configure", "the next that can"
     ),
-    Key("shut", "ZSET", "groups of which nobody gets a slot → until when", "shut, open", "the catch-up after that"),
+    Key("shut", "ZSET", "groups of which no slot is given → until when", "shut, open", "the catch-up after that"),
     # ── limits and workers ────────────────────────────────────────────────────
     Key("limits", "HASH", "group → limit, of operators, first submissions and leases", "begin, fold", "never"),
     Key("defaults", "HASH", "group, user/<tier>, project/<tier>, group/<name> → limit", "begin, configure", "never"),

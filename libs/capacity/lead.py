@@ -25,7 +25,7 @@ class Lead(Protocol):
     """Raises `ViewUnavailable` where the store does not answer. Each question may be asked twice."""
 
     async def hold(self, name: str, *, ttl_ms: int) -> Led:
-        """Take the lead where nobody has it; keep it for `ttl_ms` from now where `name` has it."""
+        """Take the lead where it is free; keep it for `ttl_ms` from now where `name` has it."""
         ...
 
     async def drop(self, name: str) -> None:

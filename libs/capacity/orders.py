@@ -3,7 +3,7 @@
 A user's tier is known as long as any job of theirs is: their next submission brings it again. So is the limit that a
 submission brings for a group as long as any unfinished job names that group: invented groups leave nothing behind.
 An operator's stands above it until it is taken back. A lease outside jobs brings one too, as long as such leases are
-spoken of: nobody else knows whether any is held.
+spoken of: nothing else tells whether any is held.
 """
 
 from __future__ import annotations

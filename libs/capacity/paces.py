@@ -30,7 +30,7 @@ class Pace:
 
     `holds` are the last times for which slots were held, oldest first: from `dispatched` to what ended the attempt.
     Attempts that were given back are not among them: their work goes on. What a run goes on from counts with the time
-    that it took before; where nobody knows that any more, the run tells nothing.
+    that it took before; where that is forgotten, the run tells nothing.
     """
 
     average_s: float
@@ -64,7 +64,7 @@ class Paces:
 
     def learn(self, before: Job, data: JobData, *, at: datetime, policy: Policy, earlier_s: float | None = 0.0) -> None:
         """From one event of a job that was there before it. `earlier_s`: what the stages took that an earlier job
-        finished for it; null: nobody knows."""
+        finished for it; null: not known."""
         if isinstance(data, JobDispatched):
             if not before.attempt and before.standing is not None:
                 self.waits.append(_wait(before, at))

@@ -104,7 +104,7 @@ def input_until_ms(job: Job, policy: Policy) -> int | None:
 
 
 def defaults_of(policy: Policy) -> dict[str, int]:
-    """The limits that hold where nobody has set one, under the names by which the view looks them up."""
+    """The limits that hold where no operator has set one, under the names by which the view looks them up."""
     limits = {"group": policy.concurrency.default_limit, "llm:global": policy.providers.global_limit}
     for tier in Tier:
         limits[f"user/{tier.value}"] = policy.tier_limits(tier).jobs_per_user

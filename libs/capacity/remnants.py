@@ -45,7 +45,7 @@ class Remnants:
             self.inputs[job.user_id, epoch_ms(job.updated_at) // HOUR_MS] += size
 
     def forget(self, now: datetime, kept: Retention) -> None:
-        """What nobody asks about any more."""
+        """What is asked about no more."""
         while self.lent and next(iter(self.lent.values())) < now - timedelta(days=kept.workspaces_days):
             del self.lent[next(iter(self.lent))]
         while self.inputs and leaves(next(iter(self.inputs))[1], kept) * HOUR_MS <= epoch_ms(now):

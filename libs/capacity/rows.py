@@ -81,7 +81,7 @@ class SetLimit:
 
 @dataclass(frozen=True, slots=True)
 class UnsetLimit:
-    """Nobody has said any more how many slots the group has: policy does."""
+    """No operator and no job says any more how many slots the group has: policy does."""
 
     group: str
 
@@ -106,9 +106,9 @@ class Change:
     row: Row | None = None
     passed: tuple[str, ...] = ()  # the jobs that this one was placed ahead of, by boost
     passed_before: int = 0  # of a first row: how often the log says it was passed before its own first event
-    unused: tuple[str, ...] = ()  # groups whose limit was brought, and which nobody names any more
+    unused: tuple[str, ...] = ()  # groups whose limit was brought, and which no job names any more
     order: OperatorOrder | None = None
-    gone: tuple[str, ...] = ()  # jobs that ended a while ago: nobody need know them any more. They go first
+    gone: tuple[str, ...] = ()  # jobs that ended a while ago: no reader need know them any more. They go first
     complaint: str | None = None  # why the record was stepped over
 
 

@@ -81,7 +81,7 @@ def spread(spots: Sequence[PlacedJob], narrow: str, *, fixed: Collection[str], a
     """New places for the fewest jobs around `narrow` and its right neighbour, in an order of which no part changes that
     of the queue; empty where no number is left, or none of them may move.
 
-    `fixed` are those that do not move. Nobody moves behind the place of who arrives next.
+    `fixed` are those that do not move. No job moves behind the place of the next arrival.
     """
     index = next((number for number, (_, job) in enumerate(spots) if job == narrow), None)
     if index is None or index + 1 >= len(spots) or spots[index + 1][0] - spots[index][0] >= ROOM:
@@ -114,7 +114,7 @@ def _bounds(spots: Sequence[PlacedJob], first: int, end: int, *, arrivals: int) 
 
 
 def _moves(spots: Sequence[PlacedJob], first: int, end: int, *, step: int) -> list[PlacedJob]:
-    """Who goes right goes before those on its left, who goes left after them: so nobody ever crosses another."""
+    """Who goes right goes before those on its left, who goes left after them: so no job ever crosses another."""
     left = spots[first - 1][0] if first else 0
     moved = [(old, left + step * number, job) for number, (old, job) in enumerate(spots[first:end], start=1)]
     rightward = [(new, job) for old, new, job in reversed(moved) if new > old]

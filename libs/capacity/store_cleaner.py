@@ -1,8 +1,8 @@
 """Removes what older generations of a view have left.
 
-Nobody reads those keys, so this is about memory alone and may be late. Owns one task, which ends by itself; `start` and
-`stop` may be called at any time. Refuses to touch the current generation: it asks which that is after it has seen the
-keys, so a generation begun meanwhile is safe.
+Nothing reads those keys, so this is about memory alone and may be late. Owns one task, which ends by itself; `start`
+and `stop` may be called at any time. Refuses to touch the current generation: it asks which that is after it has seen
+the keys, so a generation begun meanwhile is safe.
 """
 
 from __future__ import annotations

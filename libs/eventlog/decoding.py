@@ -1,7 +1,7 @@
 """From a stored message to a record, and from a job's records to the job. Owns both shapes in which the server hands
 messages out.
 
-A message that is no event, or does not belong where it stands, becomes `Unreadable`: one bad message halts nobody. A
+A message that is no event, or does not belong where it stands, becomes `Unreadable`: one bad message halts no reader. A
 job is not made of such records: a reader that must not halt steps over them.
 """
 

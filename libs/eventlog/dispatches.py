@@ -3,7 +3,7 @@
     JOBS ──► worker-<pool> ──one message for one open request──► a free slot ──► ack, or back to the others
     JOBS ──► webhooks ───────one message for one open request──► a sender ─────► ack, or again later
 
-Owns that no message is stranded. A request that nobody waits for any more may
+Owns that no message is stranded. A request that is waited for no more may
 still be answered: what arrives for it is handed back at once (`nak`), so that another slot has it within milliseconds
 and not only when the time for its ack is over. That is why nats-py's `fetch` is not used: cancelled, it keeps what
 comes after.

@@ -1,7 +1,7 @@
 """The logs of jobs, as they stand: the lines that the stream LOGS still holds, those that come, and their erasure.
 
 A worker numbers the lines of each attempt from 1, in the id of each message, so a reader can tell where some are gone:
-the stream drops its oldest ones by age, and when it is full. Lines that nobody can read are passed over like those.
+the stream drops its oldest ones by age, and when it is full. Lines that cannot be read are passed over like those.
 Where a line stands in the stream tells a reader of one job how far it has read.
 """
 
@@ -183,7 +183,7 @@ def _page(messages: Sequence[Msg], wanted: Wanted | None = None) -> LinePage:
 
 
 def _line(message: Msg) -> Line | None:
-    """Null where nobody can read it, or where it is of another job than its subject's."""
+    """Null where it cannot be read, or where it is of another job than its subject's."""
     try:
         line = LogLine.model_validate_json(message.data)
     except (ContractError, ValidationError):

@@ -39,7 +39,7 @@ LINES_SUBJECTS: Final = "headgate.logs.v1.>"
 DUPLICATE_WINDOW_S: Final = 120  # how long the server knows an id; acts rest on it, other events on their expectation
 HEADERS_BYTES: Final = 1024  # of an event: id, expectation, filter, traceparent, seat in a batch: at most 600
 MIB: Final = 1024 * 1024
-# Of a stream whose consumers come and go with what is asked of it, and of one that nobody consumes.
+# Of a stream whose consumers come and go with what is asked of it, and of one without consumers.
 MANY_CONSUMERS: Final = (
     8192  # some 30 KB of the server's memory each; a stream of a user needs up to two while it opens
 )

@@ -32,7 +32,7 @@ class TeamConsumer:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """In the server's own words. A team that is slow holds up nobody: what it did not take waits in the log."""
+        """In the server's own words. A team that is slow holds up no other: what it did not take waits in the log."""
         one = len(self.filters) == 1
         return {
             "durable_name": self.name,

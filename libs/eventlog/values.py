@@ -9,7 +9,7 @@ from datetime import datetime
 from headgate_contracts import Job
 from headgate_contracts.envelope import AnyEvent, UnknownEvent
 
-Wanted = Callable[[str], bool]  # asked of a record's subject: what nobody wants is not decoded
+Wanted = Callable[[str], bool]  # asked of a record's subject: what is not wanted is not decoded
 
 MAX_BATCH = 50  # entries; the scheduler's batches hold 21, a workflow's 20, and the server would take 1,000
 
@@ -32,7 +32,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What stands in the log and is no event. Readers step over it and complain; nobody halts on it."""
+    """What stands in the log and is no event. Readers step over it and complain; none halts on it."""
 
     subject: str
     reason: str

@@ -11,7 +11,7 @@ RuntimeFault
 ├── HalfCharacter       422
 ├── Unauthorized        401
 ├── Forbidden           403
-├── KeysAway            503: a token that nobody can judge at the moment
+├── KeysAway            503: a token that cannot be judged at the moment
 └── ArchiveRefused      nothing of it was unpacked
 """
 

@@ -9,7 +9,7 @@
               1. HttpServer    closes what is left
 
 So nothing is let in before it can be served, and nothing is taken away from a request that still runs. uvicorn by
-itself waits until every response has ended, and tells nobody to end one: hence a gate that is closed first.
+itself waits until every response has ended, and tells no application to end one: hence a gate that is closed first.
 
 Owns the server. Refuses signals: those are the service's (`lifecycle`).
 """
@@ -108,7 +108,7 @@ class _Connection(H11Protocol):
     """Shows a request the connection it came by, as `scope["state"]["connection"]`: ASGI has no word to cut one off,
     nor to take it over.
 
-    What is left of a body that nobody wanted is thrown away for a while, so that a client that still sends gets the
+    What is left of an unwanted body is thrown away for a while, so that a client that still sends gets the
     whole refusal. By itself uvicorn does so for ever where the connection is kept; where it is not, it closes at once,
     which takes the answer from a client in the midst of sending: a gateway says 502 then.
     """
@@ -124,7 +124,7 @@ class _Connection(H11Protocol):
     def hand_over(self, taker: asyncio.Protocol) -> asyncio.Transport | None:
         """The connection itself, in the midst of an answer whose head was sent: `taker` writes the rest of it, closes
         it, and hears what becomes of it. Nothing of the request is kept for it. Null where it has gone already."""
-        self.cycle.disconnected = True  # its application may return: nobody here ends the answer
+        self.cycle.disconnected = True  # its application may return: nothing here ends the answer
         if self._leaving is None or self._leaving.is_closing():
             return None
         if self._cutting is not None:

@@ -147,7 +147,7 @@ class Service:
         the parts, last first, all of them within grace_s:
           gate          /readyz says no, streams get their last bytes, requests end, new ones are sent elsewhere
           loops         are asked to end, then cancelled
-          clients       are closed: nobody uses them any more
+          clients       are closed: no part uses them any more
           HTTP server   answers /livez and /readyz until here; behind a gateway on old connections alone
                │
                ▼
@@ -206,7 +206,7 @@ class Service:
         return watch
 
     async def _live(self, what: str, life: Coroutine[Any, Any, None]) -> None:
-        """The outermost loop of the process: here every fault that nobody expected ends up."""
+        """The outermost loop of the process: here every unexpected fault ends up."""
         try:
             await life
         except Exception:

@@ -30,7 +30,7 @@ class Revocations:
         return self._until_ms.get(token_id)
 
     def take_back(self, token_id: str, *, until_ms: int) -> None:
-        """From now on it lets nobody in. Heard again it changes nothing; what has lapsed is forgotten meanwhile."""
+        """From now on it opens nothing. Heard again it changes nothing; what has lapsed is forgotten meanwhile."""
         now_ms = self._clock.now_ms()
         known = {each: until for each, until in self._until_ms.items() if until + LAPSES_AFTER_MS > now_ms}
         self._until_ms = {**known, token_id: max(until_ms, known.get(token_id, 0))}

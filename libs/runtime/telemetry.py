@@ -261,7 +261,7 @@ class Telemetry:
 
         def send() -> None:
             _side_by_side(*(provider.shutdown for provider in self._providers))
-            with suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            with suppress(RuntimeError):  # the loop is gone: nothing waits any more
                 loop.call_soon_threadsafe(sent.set)
 
         threading.Thread(target=send, name="last telemetry", daemon=True).start()

@@ -113,20 +113,8 @@ def _edge(
     pipelines: Pipelines,
     reloading: Reloading,
 ) -> Edge:
-    nc = ground.nc
-    stores = AdmissionStores(
-        log=ground.log,
-        view=view,
-        past=History(JetStreamScans(nc)),
-        inputs=JetStreamInputs(nc),
-        results=JetStreamObjects(nc, RESULTS),
-        workspaces=JetStreamObjects(nc, WORKSPACES),
-        titles=JetStreamTitles(nc),
-        progress=JetStreamProgress(nc),
-        lines=JetStreamLines(nc),
-    )
     return assemble(
-        stores,
+        _stores(ground, view),
         index=index,
         pipelines=pipelines,
         leasing=leasing,
@@ -136,6 +124,21 @@ def _edge(
         clock=ground.clock,
         ids=RandomIds(ground),
         telemetry=ground.telemetry,
+    )
+
+
+def _stores(ground: Ground[AdmissionSettings], view: RedisView) -> AdmissionStores:
+    nc = ground.nc
+    return AdmissionStores(
+        log=ground.log,
+        view=view,
+        past=History(JetStreamScans(nc)),
+        inputs=JetStreamInputs(nc),
+        results=JetStreamObjects(nc, RESULTS),
+        workspaces=JetStreamObjects(nc, WORKSPACES),
+        titles=JetStreamTitles(nc),
+        progress=JetStreamProgress(nc),
+        lines=JetStreamLines(nc),
     )
 
 

@@ -1,7 +1,7 @@
 """Where waiting jobs stand: asked for by the notifier for its snapshots, and told by the leader when it changes.
 
     stirred?   something was folded or heard since the last round; all are told again every few seconds
-    watched?   by a stream that some notifier has open: of others nobody would hear
+    watched?   by a stream that some notifier has open: of others no reader is there
     changed?   each watched job's outlook is compared with the one that was told last
     told       to `headgate.live.v1.<shard>.position.<user>.<job>`, at most 4 times a second
 

@@ -4,7 +4,7 @@
     every few seconds ──► Watching, all ───┴──► heard by every replica, forgotten after three times as long
 
 Owns nothing that must not be lost: a word that was lost delays a position until the next one, and one that holds for
-too long costs a message that nobody reads. Bounded by the streams that policy lets notifiers have.
+too long costs a message without a reader. Bounded by the streams that policy lets notifiers have.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Watchers:
         return len(self._jobs) + len(self._users) > before
 
     def forget(self, *, now_ms: int) -> None:
-        """Those of whom nobody spoke for long."""
+        """Those whom no notifier has named for long."""
         for names in (self._jobs, self._users):
             for name in [name for name, until_ms in names.items() if until_ms <= now_ms]:
                 del names[name]

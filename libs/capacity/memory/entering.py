@@ -155,7 +155,7 @@ def day_used(state: State, user: str, day: int) -> int:
 
 
 def forget_days(state: State, *, now_ms: int) -> None:
-    """Nobody asks about those that are over, by whichever clock."""
+    """Those that are over are asked about no more, by whichever clock."""
     for name in [name for name in state.used if name[1] < now_ms // DAY_MS - 1]:
         del state.used[name]
 

@@ -250,7 +250,7 @@ def configure(state: State, defaults: Mapping[str, int], *, now_ms: int) -> None
 
 
 def prolong(state: State, by_ms: int) -> None:
-    """Nobody could be heard for so long: what ends by silence ends that much later."""
+    """No worker could be heard for so long: what ends by silence ends that much later."""
     for ending in (state.running, state.ends, state.expiries, state.deadlines):
         for end_ms, name in ending.entries():
             ending.add(name, end_ms + by_ms)

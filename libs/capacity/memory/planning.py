@@ -45,7 +45,7 @@ class _Walk:
     cursor: ScoredMember = (-1, "")
     end: float = inf  # the first score that is not looked at
     slots_at: dict[str, int] = field(default_factory=dict[str, int])
-    free: dict[str, int] = field(default_factory=dict[str, int])  # pool → slots that nobody has or was picked for
+    free: dict[str, int] = field(default_factory=dict[str, int])  # pool → slots that no job has or was picked for
     picked: Counter[str] = field(default_factory=Counter[str])  # group → slots
     standing: defaultdict[_PoolClass, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     picks: list[Pick] = field(default_factory=list[Pick])

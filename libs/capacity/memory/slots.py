@@ -323,7 +323,7 @@ def end_quarantine(state: State, *, now_ms: int) -> list[Grant]:
 
 
 def shut(state: State, group: str, until_ms: int, *, now_ms: int) -> tuple[Grant, ...]:
-    """Nobody gets a slot of the group until then, or until a later end that was told before."""
+    """No job and no lease gets a slot of the group until then, or until a later end that was told before."""
     grants = catch_up(state, now_ms=now_ms)
     if until_ms > now_ms:
         state.shut.add(group, max(until_ms, state.shut.score(group) or 0))

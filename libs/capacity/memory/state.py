@@ -242,13 +242,14 @@ def live_pools(state: State, now_ms: int) -> set[str]:
 
 
 def shut_until(state: State, group: str, now_ms: int) -> int | None:
-    """Nobody may take a slot of this group before, as somebody said."""
+    """No job and no lease may take a slot of this group before, as a worker said."""
     until_ms = int(state.shut.score(group) or 0)
     return until_ms if until_ms > now_ms else None
 
 
 def is_quarantined(state: State, group: str, now_ms: int) -> bool:
-    """Whether nobody may take a slot of this group until the running jobs have said what they hold of it."""
+    """Whether no job and no lease may take a slot of this group until the running jobs have said what they hold of
+    it."""
     return now_ms < state.quarantine_until_ms and bool(state.unheard) and is_inner(group)
 
 

@@ -1,4 +1,4 @@
-"""Workers: that they live, what they run, and what time alone changes when nobody speaks.
+"""Workers: that they live, what they run, and what time alone changes when none of them speaks.
 
 Owns heartbeats and the sweep.
 """

@@ -47,18 +47,7 @@ class Attempt:
         self._tenure = Tenure(Lease(claimed.at_ms + round(tools.policy.leases.job_s * 1000)), clock)
         self._chain = Chain(job, log=tools.log, clock=clock, new_id=tools.new_id, ours=self._tenure.is_ours)
         checkpoints = Checkpoints(job, tools.shelf, tools.policy.retention)
-        self._process = AttemptProcess(
-            self.holder,
-            spawner=tools.spawner,
-            limits=tools.limits,
-            log=JobLog(job, tools.pump, clock=clock, runs=tools.limits.runs, secrets=tools.limits.secrets),
-            checkpoints=checkpoints,
-            progress=AttemptProgress(job, tools.progress, clock, secrets=tools.limits.secrets),
-            questions=AttemptQuestions(job, inputs=tools.inputs, clock=clock, secrets=tools.limits.secrets),
-            calls=CallBook(tools.limits.providers, tools.signals),
-            beat_soon=beat_soon,
-            vanished=lambda: self.interrupt(Interruption.LOST),
-        )
+        self._process = self._process_of(job, checkpoints, beat_soon=beat_soon)
         self.slots = StageSlots(
             job,
             scheduler=tools.scheduler,
@@ -78,6 +67,21 @@ class Attempt:
             hands_over=hands_over,
         )
         self._looking: asyncio.Task[None] | None = None
+
+    def _process_of(self, job: Job, checkpoints: Checkpoints, *, beat_soon: Callable[[], None]) -> AttemptProcess:
+        tools, clock = self._tools, self._tools.clock
+        return AttemptProcess(
+            self.holder,
+            spawner=tools.spawner,
+            limits=tools.limits,
+            log=JobLog(job, tools.pump, clock=clock, runs=tools.limits.runs, secrets=tools.limits.secrets),
+            checkpoints=checkpoints,
+            progress=AttemptProgress(job, tools.progress, clock, secrets=tools.limits.secrets),
+            questions=AttemptQuestions(job, inputs=tools.inputs, clock=clock, secrets=tools.limits.secrets),
+            calls=CallBook(tools.limits.providers, tools.signals),
+            beat_soon=beat_soon,
+            vanished=lambda: self.interrupt(Interruption.LOST),
+        )
 
     @property
     def was_forced(self) -> bool:
