@@ -35,13 +35,11 @@ from services.admission.pipelines import Pipelines
 from services.admission.reloading import Reloading
 from services.admission.routes import ROUTES
 from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
-from services.notifier.api import Edge, streams
-from services.notifier.fanout import Fanout, OfToken
-from services.notifier.handlers import Notifier
-from services.notifier.histories import Histories
-from services.notifier.openings import Collecting, Openings
-from services.notifier.sending import LAST_BYTES_S, OpenStreams
-from services.notifier.signals import Signals as NotifierSignals
+from services.notifier.api import streams
+from services.notifier.composing import NotifierStores, drain_of
+from services.notifier.composing import assemble as assemble_notifier
+from services.notifier.fanout import Fanout
+from services.notifier.openings import Collecting
 from services.notifier.subscribers import (
     AskedPositions,
     RedeemedTickets,
@@ -64,7 +62,7 @@ from services.worker.attempt.process import Limits
 from services.worker.attempt.tools import Tools
 from services.worker.attempts import Attempts
 from services.worker.commands import NatsScheduler
-from services.worker.heartbeat import HeartbeatLoop, Watchdog
+from services.worker.heartbeat import LifeTerms, show_life
 from services.worker.intake import Intake
 from services.worker.sandbox.command import Level
 from services.worker.signals import Signals as WorkerSignals
@@ -138,7 +136,7 @@ async def start_scheduler(service: Service, world: TwinWorld) -> Replica:
 async def start_worker(
     service: Service, world: TwinWorld, pipelines: Mapping[str, Pipeline], *, slots: int
 ) -> Attempts:
-    clock, leases, broker, soon = world.clock, world.policy.leases, world.broker(), asyncio.Event()
+    clock, broker, soon = world.clock, world.broker(), asyncio.Event()
     scheduler = NatsScheduler(broker, shard=SHARD, within_s=ASKED_WITHIN_S)
     spawner = MemorySpawner(pipelines)
     tools = _tools(world, scheduler, spawner)
@@ -146,21 +144,10 @@ async def start_worker(
     subscribe_worker(broker, attempts, shard=SHARD)
     announcing = Announcing(world.pipelines, spawner.pipelines, pool=POOL, clock=clock)
     await announcing.tried()
-    heartbeat = HeartbeatLoop(
-        attempts,
-        scheduler,
-        worker=tools.worker,
-        pool=POOL,
-        slots=slots,
-        every_ms=round(leases.heartbeat_s * 1000),
-        clock=clock,
-        soon=soon,
-    )
-    watchdog = Watchdog(attempts, heartbeat, cut_off_ms=round(leases.cut_off_s * 1000), clock=clock)
     service.closing("the shelf", tools.shelf.stop)
     await service.start(Loop("lines", tools.pump.run))
-    await service.start(Loop("heartbeat", heartbeat.run))
-    await service.start(Loop("watchdog", watchdog.run))
+    terms = LifeTerms(tools.worker, POOL, slots, world.policy.leases)
+    await show_life(service, attempts, scheduler, terms, clock=clock, soon=soon)
     await service.start(attempts)
     await service.start(Intake(world.dispatches, attempts.serve, slots=slots, room=_room))
     return attempts
@@ -247,26 +234,23 @@ async def start_notifier(service: Service, world: TwinWorld) -> TwinFront:
     await service.start(Loop("lines", lambda _: spread_lines(world.lines, fanout, after=0)))
     told = WatchingPublisher(broker, shard=SHARD)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, policy, world.clock).run))
-    revocations = front.tokens.revocations
-    revocations.watch(lambda token_id: fanout.end(OfToken(token_id)))
-    notifier = Notifier(
-        EPOCH,
-        Histories(log, MemoryScans(world.server), world.clock),
-        world.lines,
+    edge = assemble_notifier(
+        NotifierStores(
+            log=log,
+            scans=MemoryScans(world.server),
+            lines=world.lines,
+            titles=world.titles,
+            progress=world.progress,
+        ),
         fanout,
         AskedPositions(broker, shard=SHARD),
-        world.titles,
-        world.progress,
-        policy,
-        world.clock,
-        NotifierSignals(world.telemetry, streams=lambda: fanout.connections),
-        revocations,
+        revocations=front.tokens.revocations,
+        collecting=Collecting(openings=NEVER, closings=NEVER),
+        policy=policy,
+        clock=world.clock,
+        telemetry=world.telemetry,
     )
-    openings = Openings(per_user=policy.stream.per_user, per_replica=policy.stream.per_replica)
-    among = OpenStreams(policy.stream.slow_after_s, notifier.signals.cut_off)
-    edge = Edge(notifier, openings, among, Collecting(openings=NEVER, closings=NEVER))
-    draining = Loop("drain", lambda _: _close_when_draining(front.gate, edge), patience_s=2 * LAST_BYTES_S)
-    await service.start(draining)
+    await service.start(drain_of(front.gate, edge))
     front.app.state.tickets = RedeemedTickets(broker, shard=SHARD)
     front.app.include_router(streams(edge))
     await _follow_revocations(service, world, front)
@@ -281,11 +265,6 @@ async def _follow_revocations(service: Service, world: TwinWorld, front: TwinFro
         world.log(), MemoryScans(world.server), front.tokens.revocations, longest_s=longest_s, clock=world.clock
     )
     await service.start(Loop("tokens taken back", followed.run))
-
-
-async def _close_when_draining(gate: Gate, edge: Edge) -> None:
-    await gate.draining.wait()
-    await edge.close()
 
 
 async def _room() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-
-from faststream.nats import NatsBroker
 
 from libs.eventlog import LogUnavailable
 from libs.eventlog.dispatches import EventDispatches
@@ -17,22 +14,20 @@ from libs.foundation import Ground
 from libs.foundation.ground import LOG, NATS
 from libs.foundation.live import live_broker
 from libs.foundation.policing import follow_policy
-from libs.foundation.public import Front, bootstrap_public
+from libs.foundation.public import bootstrap_public
 from libs.runtime.connect import wait_for
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.settings import read_settings
 from libs.runtime.spans import lent
 from libs.runtime.tls import trusting
-from services.notifier.api import Edge, streams
+from services.notifier.api import streams
 from services.notifier.calling import Caller, client
-from services.notifier.fanout import Fanout, OfToken
-from services.notifier.handlers import Notifier
-from services.notifier.histories import Histories
-from services.notifier.openings import Openings
+from services.notifier.composing import NotifierStores, assemble, drain_of
+from services.notifier.fanout import Fanout
+from services.notifier.openings import Collecting
 from services.notifier.pages import page
 from services.notifier.receivers import receivers_in
-from services.notifier.sending import LAST_BYTES_S, OpenStreams
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
 from services.notifier.subscribers import (
@@ -64,38 +59,31 @@ async def compose(service: Service) -> None:
     told = WatchingPublisher(broker, shard=ground.settings.shard)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, ground.policy, ground.clock).run))
     front.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
-    edge = _edge(ground, front, fanout, broker, lines)
+    stores = NotifierStores(
+        log=ground.log,
+        scans=JetStreamScans(ground.nc),
+        lines=lines,
+        titles=JetStreamTitles(ground.nc),
+        progress=JetStreamProgress(ground.nc),
+    )
+    edge = assemble(
+        stores,
+        fanout,
+        AskedPositions(broker, shard=ground.settings.shard),
+        revocations=front.tokens.revocations,
+        collecting=Collecting(),
+        policy=ground.policy,
+        clock=ground.clock,
+        telemetry=ground.telemetry,
+    )
     for router in (streams(edge), page()):
         front.app.include_router(router)
     await _start_webhooks(service, ground, edge.notifier.signals)
-    draining = Loop("drain", lambda _: _close_when_draining(ground.gate.draining, edge), patience_s=2 * LAST_BYTES_S)
-    await service.start(draining)
+    await service.start(drain_of(ground.gate, edge))
     edge.collecting.put_aside()  # all that was imported and made here
     await service.start(
         ground.gate
     )  # last, so first to stop: from then on the drain ends the streams, and is waited for
-
-
-def _edge(
-    ground: Ground[NotifierSettings], front: Front, fanout: Fanout, broker: NatsBroker, lines: JetStreamLines
-) -> Edge:
-    shard, rules = ground.settings.shard, ground.policy.stream
-    notifier = Notifier(
-        ground.log.epoch,
-        Histories(ground.log, JetStreamScans(ground.nc), ground.clock),
-        lines,
-        fanout,
-        AskedPositions(broker, shard=shard),
-        JetStreamTitles(ground.nc),
-        JetStreamProgress(ground.nc),
-        ground.policy,
-        ground.clock,
-        Signals(ground.telemetry, streams=lambda: fanout.connections),
-        front.tokens.revocations,
-    )
-    front.tokens.revocations.watch(lambda token_id: fanout.end(OfToken(token_id)))
-    openings = Openings(per_user=rules.per_user, per_replica=rules.per_replica)
-    return Edge(notifier, openings, OpenStreams(rules.slow_after_s, notifier.signals.cut_off))
 
 
 async def _start_webhooks(service: Service, ground: Ground[NotifierSettings], signals: Signals) -> None:
@@ -123,11 +111,6 @@ async def _start_webhooks(service: Service, ground: Ground[NotifierSettings], si
     )
     with lent(ground.telemetry.tracer):
         await service.start(Loop("webhooks", webhooks.run))
-
-
-async def _close_when_draining(draining: asyncio.Event, edge: Edge) -> None:
-    await draining.wait()
-    await edge.close()
 
 
 def main() -> int:

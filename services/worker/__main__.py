@@ -44,7 +44,7 @@ from services.worker.children import Spawner
 from services.worker.commands import NatsLines, NatsScheduler
 from services.worker.equipment import installer, wheels
 from services.worker.errors import PremisesUnusable
-from services.worker.heartbeat import HeartbeatLoop, Watchdog
+from services.worker.heartbeat import LifeTerms, show_life
 from services.worker.intake import Intake
 from services.worker.premises import Premises, settle
 from services.worker.providers import endpoints
@@ -97,7 +97,8 @@ async def compose(
     await service.start(Loop("remains", premises.clear_remains))
     await service.start(Loop("lines", pump.run))
     service.closing("the last lines", lambda: pump.sent(within_s=LAST_LINES_S))
-    await _show_life(service, ground, attempts, scheduler, soon)
+    terms = LifeTerms(settings.instance, settings.pool, settings.slots, ground.policy.leases)
+    await show_life(service, attempts, scheduler, terms, clock=ground.clock, soon=soon)
     await service.start(attempts)
     await service.start(Intake(dispatches, attempts.serve, slots=settings.slots, room=premises.room))
     await service.start(ground.gate)
@@ -127,31 +128,6 @@ async def _dispatches(service: Service, ground: Ground[WorkerSettings]) -> PoolD
     away = (LogUnavailable, LogMissing)
     await wait_for(LOG, dispatches.start, away=away, health=ground.health, clock=ground.clock)
     return dispatches
-
-
-async def _show_life(
-    service: Service,
-    ground: Ground[WorkerSettings],
-    attempts: Attempts,
-    scheduler: NatsScheduler,
-    soon: asyncio.Event,
-) -> None:
-    """The heartbeat and who acts on its silence, until the last beat: then there is no attempt left."""
-    settings, leases = ground.settings, ground.policy.leases
-    heartbeat = HeartbeatLoop(
-        attempts,
-        scheduler,
-        worker=settings.instance,
-        pool=settings.pool,
-        slots=settings.slots,
-        every_ms=round(leases.heartbeat_s * 1000),
-        clock=ground.clock,
-        soon=soon,
-    )
-    watchdog = Watchdog(attempts, heartbeat, cut_off_ms=round(leases.cut_off_s * 1000), clock=ground.clock)
-    service.closing("the last heartbeat", heartbeat.beat)
-    await service.start(Loop("heartbeat", heartbeat.run))
-    await service.start(Loop("watchdog", watchdog.run))
 
 
 def _limits(

@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from headgate_contracts import Holder
 from headgate_contracts.commands import Beat, BeatReply
+from libs.policy.sections import Leases
 from libs.runtime.clock import Clock
+from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.logs import about_job
 from services.worker.attempts import Attempts
 from services.worker.domain import Interruption
@@ -170,3 +173,36 @@ class Watchdog:
     def _begin(self) -> None:
         """The time before, in which no attempt held a lease, is no outage of the attempts that hold one now."""
         self._looked_ms, self._was_away = self._clock.monotonic_ms(), self._heartbeat.nobody_there
+
+
+# ── started ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class LifeTerms:
+    """Who speaks for the attempts, and how often."""
+
+    worker: str
+    pool: str
+    slots: int
+    leases: Leases
+
+
+async def show_life(
+    service: Service, attempts: Attempts, scheduler: Scheduler, terms: LifeTerms, *, clock: Clock, soon: asyncio.Event
+) -> None:
+    """The heartbeat and who acts on its silence, until the last beat: then there is no attempt left."""
+    heartbeat = HeartbeatLoop(
+        attempts,
+        scheduler,
+        worker=terms.worker,
+        pool=terms.pool,
+        slots=terms.slots,
+        every_ms=round(terms.leases.heartbeat_s * 1000),
+        clock=clock,
+        soon=soon,
+    )
+    watchdog = Watchdog(attempts, heartbeat, cut_off_ms=round(terms.leases.cut_off_s * 1000), clock=clock)
+    service.closing("the last heartbeat", heartbeat.beat)
+    await service.start(Loop("heartbeat", heartbeat.run))
+    await service.start(Loop("watchdog", watchdog.run))

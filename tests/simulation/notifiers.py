@@ -25,15 +25,11 @@ from libs.runtime.lifecycle import Health, Loop, Service
 from libs.runtime.revocations import Revocations
 from libs.twins.quiet import quiet_telemetry
 from libs.twins.virtual import Process
-from services.notifier.__main__ import _close_when_draining as close_when_draining
 from services.notifier.api import Edge
+from services.notifier.composing import NotifierStores, assemble, drain_of
 from services.notifier.domain import Known
 from services.notifier.fanout import Fanout
-from services.notifier.handlers import Notifier
-from services.notifier.histories import Histories
-from services.notifier.openings import Collecting, Openings
-from services.notifier.sending import LAST_BYTES_S, OpenStreams
-from services.notifier.signals import Signals
+from services.notifier.openings import Collecting
 from services.notifier.subscribers import AskedPositions, WatchingPublisher, spread_lines, spread_log, subscribe
 from services.notifier.watching import WatchTeller
 from services.notifier.webhooks import Webhooks
@@ -64,23 +60,24 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     told = WatchingPublisher(cast("Any", broker), shard=SHARD)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, POLICY, clock).run))
     revocations = Revocations(clock=clock)
-    notifier = Notifier(
-        EPOCH,
-        Histories(cast("Any", log), _Scans(world, link), clock),
-        cast("Any", lines),
+    stores = NotifierStores(
+        log=cast("Any", log),
+        scans=_Scans(world, link),
+        lines=cast("Any", lines),
+        titles=world.titles,
+        progress=world.progress,
+    )
+    edge = assemble(
+        stores,
         fanout,
         AskedPositions(cast("Any", broker), shard=SHARD),
-        world.titles,
-        world.progress,
-        POLICY,
-        clock,
-        Signals(quiet_telemetry(), streams=lambda: fanout.connections),
-        revocations,
+        revocations=revocations,
+        collecting=Collecting(openings=10**9, closings=10**9),  # one process is many here
+        policy=POLICY,
+        clock=clock,
+        telemetry=quiet_telemetry(),
     )
-    openings = Openings(per_user=POLICY.stream.per_user, per_replica=POLICY.stream.per_replica)
-    streams = OpenStreams(POLICY.stream.slow_after_s, notifier.signals.cut_off)
-    edge = Edge(notifier, openings, streams, Collecting(openings=10**9, closings=10**9))  # one process is many here
-    await service.start(Loop("drain", lambda _: close_when_draining(gate.draining, edge), patience_s=2 * LAST_BYTES_S))
+    await service.start(drain_of(gate, edge))
     calls = PoolEdge(world.calls, link)
     webhooks = Webhooks(
         cast("Any", calls),
@@ -89,7 +86,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
         POLICY,
         clock,
         world.hooks.receivers,
-        notifier.signals.webhook,
+        edge.notifier.signals.webhook,
     )
     await service.start(Loop("webhooks", webhooks.run))
     machine.streams = Streams(edge, gate)
