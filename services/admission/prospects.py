@@ -16,8 +16,8 @@ from libs.capacity.scopes import scopes_of_job
 async def prospect_of(job: Job, place: Reserved | None, *, view: View) -> Outlook:
     """How the job would stand, at this place or on a later day."""
     names = (f"pool:{job.submission.pool}", *groups_of(job))
-    pool, *groups = await asyncio.gather(*(view.group(name, tier=job.submission.tier) for name in names))
-    pauses = await view.pauses()
+    asked = (view.group(name, tier=job.submission.tier) for name in names)
+    pauses, (pool, *groups) = await asyncio.gather(view.pauses(), asyncio.gather(*asked))
     return Outlook(
         position=place and place.position,
         score=place and score_of(job.priority.class_number, place.place),

@@ -115,13 +115,12 @@ class Submitting:
             return before
         phases, asked_ms = (first, *later), self.clock.monotonic_ms()
         ahead = () if later or not self.welcome.takes(first.user_id) else phases
-        answer, _ = await asyncio.gather(self._reserved(phases), self._keep_content(ahead))
-        if not isinstance(answer, Reserved | Deferred):
+        (answer, begun), _ = await asyncio.gather(self._placed(phases), self._keep_content(ahead))
+        if not begun:
             return await self._known(phases) or await self._refusal(answer, first)
         async with asyncio.timeout(self._left_s(asked_ms)):
             if not ahead:
                 await self._keep_content(phases)
-            begun = await self._first_events(answer, first, *later)
             outcome = await self._begin(begun, phases, asked_ms=asked_ms)
         if isinstance(outcome, Accepted):
             self.welcome.taken_in(first.user_id)
@@ -140,6 +139,13 @@ class Submitting:
         used_today = await self.view.day_used(first.user_id, day_number(self._now()))
         outlook = await prospect_of(jobs[0], place, view=self.view)
         return Previewed(jobs, outlook, used_today)
+
+    async def _placed(self, phases: Sequence[NewJob]) -> tuple[ReserveAnswer, list[FirstEvent]]:
+        """What the view answers, and the first events where there is a place: while the content is on its way."""
+        answer = await self._reserved(phases)
+        if isinstance(answer, Reserved | Deferred):
+            return answer, await self._first_events(answer, *phases)
+        return answer, []
 
     async def _reserved(self, phases: Sequence[NewJob]) -> ReserveAnswer:
         with step("reserve") as span:

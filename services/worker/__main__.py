@@ -71,12 +71,13 @@ async def compose(
     premises: Premises,
     level: Level,
     providers: Mapping[str, ProviderEndpoint],
+    spawner: Spawner,
 ) -> None:
     """Everything that runs in this process, in the order in which it starts."""
     ground = await bootstrap(service, settings, needs=(NATS, LOG))
     await follow_policy(service, ground)
     _say_what_contains(ground, premises, level, by_a_model=bool(providers))
-    spawner = await service.start(Spawner(settings.modules, environ=os.environ))
+    await service.start(spawner)
     _say_what_is_refused(ground, spawner)
     url, tls = settings.nats_url.get_secret_value(), trusting(settings.ca_file)
     broker = live_broker(url, name="worker commands", tls=tls)
@@ -191,13 +192,15 @@ def _main() -> int:
         settings = read_settings(WorkerSettings)
         require_pool(settings.pool, load_policy(settings.policy, environ=os.environ))
         providers = endpoints(settings.providers, os.environ)
+        spawner = Spawner(settings.modules, environ=os.environ)
+        spawner.launch()  # it loads the pipelines while we look what contains commands here, and for our servers
         settling = partial(_level, settings)
         premises, level = asyncio.run(settle(settings.workspaces, settings.instance, find=settling))
     except (SettingsWrong, PolicyError, PremisesUnusable, SandboxMissing) as wrong:
         sys.stderr.write(f"worker: {wrong}\n")
         return 2
     grace_s = settings.drain_grace_s + settings.end_grace_s + LAST_WORDS_S + REST_S
-    composed = partial(compose, settings=settings, premises=premises, level=level, providers=providers)
+    composed = partial(compose, settings=settings, premises=premises, level=level, providers=providers, spawner=spawner)
     code = Service("worker", grace_s=grace_s).live(composed)
     premises.leave()
     return code

@@ -154,15 +154,15 @@ class Spawner:
         self._hung_up = asyncio.Event()
         self._stopping = False
 
-    async def start(self) -> None:
-        """Until the pipelines are loaded."""
+    def launch(self) -> None:
+        """The process loads the pipelines from now on. May be said before there is a loop."""
         if self._commands is not None:
             return
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         command = [sys.executable, "-m", "services.worker.child.spawner", str(theirs.fileno()), *self._modules]
         with theirs:
-            self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - starts at once; our own module
+            self._process = subprocess.Popen(  # noqa: S603 - starts at once; our own module
                 command,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -171,9 +171,16 @@ class Spawner:
                 start_new_session=True,  # Ctrl-C is for the worker
             )
         self._commands = ours
+
+    async def start(self) -> None:
+        """Until the pipelines are loaded."""
+        if self._first_word is not None:
+            return
+        self.launch()
+        assert self._commands is not None
         loop = asyncio.get_running_loop()
         self._first_word = loop.create_future()
-        loop.add_reader(ours.fileno(), self._hear)
+        loop.add_reader(self._commands.fileno(), self._hear)
         await self._loaded(self._first_word)
 
     async def stop(self) -> None:

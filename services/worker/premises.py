@@ -16,12 +16,13 @@ import asyncio
 import dataclasses
 import fcntl
 import logging
+import math
 import os
 import stat
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -51,15 +52,20 @@ class Premises:
     others: tuple[Path, ...]
     lock: int
     is_borrowed: bool = False  # they are where everybody has something
+    _looked_s: list[float] = field(default_factory=lambda: [-math.inf])  # when there was room last
 
     async def room(self) -> None:
-        """Until there is some on the disk: a worker that has none would fail one job after the other."""
+        """Until there is some on the disk, as far as is known for a moment: a worker that has none would fail one job
+        after the other."""
+        if time.monotonic() - self._looked_s[0] < LOOK_FOR_ROOM_S:
+            return
         said = False
         while await asyncio.to_thread(free_bytes, self.folder) < ROOM_BYTES:
             if not said:
                 logger.warning("nothing is taken: the disk of %s has less than %d bytes left", self.folder, ROOM_BYTES)
             said = True
             await asyncio.sleep(LOOK_FOR_ROOM_S)
+        self._looked_s[0] = time.monotonic()
 
     async def clear_remains(self, stopping: asyncio.Event) -> None:
         """While the worker already works: no new attempt has the name of an old one."""

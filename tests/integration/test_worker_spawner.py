@@ -261,6 +261,21 @@ async def test_a_spawner_that_is_stopped_has_not_died(spawner: Spawner) -> None:
     await asyncio.wait_for(spawner.ended(), 30)
 
 
+def test_it_loads_before_there_is_a_loop_and_is_heard_in_one() -> None:
+    spawner = Spawner(["services.worker.rehearsal"], environ=os.environ)
+    spawner.launch()
+
+    async def lived() -> None:
+        await spawner.start()
+        await spawner.stop()
+
+    asyncio.run(lived())
+
+    assert list(spawner.pipelines) == ["rehearsal"]
+    assert spawner._process is not None
+    assert spawner._process.returncode == 0
+
+
 async def test_where_no_pipeline_can_be_loaded_each_is_said_by_name() -> None:
     spawner = Spawner(["services.worker.domain"], environ=os.environ)
 

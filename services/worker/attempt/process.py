@@ -16,6 +16,7 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -65,6 +66,7 @@ from services.worker.sandbox.remains import clear
 
 logger = logging.getLogger(__name__)
 
+SMALL_BYTES: Final = 64 * 1024  # up to here a file is read at once: a thread costs more
 LAST_WORDS_S: Final = 0.2  # after its end: what it said before is here already
 GONE: Final = Failed(
     "The work of earlier stages is not there any more.",
@@ -189,8 +191,10 @@ class AttemptProcess:
         match await self._answer_to(Pack(target=str(target), max_bytes=max_bytes), stage):
             case Packed(size=None):
                 return None
-            case Packed():
-                content = await asyncio.to_thread(_plain_file, target, max_bytes=max_bytes)
+            case Packed(size=size):
+                small = size is not None and size <= SMALL_BYTES
+                read = partial(_plain_file, target, max_bytes=min(max_bytes, SMALL_BYTES) if small else max_bytes)
+                content = read() if small else await asyncio.to_thread(read)
                 return Failed("The result cannot be read.") if content is None else content
             case other:
                 return self._not_done(other, stage)
