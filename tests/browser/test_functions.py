@@ -453,6 +453,32 @@ async def test_jobs_are_grouped_by_day(js: Any) -> None:
     assert await js("days", "zoneWords") == "UTC"
 
 
+@pytest.mark.parametrize(
+    ("zone", "words"),
+    [("Europe/Berlin", "Europe/Berlin (UTC+1)"), ("Asia/Kolkata", "Asia/Kolkata (UTC+5:30)")],
+)
+async def test_the_zone_is_said_with_its_distance_from_utc(
+    chromium: Browser, files: str, zone: str, words: str
+) -> None:
+    page = await chromium.new_page(timezone_id=zone)
+    await page.goto(files)
+
+    assert await page.evaluate(CALL, ["days", "zoneWords", ["2026-03-01T12:00:00Z"]]) == words
+    await page.close()
+
+
+@pytest.mark.parametrize(
+    ("waiting_on", "words"),
+    [
+        ([{"reason": "user_limit", "message": "Your jobs: 2 of 2 slots are taken"}], None),
+        ([{"reason": "paused", "message": "The whole queue is paused by olga: release"}], "Paused by olga: release"),
+        ([{"reason": "paused", "message": "Pool gpu is paused by olga"}], "Pool gpu is paused by olga"),
+    ],
+)
+async def test_a_pause_is_said_in_place_of_the_place(js: Any, waiting_on: list[Any], words: str | None) -> None:
+    assert await js("words", "pauseWords", JOB | {"waiting_on": waiting_on}) == words
+
+
 async def test_figures_become_charts_that_are_told_by_the_hour(js: Any) -> None:
     lines = [
         {"name": "queued", "of": "default", "values": [3, 4]},

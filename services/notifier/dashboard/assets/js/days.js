@@ -23,10 +23,17 @@ export function byDay(jobs, momentOf, now = Date.now()) {
   return groups;
 }
 
+/** UTC+1: how far the browser's clock is from UTC at that moment. */
+export function offsetWords(now = new Date()) {
+  const minutes = -new Date(now).getTimezoneOffset();
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return minutes ? `UTC${minutes < 0 ? "−" : "+"}${hours}${rest ? `:${String(rest).padStart(2, "0")}` : ""}` : "UTC";
+}
+
 /** Europe/Berlin (UTC+1): the zone that every time of the page is in. */
 export function zoneWords(now = new Date(), zone = Intl.DateTimeFormat().resolvedOptions().timeZone) {
-  const minutes = -new Date(now).getTimezoneOffset();
-  if (zone === "UTC" || zone === "Etc/UTC") return "UTC";
-  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
-  return `${zone} (UTC${minutes < 0 ? "−" : "+"}${hours}${rest ? `:${String(rest).padStart(2, "0")}` : ""})`;
+  return zone === "UTC" || zone === "Etc/UTC" ? "UTC" : `${zone} (${offsetWords(now)})`;
 }
+
+/** Said where a day is a user's, not the reader's: quotas are. */
+export const UTC_DAYS = "Days are counted in UTC";

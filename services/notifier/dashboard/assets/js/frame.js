@@ -2,6 +2,7 @@
 
 import { effect, html } from "/assets/vendor/preact.js";
 import { announce } from "./announce.js";
+import { offsetWords, zoneWords } from "./days.js";
 import { open } from "./opened.js";
 import { route } from "./route.js";
 import { claims, isOperator, signOut, token } from "./session.js";
@@ -23,7 +24,8 @@ export function Bar() {
         (name) => html`<a href=${`#/${name}`} aria-current=${route.value.name === name ? "page" : undefined}>
       ${WORDS[name]}</a>`,
       )}</nav>
-      <div class="end"><${Connection} /><button class="bare palette-opener" onClick=${() => open("palette")}
+      <div class="end"><span class="zone soft" title=${`All times are in ${zoneWords()}`}><span>Times in </span>${offsetWords()}</span>
+        <${Connection} /><button class="bare palette-opener" onClick=${() => open("palette")}
         aria-keyshortcuts="Control+K" aria-label="Go anywhere: Ctrl K"><kbd>Ctrl K</kbd></button><${Account} /></div>`
     }
   </header>
@@ -65,6 +67,7 @@ function Account() {
       <p><strong>${sub}</strong><br /><span class="soft">${tierWord(tier)}${isOperator.value ? ", operator" : ""}</span>
         </p>
       ${exp && html`<p class="soft">Signed in until ${date(exp * 1000)}</p>`}
+      <p class="soft">All times are in ${zoneWords()}</p>
       <button class="quiet small" onClick=${() => signOut()}>Sign out</button>
   </>`;
 }

@@ -86,6 +86,14 @@ export function moveWords({ from, to, boosted }) {
   return `${plural(by, "job")} of a higher priority, or moved by an operator, ahead of it`;
 }
 
+const WHOLE = /^The whole queue is paused/; // said once, above the list
+
+/** The pause that holds a job, in words; null where none does. */
+export function pauseWords({ waiting_on = [] }) {
+  const pause = waiting_on.find(({ reason }) => reason === "paused");
+  return pause ? pause.message.replace(WHOLE, "Paused") : null;
+}
+
 /** When a queued job starts, or that nobody knows yet. */
 export function startWords(queue) {
   if (!queue?.message) return "";

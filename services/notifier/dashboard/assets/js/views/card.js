@@ -5,7 +5,7 @@ import { Ago, Mark, Priority, Range, sayFault, Stages, StatusBadge } from "../pa
 import { jobLink } from "../route.js";
 import { isRunning } from "../state.js";
 import { isOwnTitle, titleOf } from "../titles.js";
-import { date, lasted, plural, startWords } from "../words.js";
+import { date, lasted, pauseWords, plural, startWords } from "../words.js";
 import { Question } from "./question.js";
 
 const drawn = new WeakMap(); // job → its card: one that has not changed is not drawn again
@@ -47,7 +47,7 @@ function factsOf(job) {
   const { used, batch, confirmations } = job.iterations;
   if (job.status === "failed") return [job.message];
   if (job.status === "queued")
-    return [job.queue?.position_message ?? job.message, startWords(job.queue)].filter(Boolean);
+    return [pauseWords(job) ?? job.queue?.position_message ?? job.message, startWords(job.queue)].filter(Boolean);
   if (job.status === "scheduled" && job.scheduled_for)
     return [job.message, `enters the queue at ${date(job.scheduled_for)}`];
   if (isRunning(job)) return [used > 0 ? `iteration ${used} of ${batch * (1 + confirmations)}` : job.message];

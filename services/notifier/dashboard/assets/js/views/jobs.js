@@ -1,5 +1,5 @@
 import { html } from "/assets/vendor/preact.js";
-import { byDay, zoneWords } from "../days.js";
+import { byDay } from "../days.js";
 import { Drawing } from "../drawing.js";
 import { filtersOf, isFiltered } from "../filters.js";
 import { liking } from "../liking.js";
@@ -78,7 +78,6 @@ function Foot({ count, show }) {
   return html`<div class="jobs-foot">
     ${list.value.next && html`<button class="quiet small" onClick=${showOlder}>More jobs</button>`}
     <span class="soft number">${count.toLocaleString()} of ${plural(Math.max(all, count), "job")}</span>
-    <span class="soft push">Times in ${zoneWords()}</span>
   </div>`;
 }
 

@@ -1,4 +1,5 @@
 import { html } from "/assets/vendor/preact.js";
+import { UTC_DAYS } from "../days.js";
 import { At, Range, Until } from "../parts.js";
 import { hasEnded, isRunning } from "../state.js";
 import { date, moveWords, plural } from "../words.js";
@@ -14,7 +15,8 @@ export function Place({ job }) {
       job.scheduled_for &&
       !queue &&
       html`<p><strong>
-      ${job.message}.</strong> It enters the queue <${Until} of=${job.scheduled_for} />, at ${date(job.scheduled_for)}.</p>`
+      ${job.message}.</strong> It enters the queue <${Until} of=${job.scheduled_for} />, at ${date(job.scheduled_for)}.
+      ${" "}<span class="soft">${UTC_DAYS}.</span></p>`
     }
     <${Reasons} reasons=${job.waiting_on.filter(({ reason }) => reason !== "daily_window")} />
     <${Moves} job=${job} />

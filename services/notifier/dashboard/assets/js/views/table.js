@@ -7,7 +7,7 @@ import { jobLink, workflowLink } from "../route.js";
 import { isOperator } from "../session.js";
 import { hasEnded, isRunning, stageTitle } from "../state.js";
 import { titleOf } from "../titles.js";
-import { date, lasted, minute, plural, startWords, statusWord } from "../words.js";
+import { date, lasted, minute, pauseWords, plural, startWords, statusWord } from "../words.js";
 import { Copy } from "./copy.js";
 
 const NUMBERS = new Set(["created", "updated", "took", "attempt", "iterations"]);
@@ -93,10 +93,8 @@ export function tailOf(job) {
   return job.status === "ready" && used > 1 ? plural(used, "iteration") : "";
 }
 
-const isPaused = ({ waiting_on = [] }) => waiting_on.find(({ reason }) => reason === "paused");
 const PLAIN = /^You are #\d+ in queue$/; // the mark says it
-const WHOLE = /^The whole queue is paused/; // said once, above the list
-const placeOf = (job) => isPaused(job)?.message.replace(WHOLE, "paused") ?? (job.queue?.position_message ?? "").replace(PLAIN, "");
+const placeOf = (job) => pauseWords(job) ?? (job.queue?.position_message ?? "").replace(PLAIN, "");
 
 function Choose({ job, held }) {
   const toggle = ({ target, shiftKey }) => chooseTo(job.id, target.checked, shiftKey);

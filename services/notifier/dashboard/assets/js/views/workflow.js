@@ -6,7 +6,7 @@ import { Ago, Empty, Looking, Mark, Priority, say, sayFault, Stages, StatusBadge
 import { jobLink, workflowLink } from "../route.js";
 import { hasEnded, isRunning, jobs, newer } from "../state.js";
 import { isOwnTitle, titleOf } from "../titles.js";
-import { lasted, plural, startWords } from "../words.js";
+import { lasted, pauseWords, plural, startWords } from "../words.js";
 import { Copy } from "./copy.js";
 
 const AGAIN_MS = 3_000;
@@ -80,7 +80,7 @@ function Phase({ phase, number }) {
     <div class="body">
       <div class="head"><a class="what" href=${jobLink(phase.id)}>${titleOf(phase)}</a><${StatusBadge} job=${phase} /></div>
       ${isRunning(phase) && html`<${Stages} of=${stagesOf(phase)} />`}
-      <p class="soft">${[phase.message, startWords(phase.queue), took].filter(Boolean).join(" · ")}</p>
+      <p class="soft">${[pauseWords(phase) ?? phase.message, startWords(phase.queue), took].filter(Boolean).join(" · ")}</p>
       ${phase.error && html`<p class="wrong">${phase.error.summary}</p>`}
     </div></li>`;
 }
