@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from headgate_contracts import Status
 from headgate_contracts.asked import LABEL, ONE_LINE, ForeignId, Moment
 from headgate_contracts.shown import Explanation, HistoryEntry, JobCounts, ShownJob, Usage
-from headgate_contracts.tokens import Token, foreign_token
+from headgate_contracts.tokens import JobId, Token, foreign_token
 from libs.runtime.auth import OPS
 from libs.runtime.faults import Refused
 from services.admission import problems
@@ -36,6 +36,7 @@ LISTED: Final[dict[int | str, dict[str, Any]]] = {
 class What:
     """What jobs are looked for by, beside whose they are."""
 
+    id: Annotated[tuple[JobId, ...], Query(max_length=100, description="one or more: these jobs alone")] = ()
     q: Annotated[str, Query(max_length=200, pattern=ONE_LINE, description="words of title, id or labels, or parts")] = (
         ""
     )
@@ -62,6 +63,7 @@ def wanted_jobs(
         named = who.user
     return JobFilter(
         user=named,
+        ids=frozenset(what.id),
         text=what.q,
         statuses=frozenset(what.status),
         project=None if what.project is None else foreign_token(what.project),

@@ -61,6 +61,7 @@ class JobFilter:
     """Which jobs. `user`: whose; null for everybody's."""
 
     user: str | None
+    ids: frozenset[str] = frozenset()
     text: str = ""
     statuses: frozenset[Status] = frozenset()
     project: str | None = None
@@ -73,14 +74,14 @@ class JobFilter:
 
     def name(self, epoch: str, sort: Sort = Sort.NEWEST) -> str:
         """The same for the same list, and for no other: a sequence means something in one log alone."""
-        parts = asdict(self) | {"statuses": sorted(self.statuses)}
+        parts = asdict(self) | {"statuses": sorted(self.statuses), "ids": sorted(self.ids)}
         return hashlib.sha256(json.dumps([epoch, sort, parts], default=str).encode()).hexdigest()[:16]
 
 
 def page_query(wanted: JobFilter, sort: Sort, *, before: int | None, count: int) -> tuple[str, list[Any]]:
     """The statement and its values: sort value, sequence and state of each job. A search for a word begins at the
-    words, for a label at the labels; else a user's own jobs are walked, or all. `+` keeps SQLite from an order of its
-    own in which it would have to sort."""
+    words, for a label at the labels, for named jobs at them; else a user's own jobs are walked, or all. `+` keeps
+    SQLite from an order of its own in which it would have to sort."""
     conditions = list(_conditions(wanted))
     if before is not None:
         value, seq = before >> SEQ_BITS, before & ((1 << SEQ_BITS) - 1)
@@ -155,8 +156,10 @@ def _conditions(wanted: JobFilter) -> Iterator[tuple[str, Any]]:
     if wanted.statuses:
         statuses = tuple(sorted(status.value for status in wanted.statuses))
         yield f"+jobs.status IN ({','.join('?' * len(statuses))})", statuses
+    if wanted.ids:
+        yield f"jobs.id IN ({','.join('?' * len(wanted.ids))})", tuple(sorted(wanted.ids))
     compared = {
-        "jobs.user =": wanted.user,
+        f"{'+' if wanted.ids else ''}jobs.user =": wanted.user,
         "+jobs.project =": wanted.project,
         "+jobs.pipeline =": wanted.pipeline,
         "+jobs.pool =": wanted.pool,

@@ -83,6 +83,7 @@ def _takes(wanted: JobFilter, job: Job, title: str) -> bool:
     labels = {f"{name}={value}" for name, value in asked.labels.items()}
     return (
         wanted.user in (None, job.user_id)
+        and (not wanted.ids or job.id in wanted.ids)
         and (not wanted.statuses or job.status in wanted.statuses)
         and wanted.project in (None, job.project_id)
         and wanted.pipeline in (None, asked.pipeline)
@@ -112,6 +113,7 @@ def filters(dice: random.Random, jobs: list[Job]) -> Iterator[tuple[JobFilter, S
         yield (
             JobFilter(
                 user=dice.choice((None, "u1", "u2", "nobody")),
+                ids=frozenset(dice.choice(((), (), (*(job.id for job in dice.sample(jobs, k=9)), "nobody")))),
                 text=dice.choice(texts),
                 statuses=frozenset(dice.sample(list(Status), k=dice.choice((0, 0, 2, 5)))),
                 project=dice.choice((None, None, "shop")),

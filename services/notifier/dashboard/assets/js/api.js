@@ -33,12 +33,30 @@ export const send = async (method, path, body, headers) => {
   return response.status === 204 ? null : response.json();
 };
 
+/** What a path answers, and how far the index is that it comes from, where that does not have all yet. */
+export async function read(path) {
+  const response = await ask(path);
+  return { value: await response.json(), behind: response.headers.get("Headgate-Catching-Up") ?? "" };
+}
+
 /** A page of a list, and the way to the next one. */
 export async function page(path) {
   const response = await ask(path);
   const next = /<(?:\/v1)?([^>]+)>;\s*rel="next"/.exec(response.headers.get("Link") ?? "")?.[1] ?? null;
-  const behind = response.headers.get("Headgate-Catching-Up") ?? ""; // how far the index is, where it is not there yet
+  const behind = response.headers.get("Headgate-Catching-Up") ?? "";
   return { items: await response.json(), next: next?.replace(/^\/v1/, "") ?? null, behind };
+}
+
+const AT_ONCE = 100; // as many jobs as one question may name
+
+/** The jobs of these ids, those that there are. */
+export async function jobsOf(ids) {
+  const found = [];
+  for (let n = 0; n < ids.length; n += AT_ONCE) {
+    const named = new URLSearchParams(ids.slice(n, n + AT_ONCE).map((id) => ["id", id]));
+    found.push(...(await get(`/jobs?limit=${AT_ONCE}&${named}`)));
+  }
+  return found;
 }
 
 export async function download(path, name) {

@@ -2,8 +2,7 @@
 
 import { computed, signal, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { announce } from "./announce.js";
-import { get, page } from "./api.js";
-import { claims } from "./session.js";
+import { get, jobsOf, read } from "./api.js";
 import { afterAll, heard, jobs, newer, usage, withJob } from "./state.js";
 import { follow } from "./stream.js";
 import { titleOf } from "./titles.js";
@@ -12,6 +11,8 @@ import { statusWord } from "./words.js";
 const TOGETHER_MS = 80; // what is heard within it is shown at once, however much it is
 const LOOK_AGAIN_MS = 250;
 const ONE_BY_ONE = 4;
+const BEHIND_MS = 2_000;
+const UNASKED = { value: null, behind: "", fault: null };
 const TELLS_MORE = new Set(["ready", "failed", "cancelled", "awaiting_confirmation", "scheduled"]);
 const SPOKEN = new Set(["ready", "failed", "awaiting_confirmation"]);
 
@@ -84,7 +85,7 @@ async function look() {
   try {
     const found =
       ids.length > ONE_BY_ONE
-        ? (await page(`/jobs?limit=100&user=${encodeURIComponent(claims.value?.sub ?? "")}`)).items
+        ? await jobsOf(ids)
         : await Promise.all(ids.map((id) => get(`/jobs/${id}`)));
     for (const job of found) jobs.value = withJob(jobs.value, newer(jobs.value.get(job.id), job));
     if (found.length) usage.value = found[0].usage;
@@ -94,7 +95,6 @@ async function look() {
   looking = 0;
   if (due.size) looking = setTimeout(look, LOOK_AGAIN_MS);
 }
-
 
 export function forgetAll() {
   clearTimeout(showing);
@@ -106,21 +106,22 @@ export function forgetAll() {
   usage.value = null;
 }
 
-/** What the path answers, asked again and again while the page is seen: {value, fault}; the last answer stays. */
+/** What the path answers, asked again and again while the page is seen: {value, behind, fault}; the last answer stays.
+ *  While the index catches up (`behind`) it is asked sooner. */
 export function usePoll(path, everyMs) {
-  const state = useSignal({ value: null, fault: null });
+  const state = useSignal(UNASKED);
   useEffect(() => {
     let stopped = false,
       timer = 0;
     const round = async () => {
       if (!document.hidden) {
-        const told = await get(path).then(
-          (value) => ({ value, fault: null }),
-          (fault) => ({ value: state.peek().value, fault }),
+        const told = await read(path).then(
+          (answer) => ({ ...answer, fault: null }),
+          (fault) => ({ ...state.peek(), fault }),
         );
         if (!stopped) state.value = told;
       }
-      if (!stopped) timer = setTimeout(round, everyMs);
+      if (!stopped) timer = setTimeout(round, state.peek().behind ? Math.min(everyMs, BEHIND_MS) : everyMs);
     };
     round();
     const seen = () => document.hidden || (clearTimeout(timer), round());

@@ -118,6 +118,14 @@ export const Late = ({ fault }) =>
   </p>`
     : "";
 
+/** The index is being made anew: what is here is not all. `of`: how far it is, as "1200/5000". */
+export function Behind({ of }) {
+  const [done, all] = of.split("/").map(Number);
+  if (!all) return "";
+  return html`<p class="late" role="status">Still reading the log, ${Math.floor((100 * done) / all)} % of it: what is older is here,
+    the newest comes in a moment.</p>`;
+}
+
 /** The first answer is not there yet. */
 export const Looking = ({ fault }) => html`<${Empty}>${fault ? fault.message : "Looking…"}</>`;
 

@@ -1,7 +1,7 @@
 import { html, useEffect, useRef, useSignal } from "/assets/vendor/preact.js";
 import { chartsOf, lineWords, rounded, SPANS, statsPath } from "../charts.js";
 import { usePoll } from "../feed.js";
-import { Empty, Late, Looking } from "../parts.js";
+import { Behind, Empty, Late, Looking } from "../parts.js";
 import { link, route } from "../route.js";
 import { date, minute, short } from "../words.js";
 
@@ -13,7 +13,7 @@ const DARK = matchMedia("(prefers-color-scheme: dark)");
 /** Figures over a day, a week or a month. Drawn by uPlot, which is fetched only here. */
 export function Charts() {
   const span = route.value.query.span in SPANS ? route.value.query.span : "day";
-  const { value, fault } = usePoll(statsPath(span), AGAIN_MS);
+  const { value, behind, fault } = usePoll(statsPath(span), AGAIN_MS);
   const drawn = useDrawing();
   return html`<section class="stack" aria-labelledby="charts-title">
     <div class="head"><h2 class="title" id="charts-title">Over time</h2><nav class="tabs" aria-label="How long">
@@ -22,6 +22,7 @@ export function Charts() {
           aria-current=${name === span ? "true" : undefined}>${words}</a>`,
       )}</nav></div>
     <${Late} fault=${value ? fault : null} />
+    <${Behind} of=${behind} />
     ${value === null || drawn === null ? html`<${Looking} fault=${fault} />` : html`<${All} stats=${value} draw=${drawn} />`}
   </section>`;
 }

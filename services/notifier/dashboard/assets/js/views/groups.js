@@ -3,13 +3,15 @@ import { send } from "../api.js";
 import { askThenDo } from "../dialog.js";
 import { usePoll } from "../feed.js";
 import { Ago, Badge, Empty, Late, Looking, Search, Slots, Until } from "../parts.js";
-import { jobLink } from "../route.js";
 import { plural } from "../words.js";
+import { Copy } from "./copy.js";
+import { JobName, useTitles } from "./job_name.js";
 
 /** Groups, the fullest first: how many slots each has, and who holds them since when. */
 export function Groups() {
   const { value, fault } = usePoll("/concurrency", 2000);
   const wanted = useSignal("");
+  useTitles((value ?? []).flatMap(({ holders }) => holders.map(({ job_id }) => job_id)).filter(Boolean));
   if (value === null) return html`<${Looking} fault=${fault} />`;
   const shown = byUse(value.filter(({ group }) => group.toLowerCase().includes(wanted.value.toLowerCase())));
   const busy = shown.filter(isUsed),
@@ -28,8 +30,8 @@ export function Groups() {
       idle.length > 0 &&
       html`<section class="card" aria-labelledby="idle-title"><h2 id="idle-title">Nobody in them</h2>
       <ul class="lines">${idle.map(
-        (group) => html`<li key=${group.group}><span class="mono cut" title=${group.group}>
-      ${group.group}</span><span class="row soft number">${plural(group.limit, "slot")}<${Limit} group=${group} />
+        (group) => html`<li key=${group.group}><span class="job-name"><span class="mono cut" title=${group.group}>${group.group}</span>
+      <${Copy} of=${group.group} label=${`Copy the group ${group.group}`} /></span><span class="row soft number">${plural(group.limit, "slot")}<${Limit} group=${group} />
       </span></li>`,
       )}</ul></section>`
     }
@@ -54,7 +56,7 @@ const pathOf = ({ group }) => `/concurrency/${encodeURIComponent(group)}`;
 
 function Group({ group }) {
   return html`<article class="card" aria-label=${group.group}>
-    <div class="head"><h2 class="mono">${group.group}</h2><div class="row">
+    <div class="head"><h2 class="mono">${group.group} <${Copy} of=${group.group} label=${`Copy the group ${group.group}`} /></h2><div class="row">
       ${group.shut_until && html`<${Badge} kind="paused">shut, opens <${Until} of=${group.shut_until} /></>`}
       ${group.waiting > 0 && html`<${Badge} kind="scheduled">${group.waiting} waiting</>`}
       <${Limit} group=${group} /></div></div>
@@ -72,9 +74,9 @@ function Group({ group }) {
 
 function Holder({ group, holder }) {
   const name = holder.job_id
-    ? html`<a class="cut" href=${jobLink(holder.job_id)} title=${holder.job_id}><code>
-    ${holder.job_id}</code></a>`
-    : html`<span class="cut" title=${holder.lease}>${holder.user_id ?? holder.lease}</span>`;
+    ? html`<${JobName} id=${holder.job_id} />`
+    : html`<span class="job-name"><span class="cut" title=${holder.lease}>${holder.user_id ?? holder.lease}</span>
+    <${Copy} of=${holder.lease} label=${`Copy the lease ${holder.lease}`} /></span>`;
   return html`<tr><td data-name="Holder">${name}</td><td data-name="Worker">${holder.worker ?? ""}</td>
     <td data-name="Since">${holder.since && html`<${Ago} of=${holder.since} />`}
     ${!holder.job_id && html`, until <${Until} of=${holder.expires_at} />`}</td><td class="number">

@@ -4,6 +4,7 @@ import { Ago, Empty, Late, Looking, Priority } from "../parts.js";
 import { PRIORITIES } from "../state.js";
 import { date, percent, plural, short, tierWord } from "../words.js";
 import { Charts } from "./charts.js";
+import { Copy } from "./copy.js";
 import { Refused } from "./refused.js";
 
 /** How long jobs waited, how good the forecast was, what was refused, who did what. */
@@ -125,7 +126,8 @@ function Audit({ acts }) {
         : html`<table class="cards"><thead><tr><th>When</th>
       <th>Who</th><th>What</th><th>Why</th></tr></thead><tbody>${rows.map(
         (act) => html`<tr key=${act.seq}><td data-name="When"><${Ago} of=${act.at} /></td><td data-name="Who">${act.by}
-        </td><td data-name="What">${act.act.replaceAll("_", " ")} <code>${act.about}</code> <span class="soft">
+        </td><td data-name="What">${act.act.replaceAll("_", " ")} <code>${act.about}</code>
+        ${act.about && html`<${Copy} of=${act.about} label=${`Copy ${act.about}`} />`} <span class="soft">
         ${detailsOf(act)}</span></td><td data-name="Why">${act.reason}</td></tr>`,
       )}</tbody></table>`
     }

@@ -155,12 +155,17 @@ function Facts({ job, events }) {
       <dt>Submitted</dt><dd>${date(job.created_at)}</dd>
       ${
         before &&
-        html`<dt>Runs again</dt><dd><a href=${jobLink(before)}><code>${before}</code></a>${from ? `, from ${from}` : ""}</dd>`
+        html`<dt>Runs again</dt><dd><a href=${jobLink(before)}><code>${before}</code></a>
+        ${" "}<${Copy} of=${before} label=${`Copy the job ${before}`} />${from ? `, from ${from}` : ""}</dd>`
       }
       <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.iterations.cap - job.iterations.used} left</dd>
-      ${job.attempt > 0 && html`<dt>Attempt</dt><dd>${job.attempt}</dd>`}
+      ${
+        job.attempt > 0 &&
+        html`<dt>Attempt</dt><dd>${job.attempt} <${Copy} of=${`${job.id}:${job.attempt}`} label=${`Copy the attempt ${job.id}:${job.attempt}`} /></dd>`
+      }
       <${Tokens} events=${events} />
-      ${job.workflow && html`<dt>Workflow</dt><dd><a href=${workflowLink(job.workflow)}><code>${job.workflow}</code></a></dd>`}
+      ${job.workflow && html`<dt>Workflow</dt><dd><a href=${workflowLink(job.workflow)}><code>${job.workflow}</code></a>
+        ${" "}<${Copy} of=${job.workflow} label=${`Copy the workflow ${job.workflow}`} /></dd>`}
       ${
         labels.length > 0 &&
         html`<dt>Labels</dt><dd class="chips">

@@ -5,7 +5,7 @@ import { filtersOf, isFiltered } from "../filters.js";
 import { liking } from "../liking.js";
 import { list, pointing, showFresh, showOlder, tabs, useList } from "../list.js";
 import { open } from "../opened.js";
-import { Empty, Late } from "../parts.js";
+import { Behind, Empty, Late } from "../parts.js";
 import { route } from "../route.js";
 import { isOperator } from "../session.js";
 import { jobs } from "../state.js";
@@ -21,7 +21,7 @@ import { UsedToday } from "./usage.js";
 export function Jobs() {
   const filters = filtersOf(route.value.query);
   useList(filters);
-  const { ids, loaded, fault } = list.value;
+  const { ids, loaded, behind, fault } = list.value;
   const shown = ids.map((id) => jobs.value.get(id)).filter(Boolean);
   return html`<section class="jobs-page" aria-labelledby="jobs-title">
     <div class="jobs-head">
@@ -32,7 +32,7 @@ export function Jobs() {
     </div>
     <${Filters} filters=${filters} />
     <${Late} fault=${fault} />
-    <${Behind} />
+    <${Behind} of=${behind} />
     <${Held} />
     <${Fresh} />
     <div id="list" onPointerMove=${pointing}>
@@ -54,15 +54,6 @@ function Found({ shown, filters }) {
   return groups.map(
     ({ day, jobs: some }) => html`<div key=${day} class="jobs">${day && html`<h2 class="day">${day}</h2>`}${some.map(cardOf)}</div>`,
   );
-}
-
-/** The index is being made anew: what is here is not all. */
-function Behind() {
-  const [done, all] = list.value.behind.split("/").map(Number);
-  if (!all) return "";
-  const share = Math.floor((100 * done) / all);
-  return html`<p class="late" role="status">Still reading the log, ${share} % of it: older jobs are here, the newest come
-    in a moment.</p>`;
 }
 
 function Fresh() {

@@ -5,7 +5,9 @@ import { now } from "../feed.js";
 import { Badge } from "../parts.js";
 import { jobLink } from "../route.js";
 import { PRIORITIES } from "../state.js";
+import { titleOf } from "../titles.js";
 import { date, short } from "../words.js";
+import { Copy } from "./copy.js";
 import { grabbed, keysOf } from "./moving.js";
 
 /** One job of the queue, and what an operator can do with it. */
@@ -28,8 +30,8 @@ export function Line({ line, n, lines, held, drop, told }) {
         onKeyDown=${keysOf(hand)} onPointerDown=${grabbed(hand, own)}>⠿</button></td>
     <td class="c-where where">${placeOf(line)}</td>
     <td class="c-class"><${Class} line=${line} /></td>
-    <td class="c-job"><a class="cut" href=${jobLink(line.job_id)} title=${line.job_id}><code>${line.job_id}</code></a>
-      </td>
+    <td class="c-job"><span class="job-name"><a class="cut" href=${jobLink(line.job_id)} title=${line.job_id}>${titleOf(line)}</a>
+      <${Copy} of=${line.job_id} label=${`Copy the job ${line.job_id}`} /></span></td>
     <td class="c-user"><span class="cut" title=${`${line.user_id}, ${line.tier}`}>${line.user_id}</span></td>
     <td class="c-project"><span class="cut" title=${`${line.project_id}, ${line.pipeline}, pool ${line.pool}`}>
       ${line.project_id}</span></td>
@@ -62,7 +64,7 @@ function Class({ line }) {
   const change = ({ target }) => {
     const priority = target.value;
     target.value = line.priority; // until the server says otherwise
-    const text = `Job ${line.job_id} of ${line.user_id}, now ${line.priority}.`;
+    const text = `“${titleOf(line)}” of ${line.user_id}, now ${line.priority}.`;
     askThenDo(
       { title: `Priority ${priority}`, text, act: "Change it" },
       ({ reason }) => send("PATCH", `/jobs/${line.job_id}`, { priority, reason }),
@@ -77,7 +79,7 @@ const cancel = (line) => () =>
   askThenDo(
     {
       title: "Cancel this job?",
-      text: `Job ${line.job_id} of ${line.user_id} will end.`,
+      text: `“${titleOf(line)}” of ${line.user_id} will end.`,
       act: "Cancel the job",
       danger: true,
     },
@@ -88,11 +90,11 @@ const cancel = (line) => () =>
 const toPlace = (line, lines) => () => {
   const others = lines.filter(({ job_id }) => job_id !== line.job_id);
   const nameOf = (other) =>
-    `#${placeOf(other)}: ${other.user_id}, ${other.project_id}, ${other.priority}, ${other.job_id}`;
+    `#${placeOf(other)}: ${titleOf(other)} (${other.user_id}, ${other.project_id}, ${other.priority})`;
   const Fields = () => html`<div><label for="to-place">Before the job at</label>
     <select id="to-place" name="before" required>
       ${others.map((other) => html`<option value=${other.job_id}>${nameOf(other)}</option>`)}</select></div>`;
-  const text = `Job ${line.job_id} of ${line.user_id}, now at #${placeOf(line)}.`;
+  const text = `“${titleOf(line)}” of ${line.user_id}, now at #${placeOf(line)}.`;
   return askThenDo(
     { title: "Move this job", text, act: "Move it", Fields },
     ({ before, reason }) => send("POST", "/queue/move", { job_id: line.job_id, before, reason }),

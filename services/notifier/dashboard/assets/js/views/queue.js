@@ -2,10 +2,13 @@ import { html, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { send } from "../api.js";
 import { usePoll } from "../feed.js";
 import { Empty, Late, Looking, Meter, say, sayFault, Search } from "../parts.js";
-import { jobLink } from "../route.js";
+import { titleOf } from "../titles.js";
 import { plural, short } from "../words.js";
+import { JobName, useTitles } from "./job_name.js";
 import { Line } from "./line.js";
 import { Pause, Paused } from "./pausing.js";
+
+const NAMED = 3; // of those that run, as high as the other figures
 
 /** Every job in order. What the operator holds is shown where it would be put; the server says where it is. */
 export function Queue() {
@@ -15,6 +18,7 @@ export function Queue() {
   const held = useSignal(null); // {id, at, lifted}: the job that is being moved, and the line it would come before
   const told = useSignal(""),
     wanted = useSignal("");
+  useTitles((workers.value ?? []).flatMap((worker) => worker.jobs));
   useEffect(() => {
     if (value && held.value === null) queue.value = value;
   }, [value, held.value]);
@@ -31,7 +35,7 @@ export function Queue() {
   };
   return html`<section class="stack" aria-labelledby="queue-title">
     <div class="head"><h1 class="title" id="queue-title">Queue</h1><div class="row fit">
-      <${Search} id="queue-search" label="Search the queue" placeholder="User, project, job" wanted=${wanted} />
+      <${Search} id="queue-search" label="Search the queue" placeholder="Title, user, project" wanted=${wanted} />
       <${Pause} /></div></div>
     <${Late} fault=${fault} />
     <${Paused} all=${queue.value.paused} />
@@ -59,14 +63,15 @@ export function Queue() {
 function Nobody({ found }) {
   return found
     ? html`<${Empty} title="Nobody waits">Whatever is submitted now starts as soon as a worker has a free slot.</>`
-    : html`<${Empty} title="No such job waits">No user, project, label or id of those that wait has this in it.</>`;
+    : html`<${Empty} title="No such job waits">No title, user, project, label or id of those that wait has this in it.</>`;
 }
 
-function fits({ user_id, project_id, job_id, labels }, wanted) {
+function fits(line, wanted) {
+  const { user_id, project_id, job_id, labels } = line;
   const text = wanted.trim().toLowerCase();
   return (
     !text ||
-    [user_id, project_id, job_id, ...Object.entries(labels).map((pair) => pair.join("="))].some((name) =>
+    [titleOf(line), user_id, project_id, job_id, ...Object.entries(labels).map((pair) => pair.join("="))].some((name) =>
       name.toLowerCase().includes(text),
     )
   );
@@ -94,12 +99,8 @@ function Tiles({ queue, lines, workers }) {
       ${lines.length ? short((Date.now() - oldest) / 1000) : "none"}</span></div>
     <div class="tile"><span class="label">Runs now</span>${
       running.length
-        ? html`<ul class="chips">
-      ${running.slice(0, 8).map(
-        (id) => html`<li><a class="badge running" href=${jobLink(id)} title=${id}><code>
-      ${id.slice(0, 9)}…</code></a>
-      </li>`,
-      )}${running.length > 8 ? html`<li class="soft">and ${running.length - 8} more</li>` : ""}
+        ? html`<ul>
+      ${running.slice(0, NAMED).map((id) => html`<li key=${id}><${JobName} id=${id} /></li>`)}${running.length > NAMED ? html`<li class="soft">and ${running.length - NAMED} more</li>` : ""}
       </ul>`
         : html`<span class="soft">Nothing</span>`
     }</div>

@@ -3,7 +3,9 @@ import { usePoll } from "../feed.js";
 import { Ago, Badge, Empty, Late, Looking, Slots } from "../parts.js";
 import { link } from "../route.js";
 import { plural } from "../words.js";
-import { Attempts, JobName, useTitles } from "./attempts.js";
+import { Attempts } from "./attempts.js";
+import { Copy } from "./copy.js";
+import { JobName, useTitles } from "./job_name.js";
 
 /** Every worker that is heard of, and what it does. */
 export function Workers() {
@@ -24,14 +26,15 @@ export function Workers() {
 
 function Worker({ worker }) {
   return html`<article class="card" aria-label=${worker.worker}>
-    <div class="head"><h2 class="mono"><a href=${link("workers", { worker: worker.worker })}>${worker.worker}</a></h2><div class="row">
+    <div class="head"><h2 class="mono"><a href=${link("workers", { worker: worker.worker })}>${worker.worker}</a>
+      <${Copy} of=${worker.worker} label=${`Copy the worker ${worker.worker}`} /></h2><div class="row">
       <${Badge}>pool ${worker.pool}</>${worker.draining && html`<${Badge} kind="paused">draining</>`}</div></div>
     <${Slots} used=${worker.jobs.length} limit=${worker.slots} label=${`Slots of ${worker.worker}`} />
     <p class="soft number">
       ${worker.jobs.length} of ${plural(worker.slots, "slot")} taken, heard <${Ago} of=${worker.heard_at} /></p>
     ${
       worker.jobs.length > 0 &&
-      html`<ul class="stack tight">${worker.jobs.map((job) => html`<li class="cut"><${JobName} id=${job} /></li>`)}</ul>`
+      html`<ul class="stack tight">${worker.jobs.map((job) => html`<li><${JobName} id=${job} /></li>`)}</ul>`
     }
   </article>`;
 }
