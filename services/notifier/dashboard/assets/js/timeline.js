@@ -1,5 +1,6 @@
 // A job's life as parts on lanes, from its events: waits, each stage, questions. Pure; `views/timeline.js` draws it.
 
+import { piecesOf } from "./holds.js";
 import { stageNames } from "./state.js";
 import { date, GIVEN_BACK, plural } from "./words.js";
 
@@ -13,11 +14,13 @@ const MOSTLY_WAITED = 0.4; // of its life that it was worked on: with less the w
 const MOMENTS = new Set(["reprioritized", "moved", "cancel_requested", "confirmation_reminder"]);
 
 /** {from, until, lanes: [{name, parts}], attempts: [{number, at, worker}]}. A part is {kind, words, from, until,
- *  attempt, stage, iteration}; what has no end yet has the `until` null. */
+ *  attempt, stage, iteration}; what has no end yet has the `until` null. `queue`: of this wait it is not known what kept
+ *  the job. */
 export function timelineOf(events, job) {
   const told = { parts: [], attempts: [], open: null, stages: stageNames(job) };
   for (const event of events) if (!MOMENTS.has(event.event)) hear(told, event, Date.parse(event.at));
-  const { parts, attempts } = told;
+  const parts = told.parts.flatMap((part) => (part.queue ? piecesOf(part, job.holds ?? []) : part)),
+    { attempts } = told;
   const names = ["waits", ...told.stages, "asks"];
   const lanes = names.map((name) => ({ name, parts: parts.filter((part) => part.lane === name) }));
   return {
@@ -29,8 +32,8 @@ export function timelineOf(events, job) {
 }
 
 const HEARD = {
-  queued: (told, { why }, at) => enter(told, at, wait(ENTERED[why] ?? "In the queue")),
-  scheduled: (told, event, at) => enter(told, at, wait(`Waits until ${date(event.scheduled_for)}`)),
+  queued: (told, { why }, at) => enter(told, at, inQueue(ENTERED[why] ?? "In the queue")),
+  scheduled: (told, event, at) => enter(told, at, wait(scheduledWords(event))),
   waiting: (told, _, at) => enter(told, at, wait("Waits for the phase before it")),
   dispatched: (told, { attempt }, at) => {
     told.attempts.push({ number: attempt, at, worker: "" });
@@ -61,7 +64,8 @@ const HEARD = {
     const why = GIVEN_BACK[event.reason] ?? event.reason;
     leave(told, at, "left", `broken off: ${why}`);
     const until = event.until ? `Pause until ${date(event.until)}: ` : event.provider ? `${event.provider} paused: ` : "Waits again: ";
-    enter(told, at, { ...wait(until + why), kind: event.reason === "provider" || event.until ? "pause" : "wait" });
+    const paused = event.reason === "provider" || event.until;
+    enter(told, at, paused ? { ...wait(until + why), kind: "pause" } : inQueue(until + why));
   },
 };
 
@@ -71,10 +75,17 @@ function hear(told, event, at) {
 }
 
 const wait = (words) => ({ lane: "waits", kind: "wait", words });
+const inQueue = (words) => ({ ...wait(words), queue: true });
+
+/** It was asked for later, or the day that it was submitted on had no place left. */
+function scheduledWords({ scheduled_for: until, submission }) {
+  const asked = Date.parse(submission?.run_at ?? 0) >= Date.parse(until);
+  return `${asked ? "Not before" : "The day's jobs were used: waits until"} ${date(until)}`;
+}
 
 function answered(told, at, words) {
   leave(told, at, "asks");
-  enter(told, at, wait(words));
+  enter(told, at, inQueue(words));
 }
 
 function entered(told, { stage, iteration, attempt, restored }, at) {

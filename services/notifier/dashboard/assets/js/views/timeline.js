@@ -107,5 +107,6 @@ function Chosen({ job, part, lines }) {
   ].filter(Boolean);
   return html`<p class="timeline-words" role="status"><strong>${title}</strong> <span class="soft">${beside.join(" · ")}</span>
     ${part.stage && part.words ? html` <span class="soft">${part.words}</span>` : ""}
+    ${part.queue ? html` <span class="soft">What kept it is known from when this page was opened on.</span>` : ""}
     ${said ? html` <a href=${linesLink(job.id, said)}>${plural(said.to - said.from + 1, "line")} of the log</a>` : ""}</p>`;
 }
