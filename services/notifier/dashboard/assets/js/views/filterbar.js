@@ -1,10 +1,13 @@
 import { html, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { get } from "../api.js";
-import { asked, filtersOf, isFiltered, NAMED, SORTS, TABS, TIMES } from "../filters.js";
+import { zoneWords } from "../days.js";
+import { asked, filtersOf, isFiltered, localOf, momentFrom, NAMED, OWN_TIME, SORTS, TABS, TIMES } from "../filters.js";
 import { tabs } from "../list.js";
 import { link, replaced, route } from "../route.js";
 import { claims, isOperator } from "../session.js";
 import { Display } from "./display.js";
+import { Pick } from "./pick.js";
+import { Saved } from "./saved.js";
 
 const TYPED_MS = 250; // after the last letter
 const NAMES_MS = 30_000;
@@ -29,13 +32,25 @@ export function Filters({ filters }) {
   return html`<div class="filters" role="search" aria-label="Filters">
     <${Text} filters=${filters} />
     ${shown.map((name) => html`<${Name} key=${name} name=${name} value=${filters[name]} known=${names[name]} go=${go} />`)}
-    <${Pick} label="Time" none="Any time" value=${filters.time} of=${TIMES} choose=${(time) => go({ time })} />
+    <${Pick} label="Time" none="Any time" value=${filters.time} of=${TIMES} choose=${(time) => go({ time, since: "", until: "" })} />
+    ${filters.time === OWN_TIME && html`<${Between} filters=${filters} />`}
+    <${Saved} filters=${filters} />
     ${isFiltered(filters) && html`<a class="clear" href=${link("jobs", { sort: filters.sort })}>Clear</a>`}
     <span class="push"></span>
     <${Pick} label="Order" value=${filters.sort || "newest"} of=${SORTS}
       choose=${(sort) => go({ sort: sort === "newest" ? "" : sort })} />
     <${Display} />
   </div>`;
+}
+
+/** Submitted from then on, and before then; in the reader's zone, while the address has UTC. */
+function Between({ filters }) {
+  const change = ({ target }) =>
+    replaced(link("jobs", { ...filtersOf(route.value.query), time: OWN_TIME, [target.name]: momentFrom(target.value) }));
+  const field = (name, label) => html`<label>${label} <input type="datetime-local" name=${name} max="9999-12-31T23:59"
+    value=${localOf(filters[name])} onChange=${change} /></label>`;
+  return html`<span class="between" role="group" aria-label=${`When they were submitted, times in ${zoneWords()}`}>
+    ${field("since", "from")}${field("until", "to")}<span class="soft">${zoneWords()}</span></span>`;
 }
 
 let timer = 0;
@@ -55,7 +70,6 @@ function Text({ filters }) {
     placeholder="Title, id or label" aria-keyshortcuts="/" value=${typed.value} onInput=${write} /><kbd aria-hidden="true">/</kbd></span>`;
 }
 
-
 /** One of the names that there are, the most frequent first. */
 function Name({ name, value, known = {}, go }) {
   const names = Object.keys(known);
@@ -63,16 +77,6 @@ function Name({ name, value, known = {}, go }) {
   const of = Object.fromEntries([...new Set([...(value ? [value] : []), ...names])].map((each) => [each, each]));
   return html`<${Pick} label=${WORDS[name]} none=${WORDS[name]} value=${value} of=${of} counts=${known}
     choose=${(told) => go({ [name]: told })} />`;
-}
-
-function Pick({ label, none, value, of, counts = {}, choose }) {
-  const worded = ([key, words]) => html`<option value=${key} selected=${key === value}>
-    ${words}${counts[key] ? ` (${counts[key].toLocaleString()})` : ""}</option>`;
-  const set = none !== undefined && value;
-  const changed = ({ target }) => choose(target.value);
-  return html`<select class=${set ? "pick set" : "pick"} aria-label=${label} value=${value} onChange=${changed}>
-    ${none !== undefined && html`<option value="">${value ? `Any ${label.toLowerCase()}` : none}</option>`}
-    ${Object.entries(of).map(worded)}</select>`;
 }
 
 /** What there is to choose from: the names that one's jobs have, an operator's: everybody's. */

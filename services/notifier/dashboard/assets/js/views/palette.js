@@ -6,6 +6,7 @@ import { learn } from "../list.js";
 import { close, open, Over } from "../opened.js";
 import { StatusBadge } from "../parts.js";
 import { jobLink, link } from "../route.js";
+import { saved } from "../saved.js";
 import { claims, isOperator, signOut } from "../session.js";
 import { titleOf } from "../titles.js";
 
@@ -19,6 +20,7 @@ const acts = () => [
   { words: "Failed jobs", act: goTo(link("jobs", { show: "failed" })) },
   { words: "Jobs that run", act: goTo(link("jobs", { show: "running" })) },
   { words: "Jobs that ask", act: goTo(link("jobs", { show: "asks" })) },
+  ...saved.value.map(({ name, hash }) => ({ words: `Filters: ${name}`, act: goTo(hash) })),
   { words: "Sign out", act: () => signOut() },
 ];
 const pages = () =>
