@@ -22,6 +22,7 @@ from pydantic_core import to_json
 from headgate_contracts.tokens import Token
 from headgate_pipeline import ChecksFailed, Context, Pipeline, StageFailed, TryAgain, input_as, stage
 
+FOR_PEOPLE = "A rehearsal goes through every stage and does nothing: for trying things out."
 COLOURS = ("red", "green", "blue")
 UNSAID_S = 0.1  # a stage of which the input says nothing: short, and still to be seen on a page
 
@@ -30,19 +31,22 @@ Duration = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
 class RehearsalInput(BaseModel):
-    """What the rehearsal is told. A submission with anything else is refused; what was taken in before is run."""
+    """What the rehearsal is told. A submission with anything else is refused; what was taken in before is run. Titles
+    and descriptions are what a form of it says."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False})
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False, "description": FOR_PEOPLE}
+    )
 
-    prompt: str | None = None  # nothing is made of it; a job without a title is called by it
-    stages: dict[StageName, Duration] = {}
-    failing_cycles: Annotated[int, Field(ge=0)] = 0
-    fail_at: StageName | None = None
-    failing_tries: Annotated[int, Field(ge=0)] = 0
-    provider: Token | None = None
-    log_lines: Annotated[int, Field(ge=0, le=100_000)] = 0
-    ask_at: StageName | None = None
-    questions: Annotated[int, Field(ge=1, le=20)] = 1
+    prompt: str | None = Field(None, title="Called", description="nothing is made of it")
+    stages: dict[StageName, Duration] = Field({}, title="Seconds")
+    failing_cycles: int = Field(0, ge=0, title="Failing iterations")
+    fail_at: StageName | None = Field(None, title="Breaks in")
+    failing_tries: int = Field(0, ge=0, title="Failing tries of code")
+    provider: Token | None = Field(None, title="Provider held in code")
+    log_lines: int = Field(0, ge=0, le=100_000, title="Log lines")
+    ask_at: StageName | None = Field(None, title="Asks in")
+    questions: int = Field(1, ge=1, le=20, title="Questions")
 
 
 @stage("scaffold", title="Setting up the project")

@@ -244,6 +244,29 @@ async def test_a_timeline_has_a_lane_for_waits_and_one_for_each_stage(js: Any) -
     ]
 
 
+FULL = {"reason": "user_limit", "group": "user:ann", "message": "Your jobs: 2 of 2 slots are taken"}
+SHUT = {"reason": "paused", "group": "all", "message": "The whole queue is paused by olga"}
+
+
+async def test_a_wait_is_told_by_its_reasons_as_far_as_they_are_known(js: Any) -> None:
+    ms = 1_772_359_200_000  # 2026-03-01T10:00:00Z
+    waits = [told("queued", 0, why="submitted", attempt=0), told("dispatched", 60)]
+    holds = await js("holds", "holdsAfter", [], JOB | {"waiting_on": [FULL | {"since": at(10)}]}, ms + 20_000)
+    for second, waiting_on in ((30, [FULL]), (40, [SHUT, FULL]), (50, [{"reason": "behind", "message": "1 job"}])):
+        holds = await js("holds", "holdsAfter", holds, JOB | {"waiting_on": waiting_on}, ms + 1000 * second)
+
+    drawn = await js("timeline", "timelineOf", waits, JOB | {"holds": holds})
+
+    [lane] = drawn["lanes"]
+    assert [(p["words"], p["kind"], (p["from"] - ms) / 1000, bool(p.get("queue"))) for p in lane["parts"]] == [
+        ("In the queue", "wait", 0, True),
+        (FULL["message"], "held", 10, False),
+        (SHUT["message"], "pause", 40, False),
+        ("In the queue", "wait", 50, True),
+        ("On its way to a worker", "way", 60, False),
+    ]
+
+
 async def test_what_broke_a_stage_off_and_what_came_after_stand_in_the_timeline(js: Any) -> None:
     lost = [told("given_back", 20, reason="lost"), told("cancelled", 30, by="ann")]
     asked = [
@@ -430,10 +453,34 @@ async def test_a_list_that_is_read_does_not_move(js: Any, given: tuple[Any, ...]
         ({"show": "ready", "sort": "updated", "user": "ann"}, "status=ready&user=ann&sort=updated"),
         ({"show": "nonsense", "sort": "nonsense", "time": "nonsense"}, ""),
         ({"time": "day"}, "since=2026-02-28T10%3A00%3A00.000Z"),
+        ({"since": "2026-03-01T09:00Z"}, "since=2026-03-01T09%3A00Z"),
+        (
+            {"time": "day", "since": "2026-02-01T00:00Z", "until": "2026-02-02T00:00:30Z"},
+            "since=2026-02-01T00%3A00Z&until=2026-02-02T00%3A00%3A30Z",
+        ),
+        ({"time": "own", "since": "2026-02-01", "until": "2026-02-31T99:00Z"}, ""),
     ],
 )
 async def test_an_address_becomes_a_question_to_the_api(page: Page, query: dict[str, str], asked: str) -> None:
     assert await page.evaluate(ASKED, [query, T0]) == asked
+
+
+async def test_a_moment_is_typed_in_the_readers_zone_and_is_utc_in_the_address(chromium: Browser, files: str) -> None:
+    page = await chromium.new_page(timezone_id="Europe/Berlin")
+    await page.goto(files)
+
+    assert await page.evaluate(CALL, ["filters", "momentFrom", ["2026-07-01T12:00"]]) == "2026-07-01T10:00Z"
+    assert await page.evaluate(CALL, ["filters", "localOf", ["2026-07-01T10:00Z"]]) == "2026-07-01T12:00"
+    assert await page.evaluate(CALL, ["filters", "localOf", [""]]) == ""
+    await page.close()
+
+
+async def test_saved_filters_are_kept_apart_by_name(js: Any) -> None:
+    kept = [{"name": "mine", "hash": "#/jobs?q=a"}, {"name": "ours", "hash": "#/jobs?q=b"}]
+
+    found = await js("saved", "withSaved", kept, {"name": "mine", "hash": "#/jobs?q=c"})
+
+    assert found == [{"name": "mine", "hash": "#/jobs?q=c"}, kept[1]]
 
 
 async def test_each_tab_counts_its_statuses(js: Any) -> None:
@@ -455,7 +502,7 @@ async def test_jobs_are_grouped_by_day(js: Any) -> None:
 
 @pytest.mark.parametrize(
     ("zone", "words"),
-    [("Europe/Berlin", "Europe/Berlin (UTC+1)"), ("Asia/Kolkata", "Asia/Kolkata (UTC+5:30)")],
+    [("Europe/Berlin", "Europe/Berlin (UTC+1)"), ("America/St_Johns", "America/St_Johns (UTC−3:30)")],
 )
 async def test_the_zone_is_said_with_its_distance_from_utc(
     chromium: Browser, files: str, zone: str, words: str
@@ -514,11 +561,11 @@ async def test_the_palette_finds_by_every_word(js: Any) -> None:
 
 
 async def test_a_form_becomes_a_submission(js: Any) -> None:
-    form = {"pipeline": "build", "prompt": "A clock", "project": "shop", "priority": "low", "labels": "a=1, b=x=y"}
+    form = {"pipeline": "report", "input": '{"a": 1}', "project": "shop", "priority": "low", "labels": "a=1, b=x=y"}
 
     told = await js("views/submit", "bodyOf", form | {"run_at": "2026-03-01T10:00"})
 
-    assert "title" not in told
+    assert (told["pipeline"], told["input"]) == ("report", {"a": 1})
     assert told["labels"] == {"a": "1", "b": "x=y"}
     assert told["run_at"] == "2026-03-01T10:00:00.000Z"
 
@@ -570,6 +617,38 @@ async def test_what_is_typed_becomes_an_input_and_what_is_left_empty_is_left_out
     given = {f"input.{name}": text for name, text in typed.items()}
 
     assert await js("views/schema_form", "inputFrom", SCHEMA, given) == told
+
+
+NESTED = {
+    "required": ["prompt", "box"],
+    "properties": {
+        "prompt": {"type": "string", "title": "What?", "examples": ["A clock", "A lamp"]},
+        "seconds": {
+            "type": "object",
+            "default": {"code": 2},
+            "propertyNames": {"enum": ["scaffold", "code"]},
+            "additionalProperties": {"type": "number", "minimum": 0},
+        },
+        "box": {"type": "object", "properties": {"wide": {"type": "integer", "title": "Width"}}},
+        "free": {"type": "object"},
+    },
+}
+
+
+async def test_the_parts_of_an_object_are_fields_where_their_names_are_known(js: Any) -> None:
+    fields = await js("views/schema_form", "fieldsOf", NESTED)
+
+    assert [(field["name"], field["title"], field["kind"]) for field in fields] == [
+        ("prompt", "What?", "line"),
+        ("seconds.scaffold", "seconds: scaffold", "number"),
+        ("seconds.code", "seconds: code", "number"),
+        ("box.wide", "box: Width", "number"),
+        ("free", "free", "json"),
+    ]
+    assert await js("views/schema_form", "begun", NESTED) == {"input.prompt": "A clock"}
+    typed = {"input.prompt": "A clock", "input.seconds.scaffold": "0.5"}
+    meant = await js("views/schema_form", "inputFrom", NESTED, typed)
+    assert meant == {"prompt": "A clock", "seconds": {"scaffold": 0.5, "code": 2}, "box": {}}
 
 
 async def test_without_a_schema_the_input_is_typed_as_json(js: Any) -> None:

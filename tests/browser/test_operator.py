@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from headgate_contracts import Tier
 from libs.runtime.eventually import eventually
@@ -276,6 +277,24 @@ async def test_insight_tells_waits_forecasts_refusals_and_acts(
             "a test moves jobs"
         )
         await olga.look("insight")
+
+
+async def test_lists_and_charts_say_how_far_the_index_is_and_no_more_once_it_is_there(
+    there: Installation, ops: httpx.AsyncClient, una: httpx.AsyncClient, visit: Visit
+) -> None:
+    async def still_reading(route: Route) -> None:
+        answer = await route.fetch()
+        await route.fulfill(response=answer, headers=answer.headers | {"headgate-catching-up": "1200/5000"})
+
+    async with visit(there, operator(there)) as olga:
+        await olga.page.route(re.compile(r"/v1/(jobs\?|stats|workers/attempts)"), still_reading)
+        for view, region in (("jobs", "Jobs"), ("insight", "Over time"), ("workers", "What they did")):
+            await olga.go(view)
+            await expect(olga.card(region).get_by_role("status").filter(has_text="24 % of it")).to_be_visible()
+        await olga.go("insight")
+        await olga.page.unroute_all()
+
+        await expect(olga.page.get_by_text("Still reading the log")).to_have_count(0)
 
 
 async def test_a_reason_that_others_wrote_is_shown_as_text(

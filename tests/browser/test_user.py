@@ -172,7 +172,7 @@ async def test_a_question_with_a_schema_is_answered_by_its_form(there: Installat
 
 
 async def test_what_somebody_types_is_not_taken_away_by_what_happens(there: Installation, visit: Visit) -> None:
-    typed = {"Seconds of code": "3.5", "Failing iterations": "2", "Project": "half a na"}
+    typed = {"Seconds: code": "3.5", "Failing iterations": "2", "Project": "half a na"}
 
     async with visit(there, partner(there, "dot")) as dot:
         form = await dot.form()
@@ -203,8 +203,8 @@ async def test_a_job_shows_its_place_and_reason_then_its_stages(there: Installat
     holding = [await submitted(there, "fay", input={"stages": {"code": 60}}) for _ in range(2)]
 
     async with visit(there, partner(there, "fay")) as fay:
-        await fay.submit_rehearsal(seconds_of_code=2, project="blog")
-        await fay.job("Rehearsal of 2 s").get_by_role("link").click()
+        await fay.submit_rehearsal(called="Two seconds", seconds=2, project="blog")
+        await fay.job("Two seconds").get_by_role("link").click()
         place = fay.card("Place in the queue")
         await expect(place).to_contain_text("You are #1 in queue")
         await expect(place).to_contain_text("Your jobs: 2 of 2 slots are taken")
@@ -240,7 +240,7 @@ async def test_a_job_that_moved_says_why(there: Installation, visit: Visit) -> N
 
 async def test_a_job_asks_its_user_and_goes_on_when_told_to(there: Installation, visit: Visit) -> None:
     async with visit(there, partner(there, "hal")) as hal:
-        await hal.submit_rehearsal(seconds_of_code=0.1, failing_iterations=3)
+        await hal.submit_rehearsal(seconds=0.1, failing_iterations=3)
         question = hal.page.get_by_role("group", name="The job asks you")
         await expect(question).to_contain_text("2 of 2 iterations used")
         await expect(question.get_by_role("button", name="Cancel job")).to_be_visible()
@@ -341,6 +341,42 @@ async def test_a_log_is_searched_and_followed(there: Installation, visit: Visit)
         await log.get_by_role("link", name="Line 7", exact=True).click()
         await expect(log.locator("p.named")).to_have_count(1)
         assert await said(log.locator("p.named")) == "line 7: hay"
+
+
+async def test_a_log_is_narrowed_down_to_a_level(there: Installation, visit: Visit) -> None:
+    lines = ["DEBUG looks", "INFO begins", "\x1b[33mWARNING\x1b[0m thin ice", "ERROR broke", "says nothing of it"]
+    told = await submitted(there, "lev", pipeline="speaking", input={"lines": lines})
+
+    async with visit(there, partner(there, "lev")) as lev:
+        await lev.go(f"jobs/{told}")
+        await expect(lev.page.locator(".job-head")).to_contain_text("Ready")
+        log = lev.card("Log")
+        for level, shown in (("From warning on", lines[2:4]), ("Errors", lines[3:4]), ("All lines", lines)):
+            await log.get_by_label("Lines of which level").select_option(level)
+            await expect(log.locator("p[data-line]")).to_have_count(len(shown))
+
+        assert await said(log.locator("p.error")) == "ERROR broke"
+        await expect(log.locator("p.warning")).to_have_count(1)
+
+
+async def test_a_picture_of_the_result_is_shown_and_nothing_in_it_runs(there: Installation, visit: Visit) -> None:
+    script = "<script>parent.document.title = 'taken'</script><image href='http://127.0.0.1:9/' />"
+    picture = f"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'>{script}</svg>"
+    made = await submitted(there, "pia", pipeline="speaking", input={"lines": ["x"], "files": {"plan.svg": picture}})
+
+    async with visit(there, partner(there, "pia")) as pia:
+        await pia.go(f"jobs/{made}")
+        files = pia.card("Files")
+        await files.get_by_role("button", name="plan.svg").click()
+
+        await expect(files.get_by_role("img", name="plan.svg")).to_have_js_property("naturalWidth", 40)
+        assert await pia.page.title() == "speaking for shop · Headgate"
+    async with there.client("pia", Tier.PARTNER) as client:
+        answer = await client.get(f"/jobs/{made}/files/plan.svg")
+    assert (answer.headers["content-type"], answer.headers["content-security-policy"]) == (
+        "image/svg+xml",
+        "default-src 'none'; sandbox",
+    )
 
 
 async def test_a_finished_job_is_run_again_from_a_stage_with_another_input(there: Installation, visit: Visit) -> None:

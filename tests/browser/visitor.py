@@ -84,11 +84,12 @@ class Visitor:
         return self.page.get_by_role("form", name="New job")
 
     async def submit_rehearsal(self, **fields: str | float) -> None:
-        """By the form, as its labels name them."""
+        """By the form, as its labels name them; the seconds are those of `code`."""
         form = await self.form()
         await form.get_by_label("Pipeline").select_option("rehearsal")
         for label, value in fields.items():
-            control = form.get_by_label(label.replace("_", " ").capitalize())
+            name = "Seconds: code" if label == "seconds" else label.replace("_", " ").capitalize()
+            control = form.get_by_label(name)
             if await control.evaluate("(one) => one.tagName") == "SELECT":
                 await control.select_option(str(value))
             else:
@@ -104,7 +105,8 @@ class Visitor:
                 await control.select_option(value)
             else:
                 await control.fill(value)
-        await dialog.get_by_label("Why").fill(reason)
+        if reason:
+            await dialog.get_by_label("Why").fill(reason)
         await dialog.get_by_role("button", name=act, exact=True).click()
         await dialog.wait_for(state="detached")
 

@@ -24,8 +24,18 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from headgate_contracts.tokens import Token
 
 MAX_PROMPT_CHARS: Final = 32_000  # an input has 64 KiB; the rest of what a model reads is the project itself
+EXAMPLES: Final = [
+    "A URL shortener with expiry",
+    "A to-do list with due dates",
+    "Statistics over a CSV file",
+    "A rate limiter",
+]
 
-Prompt = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_PROMPT_CHARS)]
+Prompt = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_PROMPT_CHARS),
+    Field(title="What should be built?", examples=EXAMPLES),
+]
 Model = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
 
 

@@ -5,6 +5,7 @@ import { get } from "../api.js";
 import { token } from "../session.js";
 
 const LONG = 200; // characters: more than a line shows
+const DEEPEST = 3; // of objects within objects: what lies deeper is typed as JSON
 const BUILT_IN = [
   { name: "build", pool: null },
   { name: "rehearsal", pool: null },
@@ -28,19 +29,37 @@ export const offeredAs = (label) => offered.value.find((each) => labelOf(each) =
 /** Each once: the same pipeline of several pools is several. */
 export const labels = () => [...new Set([...BUILT_IN, ...offered.value].map(labelOf))].sort();
 
-/** What one part of the input is: the schema that counts, its name in words, and how it is typed in. */
-export function fieldsOf(schema) {
-  const required = schema?.required ?? [];
-  return Object.entries(schema?.properties ?? {}).map(([name, part]) => {
+const WHOLE_INPUT = { path: [], title: "", preset: undefined, required: true };
+
+/** What each part of the input is: the schema that counts, its name in words, and how it is typed in. The parts of an
+ *  object within it are fields of their own, where their names are known. */
+export const fieldsOf = (schema) => fieldsIn(schema ?? {}, schema ?? {}, WHOLE_INPUT);
+
+function fieldsIn(object, schema, above) {
+  return Object.entries(partsOf(object, schema)).flatMap(([own, part]) => {
     const meant = { ...resolved(part, schema), ...(part.description ? { description: part.description } : {}) };
-    const title = part.title ?? meant.title ?? name;
-    return { name, title, required: required.includes(name), kind: kindOf(meant), preset: part.default, ...about(meant) };
+    const path = [...above.path, own],
+      title = [above.title, part.title ?? meant.title ?? own].filter(Boolean).join(": "),
+      preset = above.preset?.[own] ?? part.default,
+      required = above.required && (object.required ?? []).includes(own);
+    if (path.length < DEEPEST && Object.keys(partsOf(meant, schema)).length)
+      return fieldsIn(meant, schema, { path, title, preset, required });
+    const told = { name: path.join("."), path, title, required, preset, isWithin: above.required };
+    return [{ ...told, kind: kindOf(meant), ...about(meant) }];
   });
 }
 
-const about = ({ description, enum: choices, minimum, maximum, maxLength, type }) => ({
+/** The parts that an object has by name: its properties, or one for each name that a map may have. */
+function partsOf({ properties, propertyNames, additionalProperties }, schema) {
+  if (properties) return properties;
+  const names = resolved(propertyNames ?? {}, schema).enum ?? [];
+  return Object.fromEntries(names.map((name) => [name, additionalProperties ?? {}]));
+}
+
+const about = ({ description, enum: choices, examples, minimum, maximum, maxLength, type }) => ({
   description,
   choices,
+  examples,
   minimum,
   maximum,
   maxLength,
@@ -69,9 +88,23 @@ const WHOLE = "input";
 /** The input that is meant by what was typed. What was left empty is left out. */
 export function inputFrom(schema, typed) {
   if (!schema?.properties) return read(typed[WHOLE] || "{}", "The input");
-  const said = fieldsOf(schema).map((field) => [field, typed[keyOf(field.name)] ?? presetOf(field)]);
-  return Object.fromEntries(said.filter(([, text]) => text !== "").map(([field, text]) => [field.name, valueOf(field, text)]));
+  const input = Object.create(null); // so that no name means more than itself
+  for (const field of fieldsOf(schema)) {
+    const text = typed[keyOf(field.name)] ?? presetOf(field);
+    if (text === "" && !field.isWithin) continue;
+    const object = field.path.slice(0, -1).reduce((above, name) => (above[name] ??= Object.create(null)), input);
+    if (text !== "") object[field.path.at(-1)] = valueOf(field, text);
+  }
+  return input;
 }
+
+/** What a new form begins with: the first example of each field that has to be filled in. */
+export const begun = (schema) =>
+  Object.fromEntries(
+    fieldsOf(schema)
+      .filter(({ required, examples, preset }) => required && examples?.length && preset === undefined)
+      .map((field) => [keyOf(field.name), presetOf({ ...field, preset: field.examples[0] })]),
+  );
 
 function valueOf({ kind, title }, text) {
   if (kind === "number") return Number(text);
@@ -100,7 +133,8 @@ export function SchemaFields({ schema, typed, faults = [], of = "f" }) {
       <textarea id="f-input" name=${WHOLE} class="code" placeholder="{}" value=${typed[WHOLE] ?? ""}></textarea></div>`;
   }
   const said = (name) => faults.filter(({ field }) => field === keyOf(name) || field.startsWith(`${keyOf(name)}.`));
-  return html`<div class="fields">${fieldsOf(schema).map(
+  return html`${schema.description && html`<p class="soft">${schema.description}</p>`}
+    <div class="fields">${fieldsOf(schema).map(
     (field) =>
       html`<${Field} key=${field.name} of=${of} field=${field} text=${typed[keyOf(field.name)] ?? presetOf(field)}
         faults=${said(field.name)} />`,
@@ -114,8 +148,21 @@ function Field({ of, field, text, faults }) {
   if (notes.length) told["aria-describedby"] = `${id}-notes`;
   return html`<div class=${field.kind === "text" || field.kind === "json" ? "wide" : ""}>
     <label for=${id}>${field.title}</label><${Control} field=${field} told=${told} />
+    <${Examples} field=${field} id=${id} />
     ${notes.length > 0 && html`<p class=${faults.length ? "wrong" : "soft"} id="${id}-notes">${notes.join(". ")}</p>`}
   </div>`;
+}
+
+/** To be taken with a click: as if somebody had typed it. */
+function Examples({ field: { kind, examples, title }, id }) {
+  if (!(examples?.length > 1 && (kind === "line" || kind === "text"))) return "";
+  const take = (text) => () => {
+    const control = document.getElementById(id);
+    control.value = text;
+    control.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  return html`<div class="chips" role="group" aria-label=${`Examples: ${title}`}>
+    ${examples.map((text) => html`<button type="button" class="quiet" onClick=${take(text)}>${text}</button>`)}</div>`;
 }
 
 function Control({ field, told }) {

@@ -6,27 +6,15 @@ import { close, Over } from "../opened.js";
 import { Range, say, Wrong } from "../parts.js";
 import { claims, token } from "../session.js";
 import { PRIORITIES } from "../state.js";
-import { plural, tierWord } from "../words.js";
+import { tierWord } from "../words.js";
 import { Held } from "./pausing.js";
-import { inputFrom, labels, lookAgain, offeredAs, SchemaFields } from "./schema_form.js";
+import { begun, inputFrom, labels, lookAgain, offeredAs, SchemaFields } from "./schema_form.js";
 
-const SAMPLES = [
-  "A URL shortener with expiry",
-  "A to-do list with due dates",
-  "Statistics over a CSV file",
-  "A rate limiter",
-];
-const REHEARSED = ["scaffold", "code", "deps", "checks"]; // the stages of `rehearsal`
 const HIGHEST = { bootstrapper: "normal", partner: "high", cto_scale: "urgent" };
 const EMPTY = {
   pipeline: "build",
-  prompt: SAMPLES[0],
   project: "shop",
   priority: "normal",
-  seconds: "6",
-  failing: "0",
-  lines: "40",
-  fail_at: "",
   labels: "",
   run_at: "",
 };
@@ -34,25 +22,10 @@ const draft = signal(EMPTY); // what is typed stays, whatever is drawn again mea
 effect(() => void (token.value, (draft.value = EMPTY))); // and is nobody else's
 let key = crypto.randomUUID(); // a submission that nobody answered is sent again under its own key
 
-const INPUTS = {
-  build: (told) => ({ input: { prompt: told.prompt } }), // its first line is the title
-  rehearsal: (told) => ({
-    input: {
-      stages: { scaffold: 0.5, code: Number(told.seconds), deps: 0.5, checks: 1 },
-      failing_cycles: Number(told.failing),
-      log_lines: Number(told.lines),
-      ...(told.fail_at ? { fail_at: told.fail_at } : {}),
-    },
-    title: [`Rehearsal of ${told.seconds} s`, Number(told.failing) && plural(Number(told.failing), "failing iteration")]
-      .filter(Boolean)
-      .join(", "),
-  }),
-};
-
 /** What the form says, as the API takes it; labels are `key=value`, with commas between them. */
 export function bodyOf(told) {
   const { name, pool, input_schema } = offeredAs(told.pipeline);
-  const { input, title } = INPUTS[name]?.(told) ?? { input: inputFrom(input_schema, told) };
+  const input = inputFrom(input_schema, { ...begun(input_schema), ...told });
   const marks = Object.fromEntries(
     (told.labels ?? "")
       .split(",")
@@ -61,7 +34,7 @@ export function bodyOf(told) {
       .map((pair) => [pair.split("=")[0], pair.split("=").slice(1).join("=")]),
   );
   const runAt = told.run_at ? { run_at: new Date(told.run_at).toISOString() } : {};
-  const more = { ...(title ? { title } : {}), ...(pool ? { pool } : {}), ...runAt };
+  const more = { ...(pool ? { pool } : {}), ...runAt };
   return { project_id: told.project, pipeline: name, priority: told.priority, input, labels: marks, ...more };
 }
 
@@ -112,39 +85,10 @@ function Submit() {
     </form>`;
 }
 
-/** What is built in has a form of its own; of any other pipeline it is made from the schema. */
+/** What the pipeline takes, as its schema says. */
 function Input({ faults }) {
-  const { name, input_schema } = offeredAs(draft.value.pipeline);
-  if (name === "build") return html`<${Prompt} />`;
-  return name === "rehearsal"
-    ? html`<${Rehearsal} />`
-    : html`<${SchemaFields} schema=${input_schema} typed=${draft.value} faults=${faults} />`;
-}
-
-function Prompt() {
-  const take = (prompt) => () => (draft.value = { ...draft.value, prompt });
-  const sample = (text) => html`<button type="button" class="quiet" onClick=${take(text)}>${text}</button>`;
-  return html`<div>
-    <label for="prompt">What should be built?</label>
-    <textarea id="prompt" name="prompt" required maxlength="20000" value=${draft.value.prompt}></textarea>
-    <div class="chips" role="group" aria-label="Examples">${SAMPLES.map(sample)}</div>
-  </div>`;
-}
-
-function Rehearsal() {
-  const { seconds, failing, lines, fail_at } = draft.value;
-  return html`<p class="soft">A rehearsal goes through every stage and does nothing: for trying things out.</p>
-    <div class="fields">
-      <div><label for="seconds">Seconds of code</label>
-        <input id="seconds" name="seconds" type="number" min="0" max="600" step="0.1" required value=${seconds} /></div>
-      <div><label for="failing">Failing iterations</label>
-        <input id="failing" name="failing" type="number" min="0" max="15" required value=${failing} /></div>
-      <div><label for="lines">Log lines</label>
-        <input id="lines" name="lines" type="number" min="0" max="5000" required value=${lines} /></div>
-      <div><label for="fail-at">Breaks in</label>
-        <select id="fail-at" name="fail_at" value=${fail_at}><option value="">no stage</option>
-          ${REHEARSED.map((stage) => html`<option value=${stage}>${stage}</option>`)}</select></div>
-    </div>`;
+  const { input_schema } = offeredAs(draft.value.pipeline);
+  return html`<${SchemaFields} schema=${input_schema} typed=${{ ...begun(input_schema), ...draft.value }} faults=${faults} />`;
 }
 
 function Basics() {
