@@ -212,7 +212,8 @@ async def test_a_slot_is_freed_by_force(
         dialog = olga.page.get_by_role("dialog")
         await expect(dialog).to_contain_text("its attempt is given back")
         await olga.answer("Leave it")
-        await expect(group.get_by_role("link", name=running)).to_be_visible()
+        await expect(group.get_by_role("link", name="Rehearsal for yard")).to_have_attribute("href", f"#/jobs/{running}")
+        await expect(group.get_by_role("button", name=f"Copy the job {running}")).to_be_visible()
 
         await group.get_by_role("button", name=f"Free the slot of {running}").click()
         await olga.answer("Free it", reason="it hangs")
@@ -292,7 +293,7 @@ async def test_lists_and_charts_say_how_far_the_index_is_and_no_more_once_it_is_
             await olga.go(view)
             await expect(olga.card(region).get_by_role("status").filter(has_text="24 % of it")).to_be_visible()
         await olga.go("insight")
-        await olga.page.unroute_all()
+        await olga.page.unroute_all(behavior="wait")
 
         await expect(olga.page.get_by_text("Still reading the log")).to_have_count(0)
 

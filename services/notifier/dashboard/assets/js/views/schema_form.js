@@ -154,14 +154,14 @@ function Field({ of, field, text, faults }) {
 }
 
 /** To be taken with a click: as if somebody had typed it. */
-function Examples({ field: { kind, examples, title }, id }) {
+function Examples({ field: { kind, examples }, id }) {
   if (!(examples?.length > 1 && (kind === "line" || kind === "text"))) return "";
   const take = (text) => () => {
     const control = document.getElementById(id);
     control.value = text;
     control.dispatchEvent(new Event("input", { bubbles: true }));
   };
-  return html`<div class="chips" role="group" aria-label=${`Examples: ${title}`}>
+  return html`<div class="chips" role="group" aria-label="Examples">
     ${examples.map((text) => html`<button type="button" class="quiet" onClick=${take(text)}>${text}</button>`)}</div>`;
 }
 
