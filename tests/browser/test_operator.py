@@ -212,7 +212,9 @@ async def test_a_slot_is_freed_by_force(
         dialog = olga.page.get_by_role("dialog")
         await expect(dialog).to_contain_text("its attempt is given back")
         await olga.answer("Leave it")
-        await expect(group.get_by_role("link", name="Rehearsal for yard")).to_have_attribute("href", f"#/jobs/{running}")
+        await expect(group.get_by_role("link", name="Rehearsal for yard")).to_have_attribute(
+            "href", f"#/jobs/{running}"
+        )
         await expect(group.get_by_role("button", name=f"Copy the job {running}")).to_be_visible()
 
         await group.get_by_role("button", name=f"Free the slot of {running}").click()
