@@ -31,7 +31,8 @@ export function Groups() {
       html`<section class="card" aria-labelledby="idle-title"><h2 id="idle-title">Nobody in them</h2>
       <ul class="lines">${idle.map(
         (group) => html`<li key=${group.group}><span class="job-name"><span class="mono cut" title=${group.group}>${group.group}</span>
-      <${Copy} of=${group.group} label=${`Copy the group ${group.group}`} /></span><span class="row soft number">${plural(group.limit, "slot")}<${Limit} group=${group} />
+      <${Copy} of=${group.group} label=${`Copy the group ${group.group}`} /></span>
+      <span class="row soft number">${plural(group.limit, "slot")}<${Limit} group=${group} />
       </span></li>`,
       )}</ul></section>`
     }
@@ -56,7 +57,8 @@ const pathOf = ({ group }) => `/concurrency/${encodeURIComponent(group)}`;
 
 function Group({ group }) {
   return html`<article class="card" aria-label=${group.group}>
-    <div class="head"><h2 class="mono">${group.group} <${Copy} of=${group.group} label=${`Copy the group ${group.group}`} /></h2><div class="row">
+    <div class="head">
+      <h2 class="mono">${group.group} <${Copy} of=${group.group} label=${`Copy the group ${group.group}`} /></h2><div class="row">
       ${group.shut_until && html`<${Badge} kind="paused">shut, opens <${Until} of=${group.shut_until} /></>`}
       ${group.waiting > 0 && html`<${Badge} kind="scheduled">${group.waiting} waiting</>`}
       <${Limit} group=${group} /></div></div>

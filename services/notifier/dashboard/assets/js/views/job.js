@@ -161,7 +161,8 @@ function Facts({ job, events }) {
       <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.iterations.cap - job.iterations.used} left</dd>
       ${
         job.attempt > 0 &&
-        html`<dt>Attempt</dt><dd>${job.attempt} <${Copy} of=${`${job.id}:${job.attempt}`} label=${`Copy the attempt ${job.id}:${job.attempt}`} /></dd>`
+        html`<dt>Attempt</dt><dd>${job.attempt}
+        ${" "}<${Copy} of=${`${job.id}:${job.attempt}`} label=${`Copy the attempt ${job.id}:${job.attempt}`} /></dd>`
       }
       <${Tokens} events=${events} />
       ${job.workflow && html`<dt>Workflow</dt><dd><a href=${workflowLink(job.workflow)}><code>${job.workflow}</code></a>

@@ -100,7 +100,8 @@ function Tiles({ queue, lines, workers }) {
     <div class="tile"><span class="label">Runs now</span>${
       running.length
         ? html`<ul>
-      ${running.slice(0, NAMED).map((id) => html`<li key=${id}><${JobName} id=${id} /></li>`)}${running.length > NAMED ? html`<li class="soft">and ${running.length - NAMED} more</li>` : ""}
+      ${running.slice(0, NAMED).map((id) => html`<li key=${id}><${JobName} id=${id} /></li>`)}
+      ${running.length > NAMED ? html`<li class="soft">and ${running.length - NAMED} more</li>` : ""}
       </ul>`
         : html`<span class="soft">Nothing</span>`
     }</div>
