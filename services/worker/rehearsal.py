@@ -38,15 +38,15 @@ class RehearsalInput(BaseModel):
         frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False, "description": FOR_PEOPLE}
     )
 
-    prompt: str | None = Field(None, title="Called", description="nothing is made of it")
-    stages: dict[StageName, Duration] = Field({}, title="Seconds")
-    failing_cycles: int = Field(0, ge=0, title="Failing iterations")
-    fail_at: StageName | None = Field(None, title="Breaks in")
-    failing_tries: int = Field(0, ge=0, title="Failing tries of code")
-    provider: Token | None = Field(None, title="Provider held in code")
-    log_lines: int = Field(0, ge=0, le=100_000, title="Log lines")
-    ask_at: StageName | None = Field(None, title="Asks in")
-    questions: int = Field(1, ge=1, le=20, title="Questions")
+    prompt: Annotated[str | None, Field(title="Called", description="nothing is made of it")] = None
+    stages: Annotated[dict[StageName, Duration], Field(title="Seconds")] = {}
+    failing_cycles: Annotated[int, Field(ge=0, title="Failing iterations")] = 0
+    fail_at: Annotated[StageName | None, Field(title="Breaks in")] = None
+    failing_tries: Annotated[int, Field(ge=0, title="Failing tries of code")] = 0
+    provider: Annotated[Token | None, Field(title="Provider held in code")] = None
+    log_lines: Annotated[int, Field(ge=0, le=100_000, title="Log lines")] = 0
+    ask_at: Annotated[StageName | None, Field(title="Asks in")] = None
+    questions: Annotated[int, Field(ge=1, le=20, title="Questions")] = 1
 
 
 @stage("scaffold", title="Setting up the project")
