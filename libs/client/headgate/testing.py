@@ -201,7 +201,8 @@ class _Opening:
         try:
             return importlib.import_module(TWINS).TwinSystem(**self._how)
         except ModuleNotFoundError as missing:
-            wrong = f"a Headgate in memory runs the server's own code, and {missing.name} is not installed"
+            name = "headgate-server" if TWINS.startswith(str(missing.name)) else missing.name
+            wrong = f"a Headgate in memory runs the server's own code, and {name} is not installed"
             raise RuntimeError(f"{wrong}: pip install headgate[testing]") from missing
 
 
