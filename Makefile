@@ -177,7 +177,7 @@ test-lives: setup ## random lives of view, queue and log, hundreds each
 # By default as many seeds as CI takes, and the tests of the simulation. Anything else that is asked for comes alone.
 SEEDS ?= 300
 SIMULATE = $(BIN)/python -m tests.simulation --seeds $(SEEDS) $(JOBS:%=--jobs %) $(PLANTED:%=--planted) $(BUGS:%=--bugs %) \
-	$(SEED:%=--seed % --shrink) $(PROOF:%=--proof %) $(WITHIN:%=--within %) $(if $(REST),--rest)
+	$(SEED:%=--seed % --shrink) $(PROOF:%=--proof %) $(WITHIN:%=--within %) $(if $(REST),--rest) $(MINUTES:%=--minutes %)
 simulate: setup ## schedules of a bad day in virtual time: SEEDS=10000, SEED=4711 as a story, PLANTED=yes, BUGS=name,name; JOBS=15
 	@$(SIMULATE) $(if $(PLANTED)$(BUGS)$(SEED)$(PROOF),,&& $(PYTEST) -n auto -m simulation tests/simulation $(ARGS))
 

@@ -8,6 +8,7 @@ python -m tests.simulation --seeds 2000 --bugs name,name        only those; with
 python -m tests.simulation --seeds 5 --hashes                   of each log, to be compared with another machine's
 python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md     the seeds, then the hunt, and their page
 python -m tests.simulation --seeds 10000 --proof docs/proof/simulation.md --rest     the same in slices
+python -m tests.simulation --seeds 500 --proof docs/proof/simulation.md --rest --minutes 20     a slice, and its page
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.planted import BUGS
 from tests.simulation.drawing import plan_of
@@ -35,7 +36,7 @@ from tests.simulation.story import story_of
 from tests.simulation.verdicts import Verdict, settle_in, verdict_of
 
 SAID_EVERY: Final = 100
-SWEPT_AT_ONCE: Final = 100  # seeds of a proof
+SWEPT_AT_ONCE: Final = 20  # seeds of a proof
 SHOWN: Final = 20
 
 
@@ -67,6 +68,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--proof")
     parser.add_argument("--within", type=int, default=2000, help="seeds for each planted bug, beside a proof")
     parser.add_argument("--rest", action="store_true", help="of a proof: what earlier slices have not done")
+    parser.add_argument("--minutes", type=float, help="of a proof: then the page says how far it has come")
     parser.add_argument("--hashes", action="store_true")
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--bugs", help="names of tests/planted, with commas")
@@ -77,8 +79,8 @@ def _prove(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> int | None:
     """The seeds, then the hunt, and their page; the first seed in which something was found. In slices: what is done is
     kept as it goes."""
     page = Path(asked.proof)
-    slices = Slices.of(page, rest=asked.rest)
-    while slices.swept.seeds < asked.seeds:
+    slices, is_late = Slices.of(page, rest=asked.rest), _later_than(asked.minutes)
+    while slices.swept.seeds < asked.seeds and not is_late():
         after = slices.swept.seeds
         piece = argparse.Namespace(**{**vars(asked), "seeds": min(asked.seeds, after + SWEPT_AT_ONCE)})
         swept, wrong = _sweep(piece, pool, after=after)
@@ -87,11 +89,16 @@ def _prove(asked: argparse.Namespace, pool: ProcessPoolExecutor) -> int | None:
         slices.sweep(swept)
     _print("now the planted bugs")
     names = slices.at_large([bug.name for bug in BUGS], within=asked.within)
-    for hunt in _hunted(asked, names, asked.within, pool, searched=slices.searched):
+    for hunt in _hunted(asked, names, asked.within, pool, searched=slices.searched, is_late=is_late):
         slices.hunt(hunt)
     hunts = [slices.hunts[bug.name] for bug in BUGS]
     page.write_text(proof_of(slices.swept, hunts), encoding="utf-8")
     return None
+
+
+def _later_than(minutes: float | None) -> Callable[[], bool]:
+    began_s = time.monotonic()
+    return lambda: minutes is not None and time.monotonic() - began_s > 60 * minutes
 
 
 def _sweep(asked: argparse.Namespace, pool: ProcessPoolExecutor, *, after: int = 0) -> tuple[Swept, int | None]:
@@ -134,10 +141,11 @@ def _hunted(
     pool: ProcessPoolExecutor,
     *,
     searched: Callable[[str], int],
+    is_late: Callable[[], bool] = lambda: False,
 ) -> Iterator[Hunt]:
     bugs = chosen(",".join(names)) if names else ()
-    width = asked.processes + 1
-    for hunt in hunt_all(bugs, seeds=seeds, jobs=asked.jobs, pool=pool, width=width, tell=_print, searched=searched):
+    how: dict[str, Any] = {"jobs": asked.jobs, "pool": pool, "width": asked.processes + 1, "tell": _print}
+    for hunt in hunt_all(bugs, seeds=seeds, searched=searched, is_late=is_late, **how):
         _print(str(hunt))
         yield hunt
 

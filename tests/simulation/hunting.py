@@ -63,6 +63,10 @@ class _Chase:
             return None
         return Hunt(self.bug, *self._found) if self._found else Hunt(self.bug, self._seeds, None)
 
+    def so_far(self) -> Hunt | None:
+        """Where it is given up now, and no seed is being tried; null where it was told already."""
+        return None if self._is_over() else Hunt(self.bug, self._taken, None)
+
     def _is_over(self) -> bool:
         if self._found is None:
             return self._taken == self._seeds and not self._out
@@ -88,12 +92,14 @@ def hunt_all(
     width: int,
     tell: Callable[[str], None],
     searched: Callable[[str], int] = lambda bug: 0,
+    is_late: Callable[[], bool] = lambda: False,
 ) -> Iterator[Hunt]:
-    """As they are found; `width` pieces at once. Those that were searched before are looked for behind that."""
+    """As they are found; `width` pieces at once. Those that were searched before are looked for behind that, and where
+    the time is over it is told how far each was."""
     chases, said = deque(_Chase(bug.name, seeds, after=searched(bug.name)) for bug in bugs), 0
     out: dict[Future[tuple[int, Finding] | None], tuple[_Chase, range]] = {}
-    while chases or out:
-        while chases and len(out) < width:
+    while out or (chases and not is_late()):
+        while chases and len(out) < width and not is_late():
             chase = chases.popleft()
             if (piece := chase.take()) is not None:
                 out[pool.submit(search, chase.bug, piece, jobs)] = chase, piece
@@ -105,6 +111,7 @@ def hunt_all(
             chase, piece = out.pop(done)
             if (hunt := chase.hear(piece, done.result())) is not None:
                 yield hunt
+    yield from filter(None, (chase.so_far() for chase in chases))
 
 
 def search(name: str, seeds: range, jobs: int) -> tuple[int, Finding] | None:

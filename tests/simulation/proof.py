@@ -42,7 +42,7 @@ Written by `make simulate SEEDS={swept.seeds} PROOF=docs/proof/simulation.md`; w
 | with | {platform.python_implementation()} {platform.python_version()}, {versions} |
 | seeds | 1 to {swept.seeds}, of about {JOBS} orders each |
 | records in their logs | {swept.records} |
-| took | {swept.took_s:.0f} s, {swept.seeds / swept.took_s:.1f} seeds a second |
+| took | {swept.took_s:.0f} s, {swept.seeds / (swept.took_s or 1):.1f} seeds a second |
 | violations | 0 |
 | planted bugs | {found} of {len(hunts)} found, each alone |
 
@@ -72,7 +72,7 @@ def machine() -> str:
 
 def _row(hunt: Hunt) -> tuple[str, ...]:
     if hunt.finding is None:
-        return hunt.bug, "–", f"not found in {hunt.seeds}"
+        return hunt.bug, "–", f"not found in {hunt.seeds}" if hunt.seeds else "not looked for yet"
     return hunt.bug, str(hunt.seeds), hunt.finding.invariant
 
 

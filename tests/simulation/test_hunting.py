@@ -48,6 +48,16 @@ def test_a_bug_that_no_seed_finds_is_told_with_how_many_were_tried() -> None:
     assert told == [None, Hunt("bug", PIECE + 1, None)]
 
 
+def test_a_bug_that_is_at_large_when_the_time_is_over_is_told_with_how_far_it_was() -> None:
+    chase, found = _Chase("bug", 3 * PIECE), _Chase("other", 3 * PIECE)
+    for each, finding in ((chase, None), (found, (2, FINDING))):
+        piece = each.take()
+        assert piece is not None
+        each.hear(piece, finding)
+
+    assert (chase.so_far(), found.so_far()) == (Hunt("bug", PIECE, None), None)
+
+
 def test_bugs_are_named_by_their_names_alone() -> None:
     assert [bug.name for bug in chosen("missing-fence,lost-wake-up")] == ["missing-fence", "lost-wake-up"]
     with pytest.raises(SystemExit, match="no such bug: lost"):
