@@ -53,7 +53,7 @@ async def live(world: World) -> None:
     await world.dispatch("a", "b")
     await world.hold("inside", "llm:ollama", owner="a:1")
     await world.acquire("waits inside", "llm:ollama", owner="b:1")
-    await world.acquire("waits outside", "llm:ollama", wait_ms=50_000)
+    await world.acquire("waits outside", "llm:ollama", wait_ms=50_000, user="ann")
     await world.pause("user:cleo")
     assert isinstance(await world.defer("c", first_day=TODAY + 1), Deferred)
     await world.shut("llm:gemini", 1_000)

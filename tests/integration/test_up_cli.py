@@ -235,7 +235,7 @@ def test_jobs_are_listed_for_people_and_for_programs(far: Far, capsys: pytest.Ca
     main(["jobs", "list", "--json"])
 
     assert far.asked[0][0] == "GET /v1/jobs?limit=5"
-    assert table[0].split() == ["JOB", "STATUS", "PROJECT", "CREATED", "TITLE", "MESSAGE"]
+    assert table[0].split() == ["JOB", "STATUS", "PROJECT", "CREATED", "(UTC)", "TITLE", "MESSAGE"]
     assert table[1].startswith("j1   queued  shop")
     assert json.loads(capsys.readouterr().out) == [JOB]
 
