@@ -9,14 +9,15 @@ import sys
 import tarfile
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
-from headgate import Problem, Question, SyncJob
+from headgate import Problem, Question, SyncHeadgate, SyncJob
 from headgate.orders import Wanted
 from libs.cli.board import with_pause
 from libs.cli.calling import called
-from libs.cli.client import as_user
+from libs.cli.client import as_operator, as_user
 from libs.cli.errors import NoArchive, Usage
 from libs.cli.following import watch
 from libs.cli.output import Output, clock_time, local_time, wall_time, zoned
@@ -43,13 +44,14 @@ OF_EVERY_EVENT: Final = frozenset({"seq", "at", "event", "job_id", "user_id", "p
 def list_jobs(args: Namespace, out: Output) -> int:
     """One's own, an operator's: everybody's."""
     wanted: Wanted = {**_which(args), "sort": args.sort}
-    with as_user() as hg:
+    with _asker(args) as hg:
         jobs = [job.as_dict() for job in hg.jobs(**wanted, limit=None if args.all else args.limit)]
     out.data(jobs)
     rows = [_row(job) for job in jobs]
     out.table(("JOB", "STATUS", "PROJECT", zoned("CREATED"), "TITLE", "MESSAGE"), rows)
     if not rows:
-        out.say(f"No jobs: submit one with `{called()} submit`.")
+        is_chosen = any(_which(args).values())
+        out.say("No job is like that." if is_chosen else f"No jobs: submit one with `{called()} submit`.")
     return 0
 
 
@@ -60,7 +62,7 @@ def _row(job: Mapping[str, Any]) -> Sequence[str]:
 
 def counts(args: Namespace, out: Output) -> int:
     """How many there are, by what they have in common; the most frequent first."""
-    with as_user() as hg:
+    with _asker(args) as hg:
         told = hg.counts((args.by,), **_which(args)).as_dict()
     out.data(told)
     rows = [(str(count), name) for name, count in told["counts"][args.by].items()]
@@ -68,6 +70,11 @@ def counts(args: Namespace, out: Output) -> int:
     if not rows:
         out.say("No jobs.")
     return 0
+
+
+def _asker(args: Namespace) -> AbstractContextManager[SyncHeadgate]:
+    """Whose jobs are named by their user is an operator's question."""
+    return as_operator() if args.user else as_user()
 
 
 def _which(args: Namespace) -> Wanted:
@@ -266,9 +273,9 @@ def _outcome(each: SyncJob | Problem) -> dict[str, Any]:
 
 
 def shown_job(job: Mapping[str, Any], out: Output) -> int:
-    """A job that was changed or taken in, and where it stands now."""
+    """A job that was changed or taken in, where it stands now, and the pause that holds it there."""
     out.data(job)
-    out.say(f"{job['id']}  {job['message']}")
+    out.say(f"{job['id']}  {with_pause(job['message'], job)}")
     return 0
 
 
@@ -355,4 +362,4 @@ def _short(value: Any) -> str:
     """Nothing for what says nothing."""
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value or "")  # pyright: ignore[reportUnknownArgumentType] - of anything
+    return ",".join(map(_short, value)) if isinstance(value, list) else str(value or "")  # pyright: ignore[reportUnknownArgumentType] - of anything

@@ -34,7 +34,7 @@ def explain(args: Namespace, out: Output) -> int:
         out.say(f"\n{number}. {reason['message']}{since}", style="yellow")
         out.say(f"   it goes on when: {way}")
     if told.get("may_wait_s"):
-        out.say(f"\nIt may wait for {told['may_wait_s']:g} s, then it fails.")
+        out.say(f"\nIt may wait for {_span(told['may_wait_s'])}, then it fails.")
         out.say("Pauses, outages and time without a worker do not count.")
     return 0
 
@@ -107,6 +107,8 @@ def analytics(args: Namespace, out: Output) -> int:
         for row in (*told["forecast"], *told.get("by_class", ()))
     ]
     out.table(("TIER OR CLASS", "JOBS", "INSIDE THE RANGE", "MEAN ERROR"), rates)
+    if not rates:
+        out.say("No forecast has come due yet.")
     refused = [(wall_time(row["hour"]), row["reason"], str(row["count"])) for row in told.get("refused", ())]
     if refused:
         out.say("\nRefused submissions", style="bold")

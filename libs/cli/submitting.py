@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from libs.cli.board import with_pause
 from libs.cli.calling import called
 from libs.cli.client import as_user
 from libs.cli.errors import Usage
@@ -52,7 +53,7 @@ def retry(args: Namespace, out: Output) -> int:
 def _taken_in(job: Mapping[str, Any], args: Namespace, out: Output) -> int:
     """Where the new job stands; followed to its end where that is asked for."""
     if args.follow:
-        out.say(f"{job['id']}  {job['message']}")
+        out.say(f"{job['id']}  {with_pause(job['message'], job)}")
         return watch(find_target(), job["id"], out)
     shown_job(job, out)
     out.say(f"Watch it with `{called()} jobs follow {job['id']}`.")

@@ -174,6 +174,7 @@ def _found_by(wanted: JobFilter) -> Iterator[tuple[str, Any]]:
     if wanted.text.strip():
         yield "words MATCH ?", match_of(wanted.text)
         if wanted.label is not None:
+            yield "EXISTS (SELECT 1 FROM labels WHERE label = ?)", wanted.label  # once: none has it
             yield "EXISTS (SELECT 1 FROM labels WHERE label = ? AND labels.seq = jobs.seq)", wanted.label
     elif wanted.label is not None:
         yield "labels.label = ?", wanted.label

@@ -64,6 +64,7 @@ FILTERS: Final = {
     "what every id begins with": JobFilter(user=None, text="j"),
     "the same, none": JobFilter(user=None, text="j", project="none"),
     "the same, a label that none has": JobFilter(user=None, text="j", label="env=none"),
+    "the same, a label of all, none": JobFilter(user=None, text="j", label="env=prod", project="none"),
 }
 SPANS: Final = {"a day": timedelta(days=1), "a week": timedelta(days=7), "a month": SPAN}
 
