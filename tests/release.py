@@ -122,8 +122,33 @@ def cut(root: Path, version: str, *, day: date) -> None:
         for pattern in OURS:
             text = pattern.sub(lambda found: found[1] + version, text)
         path.write_text(text, encoding="utf-8")
-    _replace(root / "CHANGELOG.md", "## Unreleased\n", f"## Unreleased\n\n## {version} ({day.isoformat()})\n")
+    changes = root / "CHANGELOG.md"
+    changes.write_text(cut_changes(changes.read_text(encoding="utf-8"), version, day=day), encoding="utf-8")
     _replace(root / CHANGES_OF_CONTRACTS, NOT_YET, f"({day.isoformat()})")
+
+
+def cut_changes(changes: str, version: str, *, day: date) -> str:
+    """What is unreleased is of this version. Where that was cut before, and not published, it goes under the headings
+    that are there, and what has none under `Changed`."""
+    head, _, rest = changes.partition("## Unreleased\n")
+    fresh, mark, older = rest.partition("\n## ")
+    begins = f"{version} ("
+    if not older.startswith(begins):
+        return f"{head}## Unreleased\n\n## {version} ({day.isoformat()})\n{fresh}{mark}{older}"
+    section, mark, older = older.partition("\n## ")
+    said = section.partition("\n")[2]
+    parts = re.split(r"^### (.+)\n", f"### Changed\n{fresh}", flags=re.MULTILINE)[1:]
+    for heading, text in zip(parts[::2], parts[1::2], strict=True):
+        said = _under(heading, text.strip("\n"), said)
+    return f"{head}## Unreleased\n\n## {version} ({day.isoformat()})\n{said}{mark}{older}"
+
+
+def _under(heading: str, text: str, section: str) -> str:
+    """First below the heading, which is made where there is none."""
+    if not text:
+        return section
+    before, found, after = section.partition(f"### {heading}\n\n")
+    return f"{before}{found}{text}\n{after}" if found else f"{section.rstrip()}\n\n### {heading}\n\n{text}\n"
 
 
 def _replace(path: Path, old: str, new: str) -> None:

@@ -100,6 +100,20 @@ def test_a_cut_changes_the_version_everywhere_and_dates_the_changes(tmp_path: Pa
     assert release.NOT_YET not in (tmp_path / release.CHANGES_OF_CONTRACTS).read_text()
 
 
+def test_a_version_that_was_cut_before_takes_what_came_since_under_its_headings() -> None:
+    came = "- A word.\n\n### Fixed\n\n- Another fault.\n"
+    changes = CHANGES.replace("### Added\n\n- Something that is still to come.\n", came, 1)
+
+    told = release.cut_changes(changes, "0.2.0", day=date(2026, 11, 21))
+
+    release.require_nothing_unreleased(told)
+    section = release.section_of(told, "0.2.0")
+    assert section.date == date(2026, 11, 21)
+    assert section.text.endswith("### Fixed\n\n- Another fault.\n- A fault.\n\n### Changed\n\n- A word.")
+    assert told.count("## 0.2.0 (") == 1
+    assert "## 0.1.0 (2026-10-01)\n\n- The first." in told
+
+
 def test_contracts_that_are_not_frozen_are_no_release(tmp_path: Path) -> None:
     (tmp_path / "contracts" / "released").mkdir(parents=True)
     (tmp_path / "contracts" / "pyproject.toml").write_text((release.ROOT / "contracts" / "pyproject.toml").read_text())
