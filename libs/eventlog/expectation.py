@@ -7,6 +7,8 @@ Owns the rule that makes writers race fairly: of one job every writer names the 
     headgate.ops.v1.policy_reloaded    reloads of the policy: each replaces the whole of it
     (none)                        other acts of operators
 
+An event that goes alone may expect besides where the whole log ends: then it stands right there, or nowhere.
+
 On a replicated stream the server knows writes that are under way by the *text* of their filter: with two texts for one
 job, two writers would both be let through. The server checks no filter, so a wrong one would simply not protect.
 Refuses whatever could not be an append: a batch in which two events of one job would both be taken for the next.
@@ -26,6 +28,8 @@ from libs.eventlog.errors import LogRefused
 from libs.eventlog.values import MAX_BATCH, Entry
 
 TRACEPARENT = "traceparent"
+WHOLE_LOG = "headgate.>"
+LAST_OF_ALL = "Nats-Expected-Last-Sequence"
 _TRACEPARENT_SHAPE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -64,6 +68,8 @@ def messages_of(entries: Sequence[Entry]) -> tuple[Message, ...]:
     if not 0 < len(entries) <= MAX_BATCH:
         raise LogRefused(reason=f"a batch has 1 to {MAX_BATCH} entries, not {len(entries)}")
     messages = tuple(_message_of(entry) for entry in entries)
+    if len(messages) > 1 and any(entry.over is not None for entry in entries):
+        raise LogRefused(reason="an entry that expects where the whole log ends is appended alone")
     if len(messages) > 1 and messages[0].expectation is None:
         raise LogRefused(
             reason="a batch begins with an entry that has an expectation: it tells what became of the batch"
@@ -81,6 +87,8 @@ def _message_of(entry: Entry) -> Message:
     headers = {"Nats-Msg-Id": event.id, "Content-Type": CONTENT_TYPE}
     if expectation:
         headers |= expectation.headers
+    if entry.over is not None:
+        headers[LAST_OF_ALL] = str(entry.over)
     if entry.traceparent is not None:
         headers[TRACEPARENT] = _traceparent(entry.traceparent)
     return Message(entry, subject, payload, expectation, headers)

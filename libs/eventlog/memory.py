@@ -85,6 +85,8 @@ class MemoryServer:
             last_seq = self._last_seq(expectation.subject_filter)
             if last_seq != expectation.last_seq:
                 return Contradicted(f"wrong last sequence: {last_seq}")
+        if messages[0].entry.over not in (None, self.last_seq):
+            return Contradicted(f"wrong last sequence: {self.last_seq}")
         known = [seq for message in messages if (seq := self._known(message.id))]
         if known:
             return Accepted(known[0]) if len(messages) == 1 else Contradicted("a batch holds an id that is known")

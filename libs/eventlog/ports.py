@@ -37,7 +37,8 @@ class EventLog(Protocol):
         ...
 
     async def append_batch(self, entries: Sequence[Entry]) -> Appended | Conflicted:
-        """Store all entries or none, one event a job. The first has an expectation."""
+        """Store all entries or none, one event a job. The first has an expectation; one alone may expect besides where
+        the whole log ends."""
         ...
 
     async def read(self, job_id: str, *, after: int = 0) -> list[Record]:

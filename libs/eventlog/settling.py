@@ -20,6 +20,9 @@ it is silent, send again, and wait for twice as long: a server that has more to 
 made to do it all twice, again and again. A late copy does no harm: it finds the place taken by its twin or by the
 winner, and is refused.
 
+An event that expects besides where the whole log ends stands right behind that record or nowhere: so the one record
+behind it is its place, and tells the same. Only where nobody stands there is the job's own place looked at.
+
 A batch is stored as a whole or not at all, so the place of its first entry, the witness, answers for all of them. Only
 where nobody stands there are the others' places looked at, to find who made the server refuse. (A server that dies or
 whose disk fails in mid-commit may show a part of a batch; it completes the batch before it takes anything else.)
@@ -38,7 +41,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from headgate_contracts import Job, job_filter
 from headgate_contracts.envelope import AnyEvent
 from libs.eventlog.errors import LogUnavailable, OutcomeUnknown
-from libs.eventlog.expectation import Message, messages_of
+from libs.eventlog.expectation import WHOLE_LOG, Message, messages_of
 from libs.eventlog.values import Appended, Conflicted, Entry, Fill, Mark, Page, Record, Stored, Wanted
 from libs.eventlog.wire import Accepted, Contradicted, Declined, Unanswered, Unsent, Wire, WireAnswer
 from libs.runtime.clock import Clock
@@ -138,7 +141,9 @@ class SettlingLog:
 
     async def _standing_after(self, message: Message) -> Record | None:
         """Who stands in the one place where the message can."""
-        expectation = message.expectation
+        expectation, over = message.expectation, message.entry.over
+        if over is not None and (standing := await self._wire.next(WHOLE_LOG, after=over)) is not None:
+            return standing
         return expectation and await self._wire.next(expectation.subject_filter, after=expectation.last_seq)
 
     async def _expecting_too_much(self, messages: Sequence[Message]) -> Conflicted | None:
@@ -148,6 +153,8 @@ class SettlingLog:
                 last = await self._wire.last(expectation.subject_filter)
                 if last is None or last.seq < expectation.last_seq:
                     return Conflicted(entry, None)
+            if entry.over and (await self._wire.mark()).seq < entry.over:
+                return Conflicted(entry, None)
         return None
 
     def _pauses(self) -> Iterator[int]:

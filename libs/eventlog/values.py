@@ -66,12 +66,14 @@ class Entry:
     """An event and what it comes after: its job as the writer knows it, or the sequence its subjects must end at.
 
     0, and null for a job's event: nothing stands there yet. Null for an operator's act: no expectation at all, but
-    for a reload of the policy, which follows the one before it.
+    for a reload of the policy, which follows the one before it. `over`: the sequence that the whole log must end at
+    besides, for an entry that is appended alone.
     """
 
     event: AnyEvent
     after: Job | int | None
     traceparent: str | None = None
+    over: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

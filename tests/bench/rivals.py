@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
 from headgate_contracts import Event, Job, advance
 from headgate_contracts.events import JobData, JobDispatched, JobQueued
 from libs.eventlog import Entry, JetStreamLog, LogUnavailable, OutcomeUnknown, Record
-from libs.eventlog.expectation import Message, messages_of
+from libs.eventlog.expectation import WHOLE_LOG, Message, messages_of
 from libs.eventlog.jetstream import JetStreamWire
 from libs.eventlog.wire import Accepted
 from libs.runtime.clock import SystemClock
 from tests.fixtures.lives import queued, step
 
-LOG: Final = "headgate.>"
-LAST_SEQUENCE: Final = "Nats-Expected-Last-Sequence"
 WITHIN_S: Final = 1.0
 READY: Final = 12  # jobs that wait, so that there is always one
 
@@ -101,7 +99,7 @@ class Rival:
     async def _look(self, sent: Sent) -> None:
         """Who stands in the one place where it can."""
         try:
-            standing = await self.wire.next(LOG, after=sent.expected)
+            standing = await self.wire.next(WHOLE_LOG, after=sent.expected)
         except LogUnavailable:
             standing = None
         if standing is None:
@@ -114,8 +112,8 @@ class Rival:
 
 def alone(job: Job, *, expected: int, salt: str) -> Message:
     """A start as one message with both expectations."""
-    [message] = messages_of([Entry(step(job, "dispatched", salt=salt), job)])
-    return replace(message, headers={**message.headers, LAST_SEQUENCE: str(expected)})
+    [message] = messages_of([Entry(step(job, "dispatched", salt=salt), job, over=expected)])
+    return message
 
 
 async def bring(log: JetStreamLog, rivals: Sequence[Rival], over: asyncio.Event, *, name: str, random: Random) -> None:

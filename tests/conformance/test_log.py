@@ -318,6 +318,7 @@ async def test_a_workflow_is_accepted_whole_or_not_at_all(log: EventLog) -> None
         ([Entry(act(), 0)], "is an operator's act and has no expectation"),
         ([Entry(commit(1), None)], "expects a sequence from 0 on, not None"),
         ([Entry(queued("job-1"), -1)], "expects a sequence from 0 on, not -1"),
+        ([Entry(commit(1), 0), Entry(queued("job-1"), 0, over=0)], "an entry that expects where the whole log ends"),
     ],
 )
 async def test_what_is_no_batch_is_refused(log: EventLog, entries: list[Entry], reason: str) -> None:
@@ -331,6 +332,72 @@ async def test_a_job_that_no_log_knows_has_no_next_event_there(log: EventLog) ->
 
     with pytest.raises(LogRefused, match="job job-1 was not folded from this log"):
         await log.append(step(job, "dispatched"), after=job)
+
+
+# ── one that expects where the whole log ends ─────────────────────────────────
+
+
+def alone(over: int, *, salt: str = "") -> Entry:
+    """The start of a job whose one event stands at 1."""
+    job = job_after("queued").model_copy(update={"seq": 1})
+    return Entry(step(job, "dispatched", salt=salt), job, over=over)
+
+
+async def test_an_event_stands_right_behind_all_that_its_writer_has_folded(log: EventLog) -> None:
+    await stored(log, queued("job-1"))
+    await stored(log, queued("job-2"))
+
+    outcome = await log.append_batch([alone(over=2)])
+    again = await log.append_batch([alone(over=2)])
+
+    assert isinstance(outcome, Appended)
+    assert [each.seq for each in outcome.records] == [3]
+    assert again == outcome
+    assert (await log.mark()).seq == 3
+
+
+@pytest.mark.parametrize("between", [queued("job-2"), commit(1), act()], ids=["a job", "a link", "an act"])
+async def test_whatever_its_writer_has_not_folded_keeps_it_out(log: EventLog, between: AnyEvent) -> None:
+    """Its own job is where it expects it: without the log's expectation it would be stored."""
+    await stored(log, queued("job-1"))
+    await log.append(between, after=None if between == act() else 0)
+
+    outcome = await log.append_batch([alone(over=1)])
+
+    assert outcome == Conflicted(alone(over=1), (await caught_up(log, after=1)).records[0])
+    assert (await log.mark()).seq == 2
+
+
+async def test_its_own_job_keeps_it_out_though_the_log_ends_where_it_says(log: EventLog) -> None:
+    """Without the job's expectation it would be stored."""
+    await stored(log, *life_of("job-1", "queued cancelled"))
+
+    outcome = await log.append_batch([alone(over=2)])
+
+    assert outcome == Conflicted(alone(over=2), (await log.read("job-1"))[1])
+    assert (await log.mark()).seq == 2
+
+
+async def test_of_two_over_the_same_records_one_wins(log: EventLog) -> None:
+    await stored(log, queued("job-1"))
+    await stored(log, queued("job-2"))
+    other = job_after("queued", "job-2").model_copy(update={"seq": 2})
+    rivals = [alone(over=2), Entry(step(other, "dispatched"), other, over=2)]
+
+    outcomes = await asyncio.gather(*(log.append_batch([rival]) for rival in rivals))
+
+    [winner] = [outcome for outcome in outcomes if isinstance(outcome, Appended)]
+    [loser] = [outcome for outcome in outcomes if isinstance(outcome, Conflicted)]
+    assert loser.winner is not None
+    assert loser.winner.event == winner.records[0].event
+    assert (await log.mark()).seq == 3
+
+
+async def test_it_waits_for_no_log_that_is_shorter_than_it_says(log: EventLog) -> None:
+    await stored(log, queued("job-1"))
+
+    assert await log.append_batch([alone(over=7)]) == Conflicted(alone(over=7), None)
+    assert (await log.mark()).seq == 1
 
 
 # ── operators' acts ───────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """The twin and JetStream, asked the same in the same order, answer the same.
 
 The order of questions comes from hypothesis: appends and batches of a few jobs and a chain, some with the right
-expectation, some with an old one or one beyond the log, some repeated word by word.
+expectation, some with an old one or one beyond the log, some repeated word by word; events alone that expect besides
+where the whole log ends.
 """
 
 import itertools
@@ -30,14 +31,13 @@ WORDS = {
 RIGHT, OLD, BEYOND = "right", "old", "beyond"
 AGAIN, ACT, ILLEGAL = "again", "act", "ready"
 
-Wish = tuple[str, int, str]
-wishes = st.tuples(
-    st.sampled_from(("a", "b", "c", CHAIN)),
-    st.integers(0, 3),
-    st.sampled_from((RIGHT, RIGHT, RIGHT, RIGHT, OLD, BEYOND)),
-)
+Wish = tuple[str, int, str, str | None]
+expectations = st.sampled_from((RIGHT, RIGHT, RIGHT, RIGHT, OLD, BEYOND))
+someone, turns = st.sampled_from(("a", "b", "c", CHAIN)), st.integers(0, 3)
+wishes = st.tuples(someone, turns, expectations, st.none())
+lone = st.tuples(someone, turns, expectations, expectations).map(lambda wish: [wish])
 batches = st.lists(wishes, min_size=1, max_size=4, unique_by=lambda wish: wish[0])
-questions = batches | batches | st.lists(wishes, min_size=2, max_size=2) | st.sampled_from((AGAIN, ACT))
+questions = batches | batches | lone | st.lists(wishes, min_size=2, max_size=2) | st.sampled_from((AGAIN, ACT))
 numbers = itertools.count(1)  # makes each event one of its own, over all examples
 
 
@@ -65,12 +65,14 @@ class Writer:
                 self.jobs[about] = advance(self.jobs.get(about), _of_a_job(event), seq=stored.seq)
             self.last[about] = max(self.last.get(about, 0), stored.seq)
 
-    def _entry(self, who: str, turn: int, expecting: str) -> Entry:
+    def _entry(self, who: str, turn: int, expecting: str, of_all: str | None) -> Entry:
         number = next(numbers)
         event = commit(number) if who == CHAIN else self._step(f"job-{who}-{self.life}", turn, number)
         last = self.last.get(event.data.about(), 0)
         right = self.jobs.get(event.data.about(), last)
-        return Entry(event, {RIGHT: right, OLD: max(last - 1, 0), BEYOND: last + 1000}[expecting])
+        end = max(self.last.values(), default=0)
+        over = {RIGHT: end, OLD: max(end - 1, 0), BEYOND: end + 1000, None: None}[of_all]
+        return Entry(event, {RIGHT: right, OLD: max(last - 1, 0), BEYOND: last + 1000}[expecting], over=over)
 
     def _step(self, job_id: str, turn: int, number: int) -> JobEvent:
         job = self.jobs.get(job_id)

@@ -38,6 +38,7 @@ class Traffic:
             following = tasks.create_task(self._follow())
             writing = [tasks.create_task(self._live(f"job-{number}")) for number in range(WRITERS)]
             writing.append(tasks.create_task(self._commit()))
+            writing.append(tasks.create_task(self._start_alone()))
             await faults(self)
             self._over.set()
             await asyncio.gather(*writing)
@@ -64,6 +65,26 @@ class Traffic:
             jobs = [f"batch-{number}-{each}" for each in range(IN_A_BATCH)]
             entries = [Entry(commit(number, *jobs), last), *(Entry(queued(job), 0) for job in jobs)]
             last, *_ = await self._stored(entries)
+
+    async def _start_alone(self) -> None:
+        """Starts that expect where the whole log ends; mostly another is there first."""
+        number = 0
+        while not self._over.is_set():
+            number += 1
+            first = queued(f"alone-{number}")
+            [seq] = await self._stored([Entry(first, None)])
+            await eventually(lambda seq=seq: bool(self.followed) and self.followed[-1].seq >= seq)
+            await self._try_alone(advance(None, first, seq=seq), over=self.followed[-1].seq)
+
+    async def _try_alone(self, job: Job, *, over: int) -> None:
+        entry = Entry(step(job, "dispatched", salt=str(over)), job, over=over)
+        while True:
+            with suppress(OutcomeUnknown, LogUnavailable):
+                outcome = await self._log.append_batch([entry])
+                if isinstance(outcome, Appended):
+                    assert outcome.records[0].seq == over + 1
+                    self.acknowledged[over + 1] = entry.event
+                return
 
     async def _stored(self, entries: list[Entry]) -> list[int]:
         """The same entries again until it is known what became of them, as every service does it."""

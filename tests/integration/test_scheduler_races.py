@@ -15,12 +15,12 @@ import pytest
 
 from headgate_contracts import Job, JobEvent, advance
 from headgate_contracts.envelope import utc
-from headgate_contracts.events import JobData, SchedulerCommitted
+from headgate_contracts.events import JobData, JobDispatched, SchedulerCommitted
 from libs.eventlog import Appended, Conflicted, Entry, JetStreamLog
 from libs.policy import Policy
 from services.scheduler.batches import Batch, compose, linked, signed
 from services.scheduler.domain import Circumstances, Due, decide, start
-from tests.fixtures.lives import STARTED_AT, event_id, life_of, step
+from tests.fixtures.lives import STARTED_AT, event_id, life_of, queued, step
 from tests.fixtures.logs import caught_up, opened
 from tests.fixtures.suites import some_or_many
 
@@ -63,6 +63,30 @@ async def test_of_a_batch_and_an_event_one_wins(
     assert won == then if races == MANY else won <= then, "of many, each of the two has won at least one"
 
 
+@some_or_many_races
+async def test_of_two_starts_over_the_same_records_and_a_strangers_event_one_stands_behind_them(
+    nats_url: str, races: int
+) -> None:
+    """Each a message of its own, of different jobs: nothing but where the log ends stands between them."""
+    random, won = Random("alone"), list[int]()
+    async with opened(nats_url) as one, opened(nats_url) as other, opened(nats_url) as admission:
+        for number in range(races):
+            mine, yours = await _brought_there(admission, [f"a-{number}", f"b-{number}"], "queued")
+            outcomes = await asyncio.gather(
+                _after(random.uniform(0, HEAD_START_S / 4), one.append_batch([_alone(mine, over=yours.seq)])),
+                _after(random.uniform(0, HEAD_START_S / 4), other.append_batch([_alone(yours, over=yours.seq)])),
+                _after(random.uniform(0, HEAD_START_S / 4), admission.append(queued(f"c-{number}"), after=None)),
+            )
+            places = [each.records[0].seq if isinstance(each, Appended) else None for each in outcomes]
+            won.append(places.index(yours.seq + 1))
+            assert set(places[:2]) <= {None, yours.seq + 1}, "a start stands there, or nowhere"
+        written = [record.event.data for record in (await caught_up(one)).records]
+
+    starts = [data for data in written if isinstance(data, JobDispatched)]
+    assert len(starts) == sum(winner < 2 for winner in won)
+    assert set(won) == {0, 1, 2} if races == MANY else set(won)
+
+
 async def _race(
     scheduler: JetStreamLog, admission: JetStreamLog, job: Job, theirs: JobEvent, random: Random
 ) -> str | None:
@@ -88,6 +112,10 @@ def _batch(job: Job, *, shard: str) -> Batch:
     )
     assert batch is not None
     return batch
+
+
+def _alone(job: Job, *, over: int) -> Entry:
+    return Entry(step(job, "dispatched", salt="alone"), job, over=over)
 
 
 def _entries(batch: Batch) -> list[Entry]:

@@ -9,7 +9,8 @@ import pytest
 
 from headgate_contracts import Job
 from libs.eventlog import Record
-from tests.bench.rivals import LAST_SEQUENCE, Rival, Sent, alone, judged
+from libs.eventlog.expectation import LAST_OF_ALL
+from tests.bench.rivals import Rival, Sent, alone, judged
 from tests.fixtures.lives import STARTED_AT, job_after, step
 
 JOB = job_after("queued")
@@ -28,7 +29,7 @@ def test_a_single_start_expects_the_end_of_the_log_and_of_its_job() -> None:
 
     message = alone(job, expected=7, salt="a")
 
-    assert message.headers[LAST_SEQUENCE] == "7"
+    assert message.headers[LAST_OF_ALL] == "7"
     assert message.headers["Nats-Expected-Last-Subject-Sequence"] == "3"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate_contracts import JobEvent, job_filter
 from libs.eventlog import Appended, Conflicted, Entry, LogFull, LogUnavailable, OutcomeUnknown, Record
-from libs.eventlog.expectation import Message
+from libs.eventlog.expectation import Message, messages_of
 from libs.eventlog.memory import Fate, MemoryLog, MemoryServer, MemoryWire
 from libs.eventlog.settling import SettlingLog
 from libs.eventlog.wire import Contradicted, WireAnswer
@@ -254,6 +254,54 @@ async def test_a_sequence_beyond_the_log_is_not_believed_while_a_copy_is_under_w
 
     with pytest.raises(OutcomeUnknown, match="wrong last sequence: 0"):
         await log.append(step(job_after("queued"), "dispatched"), after=7)
+
+
+@pytest.mark.parametrize("fate", [LOST, UNHEARD, LATE])
+async def test_after_silence_an_event_that_goes_alone_is_known_by_the_record_behind_its_place(
+    server: MemoryServer, fate: Fate
+) -> None:
+    await in_memory(server).append(queued("job-1"), after=None)
+    log = in_memory(server, fate=fated(fate))
+
+    outcome = await log.append_batch([alone(over=1)])
+
+    assert isinstance(outcome, Appended)
+    assert [record.seq for record in outcome.records] == [2]
+    assert [type(answer) for answer in server.land()] in ([], [Contradicted])
+    assert server.last_seq == 2
+
+
+async def test_a_stranger_behind_its_place_settles_it_while_a_copy_is_under_way(server: MemoryServer) -> None:
+    """Its own job is as it was: the log alone tells that no copy can land."""
+    await in_memory(server).append(queued("job-1"), after=None)
+
+    def forestalled(messages: Sequence[Message]) -> Fate:
+        server.receive(messages_of([Entry(queued("job-2"), 0)]))
+        return next(fates)
+
+    fates = iter((LATE, ARRIVES))
+    outcome = await in_memory(server, fate=forestalled).append_batch([alone(over=1)])
+    server.land()
+
+    assert isinstance(outcome, Conflicted)
+    assert outcome.winner is not None
+    assert outcome.winner.event == queued("job-2")
+    assert server.last_seq == 2
+
+
+async def test_an_event_that_goes_alone_and_is_under_way_is_not_believed_to_be_refused(server: MemoryServer) -> None:
+    await in_memory(server).append(queued("job-1"), after=None)
+
+    with pytest.raises(OutcomeUnknown):
+        await in_memory(server, fate=fated(LATE, then=LOST)).append_batch([alone(over=1)])
+    server.land()
+
+    assert isinstance(await in_memory(server).append_batch([alone(over=1)]), Appended)
+
+
+def alone(over: int) -> Entry:
+    job = job_after("queued").model_copy(update={"seq": 1})
+    return Entry(step(job, "dispatched"), job, over=over)
 
 
 class UnderWay(MemoryWire):
