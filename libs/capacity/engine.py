@@ -1,7 +1,7 @@
 """Who may run, worked out in the process that decides.
 
     the ledger's changes ──► take ────────┐
-    workers' words ────────► hear, staff ─┼─► State ──► plan: who may run now
+    workers' words ────────► staff ───────┼─► State ──► plan: who may run now
     what the border said ──► learn ───────┘
 
 The state is the twin's, and so is every rule: nothing is decided here that `memory` does not decide. It holds
@@ -19,14 +19,15 @@ from dataclasses import replace
 from math import inf
 from typing import Final, Self
 
-from libs.capacity.answers import Folded, Heartbeat, Plan, WorkerStatus
+from libs.capacity.answers import Folded, Plan
 from libs.capacity.ledger import Ledger
 from libs.capacity.memory import life, slots
 from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import plan
-from libs.capacity.memory.state import SlotLease, Worker
+from libs.capacity.memory.state import SlotLease
 from libs.capacity.projection import row_of
 from libs.capacity.rows import Change, Row, Seed, StandingOrders
+from libs.capacity.staff import Staff
 
 NAMELESS: Final = ""  # it has no generations, and is of one log for as long as it lives
 
@@ -39,6 +40,7 @@ class Engine:
     ) -> None:
         self._clock = clock
         self._state = life.begin(NAMELESS, generation=NAMELESS, applied=applied, standing=standing)
+        self.staff = Staff(self._state, clock)
         self._learned: dict[str, list[str]] = {}  # group → leases that stand for slots of which the log does not tell
         self._shut: set[str] = set()
         self._pauses: dict[str, int] = {}  # provider → until when, as it was said
@@ -55,6 +57,7 @@ class Engine:
         before = self._state
         self._state = life.begin(NAMELESS, generation=NAMELESS, applied=ledger.applied, standing=ledger.standing())
         self._state.workers, self._state.expiries = before.workers, before.expiries
+        self.staff = Staff(self._state, self._clock)
         self._learned.clear()
         self._shut.clear()
         self._seed(_seeds_of(ledger))
@@ -94,37 +97,7 @@ class Engine:
         if change.row is not None:
             life.forget(self._state, change.row.id)  # where it has ended
 
-    # ── what workers say ──────────────────────────────────────────────────────
-
-    def staff(self, workers: Iterable[WorkerStatus]) -> None:
-        """The workers as the view knows them, for who begins to plan. Of two words about one the later counts."""
-        for each in workers:
-            known = self._state.workers.get(each.worker)
-            if known is None or known.heard_ms <= each.heard_ms:  # the same word again may end later by now
-                worker = Worker(each.pool, each.slots, each.draining, each.heard_ms, holders=())
-                self._place_worker(each.worker, worker, until_ms=each.until_ms)
-        self.forget_silent()
-
-    def forget_silent(self) -> None:
-        """Workers that were not heard for so long that their slots are not counted."""
-        for name in self._state.expiries.up_to(self._clock()):
-            self._state.expiries.discard(name)
-            del self._state.workers[name]
-
-    def beat(self, heartbeat: Heartbeat) -> None:
-        """A worker's own word. It is its last one, though the clock may have gone back since the one before."""
-        now_ms = self._clock()
-        worker = Worker(heartbeat.pool, heartbeat.slots, heartbeat.draining, heard_ms=now_ms, holders=())
-        self._place_worker(heartbeat.worker, worker, until_ms=now_ms + heartbeat.ttl_ms)
-
-    def _place_worker(self, name: str, worker: Worker, *, until_ms: int) -> None:
-        self._state.workers[name] = worker
-        self._state.expiries.add(name, until_ms)
-
-    def last_beats(self) -> dict[str, int]:
-        """When a worker that takes work was heard last, of each pool."""
-        said = sorted((each.heard_ms, each.pool) for each in self._state.workers.values() if not each.draining)
-        return {pool: at_ms for at_ms, pool in said}
+    # ── what was said of slots ────────────────────────────────────────────────
 
     def pause(self, provider: str, until_ms: int) -> None:
         """No job gets a slot of this provider until then, as a worker has said. The view says it to all who ask: this

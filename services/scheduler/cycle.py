@@ -202,7 +202,7 @@ class Cycle:
         reloaded_at = self._planner.ledger.policy_seq
         if not self._configured or self._counts_by != reloaded_at:
             await self._view.configure(defaults_of(self._planner.policy))
-            self._planner.engine.staff(await self._view.workers())
+            self._planner.engine.staff.take(await self._view.workers())
             self._configured, self._counts_by = True, reloaded_at
         self._is_folded()
 

@@ -101,7 +101,7 @@ class Handlers:
 
     def note_heartbeat(self, command: Beat) -> None:
         """What this replica keeps of a heartbeat, whichever replica answers it."""
-        self.engine.beat(_heartbeat(command, (), self.ledger.policy))
+        self.engine.staff.beat(_heartbeat(command, (), self.ledger.policy))
         self.stopped.update(command.stopped)
         over = [holder for holder in self.stopped if opinion_of(self.ledger, holder) in (None, Opinion.OVER)]
         self.stopped.difference_update(over)

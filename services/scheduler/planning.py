@@ -91,7 +91,7 @@ class Planner:
 
         Who has slipped past the cap of a day waits for another day, which is asked for when the view is there again.
         """
-        self.engine.forget_silent()
+        self.engine.staff.forget_silent()
         self.engine.quarantine(self.engine.now_ms + AWAY_MS)
 
         async def unasked(jobs: Sequence[Job]) -> frozenset[str]:
@@ -107,9 +107,9 @@ class Planner:
 
     def look_at_workers(self) -> None:
         """What a plan counts with beside the log, as it is now."""
-        self.engine.forget_silent()
+        self.engine.staff.forget_silent()
         self.engine.unlearn()
-        self.absences.look(self.engine.last_beats())
+        self.absences.look(self.engine.staff.last_beats())
 
     async def look(self) -> tuple[answers.DueTimer, ...]:
         """What is due by the clock. Who waits for room stays due, and whose time does not all count: they must not hide

@@ -82,7 +82,7 @@ async def test_plan_with_nine_of_ten_blocked(bare: ScriptRunner) -> None:
     for queued in (100, 1_000, 10_000, 100_000):
         seeds = list(_nine_of_ten_blocked(queued))
         engine = Engine(StandingOrders(defaults=LIMITS), seeds, applied=0, clock=lambda: 1_700_000_000_000)
-        engine.beat(WORKER)
+        engine.staff.beat(WORKER)
 
         assert len(engine.plan(10).picks) == 10
         plan_us = await _median_us(_at_once(partial(engine.plan, 10)))

@@ -58,7 +58,7 @@ class Beside:
     async def beat(self, heartbeat: Heartbeat, **details: Any) -> HeartbeatAnswer:
         """Heard at once, as by whoever leads: a later word of a worker may end sooner than the one before."""
         if self._engine is not None:
-            self._engine.beat(heartbeat)
+            self._engine.staff.beat(heartbeat)
         return await self.view.beat(heartbeat, **details)
 
     # ── who may run ───────────────────────────────────────────────────────────
@@ -74,7 +74,7 @@ class Beside:
         at_ms = self._world().now_ms
         now = {"now_ms": at_ms}
         seen = await self.view.observe(**now)
-        engine.staff(await self.view.workers(**now))
+        engine.staff.take(await self.view.workers(**now))
         engine.unlearn()
         if await self._is_quarantined(now):
             engine.quarantine(at_ms + 1)

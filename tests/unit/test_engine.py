@@ -26,7 +26,7 @@ class Fed:
 
     def beat(self, worker: str, *, slots: int, **details: Any) -> None:
         said = {"pool": "default", "draining": False, "holders": (), "leases": (), "ttl_ms": 30_000, **details}
-        self.engine.beat(Heartbeat(worker=worker, slots=slots, **said))
+        self.engine.staff.beat(Heartbeat(worker=worker, slots=slots, **said))
 
     def write(self, row: Row) -> None:
         self.seq += 1
@@ -110,9 +110,9 @@ def test_of_two_words_about_a_worker_the_later_counts(fed: Fed) -> None:
         fed.write(queued(f"j{number}", number + 1))
     fed.beat("w1", slots=3)
 
-    fed.engine.staff([status_of("w1", slots=1, heard_ms=NOW_MS - 1, until_ms=NOW_MS + 30_000)])
+    fed.engine.staff.take([status_of("w1", slots=1, heard_ms=NOW_MS - 1, until_ms=NOW_MS + 30_000)])
     own = len(fed.plan())
-    fed.engine.staff([status_of("w1", slots=1, heard_ms=NOW_MS + 1, until_ms=NOW_MS + 30_000)])
+    fed.engine.staff.take([status_of("w1", slots=1, heard_ms=NOW_MS + 1, until_ms=NOW_MS + 30_000)])
 
     assert (own, len(fed.plan())) == (3, 1)
 
@@ -137,7 +137,7 @@ def test_a_worker_that_nobody_hears_has_no_slots(fed: Fed) -> None:
 def test_the_same_word_may_end_later_by_now(fed: Fed) -> None:
     fed.write(queued("a"))
 
-    fed.engine.staff([status_of("w1", slots=10, heard_ms=NOW_MS, until_ms=NOW_MS + 60_000)])
+    fed.engine.staff.take([status_of("w1", slots=10, heard_ms=NOW_MS, until_ms=NOW_MS + 60_000)])
     fed.now_ms += 30_000
 
     assert fed.plan() == ["a"]
@@ -146,7 +146,7 @@ def test_the_same_word_may_end_later_by_now(fed: Fed) -> None:
 def test_a_silent_worker_is_forgotten_at_the_next_look(fed: Fed) -> None:
     fed.now_ms += 30_000
 
-    fed.engine.staff([])
+    fed.engine.staff.take([])
 
     assert not fed.engine._state.workers
 
@@ -276,4 +276,4 @@ def test_a_pool_was_heard_by_those_of_its_workers_that_take_work(fed: Fed) -> No
     fed.now_ms += 1000
     fed.beat("w2", slots=3, draining=True)
 
-    assert fed.engine.last_beats() == {"default": NOW_MS}
+    assert fed.engine.staff.last_beats() == {"default": NOW_MS}
