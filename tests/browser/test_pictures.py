@@ -1,14 +1,20 @@
 """The pages as docs/images shows them: `make pictures` takes each in four forms, any other run in one.
 
-The job that was built is the README's own command; around it stand jobs as a day brings them.
+The job that was built, the one that asks and the pause come of the README's own commands; around them stand jobs as a
+day brings them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
+import re
+import shlex
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from subprocess import PIPE
 from typing import Any, Final, Literal
 
 import httpx
@@ -36,7 +42,8 @@ FORMS: Final[dict[str, tuple[int, int, Literal["light", "dark"]]]] = {
     "phone": (390, 844, "light"),
     "phone-dark": (390, 844, "dark"),
 }
-PROMPT: Final = "a URL shortener"  # as in the README
+README: Final = (REPOSITORY / "README.md").read_text()
+[BUILD, ASKS, PAUSE] = re.findall(r"^\.venv/bin/headgate ((?:submit|queue pause) .+)$", README, flags=re.MULTILINE)
 TITLES: Final = (
     "A shopping cart with vouchers",
     "Import the March invoices",
@@ -73,21 +80,21 @@ async def day(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Day]:
         there.client("ann", Tier.CTO_SCALE) as ann,
         there.client("olga", Tier.CTO_SCALE, scope="jobs:read jobs:write ops") as olga,
     ):
-        jobs = await _ended(ann)
+        jobs = await _ended(there, ann)
         workflow = await _workflow(ann)
         for number in range(14):
             await _submit_as(there, number)
-        await olga.post("/queue/pause", json={"scope": "priority:background", "reason": "until the release is out"})
+        await _commanded(there, PAUSE, as_whom="olga")
         await eventually(lambda: _full(olga))
         running = (await ann.get("/jobs", params={"status": "code"})).json()
         yield Day(there, jobs | {"running": running[0]["id"]}, workflow)
 
 
-async def _ended(ann: httpx.AsyncClient) -> dict[str, str]:
-    """The README's job, one that failed, one that asks: each is over before the queue fills."""
+async def _ended(there: Installation, ann: httpx.AsyncClient) -> dict[str, str]:
+    """The README's jobs, and one that failed: each is over, or asks, before the queue fills."""
     jobs = {
-        "ready": await _submit(ann, input={"prompt": PROMPT}),
-        "asks": await _submit(ann, title=TITLES[0], pipeline="rehearsal", input=QUICK | {"failing_cycles": 9}),
+        "ready": await _commanded(there, BUILD),
+        "asks": await _commanded(there, ASKS),
         "failed": await _submit(ann, title=TITLES[1], pipeline="rehearsal", input=QUICK | {"fail_at": "deps"}),
     }
     for number in range(4):
@@ -95,6 +102,17 @@ async def _ended(ann: httpx.AsyncClient) -> dict[str, str]:
     for name, status in (("ready", "ready"), ("asks", "awaiting_confirmation"), ("failed", "failed")):
         await eventually(lambda name=name, status=status: _has(ann, jobs[name], status), within_s=200)
     return jobs
+
+
+async def _commanded(there: Installation, command: str, *, as_whom: str = "ann") -> str:
+    """The command as the README has it; the first word that it said."""
+    token = there.token(as_whom, Tier.CTO_SCALE, scope="jobs:read jobs:write" + " ops" * (as_whom == "olga"))
+    environ = os.environ | {"HEADGATE_URL": there.up.url, "HEADGATE_TOKEN": token}
+    words = (sys.executable, "-m", "libs.cli", *shlex.split(command))
+    process = await asyncio.create_subprocess_exec(*words, env=environ, cwd=REPOSITORY, stdout=PIPE)
+    said, _ = await process.communicate()
+    assert process.returncode == 0, command
+    return said.decode().split()[0]
 
 
 async def _workflow(ann: httpx.AsyncClient) -> str:
@@ -141,11 +159,20 @@ async def test_each_page_of_a_user_is_shown_in_four_forms(day: Day, visit: Visit
         await taken(ann, "workflow", f"workflows/{day.workflow}", TITLES[3])
 
 
-async def test_the_form_of_a_new_job_is_shown_in_four_forms(day: Day, visit: Visit) -> None:
+async def test_the_form_of_a_new_job_and_the_palette_are_shown_in_four_forms(day: Day, visit: Visit) -> None:
     async with visit(day.there, day.user(), look="table") as ann:
         await ann.go("jobs")
         await ann.page.keyboard.press("n")
         await taken(ann, "form", None, "What should be built?")
+        await ann.page.keyboard.press("Escape")
+        await ann.page.keyboard.press("Control+k")
+        await ann.page.keyboard.type("invoices")
+        await taken(ann, "palette", None, TITLES[1])
+
+
+async def test_the_door_is_shown_in_four_forms(day: Day, visit: Visit) -> None:
+    async with visit(day.there) as anybody:
+        await taken(anybody, "door", None, "Sign in to Headgate")
 
 
 async def test_each_page_of_an_operator_is_shown_in_four_forms(day: Day, visit: Visit) -> None:

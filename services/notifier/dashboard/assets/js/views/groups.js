@@ -11,7 +11,7 @@ import { JobName, useTitles } from "./job_name.js";
 export function Groups() {
   const { value, fault } = usePoll("/concurrency", 2000);
   const wanted = useSignal("");
-  useTitles((value ?? []).flatMap(({ holders }) => holders.map(({ job_id }) => job_id)).filter(Boolean));
+  useTitles((value ?? []).flatMap(({ holders }) => holders.filter(isUntitled).map(({ job_id }) => job_id)));
   if (value === null) return html`<${Looking} fault=${fault} />`;
   const shown = byUse(value.filter(({ group }) => group.toLowerCase().includes(wanted.value.toLowerCase())));
   const busy = shown.filter(isUsed),
@@ -39,6 +39,7 @@ export function Groups() {
   </section>`;
 }
 
+const isUntitled = ({ job_id, title }) => job_id && !title; // what it is called instead, its job says
 const isUsed = ({ active, waiting, shut_until }) => active + waiting > 0 || Boolean(shut_until);
 
 /** The fullest first; of equally full ones that for which most wait. */
@@ -76,7 +77,7 @@ function Group({ group }) {
 
 function Holder({ group, holder }) {
   const name = holder.job_id
-    ? html`<${JobName} id=${holder.job_id} />`
+    ? html`<${JobName} id=${holder.job_id} title=${holder.title} />`
     : html`<span class="job-name"><span class="cut" title=${holder.lease}>${holder.user_id ?? holder.lease}</span>
     <${Copy} of=${holder.lease} label=${`Copy the lease ${holder.lease}`} /></span>`;
   return html`<tr><td data-name="Holder">${name}</td><td data-name="Worker">${holder.worker ?? ""}</td>

@@ -7,9 +7,10 @@ import { titleOf } from "../titles.js";
 import { Copy } from "./copy.js";
 
 /** A job by its title where that is known, and its id to copy. */
-export function JobName({ id }) {
+export function JobName({ id, title }) {
   const job = jobs.value.get(id);
-  return html`<span class="job-name"><a class="cut" href=${jobLink(id)} title=${id}>${job ? titleOf(job) : html`<code>${id}</code>`}</a>
+  const name = title ?? (job ? titleOf(job) : html`<code>${id}</code>`);
+  return html`<span class="job-name"><a class="cut" href=${jobLink(id)} title=${id}>${name}</a>
     <${Copy} of=${id} label=${`Copy the job ${id}`} /></span>`;
 }
 
