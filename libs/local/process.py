@@ -36,6 +36,7 @@ class ChildProcess(ABC):
     """Starts, stops, kills, freezes and thaws; each may be called twice."""
 
     environment: Mapping[str, str] | None = None  # what all of this machine may know, where it has none of its own
+    stdin: int = subprocess.DEVNULL
     inherited: Sequence[int] = ()  # what is open here and stays open there, under the same number
 
     def __init__(self, *, name: str, folder: Path) -> None:
@@ -141,7 +142,7 @@ class ChildProcess(ABC):
                 command,
                 cwd=self.folder,
                 env=of_machine(os.environ) if self.environment is None else self.environment,
-                stdin=subprocess.DEVNULL,
+                stdin=self.stdin,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=self.inherited,
@@ -154,7 +155,11 @@ class ChildProcess(ABC):
 
     def _let_go(self) -> None:
         """Its number may soon be another's."""
-        if self._child is not None and not _is_linux():
+        if self._child is None:
+            return
+        if self._child.stdin is not None:
+            self._child.stdin.close()
+        if not _is_linux():
             tether().let_go(self._child.pid)
 
     async def _ended(self) -> None:

@@ -1,12 +1,13 @@
 """One of the four services as a process of this machine.
 
 Owns its port, its environment and the question whether it is ready. It runs from its start on, ready or not: a service
-waits for its servers by itself.
+waits for its servers by itself. It can be loaded before: then it waits for its start.
 """
 
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ ANSWER_WITHIN_S: Final = 2.0
 
 class ServiceProcess(ChildProcess):
     """`python -m <module>`, loaded without the garbage collector, with this environment and a port."""
+
+    stdin = subprocess.PIPE  # it runs once that has ended
 
     def __init__(self, module: str, *, name: str, folder: Path, environment: Mapping[str, str]) -> None:
         super().__init__(name=name, folder=folder)
@@ -38,6 +41,16 @@ class ServiceProcess(ChildProcess):
             self.port = free_ports(1)[0]  # it may have ended because of the old one, which nobody knows yet
         self.environment = {**self._told, "HEADGATE_HTTP_HOST": HOST, "HEADGATE_HTTP_PORT": str(self.port)}
         return [sys.executable, "-m", "libs.runtime.loading", self.module]
+
+    def load(self) -> None:
+        """It imports what it needs, and waits."""
+        if not self.running:
+            self._spawn()
+
+    async def start(self) -> None:
+        self.load()
+        if self._child is not None and self._child.stdin is not None:
+            self._child.stdin.close()
 
     async def ready(self) -> bool:
         """What it says itself. It keeps its port from then on."""

@@ -1,6 +1,7 @@
 """The whole system on one machine: two servers, the four services, a gateway in front of them.
 
-    start    lock ─► nats-server, Valkey ─► streams and buckets ─► scheduler, workers, admission, notifier
+    start    lock ─► nats-server, Valkey ─► streams and buckets ─► scheduler, workers, admission, notifier,
+                     which load meanwhile
     ready    all of them ready ─► gateway ─► up.json
     stop     up.json ─► workers, admission, notifier ─► scheduler ─► gateway ─► nats-server, Valkey ─► lock
 
@@ -83,9 +84,14 @@ class Supervisor:
             self._shell = (
                 os.environ | {SANDBOX: self._sandbox} | await equipment(os.environ, self.state.wheels, say=self._say)
             )
-            await self._start_servers()
+            self._make_servers()
+            self._load_services()
+            ports = self._nats.port, self._valkey.port
+            await _all(server.start() for server in self._servers)
             await self._migrate(LogSettings(retention=policy.retention, pools=policy.pools.served))
-            self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
+            if (self._nats.port, self._valkey.port) != ports:  # a stranger was faster: they were told of others
+                await _all(service.child.kill() for service in self._every_service())
+                self._load_services()
             await _all(service.start() for service in self._every_service())
 
     async def ready(self) -> UpFile:
@@ -139,14 +145,19 @@ class Supervisor:
         for kept in self._every_service():
             kept.child.hurry()
 
-    async def _start_servers(self) -> None:
+    def _make_servers(self) -> None:
         provisions, root = self._provisions, self.state.root
         self._teams = teams_in(self.state.teams)
         users = list(provisions.nats.values())
         self._nats = NatsServer(root / "nats", users=users, system_user=provisions.nats_system, teams=TEAMS_FILE)
         self._valkey = ValkeyServer(root / "valkey", users=list(provisions.valkey.values()))
         self._servers = [self._kept(self._nats), self._kept(self._valkey)]
-        await _all(server.start() for server in self._servers)
+
+    def _load_services(self) -> None:
+        """They have nothing to ask anybody until they are started."""
+        self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
+        for service in self._every_service():
+            service.child.load()
 
     async def _migrate(self, settings: LogSettings) -> None:
         client = await connect(self._nats.url_for(self._provisions.nats["operator"]), name="migrate")
