@@ -235,7 +235,7 @@ test-compose: setup ## builds the images and restarts every container under a ru
 test-fresh: setup ## the first commands of the README on machines that nobody has prepared; each a row with its exit code
 	@$(PYTEST) $(TWO_ROWS) -m fresh tests/fresh $(ARGS)
 
-test-pythons: setup ## make check and make test on the oldest and the newest Python, in containers, as a user and as root
+test-pythons: setup ## make check, make test and make wheels on the oldest and the newest Python, in containers, as a user and as root
 	@$(PYTEST) $(TWO_ROWS) -m pythons tests/fresh $(ARGS)
 
 test-all: check test simulate test-races test-lives test-kills test-up test-builds test-gateway test-system test-contracts test-alerts test-browser abuse test-hostile test-cluster test-docker test-compose test-pythons test-fresh ## everything; needs Docker and Debian's chromium
