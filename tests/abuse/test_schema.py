@@ -1,6 +1,6 @@
 """Whatever the OpenAPI document allows, and what it does not, is answered as the document says, and never by a fault.
 
-Jobs stand in every status, and whoever asks owns them and is an operator too: no operation ends at its first question.
+Jobs stand in every status, and the client owns them and is an operator too: no operation ends at its first question.
 """
 
 from __future__ import annotations

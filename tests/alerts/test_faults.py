@@ -218,7 +218,7 @@ async def a_log_that_is_too_small(night: Night) -> None:
 
 
 async def log_bytes(watch: Watch) -> float:
-    """As whoever leads has last seen it: nobody, for a moment, after the store was lost."""
+    """As the leader has last seen it: none, for a moment, after the store was lost."""
     return max([float(series["value"][1]) for series in await watch.query("headgate_log_bytes")], default=0.0)
 
 

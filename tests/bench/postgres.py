@@ -23,7 +23,7 @@ ANYWHERE: Final = Path("/tmp")  # noqa: S108 - a folder that another user may en
 
 
 class PostgresServer(ServerProcess):
-    """One, for whoever may open its socket."""
+    """One, for users who may open its socket."""
 
     ready_line = "database system is ready to accept connections"
 

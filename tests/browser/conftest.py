@@ -1,4 +1,4 @@
-"""One Chromium for all tests of the page, and whoever sits before it."""
+"""One Chromium for all tests of the page, and the person before it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ GO = """
 })
 """
 NOT_THE_PAGES = (
-    "net::ERR_ABORTED",  # whoever goes elsewhere waits for nothing any more
+    "net::ERR_ABORTED",  # a page that is left waits for nothing any more
     "net::ERR_NETWORK_CHANGED",  # of this machine: another test's container came up; the page loads itself again
 )
 LIKING = "headgate.list"
@@ -111,7 +111,7 @@ class Visitor:
         await dialog.wait_for(state="detached")
 
     async def look(self, name: str) -> None:
-        """A picture for whoever works on the page, and nothing wider than the screen."""
+        """A picture for developers of the page, and nothing wider than the screen."""
         SCREENSHOTS.mkdir(exist_ok=True)
         await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
         too_wide: list[str] = await self.page.evaluate(TOO_WIDE)

@@ -152,7 +152,7 @@ def where(request: pytest.FixtureRequest) -> str | None:
 
 @pytest_asyncio.fixture
 async def still_log(where: str | None, clock: ManualClock) -> AsyncIterator[EventLog]:
-    """A log by a clock that stands still: whoever waits for a time waits for ever."""
+    """A log by a clock that stands still: a wait for a time never ends."""
     if where is None:
         yield MemoryLog(MemoryServer(clock, epoch=EPOCH), clock=clock)
         return

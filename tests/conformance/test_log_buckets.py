@@ -172,7 +172,7 @@ async def test_an_object_whose_chunks_find_no_room_leaves_none(nc: Client) -> No
 
 
 async def test_a_name_that_nobody_could_have_given_hides_no_other(nc: Client) -> None:
-    """Whoever may write in a bucket may write anything there, and others list it."""
+    """A user that may write in a bucket may write anything there, and others list it."""
     objects = JetStreamObjects(nc, RESULTS)
     await objects.put("job-1", b"a result")
     no_token = base64.urlsafe_b64encode(b"a b-1-1").decode()
@@ -297,7 +297,7 @@ async def test_what_is_no_line_is_passed_over(nc: Client) -> None:
 
 
 async def test_a_page_reaches_past_what_cannot_be_read(nc: Client) -> None:
-    """Or whoever reads up to the newest line would look for it for ever."""
+    """Or a reader up to the newest line would look for it for ever."""
     await nc.request(logs_subject("job-1"), b"{}", timeout=30)
     lines = JetStreamLines(nc)
 

@@ -56,7 +56,7 @@ class Beside:
         return await self.view.fold(changes, **details)
 
     async def beat(self, heartbeat: Heartbeat, **details: Any) -> HeartbeatAnswer:
-        """Heard at once, as by whoever leads: a later word of a worker may end sooner than the one before."""
+        """Heard at once, as by the leader: a later word of a worker may end sooner than the one before."""
         if self._engine is not None:
             self._engine.staff.beat(heartbeat)
         return await self.view.beat(heartbeat, **details)

@@ -1,7 +1,7 @@
 """Random lives of a view: everything that services, workers, operators and time do to it, in any order.
 
-Owns the steps. What is checked after each is said by whoever runs the machine. Limits, days, lapses and the bound are
-so small that a few jobs meet all of them.
+Owns the steps. What is checked after each is said by the test that runs the machine. Limits, days, lapses and the bound
+are so small that a few jobs meet all of them.
 """
 
 from collections.abc import Coroutine

@@ -1,4 +1,4 @@
-"""Two views asked the same questions: whoever asks gets one answer, or hears how the two differ."""
+"""Two views asked the same questions: the caller gets one answer, or hears how the two differ."""
 
 import asyncio
 from collections.abc import Callable, Sequence

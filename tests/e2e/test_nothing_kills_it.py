@@ -33,7 +33,7 @@ async def insisting(call: Callable[[], Awaitable[httpx.Response]]) -> httpx.Resp
         try:
             response = await call()
         except httpx.TransportError:
-            await asyncio.sleep(0.2)  # the connection went with whoever held it
+            await asyncio.sleep(0.2)  # the connection went with its holder
             continue
         if response.status_code not in AGAIN:
             return response

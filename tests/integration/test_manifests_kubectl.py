@@ -1,4 +1,4 @@
-"""Whoever applies the manifests has a kubectl of their own: what is promised of it, and that nothing else is."""
+"""Operators apply the manifests by a kubectl of their own: what is promised of it, and that nothing else is."""
 
 from __future__ import annotations
 

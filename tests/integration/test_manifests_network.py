@@ -193,7 +193,7 @@ def test_nobody_ends_a_stream_because_of_its_length(path: str) -> None:
 
 
 def _reached(rendered: Rendered, of: str) -> set[tuple[str, int]]:
-    """By whoever is in a namespace with this label of ours."""
+    """By pods of a namespace with this label of ours."""
     outside = {"metadata": {"labels": {f"headgate.dev/{of}": "true"}}}
     return {
         (name, port)

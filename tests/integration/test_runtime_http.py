@@ -88,7 +88,7 @@ class Handed(Response):
 @pytest_asyncio.fixture
 async def service() -> AsyncIterator[Service]:
     clock = SystemClock()
-    gate = Gate(patience_s=600)  # whoever it waits for in vain holds up the test
+    gate = Gate(patience_s=600)  # a connection it waits for in vain holds up the test
     telemetry = Telemetry("test", instance="t-1", logs=None)
     app = create_app(
         "test",
@@ -268,7 +268,7 @@ async def test_a_connection_that_has_gone_is_not_handed_over_and_that_is_no_faul
 
 
 async def test_a_service_that_leaves_refuses_new_connections_while_old_ones_go_on(service: Service) -> None:
-    """So that whoever has not been heard may ask the next process, whatever is asked."""
+    """So that a client that has not been heard may ask the next process, whatever is asked."""
     old, writer = await raw(service, "GET /livez HTTP/1.1\nHost: test\n\n")
     assert (await old.readline()).split()[1] == b"200"
 

@@ -57,7 +57,7 @@ async def test_of_a_batch_and_an_event_one_wins(
     ends = {data.job_id: data.status.value for data in events if isinstance(data, JobData)}
     written = Counter(data.job_id for data in events if isinstance(data, JobData))
     assert sorted(data.jobs[0] for data in events if isinstance(data, SchedulerCommitted)) == sorted(committed)
-    assert set(written.values()) == {len(story.split()) + 1}, "whoever lost has written nothing"
+    assert set(written.values()) == {len(story.split()) + 1}, "the loser has written nothing"
     assert len(ends) == races
     won = set(ends.values())
     assert won == then if races == MANY else won <= then, "of many, each of the two has won at least one"

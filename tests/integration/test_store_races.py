@@ -175,7 +175,7 @@ async def test_of_many_who_ask_for_the_last_of_a_users_tickets_one_has_it(
 async def test_under_a_limit_lowered_below_what_runs_nothing_starts_until_below_it_and_nothing_is_ended(
     rivals: tuple[RedisView, RedisView], world: World, rounds: int
 ) -> None:
-    """One scheduler claims and dispatches while an operator changes the limit; whoever comes first, the limit holds."""
+    """One scheduler claims and dispatches while an operator changes the limit; in either order the limit holds."""
     random, group, limit = Random(SEED), "group:shop:db", 1
     for round_ in range(rounds):
         await _top_up(world, round_, group)

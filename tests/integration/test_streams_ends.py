@@ -118,7 +118,7 @@ async def test_a_replica_that_stops_ends_a_thousand_streams_and_waits_for_none_t
             said = replicas.processes[0].words()
 
     assert set(ends) == {b"retry: 2000\n\n"}
-    assert "was cut off" not in said, "it was waited for whoever takes nothing"
+    assert "was cut off" not in said, "it was waited for a client that takes nothing"
 
 
 async def _begun(replicas: Notifiers, user: int) -> Client:

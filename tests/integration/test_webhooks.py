@@ -381,7 +381,7 @@ async def test_an_address_is_called_as_the_host_that_it_was_found_for(nats_url: 
 
 
 def certified(host: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Whoever trusts a certificate of this host, and whoever has it."""
+    """A client that trusts a certificate of this host, and a server that has it."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     made = (

@@ -148,7 +148,7 @@ def test_a_folder_that_is_named_by_a_link_is_that_folder(tmp_path: Path) -> None
 
 
 class _Stopped(io.BytesIO):
-    """Whoever reads it is stopped before its end."""
+    """Its reader is stopped before its end."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if self.tell() > 8000:

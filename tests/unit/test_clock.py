@@ -60,7 +60,7 @@ async def test_a_wall_clock_that_jumps_wakes_nobody_and_moves_no_duration(clock:
     before = clock.now_ms()
 
     clock.jump_wall_ms(-3_600_000)
-    await clock.sleep_ms(0)  # whoever was woken would run now
+    await clock.sleep_ms(0)  # a task that was woken would run now
 
     assert (clock.now_ms() - before, clock.monotonic_ms(), sleeper.done()) == (-3_600_000, 0, False)
     await clock.advance_ms(10)

@@ -203,7 +203,8 @@ async def test_jobs_that_have_ended_show_the_day_as_it_stands_and_are_not_asked_
 
 
 async def test_what_a_newer_writer_says_of_a_job_reaches_its_user_too(notifier: MemoryNotifier) -> None:
-    """While it happens, and for whoever comes back later: a stream that shows it once and not twice shows no gap."""
+    """While it happens, and for a client that comes back later: a stream that shows it once and not twice shows no
+    gap."""
     await notifier.write(*life_of("job-1", "queued"))
     client = notifier.of_user()
     await client.heard()
@@ -229,7 +230,7 @@ async def test_what_was_said_of_an_answered_question_is_not_said_of_the_next(not
 
 
 async def test_the_question_comes_before_the_status_that_says_it_was_seen(notifier: MemoryNotifier) -> None:
-    """Whoever is cut off between the two is asked again, on the stream of all jobs too."""
+    """A client that is cut off between the two is asked again, on the stream of all jobs too."""
     await notifier.write(*life_of("job-1", ASKS)[:-1])
     client = notifier.of_user()
     await client.heard()

@@ -1,4 +1,4 @@
-"""Connections that wait are written to by others than their tasks: each thing once and in order, whoever brings it."""
+"""Connections that wait are written to by others than their tasks: each thing once and in order, by whatever way."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ async def test_who_listens_hears_each_record_once_and_nothing_else_is_read(inter
 
 
 async def test_who_comes_while_a_record_is_passed_over_finds_it_in_the_past() -> None:
-    """Nobody wanted it when it came. It was in the log by then, and whoever attaches later reads that."""
+    """It had no listener when it came. It was in the log by then, and a client that attaches later reads that."""
     notifier = MemoryNotifier(patient())
     async with heard(notifier):
         await breathe()

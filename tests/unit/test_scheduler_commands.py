@@ -187,7 +187,7 @@ async def test_an_attempt_that_nobody_here_has_folded_yet_goes_on(world: World, 
 
 
 async def test_an_attempt_of_a_job_that_this_fold_has_not_come_to_yet_goes_on(world: World, leader: Replica) -> None:
-    """Whoever led before has started it and is gone, and this replica is a little behind the log."""
+    """The leader before has started it and is gone, and this replica is a little behind the log."""
     world.store.lose()
 
     reply = await world.beat(slots=2, holders=("job-9:1",))

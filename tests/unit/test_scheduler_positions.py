@@ -61,7 +61,7 @@ class Broken:
 
 
 class Hearing:
-    """Whoever listens."""
+    """A listener."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, PositionChanged]] = []

@@ -236,7 +236,7 @@ async def test_a_claim_whose_answer_was_lost_is_ours(scene: Scene) -> None:
 
 
 class Pool:
-    """Hands out numbers to whoever waits, and counts who waits."""
+    """Hands out numbers to waiters, and counts them."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Any] = asyncio.Queue()

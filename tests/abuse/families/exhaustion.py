@@ -1,4 +1,4 @@
-"""Exhaustion: whoever takes too much is told so, and everybody else goes on."""
+"""Exhaustion: a client that takes too much is told so, and everybody else goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens: whoever shows one is who its issuer says, for as long as it says, and may what it says. Else 401 or 403."""
+"""Tokens: its bearer is who the issuer says, for as long as it says, and may what it says. Else 401 or 403."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ async def _others_stream(scene: Scene) -> str:
 
 
 async def _streams_that_ended(scene: Scene) -> str:
-    """Or whoever loads a page again and again would soon have none."""
+    """Or a user who loads a page again and again would soon have none."""
     for _ in range(PER_USER):
         async with AsyncExitStack() as stack:
             await _open(scene, stack, "/v1/stream", "hoarder-e")

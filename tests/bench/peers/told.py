@@ -19,7 +19,7 @@ SYNCED = os.environ.get("BENCH_SYNCED") == "yes"
 
 
 def started(number: int) -> None:
-    """In a job: the moment in which it runs. A line this short is written whole, whoever else writes."""
+    """In a job: the moment in which it runs. A line this short is written whole, also beside other writers."""
     os.write(_pipe(), f"{number} {time.time_ns()}\n".encode())
 
 
