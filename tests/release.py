@@ -31,6 +31,7 @@ from typing import Final
 from headgate_contracts import gate
 from tests.examples import BESIDE, EXAMPLES, SERVER, Environment, carry_out, examples_of, running, use_command
 from tests.fixtures.wheels import ROOT, UV
+from tests.fresh.machines import OF_THE_NETWORK
 
 DIST: Final = ROOT / "dist"
 CHANGES_OF_CONTRACTS: Final = "contracts/CHANGELOG.md"
@@ -267,7 +268,8 @@ def _environment(python: str, *packages: str) -> Iterator[Environment]:
         if packages:
             fresh = (word for each in INSTALLED for word in ("--refresh-package", each.partition("[")[0]))
             _run("pip", "install", "--quiet", "--python", str(made), "--find-links", str(DIST), *fresh, *packages)
-        shell = {"PATH": os.defpath, "HOME": folder, "LANG": "C.UTF-8", "TMPDIR": folder}
+        network = {name: os.environ[name] for name in OF_THE_NETWORK if name in os.environ}
+        shell = network | {"PATH": os.defpath, "HOME": folder, "LANG": "C.UTF-8", "TMPDIR": folder}
         yield Environment(made / "bin", empty, shell)
 
 
