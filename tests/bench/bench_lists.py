@@ -104,7 +104,7 @@ async def test_how_far_the_index_is_behind_the_log(nats_url: str, tmp_path: Path
         running = asyncio.create_task(index.run(asyncio.Event()))
         for rate in RATES:
             written = await _written(log, titles, rate=rate)
-            while index.progress.applied < max(written)[0]:
+            while index.progress.applied < max(written)[0] and not running.done():
                 await index.page(JobFilter(user=None), Sort.NEWEST, before=None, count=1, head=max(written)[0])
             behind = [max(0.0, index.reached_at(seq) - at_s) * 1000 for seq, at_s in written]
             p99 = quantiles(behind, n=100)[-1]

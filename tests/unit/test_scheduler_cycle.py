@@ -17,6 +17,7 @@ from headgate_contracts.events import (
 )
 from libs.capacity.answers import DueTimer
 from libs.policy import Policy
+from libs.runtime.lifecycle import Health
 from services.scheduler import planning
 from services.scheduler.domain import Decision
 from services.scheduler.replica import Replica
@@ -549,3 +550,18 @@ async def test_events_of_one_batch_follow_their_link(world: World, leader: Repli
 
     at = kinds.index(SchedulerCommitted)
     assert kinds[at : at + 3] == [SchedulerCommitted, JobDispatched, JobDispatched]
+
+
+async def test_a_policy_that_cannot_be_in_force_here_is_noted_until_another_one_holds(world: World) -> None:
+    health = Health()
+    replica = world.replica("a", health=health)
+    await world.settle(replica)
+    await world.reload(Policy.model_validate({"queue": {"horizon_days": 85}, "retention": {"events_days": 200}}))
+    await world.settle(replica)
+    noted = health.notes
+
+    await world.reload(Policy.model_validate({"queue": {"cap": 7}}))
+    await world.settle(replica)
+
+    assert [note.partition(" cannot")[0] for note in noted] == ["policy: that of record 1"]
+    assert (health.notes, replica.ledger.policy.queue.cap) == ((), 7)
