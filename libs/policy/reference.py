@@ -42,6 +42,9 @@ above the file that services start with. The sections marked ↻ can be reloaded
 processes are built with is read at their start alone, and a reload that would change it is refused, with nothing
 changed.
 
+`show` and `diff` name the version in force. A reload takes the place of the version that `--replaces` names, or else of
+the one that it finds: where another operator was quicker, nothing is changed, and it says who that was.
+
 A reload ends nothing that runs. Below a lowered limit nothing starts until enough has ended; what waits is decided by
 the new numbers from then on, and what a job was given before (its place, its day) it keeps. A service that starts says
 in its log where a reload stands above its file, and in which keys they differ.
