@@ -22,15 +22,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate_contracts import ContractError, Event, Job, UnknownEvent
-from headgate_contracts.envelope import utc
 from headgate_contracts.events import ContentErased, JobData, JobGivenBack
-from headgate_contracts.shown import WorkerAttempt
-from headgate_contracts.tokens import is_mapped
 from libs.capacity.projection import epoch_ms
 from libs.eventlog import Record
 from libs.eventlog.decoding import job_in
-from services.admission.figures import ChartSpan, Counted, changes, minute_of, summed, wait_ms
-from services.admission.finding import Facet, JobFilter, Sort, count_query, page_query
+from services.admission.figures import changes, minute_of, summed, wait_ms
 
 SHAPE: Final = "4"  # of the tables; another one is made anew
 KNOWN: Final = 20_000  # unfinished jobs that are kept folded
@@ -57,12 +53,6 @@ MINUTES_KEPT: Final = 100 * 24 * 60
 COUNT: Final = "INSERT INTO minutes VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET count=count+excluded.count"
 LEVELS_BEFORE: Final = (
     "SELECT name, of, sum(count) FROM minutes WHERE minute < ? AND name IN ('queued', 'running') GROUP BY 1, 2"
-)
-STEPS: Final = "SELECT (minute-?)/?, name, of, sum(count) FROM minutes WHERE minute >= ? GROUP BY 1, 2, 3"
-WAITS: Final = "SELECT (minute-?)/?, ms FROM waits WHERE minute >= ? ORDER BY ms"
-ATTEMPTS: Final = (
-    "SELECT jobs.id, attempt, worker, jobs.pool, began, ended, end FROM attempts JOIN jobs USING (seq)"
-    " WHERE worker = ? OR ? IS NULL ORDER BY began DESC, seq DESC LIMIT ?"
 )
 IndexStep = tuple[Job | None, Job, Record]  # a job before an event and after it
 JOB_ROW: Final = "INSERT OR REPLACE INTO jobs VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
@@ -155,7 +145,7 @@ class Index:
             _join_old_minutes(db)
 
     def _opened(self) -> int:
-        file_id = _file_id(self.path)
+        this_file = file_id(self.path)
         db = self._db = sqlite3.connect(
             f"file:{self.path}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
         )
@@ -163,7 +153,7 @@ class Index:
             db.execute(f"PRAGMA {pragma}").fetchall()
         [(sound,)] = db.execute("PRAGMA quick_check(1)").fetchall()
         meta = dict(db.execute("SELECT name, value FROM meta").fetchall())
-        wanted = {"shape": SHAPE, "epoch": self._epoch, "file": file_id}
+        wanted = {"shape": SHAPE, "epoch": self._epoch, "file": this_file}
         if sound != "ok" or any(meta.get(name) != value for name, value in wanted.items()):
             raise IndexStrange(f"{self.path} is no index of this log")
         if "untidy" in meta:
@@ -175,14 +165,14 @@ class Index:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
             db.execute("PRAGMA journal_mode=WAL")
             db.executescript(TABLES)
-            meta = {"shape": SHAPE, "epoch": self._epoch, "file": _file_id(self.path), "applied": "0"}
+            meta = {"shape": SHAPE, "epoch": self._epoch, "file": file_id(self.path), "applied": "0"}
             db.executemany("INSERT INTO meta VALUES(?, ?)", meta.items())
 
     def _checked(self) -> sqlite3.Connection:
         if self._db is None or not self.path.exists():
             raise IndexStrange(f"{self.path} is gone")
         [(made_as,)] = self._db.execute("SELECT value FROM meta WHERE name='file'").fetchall()
-        if made_as != _file_id(self.path):
+        if made_as != file_id(self.path):
             raise IndexStrange(f"another file has taken the place of {self.path}")
         return self._db
 
@@ -233,73 +223,6 @@ class Index:
             del self._jobs[next(iter(self._jobs))]
 
 
-class IndexReader:
-    """Finds jobs in the file, which another may be writing. Its methods block: they are called from one thread."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._db: sqlite3.Connection | None = None
-        self._opened = ""
-
-    def find(self, wanted: JobFilter, sort: Sort, *, before: int | None, count: int) -> list[tuple[int, Job]]:
-        """At most `count` jobs that come after `before` in this order, each with its own place in it. Raises
-        IndexStrange where there is no file, or one that cannot be read."""
-        with self._reading() as db:
-            rows: list[Any] = db.execute(*page_query(wanted, sort, before=before, count=count)).fetchall()
-            return [(sort.key(row[0], row[1]), unpacked(row[2])) for row in rows]
-
-    def counts(self, wanted: JobFilter, facet: Facet, *, most: int) -> dict[str, int]:
-        """How many jobs have each name, the most frequent first, by the names that their users gave."""
-        with self._reading() as db:
-            rows: list[Any] = db.execute(*count_query(wanted, facet, most=most)).fetchall()
-            return {self._as_given(db, facet, name, newest): count for name, count, newest in rows}
-
-    def counted(self, span: ChartSpan) -> Counted:
-        """What charts of this span are made of."""
-        within = (span.start, span.step, span.start)
-        with self._reading() as db:
-            before: list[Any] = db.execute(LEVELS_BEFORE, (span.start,)).fetchall()
-            steps: list[Any] = db.execute(STEPS, within).fetchall()
-            waits: list[Any] = db.execute(WAITS, within).fetchall()
-            return Counted({(name, of): count for name, of, count in before}, tuple(steps), tuple(waits))
-
-    def attempts(self, worker: str | None, *, count: int) -> list[WorkerAttempt]:
-        """The newest first."""
-        with self._reading() as db:
-            rows: list[Any] = db.execute(ATTEMPTS, (worker, worker, count)).fetchall()
-            return [_attempt(row) for row in rows]
-
-    def _as_given(self, db: sqlite3.Connection, facet: Facet, name: str, newest: int) -> str:
-        if facet is not Facet.PROJECT or not is_mapped(name):
-            return name
-        [(state,)] = db.execute("SELECT state FROM states WHERE seq=?", (newest,)).fetchall()
-        return unpacked(state).submission.project_name or name
-
-    @contextmanager
-    def _reading(self) -> Generator[sqlite3.Connection]:
-        try:
-            yield self._connected()
-        except (sqlite3.Error, OSError, zlib.error) as fault:
-            self.close()
-            raise IndexStrange(str(fault)) from fault
-
-    def close(self) -> None:
-        """Safe twice."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-
-    def _connected(self) -> sqlite3.Connection:
-        there = _file_id(self._path)
-        if self._db is None or there != self._opened:
-            self.close()
-            self._db = sqlite3.connect(f"file:{self._path}?mode=rw", uri=True, check_same_thread=False)
-            self._db.execute(f"PRAGMA busy_timeout={BUSY_MS}").fetchall()
-            self._db.execute("PRAGMA query_only=ON").fetchall()
-            self._opened = there
-        return self._db
-
-
 def unpacked(state: bytes) -> Job:
     return Job.model_validate_json(zlib.decompress(state))
 
@@ -308,7 +231,7 @@ def _packed(job: Job) -> bytes:
     return zlib.compress(job.model_dump_json(exclude_defaults=True).encode(), 1)
 
 
-def _file_id(path: Path) -> str:
+def file_id(path: Path) -> str:
     """A copy that has taken its place is another file."""
     found = path.stat()
     return f"{found.st_dev}:{found.st_ino}"
@@ -347,19 +270,6 @@ def _join_old_minutes(db: sqlite3.Connection) -> None:
     levels: list[Any] = db.execute(LEVELS_BEFORE, (oldest,)).fetchall()
     db.execute("DELETE FROM minutes WHERE minute < ?", (oldest,))
     db.executemany(COUNT, [(oldest - 1, name, of, count) for name, of, count in levels if count])
-
-
-def _attempt(row: Sequence[Any]) -> WorkerAttempt:
-    job_id, attempt, worker, pool, began, ended, end = row
-    return WorkerAttempt(
-        job_id=job_id,
-        attempt=attempt,
-        worker=worker,
-        pool=pool,
-        began_at=utc(began),
-        ended_at=None if ended is None else utc(ended),
-        end=end,
-    )
 
 
 def _begun(record: Record) -> Iterator[str]:

@@ -29,7 +29,8 @@ from libs.eventlog.history import Scans
 from libs.eventlog.ports import EventLog, Titles
 from libs.runtime.clock import Clock
 from services.admission.finding import JobFilter, Sort
-from services.admission.index import Index, IndexReader, IndexStrange
+from services.admission.index import Index, IndexStrange
+from services.admission.index_reader import IndexReader
 
 logger = logging.getLogger(__name__)
 

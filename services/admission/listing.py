@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from libs.eventlog import LogError
 from libs.eventlog.ports import EventLog
 from services.admission.finding import Facet, JobFilter, Sort
-from services.admission.index import IndexReader
+from services.admission.index_reader import IndexReader
 from services.admission.indexing import Indexing, JobPage, Progress
 
 T = TypeVar("T")

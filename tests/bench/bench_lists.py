@@ -26,7 +26,8 @@ from libs.eventlog.titles import JetStreamTitles
 from libs.runtime.clock import SystemClock
 from services.admission.figures import ChartSpan
 from services.admission.finding import Facet, JobFilter, Sort
-from services.admission.index import Index, IndexReader
+from services.admission.index import Index
+from services.admission.index_reader import IndexReader
 from services.admission.indexing import PIECE, Indexing
 from tests.fixtures.indexed import END, LIVES, records_of, title_of, titles_of
 from tests.fixtures.lives import queued, step

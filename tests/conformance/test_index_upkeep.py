@@ -27,7 +27,8 @@ from libs.eventlog.titles import MemoryTitles
 from libs.runtime.clock import ManualClock
 from libs.runtime.eventually import eventually
 from services.admission.finding import JobFilter, Sort
-from services.admission.index import Index, IndexReader
+from services.admission.index import Index
+from services.admission.index_reader import IndexReader
 from services.admission.indexing import Indexing
 from tests.fixtures.indexed import WORDS
 from tests.fixtures.killed_index import EPOCH, ERASED, fold, lose, story

@@ -166,7 +166,7 @@ ADMISSION: Final = (
     ),
     Bug(
         "index-of-another-time",
-        "services.admission.index:_file_id",
+        "services.admission.index:file_id",
         takes_the_file_for_its_own,
         "A copy that was put in the place of the index is known for one, and made anew. What was open goes on into a "
         "file that nobody sees any more: lists show the jobs of an hour ago.",
