@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_pipeline import Context, ModelCall, Pipeline, TryAgain, stage
+from headgate_pipeline import ChecksFailed, Context, ModelCall, Pipeline, TryAgain, stage
 from headgate_pipeline.testing import ProviderPause, SlotsAsked, run, run_async
 from tests.fixtures import trial
 
@@ -66,6 +66,15 @@ async def test_an_isolated_run_tells_the_same_by_the_worker_s_own_processes() ->
     assert found["said"] == "not yet\n"  # what failed before, and the command that repeats it
     assert found["names"] == ["kept.txt", "result"]  # no link, no cache: another attempt began after `think`
     assert not found["is_ours"]
+
+
+async def test_an_isolated_stage_whose_checks_were_told_to_fail_is_told_why() -> None:
+    told = await run_async(
+        trial.pipeline, {"good_in": 1}, fails={"check": [ChecksFailed("by the test")]}, isolated=True
+    )
+
+    assert (told.status, told.iterations) == ("ready", 2)
+    assert json.loads(told.result["told.json"])["said"] == "by the test\n"
 
 
 async def test_an_isolated_stage_that_ends_its_process_fails_the_job() -> None:

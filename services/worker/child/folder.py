@@ -35,12 +35,17 @@ class Folder:
         self._max_bytes = begin.store_bytes
         self._not_kept = frozenset(PurePosixPath("workspace", path) for path in not_kept)
         self._kept: str | None = None  # the digest of what was kept last
-        self.failure = ""  # what the last failed checks said
+
+    @property
+    def failure(self) -> str:
+        """What the last failed checks said."""
+        with suppress(FileNotFoundError):
+            return self._failure.read_text(encoding="utf-8")
+        return ""
 
     def failed(self, why: str) -> None:
         """What the next cycle is to know."""
         self._failure.write_text(cut(why, max_chars=MAX_FAILURE_CHARS), encoding="utf-8", errors="replace")
-        self._read_failure()
 
     def keep(self) -> bool:
         """Pack it into the store; false where that would be what was kept last, or nothing."""
@@ -57,11 +62,6 @@ class Folder:
         unpack(self._store, self._folder, most=most)
         self.workspace.mkdir(exist_ok=True)
         self._kept = _digest_of(self._store)
-        self._read_failure()
-
-    def _read_failure(self) -> None:
-        with suppress(FileNotFoundError):
-            self.failure = self._failure.read_text(encoding="utf-8")
 
     def _is_left_out(self, path: PurePosixPath) -> bool:
         return path.name in NEVER_KEPT or path in self._not_kept
