@@ -11,7 +11,17 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 from redis.utils import HIREDIS_AVAILABLE
 
-from libs.capacity.answers import Busy, Deferred, Folded, Granted, HeldLease, LeaseRequest, Reserved, StaleView
+from libs.capacity.answers import (
+    Busy,
+    Deferred,
+    Folded,
+    Granted,
+    HeldLease,
+    LeaseRequest,
+    LeasesFull,
+    Reserved,
+    StaleView,
+)
 from libs.capacity.errors import ViewLost, ViewMisused, ViewUnavailable
 from libs.capacity.keys import KEYS, VIEW, ticket_key, view_key
 from libs.capacity.rows import CLASS_STEP, Change, Pause, Seed, StandingOrders
@@ -325,3 +335,13 @@ async def test_a_lease_heard_of_again_after_a_rebuild_is_held_above_the_limit(wo
 
 def test_answers_are_parsed_in_c() -> None:
     assert HIREDIS_AVAILABLE, "install hiredis: folding is a third slower without it"
+
+
+async def test_leases_that_an_earlier_release_ended_are_not_counted_against_their_user(
+    world: World, client: Redis
+) -> None:
+    await world.hold("held", "group:mill:db", user="ann", most=2)
+    await client.sadd("{hg:main}:generation-0:leased:ann", "ended by a script that counts nothing")
+
+    assert isinstance(await world.acquire("second", "group:mill:cache", user="ann", most=2), Granted)
+    assert await world.acquire("third", "group:mill:pen", user="ann", most=2) == LeasesFull(2)

@@ -44,8 +44,11 @@ end
 
 -- How many the user has, where that is as many as one may.
 local function too_many()
-  local has = most and user ~= '' and redis.call('SCARD', key('leased', user)) or 0
-  return most and has >= most and has
+  if not most or user == '' or redis.call('SCARD', key('leased', user)) < most then
+    return false
+  end
+  local has = leases.counted(user)
+  return has >= most and has
 end
 
 local function take()
