@@ -44,9 +44,14 @@ class PolicyFollower:
         self.last: tuple[Record, PolicyReloaded] | None = None  # the reload that is in force
 
     @property
+    def is_current(self) -> bool:
+        """Whether none was seen after the one that is in force: such a one is none that this service can take."""
+        return self.seen == (0 if self.last is None else self.last[0].seq)
+
+    @property
     def newest(self) -> tuple[Record, PolicyReloaded] | None:
         """The reload that is in force, where the log was seen to have none after it."""
-        return self.last if self.last is not None and self.last[0].seq == self.seen else None
+        return self.last if self.is_current else None
 
     async def catch_up(self) -> None:
         """As the log's leader has it. Raises PolicyError where it cannot be in force here."""

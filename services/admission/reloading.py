@@ -22,7 +22,8 @@ from headgate_contracts.shown import ShownPolicy
 from libs.eventlog import LogMissing, LogUnavailable, OutcomeUnknown
 from libs.eventlog.errors import LogFull
 from libs.foundation.policing import PolicyFollower
-from libs.policy import PolicyInForce
+from libs.policy import PolicyError, PolicyInForce
+from libs.policy.errors import Problem
 from libs.policy.loading import policy_from
 from libs.policy.reloading import require_reloadable, sections_of
 from libs.runtime.clock import Clock
@@ -60,17 +61,31 @@ class Reloading:
         `expected`: the tags of which the one in force has to have one (`If-Match`); null: whatever is in force.
         """
         wanted = policy_from(dict(document), environ=self.environ)
+        tried: int | None = None
         while True:
             await self.follower.catch_up()
+            if (
+                tried == self.follower.seen
+            ):  # refused, and nothing newer is told: a log that was restored, or a stale read
+                raise LogUnavailable(reason="its last reload of the policy is older than one that was seen here")
             now = self.in_force()
-            if expected is not None and not names_strongly(expected, policy_etag(now)):
-                return AnotherPolicy(now)
+            if expected is not None:
+                self._require_current()
+                if not names_strongly(expected, policy_etag(now)):
+                    return AnotherPolicy(now)
             found = require_reloadable(self.policy, wanted)
             keys = tuple(each.key for each in found)
             act = PolicyReloaded(by=by, reason=reason, sections=sections_of(wanted), changed=keys)
-            if not found or await self.acts.reload(act, after=self.follower.seen):
+            tried = self.follower.seen
+            if not found or await self.acts.reload(act, after=tried):
                 await self.follower.catch_up()
                 return self.in_force().model_copy(update={"changed": tuple(map(str, found))})
+
+    def _require_current(self) -> None:
+        """An operator who compares has to be shown the newest one, and this replica cannot."""
+        if not self.follower.is_current:
+            wrong = f"record {self.follower.seen} of the log reloads another policy, which cannot be in force here"
+            raise PolicyError([Problem("If-Match", wrong, "/readyz says why; a reload without If-Match replaces it")])
 
     def in_force(self) -> ShownPolicy:
         """As this replica counts by it."""

@@ -18,7 +18,7 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.memory import MemoryStore
 from libs.capacity.projection import row_of, said_in_rows
 from libs.capacity.snapshot import dump, load
-from libs.eventlog import Appended, Conflicted, Entry
+from libs.eventlog import Appended, Conflicted, Entry, LogUnavailable
 from libs.eventlog.memory import MemoryLog, MemoryServer, MemorySnapshots
 from libs.eventlog.ports import EventLog
 from libs.eventlog.values import Mark
@@ -32,7 +32,7 @@ from libs.policy.sections import keys
 from libs.runtime.clock import ManualClock
 from libs.runtime.lifecycle import Health, Service
 from services.admission.acts import Acts
-from services.admission.reloading import Reloading
+from services.admission.reloading import Reloading, policy_etag
 from services.scheduler.snapshots import newest_fold
 from tests.fixtures.admission_api import OPERATOR, AdmissionApi
 from tests.fixtures.lives import life_of
@@ -496,6 +496,33 @@ async def test_a_reload_that_names_what_it_replaces_changes_nothing_else(admissi
     assert late.headers["etag"] == first.headers["etag"] == f'"{first.json()["version"]}"'
     assert "reloaded by otto" in late.json()["detail"]
     assert again.json()["changed"] == ["queue.cap = 7 (before 9)", "queue.user_share = 3 (before 4)"]
+
+
+async def test_a_reload_that_names_what_it_replaces_does_not_replace_one_that_cannot_be_shown_here(
+    admission: MemoryAdmission,
+) -> None:
+    seen = frozenset({policy_etag(admission.reloading.in_force())})
+    await wrote(admission.log, reloaded(queue={"horizon_days": 85}, retention={"events_days": 200}))
+    await admission.reloading.follower.look()
+    newer = await last_reload(admission)
+
+    with pytest.raises(PolicyError, match="without If-Match"):
+        await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="", expected=seen)
+
+    assert await last_reload(admission) == newer
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+    assert admission.policy.queue.cap == 7
+
+
+async def test_a_reload_after_one_that_the_log_has_no_more_is_asked_to_come_again(admission: MemoryAdmission) -> None:
+    """The log was restored under a service that goes on."""
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+    admission.reloading.follower.seen += 5
+
+    with pytest.raises(LogUnavailable):
+        await admission.reloading.reload({"queue": {"cap": 9}}, by="olga", reason="")
+
+    assert admission.policy.queue.cap == 7
 
 
 async def test_the_version_stays_where_the_act_is_written_again(admission: MemoryAdmission) -> None:
