@@ -60,6 +60,7 @@ async def _soaked(folder: Path, args: Namespace) -> Soaked:
         load=f"a job each {args.every:g} s by {USERS} users who follow it; of ten one is cancelled, one holds a slot",
         verdicts=[judged(name, points, allowed(name), warm_up_s=warm_up_s) for name, points in series.items()],
         faults=load.faults,
+        unanswered=load.unanswered,
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headgate import Conflict, Headgate, Patience
+from headgate import Conflict, Headgate, HeadgateError, Patience, Unreachable
 from headgate_contracts import Tier
 from tests.fixtures.installation import Installation
 
@@ -20,12 +20,14 @@ INSISTING: Final = Patience(tries=1000, within_s=240, pause_s=0.1, longest_pause
 
 @dataclass
 class Load:
-    """`ended` grows until `stop()`; `faults` is what did not end as it should."""
+    """`ended` grows until `stop()`; `faults` is what did not end as it should, `unanswered` counts cancels whose answer
+    did not come in time, as on a machine that does much else."""
 
     users: Sequence[Headgate]
     every_s: float
     submitted: int = 0
     ended: int = 0
+    unanswered: int = 0
     faults: list[str] = field(default_factory=list[str])
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -56,12 +58,17 @@ class Load:
                 await asyncio.sleep(self.every_s)
 
     async def _one(self, number: int) -> None:
+        try:
+            await self._follow(number)
+        except HeadgateError as error:
+            self.faults.append(f"the job soak-{number}: {error}")
+
+    async def _follow(self, number: int) -> None:
         user, project = self.users[number % USERS], f"project-{number % USERS}"
         job = await user.submit(WORK, project=project, pipeline="rehearsal", key=f"soak-{number}")
         is_cancelled = number % CANCELLED == 0
         if is_cancelled:
-            with suppress(Conflict):  # on a busy machine it may have ended by itself
-                await user.cancel(job.id)
+            await self._cancel(user, job.id)
         if number % CANCELLED == 1:
             async with user.slot("beside", project=project, limit=2):
                 await user.explain(job.id)
@@ -69,3 +76,10 @@ class Load:
         self.ended += 1
         if last.status != "ready" and not (is_cancelled and last.status == "cancelled"):
             self.faults.append(f"{job.id} is {last.status}")
+
+    async def _cancel(self, user: Headgate, job: str) -> None:
+        try:
+            with suppress(Conflict):  # on a busy machine it may have ended by itself
+                await user.cancel(job)
+        except Unreachable:
+            self.unanswered += 1

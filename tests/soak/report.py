@@ -31,6 +31,7 @@ class Soaked:
     load: str
     verdicts: Sequence[Verdict]
     faults: Sequence[str]
+    unanswered: int = 0
 
     @property
     def is_well(self) -> bool:
@@ -43,6 +44,7 @@ def page(soaked: Soaked) -> str:
         ["ran for", f"{soaked.minutes:.1f} min, of which {soaked.warm_up_minutes:.1f} are the warm-up"],
         ["load", soaked.load],
         ["jobs that ended", f"{soaked.jobs:,}"],
+        ["cancels without an answer in time", str(soaked.unanswered)],
         ["readings of each", str(soaked.readings)],
         ["measured", described()],
         ["verdict", "flat" if soaked.is_well else "**not flat, or a job was lost**"],
