@@ -13,6 +13,6 @@ class Bug:
     that has imported it by name."""
 
     name: str
-    where: str  # "services.worker.domain:still_ours", for a method "libs.capacity.memory.plan:Planner.next"
+    where: str  # "services.worker.domain:still_ours", for a method "services.worker.attempt.tenure:Tenure.is_ours"
     make: Callable[[Any], Any]  # is given the sound function and gives its faulty twin
     breaks: str  # the promise that it breaks, and what somebody would see
