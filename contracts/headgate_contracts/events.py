@@ -242,13 +242,29 @@ class EarlierWork(Record):
     answers: KeptAnswers = ()
 
 
+class LoneStart(Record):
+    """What a link would have said of a start that was written without one.
+
+    It stands right behind record `over`: all up to there was counted, and nothing else. `link` is the last link of the
+    chain up to there, of this `leader` itself. `limits` are those of the start's groups, in their order, `slots` those
+    of its pool.
+    """
+
+    leader: Token
+    link: Rank
+    over: Rank
+    limits: Annotated[tuple[Count, ...], Field(max_length=32)]
+    slots: Amount
+
+
 class JobDispatched(JobData):
     """A worker of the pool may claim the job. It holds a slot in each of these groups from here on.
 
     It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
     (`pipeline`, `shared`, `input_digest`), its trace, what there is already (`earlier`, null where there is nothing),
     and whether somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been
-    started for long. `tier` is its user's now, which a newer submission of theirs may have changed.
+    started for long. `tier` is its user's now, which a newer submission of theirs may have changed. `alone` is null
+    where a link of the scheduler's chain names it.
     """
 
     EVENT = EventName.DISPATCHED
@@ -265,6 +281,7 @@ class JobDispatched(JobData):
     tracestate: Tracestate | None = None
     earlier: EarlierWork | None = None
     cancel_requested_by: Who | None = None
+    alone: LoneStart | None = None
 
     def route(self) -> JobSubject:
         return JobSubject(self.job_id, self.user_id, self.project_id, self.EVENT, self.pool)
@@ -558,7 +575,10 @@ class PolicyReloaded(ActData):
 
 
 class SchedulerCommitted(Record):
-    """One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with."""
+    """One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with.
+
+    One that names no job begins what its leader writes: from here on nothing is stored that another leader has sent.
+    """
 
     shard: Token
     leader: Token

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from headgate_contracts.events import JobData, JobError, JobQueued, StageTitle, Tried
+from headgate_contracts.events import JobData, JobDispatched, JobError, JobQueued, StageTitle, Tried
 from headgate_contracts.questions import AnswerSchema, FailedWork
 from headgate_contracts.records import OpenStatus, OpenTier
 from headgate_contracts.usage import StageUsage
@@ -525,6 +525,8 @@ class Erasure(Shown):
 
 
 def shown_event(data: JobData) -> dict[str, Any]:
-    """An event as the job's owner may see it: of other users' jobs that it passed, only how many there were."""
-    shown = {"event": data.EVENT.value, **data.model_dump(mode="json", by_alias=True)}
+    """An event as the job's owner may see it: of other users' jobs that it passed, only how many there were, and
+    nothing of how the scheduler keeps its log."""
+    hidden = {"alone"} if isinstance(data, JobDispatched) else None
+    shown = {"event": data.EVENT.value, **data.model_dump(mode="json", by_alias=True, exclude=hidden)}
     return shown | {"passed": len(data.passed)} if isinstance(data, JobQueued) else shown

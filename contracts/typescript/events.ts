@@ -346,7 +346,8 @@ export interface JobConfirmedEvent {
  * It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
  * (`pipeline`, `shared`, `input_digest`), its trace, what there is already (`earlier`, null where there is nothing),
  * and whether somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been
- * started for long. `tier` is its user's now, which a newer submission of theirs may have changed.
+ * started for long. `tier` is its user's now, which a newer submission of theirs may have changed. `alone` is null
+ * where a link of the scheduler's chain names it.
  */
 export interface JobDispatched {
   readonly job_id: string;
@@ -370,6 +371,7 @@ export interface JobDispatched {
   readonly tracestate?: string | null;
   readonly earlier?: EarlierWork | null;
   readonly cancel_requested_by?: string | null;
+  readonly alone?: LoneStart | null;
 }
 
 /**
@@ -378,7 +380,8 @@ export interface JobDispatched {
  * It says all that a worker needs, so that none has to read the job before it claims it: what was asked for
  * (`pipeline`, `shared`, `input_digest`), its trace, what there is already (`earlier`, null where there is nothing),
  * and whether somebody has asked for its end. `starved` marks a start that its class was owed: nothing of it had been
- * started for long. `tier` is its user's now, which a newer submission of theirs may have changed.
+ * started for long. `tier` is its user's now, which a newer submission of theirs may have changed. `alone` is null
+ * where a link of the scheduler's chain names it.
  */
 export interface JobDispatchedEvent {
   readonly specversion: "1.0";
@@ -967,6 +970,21 @@ export interface LimitUnsetEvent {
 }
 
 /**
+ * What a link would have said of a start that was written without one.
+ *
+ * It stands right behind record `over`: all up to there was counted, and nothing else. `link` is the last link of the
+ * chain up to there, of this `leader` itself. `limits` are those of the start's groups, in their order, `slots` those
+ * of its pool.
+ */
+export interface LoneStart {
+  readonly leader: string;
+  readonly link: number;
+  readonly over: number;
+  readonly limits: ReadonlyArray<number>;
+  readonly slots: number;
+}
+
+/**
  * What calls to one model of a provider came to: no word of them, only their numbers.
  *
  * `cached_tokens` are those of `input_tokens` that the provider still had. What it did not count is 0. `took_ms` is
@@ -1114,7 +1132,11 @@ export interface QueueResumedEvent {
 /** Why a job entered the queue. */
 export type QueuedWhy = "submitted" | "released" | "phase_ready";
 
-/** One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with. */
+/**
+ * One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with.
+ *
+ * One that names no job begins what its leader writes: from here on nothing is stored that another leader has sent.
+ */
 export interface SchedulerCommitted {
   readonly shard: string;
   readonly leader: string;
@@ -1123,7 +1145,11 @@ export interface SchedulerCommitted {
   readonly slots?: Readonly<Record<string, number>>;
 }
 
-/** One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with. */
+/**
+ * One link of the scheduler's chain: what it wrote in this batch, and the limits it counted with.
+ *
+ * One that names no job begins what its leader writes: from here on nothing is stored that another leader has sent.
+ */
 export interface SchedulerCommittedEvent {
   readonly specversion: "1.0";
   /** A ULID, the event's own for ever, however often it is delivered. */

@@ -8,7 +8,7 @@ Not replayed: places that operators gave by hand, and submissions that were refu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, cast
@@ -90,8 +90,10 @@ class Recorder:
         match record.event:
             case Event(data=JobData()) as event:
                 self._take_job(cast(JobEvent, event), record)
-            case Event(data=SchedulerCommitted() as link):
-                self._staff(link, record.at)
+                if isinstance(event.data, JobDispatched) and event.data.alone is not None:
+                    self._staff({event.data.pool: event.data.alone.slots}, record.at)
+            case Event(data=SchedulerCommitted(slots=slots)):
+                self._staff(slots, record.at)
             case Event(data=act):
                 order = self._orders.fold(act, record.at)
                 if order is not None and not isinstance(order, FreeLease):
@@ -102,8 +104,8 @@ class Recorder:
             case _:
                 pass
 
-    def _staff(self, link: SchedulerCommitted, at: datetime) -> None:
-        for pool, slots in link.slots.items():
+    def _staff(self, counted: Mapping[str, int], at: datetime) -> None:
+        for pool, slots in counted.items():
             if self._slots.get(pool) != slots:
                 self._slots[pool] = slots
                 self._staffed.append(Staffed(epoch_ms(at), PoolSlots(pool, slots)))

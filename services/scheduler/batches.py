@@ -3,6 +3,7 @@
     decisions ──┐
                 ├──compose──► Batch: what frees, then what only tells, then what takes
     starts ─────┘             one event a job, behind the link of the chain that names them
+                              one start and nothing else: that event alone, which says what the link would have said
 
 Refuses to decide anything: `domain` has.
 """
@@ -25,6 +26,7 @@ from headgate_contracts.events import (
     JobQueued,
     JobReprioritized,
     JobScheduled,
+    LoneStart,
     SchedulerCommitted,
 )
 from services.scheduler.domain import Decision
@@ -69,6 +71,25 @@ def compose(
         slots={data.pool: slots[data.pool] for data in started},
     )
     return Batch(link, decisions)
+
+
+def lone_start(batch: Batch, *, link: int, over: int) -> Decision | None:
+    """The one start that is all of the batch, as it is written without a link; null where there is more to write.
+
+    Only for who has folded the whole log up to `over`, with its own `link` as the chain's last.
+    """
+    match batch.decisions:
+        case (Decision(job, JobDispatched() as data),):
+            alone = LoneStart(
+                leader=batch.link.leader,
+                link=link,
+                over=over,
+                limits=tuple(batch.link.limits[group] for group in data.groups),
+                slots=batch.link.slots[data.pool],
+            )
+            return Decision(job, data.model_copy(update={"alone": alone}))
+        case _:
+            return None
 
 
 def signed(decision: Decision, *, event_id: str, now: datetime) -> JobEvent:

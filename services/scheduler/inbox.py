@@ -41,6 +41,11 @@ class Inbox:
         return self.ends_at is not None and self.reached >= self.ends_at
 
     @property
+    def is_at_the_end(self) -> bool:
+        """Whether all was taken that is known here, pages included that wait."""
+        return self.caught_up and not self._pages
+
+    @property
     def keeps_up(self) -> bool:
         """Whether it is at the end of the log, or was and is on its way there again."""
         if self.caught_up or self._moved_ms is None:

@@ -53,6 +53,13 @@ def compares_no_ids(sound: Any) -> Any:
     return _judged
 
 
+def forgets_where_the_whole_log_ends(sound: Any) -> Any:
+    async def append_batch(self: SettlingLog, entries: Sequence[Entry]) -> Appended | Conflicted:
+        return await sound(self, [replace(entry, over=None) for entry in entries])
+
+    return append_batch
+
+
 LOG: Final = (
     Bug(
         "filter-in-another-text",
@@ -81,5 +88,12 @@ LOG: Final = (
         compares_no_ids,
         "On a conflict ids are compared before it is believed. After a lost answer a user's own cancel is told as a "
         "conflict with somebody else's, and a worker drops the job that it has just claimed.",
+    ),
+    Bug(
+        "lone-start-without-the-logs-end",
+        "libs.eventlog.settling:SettlingLog.append_batch",
+        forgets_where_the_whole_log_ends,
+        "A start that is written alone stands right behind all that was folded, or nowhere (I2). It is stored beside "
+        "what its writer has not seen, another leader's start too, which counts one place too many (I5).",
     ),
 )

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from headgate_contracts import Job, SchedSubject, job_filter
-from libs.eventlog.values import Page
+from libs.eventlog.errors import LogError
+from libs.eventlog.values import Appended, Conflicted, Entry, Page
 from services.scheduler.batches import Batch
 from services.scheduler.chain import Chain
 from services.scheduler.domain import Circumstances, Decision
@@ -41,6 +42,26 @@ def commits_what_is_left(sound: Any) -> Any:
         return await sound(self, Batch(batch.link.model_copy(update={"jobs": jobs}), left))
 
     return commit
+
+
+def takes_anothers_link_for_its_own(sound: Any) -> Any:
+    def is_ours(self: Chain) -> bool:
+        self._own = self._own if sound.fget(self) else self._ends_at or None
+        return self._own is not None
+
+    return property(is_ours)
+
+
+def keeps_its_link_after_silence(sound: Any) -> Any:
+    async def _write(self: Chain, entries: Sequence[Entry]) -> Appended | Conflicted:
+        own = self._own
+        try:
+            return await sound(self, entries)
+        except LogError:
+            self._own = own
+            raise
+
+    return _write
 
 
 def dates_by_its_own_clock(sound: Any) -> Any:
@@ -118,6 +139,20 @@ SCHEDULER: Final = (
         commits_what_is_left,
         "A refused commit is planned anew, after what refused it was folded. What is left of it is written behind the "
         "winner: a leader that was stopped for a while starts more beside its successor than a limit allows (I5).",
+    ),
+    Bug(
+        "lone-start-before-its-first-link",
+        "services.scheduler.chain:Chain._is_ours",
+        takes_anothers_link_for_its_own,
+        "A leader begins with a link of its own, and plans once it has folded that (I2). It goes on behind the link of "
+        "the one before, whose last start may be under way: that is stored too, and neither has counted the other.",
+    ),
+    Bug(
+        "link-kept-after-silence",
+        "services.scheduler.chain:Chain._write",
+        keeps_its_link_after_silence,
+        "After a write whose outcome is not known a leader begins anew. It goes on, and what was under way is stored "
+        "between its plan and its next batch, which counts without it (I5).",
     ),
     Bug(
         "leader-trusts-its-own-clock",

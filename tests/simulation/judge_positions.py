@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from headgate_contracts import Event
 from headgate_contracts.events import JobData, SchedulerCommitted
+from tests.fixtures.audit import link_of
 from tests.fixtures.audit_policies import PolicyHistory
 from tests.fixtures.audit_queue import QueueAudit
 from tests.simulation.evidence import Evidence, Finding, span_of
@@ -74,6 +75,8 @@ def _moments(evidence: Evidence) -> Iterator[_Moment]:
         queue.seq = record.seq
         match record.event:
             case Event(data=JobData()) as event:
+                if (link := link_of(event)) is not None:
+                    queue.read_link(Event(event.id, event.writer, event.time, link), record.at)
                 queue.read_job(event, record.at)
             case Event(data=SchedulerCommitted()) as event:
                 queue.read_link(event, record.at)

@@ -49,7 +49,7 @@ def _written(run: Run) -> Iterator[tuple[float, str]]:
         data = record.event.data
         match data:
             case SchedulerCommitted():
-                yield at_s, f"{record.seq:4} {data.leader} commits"
+                yield at_s, f"{record.seq:4} {data.leader} {'commits' if data.jobs else 'begins'}"
             case JobData():
                 yield at_s, f"{record.seq:4} {record.event.writer.value:9} {data.job_id} {_word(data)}"
             case _:
@@ -57,7 +57,11 @@ def _written(run: Run) -> Iterator[tuple[float, str]]:
 
 
 def _word(data: JobData) -> str:
-    details = [str(getattr(data, name)) for name in ("why", "reason", "worker", "summary") if getattr(data, name, None)]
+    alone = getattr(data, "alone", None)
+    details = [f"alone, over {alone.over}"] if alone else []
+    details += [
+        str(getattr(data, name)) for name in ("why", "reason", "worker", "summary") if getattr(data, name, None)
+    ]
     stage = getattr(data, "stage", None)
     word = stage if stage is not None else data.EVENT.value
     restored = "(restored)" if getattr(data, "restored", False) else ""

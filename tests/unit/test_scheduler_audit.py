@@ -11,7 +11,7 @@ import pytest
 
 from headgate_contracts import Event, Job, Tier, Writer, advance
 from headgate_contracts.envelope import AnyEvent
-from headgate_contracts.events import Group, JobDispatched, LimitSet, PolicyReloaded, SchedulerCommitted
+from headgate_contracts.events import Group, JobDispatched, LimitSet, LoneStart, PolicyReloaded, SchedulerCommitted
 from libs.eventlog.values import Record
 from libs.policy import Policy
 from tests.fixtures.audit import Execution, Report, audit
@@ -112,6 +112,32 @@ def test_an_event_of_the_wrong_writer_is_found() -> None:
     life[-1] = replace(life[-1], writer=Writer.ADMISSION)
 
     assert found(read(with_links(life))) == {"I2"}
+
+
+def lone(life: Sequence[AnyEvent], **said: Any) -> list[AnyEvent]:
+    """A first link, and the life of a job whose start was written alone: so it is in order, but for what is said."""
+    start = life[1]
+    assert isinstance(start.data, JobDispatched)
+    told = {"leader": "s", "link": 1, "over": 2, "limits": (3, 3), "slots": 8} | said
+    data = start.data.model_copy(update={"alone": LoneStart(**told)})
+    return [link(), life[0], replace(start, data=data), *life[2:]]
+
+
+def test_a_start_that_was_written_alone_breaks_nothing() -> None:
+    report = read(lone(life_of("job-1")))
+
+    assert not report.violations, report
+    assert report.most == {"user:user-1": 1, "project:project-1": 1, "pool:default": 1}
+
+
+@pytest.mark.parametrize("said", [{"over": 1}, {"over": 3}, {"link": 2}, {"leader": "another"}])
+def test_a_start_that_stands_elsewhere_than_it_was_planned_for_is_found(said: dict[str, Any]) -> None:
+    assert found(read(lone(life_of("job-1"), **said))) == {"I2"}
+
+
+@pytest.mark.parametrize("said", [{"limits": (2, 3)}, {"slots": 0}])
+def test_a_start_that_was_counted_with_other_limits_is_found(said: dict[str, Any]) -> None:
+    assert found(read(lone(life_of("job-1"), **said))) == {"I5"}
 
 
 def test_a_dispatch_outside_a_batch_is_found() -> None:
@@ -234,9 +260,14 @@ def test_a_limit_below_what_runs_is_no_fault() -> None:
 def test_a_day_with_too_many_jobs_is_found_once_it_was_not_put_right() -> None:
     mine = submission(tier=Tier.BOOTSTRAPPER)
     asked = [step(f"job-{number}", "queued", submission=mine, quota_day="2026-01-01") for number in range(6)]
+    story = "queued dispatched started given_back:lost"
+    others = [life_of(f"other-{number}", story, user_id="user-2", project_id="p2") for number in range(3)]
+    known = [event for life in others for event in with_links(life[:3])]
+    first, *more = [with_links(life[3:]) for life in others]
 
-    assert not found(read([*asked, link()], drained=False))
-    assert found(read([*asked, link(), link(), link()], drained=False)) == {"I5"}
+    assert not found(read([*known, *asked, *first], drained=False))
+    assert not found(read([*known, *asked, *first, link(), link(), link()], drained=False)), "these decide nothing"
+    assert found(read([*known, *asked, *first, *more[0], *more[1]], drained=False)) == {"I5"}
 
 
 def test_a_day_with_too_many_jobs_waits_for_the_view_and_none_of_them_is_started_meanwhile() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from headgate_contracts.events import Group
+from headgate_contracts.events import Group, JobDispatched
 from libs.capacity.answers import Full, Granted, LeaseAnswer, LeaseRequest
 from libs.capacity.errors import ViewUnavailable
 from libs.capacity.memory.state import State
@@ -90,8 +90,9 @@ async def test_after_a_reload_a_claim_lapses_as_the_policy_in_force_says(world: 
 async def test_nobody_gets_the_slot_between_the_plan_and_the_commit(world: World) -> None:
     asked: list[LeaseAnswer] = []
 
-    def meanwhile(_: Sequence[Message]) -> Fate:
-        asked.append(answer(lease(world, "late")))
+    def meanwhile(messages: Sequence[Message]) -> Fate:
+        if isinstance(messages[-1].entry.event.data, JobDispatched):
+            asked.append(answer(lease(world, "late")))
         return Fate.ARRIVES
 
     replica = world.replica("a", fate=meanwhile)
@@ -134,6 +135,7 @@ async def test_where_the_border_does_not_answer_all_others_start(world: World) -
 
     replica = world.replica("a", view=Claiming(world, claim))
     await world.settle(replica)
+    await world.begun(replica)
     await submit(world, "job-1")
     await world.submit_many(2)
 

@@ -87,17 +87,18 @@ async def test_twenty_jobs_at_most_stand_in_a_batch_and_their_order_is_kept(worl
     await world.settle(leader)
 
     assert world.dispatched() == names
-    assert [len(link.jobs) for link in world.written(SchedulerCommitted)] == [20, 20, 10]
+    assert [len(link.jobs) for link in world.written(SchedulerCommitted)] == [0, 20, 20, 10]
 
 
 async def test_each_link_names_the_limits_and_slots_it_counted_with(world: World, leader: Replica) -> None:
     group = Group(name="group:shop:db", limit=7)
-    await world.submit("job-1", user="me", project="shop", tier=Tier.PARTNER, groups=(group,))
+    for name in ("job-1", "job-2"):
+        await world.submit(name, user="me", project="shop", tier=Tier.PARTNER, groups=(group,))
     await world.beat(slots=4)
 
     await world.settle(leader)
 
-    (link,) = world.written(SchedulerCommitted)
+    _, link = world.written(SchedulerCommitted)
     assert link.limits == {"user:me": 3, "project:shop": 3, "group:shop:db": 7}
     assert link.slots == {"default": 4}
     assert link.leader == "a"
@@ -549,7 +550,7 @@ async def test_events_of_one_batch_follow_their_link(world: World, leader: Repli
     kinds = [type(record.event.data) for record in world.records() if isinstance(record.event, Event)]
 
     at = kinds.index(SchedulerCommitted)
-    assert kinds[at : at + 3] == [SchedulerCommitted, JobDispatched, JobDispatched]
+    assert kinds[at + 1 : at + 4] == [SchedulerCommitted, JobDispatched, JobDispatched]
 
 
 async def test_a_policy_that_cannot_be_in_force_here_is_noted_until_another_one_holds(world: World) -> None:

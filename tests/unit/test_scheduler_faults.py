@@ -85,18 +85,19 @@ async def test_a_leader_that_was_stopped_in_mid_commit_is_refused_and_steps_down
     async def stopped_for_20_s() -> None:
         await world.pass_ms(20 * SECOND, b)
 
-    log = Interrupted(world, Once(stopped_for_20_s))
+    log = Interrupted(world, Once(stopped_for_20_s, after=1))
     a, b = world.replica("a", log=log), world.replica("b")
     await world.settle(a, b)
+    await world.begun(a)
     names = await world.submit_many(3)
     await world.beat(slots=2)
 
     await a.leader.renew()
     await a.cycle.turn()
 
-    assert [type(outcome) for outcome in log.outcomes] == [Conflicted]
+    assert [type(outcome) for outcome in log.outcomes] == [Appended, Conflicted]
     assert not a.leader.leads
-    assert leaders(world) == ["b"]
+    assert leaders(world) == ["a", "b", "b"]
     assert world.dispatched() == names[:2]
 
 
@@ -167,15 +168,16 @@ async def test_a_job_that_moves_on_in_mid_commit_keeps_the_others_from_nothing(w
     async def somebody_cancels() -> None:
         await world.write("job-01", "cancelled")
 
-    log = Interrupted(world, Once(somebody_cancels))
+    log = Interrupted(world, Once(somebody_cancels, after=1))
     a = world.replica("a", log=log)
     await world.settle(a)
+    await world.begun(a)
     await world.submit_many(4)
     await world.beat(slots=2)
 
     await world.settle(a)
 
-    assert [type(outcome) for outcome in log.outcomes] == [Conflicted, Appended]
+    assert [type(outcome) for outcome in log.outcomes] == [Appended, Conflicted, Appended]
     assert world.dispatched() == ["job-00", "job-02"]
     assert "headgate_scheduler_conflicts_total 1.0" in world.metrics(a).splitlines()
 
@@ -185,7 +187,7 @@ async def test_a_view_that_is_lost_in_mid_commit_is_folded_again(world: World) -
         world.store.lose()
         world.lead.lose()
 
-    a = world.replica("a", log=Interrupted(world, Once(flushed)))
+    a = world.replica("a", log=Interrupted(world, Once(flushed, after=1)))
     await world.settle(a)
     names = await world.submit_many(4)
     await world.beat(slots=2)
@@ -209,8 +211,9 @@ class Fates:
 
 
 @pytest.mark.parametrize("fate", [Fate.UNHEARD, Fate.LOST, Fate.LATE])
-async def test_an_answer_that_is_lost_is_found_out(world: World, fate: Fate) -> None:
-    a = world.replica("a", fate=Fates(fate))
+@pytest.mark.parametrize("before", [0, 1], ids=["of the first link", "of the batch"])
+async def test_an_answer_that_is_lost_is_found_out(world: World, fate: Fate, before: int) -> None:
+    a = world.replica("a", fate=Fates(*[Fate.ARRIVES] * before, fate))
     await world.settle(a)
     names = await world.submit_many(3)
     await world.beat(slots=2)
@@ -224,9 +227,10 @@ async def test_an_answer_that_is_lost_is_found_out(world: World, fate: Fate) -> 
 
 @pytest.mark.parametrize("lands", ["before the next plan", "after it", "never"])
 async def test_an_outcome_that_stays_unknown_is_settled_by_the_log(world: World, lands: str) -> None:
-    fates = Fates(*[Fate.LATE] * 1000)
+    fates = Fates(Fate.ARRIVES, *[Fate.LATE] * 1000)
     a = world.replica("a", fate=fates)
     await world.settle(a)
+    await world.begun(a)
     names = await world.submit_many(3)
     await world.beat(slots=2)
     with pytest.raises(OutcomeUnknown):
@@ -241,13 +245,13 @@ async def test_an_outcome_that_stays_unknown_is_settled_by_the_log(world: World,
         await world.settle(a)
 
     assert world.dispatched() == names[:2]
-    assert len(leaders(world)) == 1
+    assert [len(link.jobs) for link in world.written(SchedulerCommitted)].count(2) == 1
 
 
 async def test_a_commit_that_was_stored_while_the_connection_broke_is_not_made_again(world: World) -> None:
     def breaks(messages: Sequence[Message]) -> Fate:
-        log.wire.connected = False
-        return Fate.UNHEARD
+        log.wire.connected = len(messages) == 1
+        return Fate.ARRIVES if log.wire.connected else Fate.UNHEARD
 
     log = MemoryLog(world.server, clock=HastyClock(), settle_within_s=2.0, fate=breaks)
     a = world.replica("a", log=log)
@@ -263,7 +267,7 @@ async def test_a_commit_that_was_stored_while_the_connection_broke_is_not_made_a
     await world.settle(a)
 
     assert world.dispatched() == names[:2]
-    assert len(leaders(world)) == 1
+    assert [len(link.jobs) for link in world.written(SchedulerCommitted)] == [0, 2]
 
 
 async def test_nothing_is_decided_while_the_log_is_known_to_go_further(world: World) -> None:

@@ -51,6 +51,7 @@ async def ready(world: World) -> tuple[FoldedLate, Replica]:
     view = FoldedLate(world)
     replica = world.replica("a", view=view)
     await world.settle(replica)
+    await world.begun(replica)
     await world.beat(slots=2)
     await world.settle(replica)
     return view, replica
