@@ -526,6 +526,10 @@ async def test_a_pause_is_said_in_place_of_the_place(js: Any, waiting_on: list[A
     assert await js("words", "pauseWords", JOB | {"waiting_on": waiting_on}) == words
 
 
+async def test_a_point_that_no_line_reaches_is_drawn_by_itself(js: Any) -> None:
+    assert await js("charts", "alone", [None, 3, None, 4, 5, None, 0]) == [1, 6]
+
+
 async def test_figures_become_charts_that_are_told_by_the_hour(js: Any) -> None:
     lines = [
         {"name": "queued", "of": "default", "values": [3, 4]},

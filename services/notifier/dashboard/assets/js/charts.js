@@ -52,6 +52,10 @@ export const added = ([first, ...rest]) =>
     rest.reduce((sum, values) => (sum === null && values[n] === null ? null : (sum ?? 0) + (values[n] ?? 0)), value),
   );
 
+/** Which points of a line have none beside them: no stroke goes through those. */
+export const alone = (values) =>
+  values.flatMap((value, n) => (value != null && values[n - 1] == null && values[n + 1] == null ? [n] : []));
+
 /** A line in words, for whoever does not see it. */
 export function lineWords({ label, values }) {
   const known = values.filter((value) => value !== null);

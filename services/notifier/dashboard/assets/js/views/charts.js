@@ -1,5 +1,5 @@
 import { html, useEffect, useRef, useSignal } from "/assets/vendor/preact.js";
-import { chartsOf, lineWords, rounded, SPANS, statsPath } from "../charts.js";
+import { alone, chartsOf, lineWords, rounded, SPANS, statsPath } from "../charts.js";
 import { usePoll } from "../feed.js";
 import { Behind, Empty, Late, Looking } from "../parts.js";
 import { link, route } from "../route.js";
@@ -100,7 +100,7 @@ function plotted(box, { unit, lines }, times, uPlot, hover) {
         stroke: colour(COLOURS[n]),
         width: 1.5,
         fill: shown.length === 1 ? `${colour(COLOURS[n])}1a` : undefined,
-        points: { show: false },
+        points: { show: true, size: 5, fill: colour(COLOURS[n]), filter: (plot, line) => alone(plot.data[line]) },
         spanGaps: false,
       })),
     ],
