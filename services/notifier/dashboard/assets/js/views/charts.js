@@ -43,7 +43,7 @@ function All({ stats, draw }) {
   return html`<div class="charts">${chartsOf(stats).map(
       (chart) => html`<${Chart} key=${chart.title} chart=${chart} times=${stats.times} draw=${draw} />`,
     )}</div>
-    <p class="soft">Not told here: ${stats.unknown.join("; ")}.</p>`;
+    <p class="soft">Known in part: ${stats.unknown.map((what) => what.replace(": ", " – ")).join("; ")}.</p>`;
 }
 
 function Chart({ chart, times, draw }) {
