@@ -61,31 +61,30 @@ class Reloading:
         `expected`: the tags of which the one in force has to have one (`If-Match`); null: whatever is in force.
         """
         wanted = policy_from(dict(document), environ=self.environ)
-        tried: int | None = None
         while True:
             await self.follower.catch_up()
-            if (
-                tried == self.follower.seen
-            ):  # refused, and nothing newer is told: a log that was restored, or a stale read
-                raise LogUnavailable(reason="its last reload of the policy is older than one that was seen here")
-            now = self.in_force()
-            if expected is not None:
-                self._require_current()
-                if not names_strongly(expected, policy_etag(now)):
-                    return AnotherPolicy(now)
-            found = require_reloadable(self.policy, wanted)
+            if expected is not None and not self._is_in_force(expected):
+                return AnotherPolicy(self.in_force())
+            found, seen = require_reloadable(self.policy, wanted), self.follower.seen
             keys = tuple(each.key for each in found)
             act = PolicyReloaded(by=by, reason=reason, sections=sections_of(wanted), changed=keys)
-            tried = self.follower.seen
-            if not found or await self.acts.reload(act, after=tried):
+            if not found or await self.acts.reload(act, after=seen):
                 await self.follower.catch_up()
                 return self.in_force().model_copy(update={"changed": tuple(map(str, found))})
+            await self._require_newer(seen)
 
-    def _require_current(self) -> None:
-        """An operator who compares has to be shown the newest one, and this replica cannot."""
+    def _is_in_force(self, tags: frozenset[str]) -> bool:
+        """An operator who compares has to be shown the newest one. Raises PolicyError where this replica cannot."""
         if not self.follower.is_current:
             wrong = f"record {self.follower.seen} of the log reloads another policy, which cannot be in force here"
             raise PolicyError([Problem("If-Match", wrong, "/readyz says why; a reload without If-Match replaces it")])
+        return names_strongly(tags, policy_etag(self.in_force()))
+
+    async def _require_newer(self, seen: int) -> None:
+        """The log has refused to write after this record: another one stands behind it, or the log was restored."""
+        await self.follower.catch_up()
+        if self.follower.seen == seen:
+            raise LogUnavailable(reason="its last reload of the policy is older than one that was seen here")
 
     def in_force(self) -> ShownPolicy:
         """As this replica counts by it."""
