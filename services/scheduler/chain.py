@@ -74,7 +74,7 @@ class Chain:
 
         Where the chain does not end with us, a link that names nothing is written, and nothing of it.
         """
-        if not self._is_ours:
+        if not self._is_ours():
             await self._begin()
             return False
         spans = [self._signals.decided(decision) for decision in batch.decisions]
@@ -95,7 +95,6 @@ class Chain:
                 await self._give_way(outcome)
                 return False
 
-    @property
     def _is_ours(self) -> bool:
         return self._own is not None and self._own == self._ends_at
 

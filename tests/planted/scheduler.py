@@ -45,11 +45,11 @@ def commits_what_is_left(sound: Any) -> Any:
 
 
 def takes_anothers_link_for_its_own(sound: Any) -> Any:
-    def is_ours(self: Chain) -> bool:
-        self._own = self._own if sound.fget(self) else self._ends_at or None
+    def _is_ours(self: Chain) -> bool:
+        self._own = self._own if sound(self) else self._ends_at or None
         return self._own is not None
 
-    return property(is_ours)
+    return _is_ours
 
 
 def keeps_its_link_after_silence(sound: Any) -> Any:
