@@ -48,18 +48,20 @@ def _whole_jobs(evidence: Evidence) -> Iterator[Holding]:
 
 
 def _limits(evidence: Evidence) -> dict[str, int]:
-    """The highest that anybody has set."""
+    """The highest that anybody has set, or the default, which holds before and after."""
     found: dict[str, int] = {}
     for record in evidence.records:
         data = record.event.data if isinstance(record.event, Event) else None
-        if isinstance(data, LimitSet):
-            found[data.group] = max(data.limit, found.get(data.group) or _default(data.group, evidence))
-        if isinstance(data, GroupLeased) and data.limit is not None:
-            found[data.group] = max(data.limit, found.get(data.group, 1))
+        if isinstance(data, LimitSet | GroupLeased) and data.limit is not None:
+            _raise(found, data.group, data.limit, evidence)
         for group in getattr(getattr(data, "submission", None), "groups", ()):
             if group.limit is not None:
-                found[group.name] = max(group.limit, found.get(group.name, 1))
+                _raise(found, group.name, group.limit, evidence)
     return found
+
+
+def _raise(found: dict[str, int], group: str, limit: int, evidence: Evidence) -> None:
+    found[group] = max(limit, found.get(group) or _default(group, evidence))
 
 
 def _default(group: str, evidence: Evidence) -> int:
