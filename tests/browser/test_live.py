@@ -105,9 +105,8 @@ async def test_a_page_of_which_a_part_did_not_arrive_is_loaded_again(
         await ann.page.reload(wait_until="commit")
 
         await eventually(lambda: lost == 3)
-        await ann.page.wait_for_load_state()
         await expect(ann.page.get_by_role("heading", name="Your jobs")).to_be_visible()
-        assert await ann.page.evaluate("sessionStorage.getItem('headgate.loads')") is None
+        await ann.page.wait_for_function("sessionStorage.getItem('headgate.loads') === null")  # when all has loaded
         ann.wrongs.clear()
 
 

@@ -155,8 +155,8 @@ function Facts({ job, events }) {
       <dt>Submitted</dt><dd>${date(job.created_at)}</dd>
       ${
         before &&
-        html`<dt>Runs again</dt><dd><a href=${jobLink(before)}><code>${before}</code></a>
-        ${" "}<${Copy} of=${before} label=${`Copy the job ${before}`} />${from ? `, from ${from}` : ""}</dd>`
+        html`<dt>Runs again</dt><dd><a href=${jobLink(before)}><code>${before}</code></a>${from ? `, from ${from}` : ""}
+        ${" "}<${Copy} of=${before} label=${`Copy the job ${before}`} /></dd>`
       }
       <dt>Iterations</dt><dd>${job.iterations.used} used, ${job.iterations.cap - job.iterations.used} left</dd>
       ${
