@@ -260,17 +260,35 @@ def _try_as_locked(python: str) -> None:
 
 @contextmanager
 def _environment(python: str, *packages: str) -> Iterator[Environment]:
-    """A clean one with these, ours from `dist`, and all else from the index."""
+    """A clean one with these, ours from `dist`, and all else from the index, where a stranger's project is named as our
+    client is: so ours are asked for by their versions."""
     with tempfile.TemporaryDirectory(prefix="headgate-wheels-") as folder:
         made, empty = Path(folder, "environment"), Path(folder, "empty")
         empty.mkdir()
         _run("venv", "--quiet", "--python", python, str(made))
         if packages:
             fresh = (word for each in INSTALLED for word in ("--refresh-package", each.partition("[")[0]))
-            _run("pip", "install", "--quiet", "--python", str(made), "--find-links", str(DIST), *fresh, *packages)
+            _run(
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                str(made),
+                "--find-links",
+                str(DIST),
+                *fresh,
+                *map(_ours, packages),
+            )
         network = {name: os.environ[name] for name in OF_THE_NETWORK if name in os.environ}
         shell = network | {"PATH": os.defpath, "HOME": folder, "LANG": "C.UTF-8", "TMPDIR": folder}
         yield Environment(made / "bin", empty, shell)
+
+
+def _ours(package: str) -> str:
+    """The version that lies in `dist`; of a stranger's package any."""
+    name = package.partition("[")[0].replace("-", "_")
+    [version] = {wheel.name.split("-")[1] for wheel in DIST.glob(f"{name}-*.whl")} or {""}
+    return f"{package}=={version}" if version else package
 
 
 def _run(*words: str, **more: str) -> None:
