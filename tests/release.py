@@ -268,17 +268,8 @@ def _environment(python: str, *packages: str) -> Iterator[Environment]:
         _run("venv", "--quiet", "--python", python, str(made))
         if packages:
             fresh = (word for each in INSTALLED for word in ("--refresh-package", each.partition("[")[0]))
-            _run(
-                "pip",
-                "install",
-                "--quiet",
-                "--python",
-                str(made),
-                "--find-links",
-                str(DIST),
-                *fresh,
-                *map(_ours, packages),
-            )
+            into = ("--quiet", "--python", str(made), "--find-links", str(DIST))
+            _run("pip", "install", *into, *fresh, *map(_ours, packages))
         network = {name: os.environ[name] for name in OF_THE_NETWORK if name in os.environ}
         shell = network | {"PATH": os.defpath, "HOME": folder, "LANG": "C.UTF-8", "TMPDIR": folder}
         yield Environment(made / "bin", empty, shell)

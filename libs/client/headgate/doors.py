@@ -1,6 +1,6 @@
 """`Headgate.testing()` opens a Headgate in memory; of one that it has opened, `hg.testing` says what goes on there.
 
-What is behind it comes with the server's wheel: `pip install headgate[testing]`. It is loaded when it is opened.
+What is behind it comes with the server's wheel: the extra `testing`. It is loaded when it is opened.
 """
 
 from __future__ import annotations

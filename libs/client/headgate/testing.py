@@ -8,7 +8,7 @@ twins of the servers, in virtual time.
 
 Time passes only where somebody waits: for an answer, for the end of a job, in `run()` and `advance()`. Builds write
 nothing: they are done after a few seconds of that time, unless `testing` says otherwise; pipelines of one's own are run
-as they are. What is behind it is the server's code (`pip install headgate[testing]`).
+as they are. What is behind it is the server's code (the extra `testing`).
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class _Opening:
         except ModuleNotFoundError as missing:
             name = "headgate-server" if TWINS.startswith(str(missing.name)) else missing.name
             wrong = f"a Headgate in memory runs the server's own code, and {name} is not installed"
-            raise RuntimeError(f"{wrong}: pip install headgate[testing]") from missing
+            raise RuntimeError(f"{wrong}: the wheel headgate-server brings it") from missing
 
 
 class OpenTesting(_Opening):
