@@ -4,7 +4,8 @@ services.scheduler`.
 What a service imports lasts as long as it does, and the collector would look at it again and again meanwhile: a tenth
 to a third of the time. `Service.live` puts it aside and lets the collector go on.
 
-It runs once its standard input has ended: so whoever starts it can have it load while its servers start.
+It runs once its standard input has ended, or at once in a terminal: so a supervisor can have it load while its servers
+start.
 """
 
 import gc
@@ -27,7 +28,7 @@ def main() -> None:
     gc.disable()
     del sys.argv[0]
     load(sys.argv[0])
-    while os.read(0, 1):
+    while not os.isatty(0) and os.read(0, 1):
         pass
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 

@@ -22,9 +22,8 @@ def item_of(record: Record, *, epoch: str) -> StreamItem | None:
     """A record of the log; null where it is nothing that a stream shows."""
     pieces: list[bytes] = []
     asked = question(record.event)
-    if (
-        asked is not None
-    ):  # before the id that says that it was seen: a client that is cut off between the two is asked again
+    # Before the id that says that it was seen: a client that is cut off between the two is asked again.
+    if asked is not None:
         pieces.append(frame("confirmation", asked))
     if shows_status(record.event):
         pieces.append(frame("status", status_data(record.event), id=str(EventId(epoch, record.seq))))

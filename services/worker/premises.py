@@ -22,7 +22,7 @@ import stat
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +43,7 @@ LOOK_FOR_ROOM_S: Final = 1.0
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Premises:
     """One worker's, until its process ends. `remains` are attempts of the dead, `others` folders of other workers."""
 
@@ -52,12 +52,12 @@ class Premises:
     others: tuple[Path, ...]
     lock: int
     is_borrowed: bool = False  # they are where everybody has something
-    _looked_s: list[float] = field(default_factory=lambda: [-math.inf])  # when there was room last
+    _looked_s: float = -math.inf  # when there was room last
 
     async def room(self) -> None:
         """Until there is some on the disk, as far as is known for a moment: a worker that has none would fail one job
         after the other."""
-        if time.monotonic() - self._looked_s[0] < LOOK_FOR_ROOM_S:
+        if time.monotonic() - self._looked_s < LOOK_FOR_ROOM_S:
             return
         said = False
         while await asyncio.to_thread(free_bytes, self.folder) < ROOM_BYTES:
@@ -65,7 +65,7 @@ class Premises:
                 logger.warning("nothing is taken: the disk of %s has less than %d bytes left", self.folder, ROOM_BYTES)
             said = True
             await asyncio.sleep(LOOK_FOR_ROOM_S)
-        self._looked_s[0] = time.monotonic()
+        self._looked_s = time.monotonic()
 
     async def clear_remains(self, stopping: asyncio.Event) -> None:
         """While the worker already works: no new attempt has the name of an old one."""

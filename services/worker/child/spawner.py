@@ -180,9 +180,8 @@ class _Spawner:
         channel.close()
         os.close(theirs)
         os.set_blocking(tie, False)
-        with contextlib.suppress(
-            PermissionError, ProcessLookupError
-        ):  # the attempt does it as well, and either may be first
+        # The attempt does it as well, and either may be first.
+        with contextlib.suppress(PermissionError, ProcessLookupError):
             os.setpgid(pid, pid)
         self.attempts[pid] = _Attempt(command.name, command.until_ms, tie)
 

@@ -44,9 +44,8 @@ def enter(order: KeeperOrder, channel: int) -> None:
     if not order.network:
         raise_loopback()
     _wait_for_child(channel)
-    with suppress(
-        OSError
-    ):  # a container may forbid it: then the machine's is seen, and still no other process's memory can be read
+    # A container may forbid it: then the machine's is seen, and still no other process's memory can be read.
+    with suppress(OSError):
         kernel.mount("proc", "/proc", "proc", flags=kernel.NO_SETUID | kernel.NO_DEVICES | NO_PROGRAMS)
     _wait_for_child(channel)
 
