@@ -48,8 +48,6 @@ READS: Final[dict[type[values.Value], str]] = {
     values.Explanation: "Explanation",
     values.ItemAnswer: "ItemOutcome",
     values.ItemAnswers: "Outcomes",
-    values.JobWait: "ShownWait",
-    values.JobWaits: "ShownWaits",
     values.JobNumbers: "JobCounts",
     values.OwnPosition: "OwnPosition",
     values.PausedScope: "ShownPause",

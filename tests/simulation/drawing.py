@@ -15,6 +15,7 @@ from tests.simulation.drawing_edge import faults_among, readers_of
 from tests.simulation.drawing_rush import is_rush, rush_of
 from tests.simulation.drawing_work import LONG_S, LONG_STAGES, faults_around_one
 from tests.simulation.indexes import erasures, faults_of_file, is_indexed
+from tests.simulation.late_copies import late_copies
 from tests.simulation.losses import long_holds, losses_of
 from tests.simulation.outages import held_through, long_runs, outages_of
 from tests.simulation.plan import (
@@ -77,7 +78,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     if faults and is_rush(dice):
         orders, stopped = rush_of(dice, orders)
         wrong += stopped
-    return Plan(
+    plan = Plan(
         seed=seed,
         orders=orders,
         acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *alone, *erased, *reloads),
@@ -90,6 +91,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         slots=slots,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )
+    return late_copies(dice, plan) if faults else plan
 
 
 def _within_the_days(orders: tuple[Order, ...]) -> tuple[Order, ...]:

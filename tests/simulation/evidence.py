@@ -174,6 +174,8 @@ def span_of(fault: Fault) -> Span:
             lasts_s = max(fault.for_s, 20.0)
         case "halt" | "fall":
             lasts_s = WAITS_S + fault.for_s
+        case "held":
+            lasts_s = WAITS_S + fault.for_s + fault.share
         case _:
             lasts_s = fault.for_s
     return fault.at_s, fault.at_s + lasts_s

@@ -82,6 +82,15 @@ class Faults:
         """The log, from something on that is about to be written."""
         self._lie_in_wait(fault, lambda: self._trouble(fault, Trouble(fault.who, "log", deaf=True)))
 
+    def _held(self, fault: Fault) -> None:
+        """From something on that is about to be written: all of it arrives together, a while after."""
+
+        def begin() -> None:
+            until_s = self._system.loop.time() + fault.for_s + fault.share
+            self._trouble(fault, Trouble(fault.who, "log", holds_until_s=until_s))
+
+        self._lie_in_wait(fault, begin)
+
     def _slow(self, fault: Fault) -> None:
         self._trouble(fault, Trouble(fault.who, fault.server, slow_s=fault.share))
 

@@ -2,6 +2,7 @@
 
 ask ──there──► act at the server ──back──► answer
  │  lost: nothing happens   late: it happens when nobody waits any more   unheard: it happens, and nobody says so
+ │  held: it happens once the way is free again, with all that was sent meanwhile
  └── the time to wait is over: `Silent`
 """
 
@@ -32,6 +33,7 @@ class Way(Enum):
     UNHEARD = auto()
     LATE = auto()
     TWICE = auto()
+    HELD = auto()
 
 
 TROUBLED = (Way.LOST, Way.UNHEARD, Way.LATE, Way.TWICE)
@@ -56,6 +58,7 @@ class Trouble:
     cut: bool = False
     mute: bool = False  # nothing is answered, as where a machine has lost its way back
     deaf: bool = False  # nothing arrives, and nobody says so
+    holds_until_s: float | None = None  # what is sent meanwhile arrives then, and nobody says so
 
     def concerns(self, who: str, server: str) -> bool:
         return self.who in ("*", who) and self.server in ("*", server)
@@ -125,6 +128,8 @@ class Link:
             return Way.ARRIVES
         if any(trouble.deaf for trouble in troubles):
             return Way.LOST
+        if any(trouble.holds_until_s for trouble in troubles):
+            return Way.HELD
         if any(trouble.mute for trouble in troubles):
             return dice.one_of(f"{self._name} mute", (Way.LOST, Way.UNHEARD))
         lossy = max(each.lossy for each in troubles)
@@ -171,6 +176,8 @@ class Link:
             case Way.LATE:
                 late_s = LATE_S.get(self._server, LATE_ELSEWHERE_S)
                 later(self._network.dice.between(f"{self._name} late", *late_s), _outcome_of, act)
+            case Way.HELD:
+                later(self._held_s(), _outcome_of, act)
             case Way.TWICE:
                 later(self.delay_s(), _outcome_of, act)
                 later(self.delay_s(2.0), self._arrive, act, answer)
@@ -181,6 +188,9 @@ class Link:
     def _arrive(self, act: Callable[[], T], answer: asyncio.Future[T]) -> None:
         result, fault = _outcome_of(act)
         self._network.later(self.delay_s(), _answer, answer, result, fault)
+
+    def _held_s(self) -> float:
+        return max(trouble.holds_until_s or 0.0 for trouble in self._troubles()) - self._network.loop.time()
 
     def _troubles(self) -> Sequence[Trouble]:
         return self._network.troubles_of(self.process.name, self._server)
