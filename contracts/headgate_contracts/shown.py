@@ -65,6 +65,37 @@ class WaitingOn(Shown):
     jobs: tuple[str, ...] = ()
 
 
+PAST_REASONS: Final = (
+    "daily_window, room, paused, provider_paused, earlier_phase, user_limit, project_limit, group_limit, global_limit, "
+    "pool_full, confirmation, retry; turn: nothing that is in the log. More may come: `message` says each in words."
+)
+
+
+class ShownWait(Shown):
+    """A piece of a job's waits, and what held it then: the first of it, in the order of `waiting_on`. Null as `until`:
+    it still does.
+
+    `after`: how the job came to the queue (`submitted`, `released`, `phase_ready`, `confirmed`, `answered`), or why it
+    came back (`lost`, `drained`, `provider`, `outage`, `forced`, `retry`).
+    """
+
+    since: AwareDatetime
+    until: AwareDatetime | None = None
+    reason: Annotated[str, Field(description=PAST_REASONS)]
+    message: str
+    group: str | None = None
+    limit: int | None = None
+    by: str | None = None
+    after: str | None = None
+
+
+class ShownWaits(Shown):
+    """A job's waits so far, oldest first."""
+
+    job_id: str
+    waits: tuple[ShownWait, ...]
+
+
 class Iterations(Shown):
     """How many iterations a job has used, and how many it may."""
 

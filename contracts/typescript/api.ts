@@ -481,6 +481,33 @@ export interface ShownStats {
   readonly unknown: ReadonlyArray<string>;
 }
 
+/**
+ * A piece of a job's waits, and what held it then: the first of it, in the order of `waiting_on`. Null as `until`:
+ * it still does.
+ *
+ * `after`: how the job came to the queue (`submitted`, `released`, `phase_ready`, `confirmed`, `answered`), or why it
+ * came back (`lost`, `drained`, `provider`, `outage`, `forced`, `retry`).
+ */
+export interface ShownWait {
+  readonly since: string;
+  readonly until?: string | null;
+  /**
+   * daily_window, room, paused, provider_paused, earlier_phase, user_limit, project_limit, group_limit, global_limit, pool_full, confirmation, retry; turn: nothing that is in the log. More may come: `message` says each in words.
+   */
+  readonly reason: string;
+  readonly message: string;
+  readonly group?: string | null;
+  readonly limit?: number | null;
+  readonly by?: string | null;
+  readonly after?: string | null;
+}
+
+/** A job's waits so far, oldest first. */
+export interface ShownWaits {
+  readonly job_id: string;
+  readonly waits: ReadonlyArray<ShownWait>;
+}
+
 /** A worker that is heard of. */
 export interface ShownWorker {
   readonly worker: string;

@@ -83,10 +83,48 @@ def _room() -> WaitingOn:
 
 
 def _paused(pause: Pause, job: Job, *, owner: bool) -> WaitingOn:
-    why, scope = f": {pause.reason}" if pause.reason else "", _scope(pause.scope, job, owner=owner)
-    verb = "are" if pause.scope.startswith(MANY) else "is"
-    message = f"{scope[0].upper()}{scope[1:]} {verb} paused by {pause.by}{why}"
+    message = pause_message(pause, job, owner=owner)
     return WaitingOn(reason="paused", message=message, group=pause.scope, by=pause.by, since=utc(pause.since_ms))
+
+
+def pause_message(pause: Pause, job: Job, *, owner: bool, is_over: bool = False) -> str:
+    """What is paused, by whom and why."""
+    why, scope = f": {pause.reason}" if pause.reason else "", _scope(pause.scope, job, owner=owner)
+    verb = _verb(many=pause.scope.startswith(MANY), is_over=is_over)
+    return f"{scope[0].upper()}{scope[1:]} {verb} paused by {pause.by}{why}"
+
+
+def slots_message(group: str, limit: int, active: int, *, owner: bool, is_over: bool = False) -> str:
+    """That a group has no slot left."""
+    return f"{_called(group, owner=owner)}: {active} of {limit} slots {_verb(many=True, is_over=is_over)} taken"
+
+
+def _called(group: str, *, owner: bool) -> str:
+    """A group, as those call it who wait for its slots."""
+    kind, _, name = group.partition(":")
+    match kind:
+        case "user":
+            return "Your jobs" if owner else f"Jobs of user {name}"
+        case "project":
+            return "This project's jobs"
+        case "workflows":
+            return "Jobs of all workflows"
+        case "pool":
+            return f"Pool {name}"
+        case _:
+            return "All providers together" if group == "llm:global" else f"Group {group}"
+
+
+def limit_reason(group: str) -> str:
+    """The reason under which a group is told that has no slot left."""
+    kind = group.partition(":")[0]
+    if group in GLOBAL:
+        return "global_limit"
+    return {"user": "user_limit", "project": "project_limit", "pool": "pool_full"}.get(kind, "group_limit")
+
+
+def _verb(*, many: bool, is_over: bool) -> str:
+    return ("were" if many else "was") if is_over else ("are" if many else "is")
 
 
 def _earlier_phase(job: Job) -> WaitingOn:
@@ -106,8 +144,8 @@ def _obstacle(job: Job, obstacle: Obstacle, *, owner: bool) -> WaitingOn:
     kind, _, name = obstacle.group.partition(":")
     told_of = tuple(each.job for each in obstacle.holders if each.job and (each.user == job.user_id or not owner))
     told = WaitingOn(
-        reason="group_limit",
-        message=_full(obstacle, kind, owner=owner),
+        reason=limit_reason(obstacle.group),
+        message=_full(obstacle, owner=owner),
         group=obstacle.group,
         limit=obstacle.limit,
         active=obstacle.active,
@@ -116,9 +154,7 @@ def _obstacle(job: Job, obstacle: Obstacle, *, owner: bool) -> WaitingOn:
     )
     if obstacle.until_ms is not None:
         return told.model_copy(update=_shut(kind, name, utc(obstacle.until_ms)))
-    if obstacle.group in GLOBAL:
-        return told.model_copy(update={"reason": "global_limit"})
-    return told.model_copy(update={"reason": f"{kind}_limit"}) if kind in ("user", "project") else told
+    return told
 
 
 def _shut(kind: str, name: str, until: datetime) -> dict[str, object]:
@@ -131,14 +167,10 @@ def _shut(kind: str, name: str, until: datetime) -> dict[str, object]:
     return {"message": message, "until": until}
 
 
-def _full(obstacle: Obstacle, kind: str, *, owner: bool) -> str:
-    users = "Your jobs" if owner else f"Jobs of {obstacle.group.replace(':', ' ', 1)}"
-    whose = {"user": users, "project": "This project's jobs", "workflows": "Jobs of all workflows"}
-    name = "All providers together" if obstacle.group == "llm:global" else f"Group {obstacle.group}"
-    name = whose.get(kind, name)
+def _full(obstacle: Obstacle, *, owner: bool) -> str:
     if obstacle.active < obstacle.limit:  # shut for a moment, until every running job has named its leases again
-        return f"{name}: slots are being counted again after an outage"
-    return f"{name}: {obstacle.active} of {obstacle.limit} slots are taken"
+        return f"{_called(obstacle.group, owner=owner)}: slots are being counted again after an outage"
+    return slots_message(obstacle.group, obstacle.limit, obstacle.active, owner=owner)
 
 
 def _behind(ahead: int, sooner: int | None) -> WaitingOn:

@@ -10,6 +10,8 @@ are what a process is built with, its leases, streams and workers: they are read
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
@@ -38,6 +40,7 @@ RELOADED: Final = (
 AT_START: Final = frozenset({"concurrency.default_lease_duration_secs"})
 
 Sections = Mapping[str, Any]
+VERSION: Final = 16  # hexadecimal digits
 
 
 def can_be_reloaded(path: str) -> bool:
@@ -91,6 +94,15 @@ def differences(before: Policy, after: Policy) -> Iterator[Difference]:
 def sections_of(policy: Policy) -> dict[str, Any]:
     """What an act in the log carries: every number of the sections that can be reloaded."""
     return policy.model_dump(mode="json", include=set(RELOADED))
+
+
+def version_of(policy: Policy) -> str:
+    """The same for the same numbers, of those that a reload may change: replicas that were started with others of the
+    rest tell the same one."""
+    said = sections_of(policy)
+    for section, _, name in (path.partition(".") for path in AT_START):
+        del said[section][name]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:VERSION]
 
 
 def reloaded(policy: Policy, sections: Sections) -> Policy:

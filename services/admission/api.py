@@ -42,6 +42,7 @@ from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
 from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
+from services.admission.waiting import Waiting
 
 ReasonQuery = Annotated[str, Query(max_length=500, pattern=ONE_LINE, description="why, for the audit")]
 JobIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
@@ -62,6 +63,7 @@ class Edge:
     reading: Reading
     listing: Listing
     charting: Charting
+    waiting: Waiting
     overseeing: Overseeing
     operating: Operating
     erasing: Erasing

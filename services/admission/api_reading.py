@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 
 from headgate_contracts import Status
 from headgate_contracts.asked import LABEL, ONE_LINE, ForeignId, Moment
-from headgate_contracts.shown import Explanation, HistoryEntry, JobCounts, ShownJob, Usage
+from headgate_contracts.shown import Explanation, HistoryEntry, JobCounts, ShownJob, ShownWaits, Usage
 from headgate_contracts.tokens import JobId, Token, foreign_token
 from libs.runtime.auth import OPS
 from libs.runtime.faults import Refused
@@ -144,6 +144,15 @@ def job_routes(edge: Edge) -> APIRouter:
         """Its history, from the log."""
         found = await edge.own(job_id, who)
         return await edge.reading.history(found.id)
+
+    @router.get("/jobs/{job_id}/waits", response_model=ShownWaits, responses=LISTED)
+    async def list_waits(job_id: JobIdPath, who: Reader) -> JSONResponse:
+        """What held the job while it waited, piece by piece: pauses, full groups, its day, its user's answer."""
+        found = await edge.own(job_id, who)
+        told = await edge.waiting.waits(found.id, owner=who.owns(found))
+        if told is None:
+            raise Refused(problems.no_index())
+        return JSONResponse(told[1].model_dump(mode="json"), headers=catching_up(told[0]))
 
     @router.get("/jobs/{job_id}/explain")
     async def explain_job(job_id: JobIdPath, who: Reader) -> Explanation:

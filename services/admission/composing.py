@@ -37,6 +37,7 @@ from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
 from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
+from services.admission.waiting import Waiting
 
 TOLD_WITHIN_MS: Final = 500  # a change is answered by then, though no scheduler has folded it
 
@@ -85,6 +86,7 @@ def assemble(
         reading=reading,
         listing=listing,
         charting=Charting(listing, view, clock),
+        waiting=Waiting(listing, clock),
         overseeing=Overseeing(view, stores.past, reading, policy),
         operating=Operating(view, log, clock, ids),
         erasing=Erasing(stores.past, log, changing, kept, policy, clock, ids),

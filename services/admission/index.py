@@ -5,6 +5,7 @@
     labels    label → jobs
     words     title, id and labels: FTS5
     minutes   what each minute's events changed, for charts; waits: each first start; attempts: what workers took up
+    pauses    and full groups: what has held jobs, and when (`index_holds`)
     meta      which log, how far it is folded, and which file this was when it was made
 
 A view that can be thrown away: a file that is missing, of another log or shape, copied, or not sound is made anew.
@@ -26,9 +27,10 @@ from headgate_contracts.events import ContentErased, JobData, JobGivenBack
 from libs.capacity.projection import epoch_ms
 from libs.eventlog import Record
 from libs.eventlog.decoding import job_in
+from services.admission import index_holds
 from services.admission.figures import changes, minute_of, summed, wait_ms
 
-SHAPE: Final = "4"  # of the tables; another one is made anew
+SHAPE: Final = "5"  # of the tables; another one is made anew
 KNOWN: Final = 20_000  # unfinished jobs that are kept folded
 BUSY_MS: Final = 2000
 FILES: Final = ("", "-wal", "-shm")
@@ -118,6 +120,7 @@ class Index:
             with _transaction(db):
                 self._write(db, changed.values(), titles)
                 _count(db, steps)
+                _fold_holds(db, records, steps)
                 for user, seq in erased:
                     _erase(db, user, before=seq)
                 db.execute("INSERT OR REPLACE INTO meta VALUES('applied', ?)", (str(records[-1].seq),))
@@ -143,6 +146,7 @@ class Index:
             ):
                 db.executemany(statement, old)
             _join_old_minutes(db)
+            index_holds.forget_holds(db, first_seq)
 
     def _opened(self) -> int:
         this_file = file_id(self.path)
@@ -164,7 +168,7 @@ class Index:
         self.path.touch(mode=0o600)
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
             db.execute("PRAGMA journal_mode=WAL")
-            db.executescript(TABLES)
+            db.executescript(TABLES + index_holds.TABLES)
             meta = {"shape": SHAPE, "epoch": self._epoch, "file": file_id(self.path), "applied": "0"}
             db.executemany("INSERT INTO meta VALUES(?, ?)", meta.items())
 
@@ -253,6 +257,12 @@ def _count(db: sqlite3.Connection, steps: Sequence[IndexStep]) -> None:
         if before is not None and before.status.is_running and not job.status.is_running:
             ended = (epoch_ms(record.at), _end_of(job, record), job.first_seq, before.attempt)
             db.execute("UPDATE attempts SET ended=?, end=? WHERE seq=? AND attempt=?", ended)
+
+
+def _fold_holds(db: sqlite3.Connection, records: Sequence[Record], steps: Sequence[IndexStep]) -> None:
+    known = {record.seq: (before, job) for before, job, record in steps}
+    for record in records:
+        index_holds.fold_hold(db, record, *known.get(record.seq, (None, None)))
 
 
 def _end_of(job: Job, record: Record) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +17,11 @@ from headgate_contracts import Job
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import WorkerAttempt
 from headgate_contracts.tokens import is_mapped
+from libs.forecast.waited import HoldSpans
 from services.admission import index
 from services.admission.figures import ChartSpan, Counted
 from services.admission.finding import Facet, JobFilter, Sort, count_query, page_query
+from services.admission.index_holds import holds_in
 
 STEPS: Final = "SELECT (minute-?)/?, name, of, sum(count) FROM minutes WHERE minute >= ? GROUP BY 1, 2, 3"
 WAITS: Final = "SELECT (minute-?)/?, ms FROM waits WHERE minute >= ? ORDER BY ms"
@@ -64,6 +66,11 @@ class IndexReader:
         with self._reading() as db:
             rows: list[Any] = db.execute(ATTEMPTS, (worker, worker, count)).fetchall()
             return [_attempt(row) for row in rows]
+
+    def holds(self, scopes: Iterable[str], groups: Iterable[str], *, since_ms: int, until_ms: int) -> HoldSpans:
+        """What held jobs of these scopes and groups between these moments."""
+        with self._reading() as db:
+            return holds_in(db, scopes, groups, since_ms=since_ms, until_ms=until_ms)
 
     def _as_given(self, db: sqlite3.Connection, facet: Facet, name: str, newest: int) -> str:
         if facet is not Facet.PROJECT or not is_mapped(name):

@@ -8,8 +8,6 @@ Each names the reload that it follows, so that of two at once the second one see
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,13 +23,12 @@ from libs.foundation.policing import PolicyFollower
 from libs.policy import PolicyError, PolicyInForce
 from libs.policy.errors import Problem
 from libs.policy.loading import policy_from
-from libs.policy.reloading import require_reloadable, sections_of
+from libs.policy.reloading import require_reloadable, sections_of, version_of
 from libs.runtime.clock import Clock
 from libs.runtime.etags import names_strongly
 from services.admission.acts import Acts
 
 LOOK_EVERY_MS: Final = 3_600_000
-VERSION: Final = 16  # hexadecimal digits
 REASON_MAX: Final = 500  # characters of an act's
 AGAIN: Final = "written again before the log forgets it)"
 
@@ -62,7 +59,7 @@ class Reloading:
         """
         wanted = policy_from(dict(document), environ=self.environ)
         while True:
-            await self.follower.catch_up()
+            await self.follower.look()
             if expected is not None and not self._is_in_force(expected):
                 return AnotherPolicy(self.in_force())
             found, seen = require_reloadable(self.policy, wanted), self.follower.seen
@@ -82,14 +79,13 @@ class Reloading:
 
     async def _require_newer(self, seen: int) -> None:
         """The log has refused to write after this record: another one stands behind it, or the log was restored."""
-        await self.follower.catch_up()
+        await self.follower.look()
         if self.follower.seen == seen:
             raise LogUnavailable(reason="its last reload of the policy is older than one that was seen here")
 
     def in_force(self) -> ShownPolicy:
         """As this replica counts by it."""
-        policy = self.policy.model_dump(mode="json")
-        version = hashlib.sha256(json.dumps(policy, sort_keys=True).encode()).hexdigest()[:VERSION]
+        policy, version = self.policy.model_dump(mode="json"), version_of(self.policy)
         if self.follower.last is None:
             return ShownPolicy(policy=policy, version=version)
         record, act = self.follower.last
@@ -115,7 +111,8 @@ class Reloading:
 
 
 def policy_etag(shown: ShownPolicy) -> str:
-    """Every number makes it: the same policy under another record, or in another replica, has the same."""
+    """Every number that a reload may change makes it: the same policy under another record, or in another replica, has
+    the same."""
     return f'"{shown.version}"'
 
 

@@ -48,6 +48,8 @@ READS: Final[dict[type[values.Value], str]] = {
     values.Explanation: "Explanation",
     values.ItemAnswer: "ItemOutcome",
     values.ItemAnswers: "Outcomes",
+    values.JobWait: "ShownWait",
+    values.JobWaits: "ShownWaits",
     values.JobNumbers: "JobCounts",
     values.OwnPosition: "OwnPosition",
     values.PausedScope: "ShownPause",

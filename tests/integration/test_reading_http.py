@@ -174,6 +174,9 @@ async def test_a_job_says_who_holds_its_slots_and_what_would_let_it_run(
     assert explained["queue"]["position"] == 1
     assert explained["would_run"][0].startswith("One of these jobs ends or is cancelled (yours: ")
     problem(await bob.get(f"/jobs/{waiting}/explain"), 404)
+    newest = (await ann.get(f"/jobs/{waiting}/waits")).json()["waits"][-1]
+    assert (newest["reason"], newest["limit"], newest["until"]) == ("user_limit", 3, None)
+    problem(await bob.get(f"/jobs/{waiting}/waits"), 404)
 
 
 async def test_of_another_users_jobs_only_the_number_is_told(ann: httpx.AsyncClient, bob: httpx.AsyncClient) -> None:
@@ -190,7 +193,7 @@ async def test_of_another_users_jobs_only_the_number_is_told(ann: httpx.AsyncCli
     [reason] = explained.json()["waiting_on"]
     assert (reason["active"], reason["jobs"]) == (3, [])
     assert not [job_id for job_id in theirs if job_id in explained.text]
-    assert "bob" not in explained.text
+    assert "bob" not in explained.text + (await ann.get(f"/jobs/{mine}/waits")).text
 
 
 async def test_a_paused_job_says_who_paused_it_and_why(ann: httpx.AsyncClient, ops: httpx.AsyncClient) -> None:

@@ -345,3 +345,14 @@ async def test_leases_that_an_earlier_release_ended_are_not_counted_against_thei
 
     assert isinstance(await world.acquire("second", "group:mill:cache", user="ann", most=2), Granted)
     assert await world.acquire("third", "group:mill:pen", user="ann", most=2) == LeasesFull(2)
+
+
+async def test_a_lease_that_an_earlier_release_gave_out_counts_from_its_next_extension_on(
+    world: World, client: Redis
+) -> None:
+    await world.hold("held", "group:mill:db", user="ann", most=1)
+    await client.delete("{hg:main}:generation-0:leased:ann")
+
+    await world.acquire("held", "group:mill:db", user="ann", held_until_ms=world.now_ms)
+
+    assert await world.acquire("second", "group:mill:cache", user="ann", most=1) == LeasesFull(1)

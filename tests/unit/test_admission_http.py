@@ -50,6 +50,21 @@ async def test_operators_alone_are_shown_where_a_trace_is_read() -> None:
     assert seen.json()["trace_url"] == f"https://tempo.example.com/trace/{job['debug_id']}"
 
 
+async def test_what_held_a_job_is_told_when_it_is_over(api: AdmissionApi, admission: MemoryAdmission) -> None:
+    async with api.client() as ann, api.client("olga", scope=OPERATOR) as olga:
+        job = await submitted(ann)
+        await admission.clock.advance_ms(5000)
+        await olga.post("/v1/queue/pause", json={"scope": "user:ann", "reason": "a look"})
+        await admission.clock.advance_ms(5000)
+        await olga.post("/v1/queue/resume", json={"scope": "user:ann"})
+        own = await ann.get(f"/v1/jobs/{job['id']}/waits")
+        seen = await olga.get(f"/v1/jobs/{job['id']}/waits")
+
+    messages = [each["message"] for each in own.json()["waits"]]
+    assert messages == ["Waited its turn", "Your jobs were paused by olga: a look", "Waits its turn"]
+    assert seen.json()["waits"][1]["message"] == "The jobs of user ann were paused by olga: a look"
+
+
 async def test_the_same_key_quoted_or_not_is_the_same_job(api: AdmissionApi) -> None:
     async with api.client() as ann:
         first = await ann.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "abc"})

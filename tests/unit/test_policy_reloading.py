@@ -514,6 +514,31 @@ async def test_a_reload_that_names_what_it_replaces_does_not_replace_one_that_ca
     assert admission.policy.queue.cap == 7
 
 
+async def test_a_reload_takes_the_place_of_one_that_cannot_be_in_force_here_and_was_not_seen_before(
+    admission: MemoryAdmission,
+) -> None:
+    await wrote(admission.log, reloaded(queue={"horizon_days": 85}, retention={"events_days": 200}))
+
+    await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")
+
+    assert admission.policy.queue.cap == 7
+
+
+async def test_replicas_that_were_started_with_other_numbers_tell_one_version(admission: MemoryAdmission) -> None:
+    """Of those that no reload changes, as while a new policy.toml is rolled out."""
+    others = {"leases": {"job_s": 60}, "concurrency": {"default_lease_duration_secs": 120}}
+    rules = PolicyInForce.of(policy_from(others, environ={}))
+    follower = PolicyFollower(admission.log, rules, admission.clock, Health())
+    acts = Acts(admission.log, admission.clock, admission.ids)
+    replica = Reloading(acts, rules, follower, {}, admission.clock)
+    seen = frozenset({policy_etag(replica.in_force())})
+
+    outcome = await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="", expected=seen)
+
+    assert isinstance(outcome, ShownPolicy)
+    assert frozenset({policy_etag(outcome)}) != seen
+
+
 async def test_a_reload_after_one_that_the_log_has_no_more_is_asked_to_come_again(admission: MemoryAdmission) -> None:
     """The log was restored under a service that goes on."""
     await admission.reloading.reload({"queue": {"cap": 7}}, by="olga", reason="")

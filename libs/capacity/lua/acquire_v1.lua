@@ -74,10 +74,12 @@ local function is_theirs(known)
   return of == '' and whose == user and groups == cjson.encode(leases.wanted_groups(cjson.decode(ARGV[4]), ''))
 end
 
--- Outside jobs to an end that is never earlier than what its holder was told.
+-- Outside jobs to an end that is never earlier than what its holder was told. One that an earlier release gave out counts
+-- from here on.
 local function held_on()
   local ends = tonumber(redis.call('ZSCORE', key('ends'), lease))
   if owner == '' then
+    leases.count(lease, user)
     ends = math.max(ends, now + ttl)
     leases.extend(lease, cjson.decode(redis.call('HGET', key('lease', lease), 'groups')), ends)
   end

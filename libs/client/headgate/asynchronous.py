@@ -122,6 +122,7 @@ class Job(JobHandle[Headgate]):
     history = of_one(Headgate.history)
     input = of_one(Headgate.input)
     explain = of_one(Headgate.explain)
+    waits = of_one(Headgate.waits)
     wait = of_one(Headgate.wait)
     cancel = of_one(Headgate.cancel)
     confirm = of_one(Headgate.confirm)

@@ -97,6 +97,7 @@ class UserVerbs:
     history = ScriptMethod(verbs.history)
     input = ScriptMethod(verbs.job_input)
     explain = ScriptMethod(verbs.explain)
+    waits = ScriptMethod(verbs.waits)
     retry_starts = ScriptMethod(verbs.retry_starts)
     files = ScriptMethod(verbs.files)
     file = ScriptMethod(verbs.file)

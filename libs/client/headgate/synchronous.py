@@ -120,6 +120,7 @@ class SyncJob(JobHandle[SyncHeadgate]):
     history = of_one(SyncHeadgate.history)
     input = of_one(SyncHeadgate.input)
     explain = of_one(SyncHeadgate.explain)
+    waits = of_one(SyncHeadgate.waits)
     wait = of_one(SyncHeadgate.wait)
     cancel = of_one(SyncHeadgate.cancel)
     confirm = of_one(SyncHeadgate.confirm)

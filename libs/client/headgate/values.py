@@ -240,6 +240,26 @@ class Explanation(Value):
     may_wait_s: float | None = None
 
 
+class JobWait(Value):
+    """A piece of a job's waits, and what held it then. Null as `until`: it still does. `after`: how it came to wait."""
+
+    since: AwareDatetime
+    until: AwareDatetime | None = None
+    reason: str
+    message: str
+    group: str | None = None
+    limit: int | None = None
+    by: str | None = None
+    after: str | None = None
+
+
+class JobWaits(Value):
+    """A job's waits so far, oldest first."""
+
+    job_id: str
+    waits: tuple[JobWait, ...]
+
+
 class JobNumbers(Value):
     """How many jobs there are: kind → name → jobs."""
 

@@ -19,6 +19,8 @@ from headgate.values import (
     ItemAnswers,
     JobNumbers,
     JobState,
+    JobWait,
+    JobWaits,
     PipelineState,
     QueueState,
     ResultFile,
@@ -126,6 +128,11 @@ def job_input(job_id: str) -> Script[dict[str, Any]]:
 def explain(job_id: str) -> Script[Explanation]:
     """Why it waits, who holds what, what would let it run."""
     return (yield from fetched(Request(path=path_of("jobs", job_id, "explain")), Explanation))
+
+
+def waits(job_id: str) -> Script[tuple[JobWait, ...]]:
+    """What held it while it waited, piece by piece, as far as the log tells."""
+    return (yield from fetched(Request(path=path_of("jobs", job_id, "waits")), JobWaits)).waits
 
 
 def files(job_id: str) -> Script[tuple[ResultFile, ...]]:
