@@ -13,14 +13,7 @@
 -- use: refusals
 -- use: inputs
 -- use: ended
-local lapsed = redis.call('ZRANGEBYSCORE', key('lapses'), '-inf', now)
-for _, id in ipairs(lapsed) do
-  local job = redis.call('HMGET', key('job', id), 'reservation', 'shape')
-  reservations.drop(id, job[1])
-  if not job[2] then
-    redis.call('DEL', key('job', id))
-  end
-end
+local lapsed = reservations.lapse()
 claims.lapse()
 redis.call('ZREMRANGEBYSCORE', key('spent'), '-inf', now)
 refusals.forget_old()
