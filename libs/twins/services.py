@@ -39,7 +39,7 @@ from services.notifier.api import streams
 from services.notifier.composing import NotifierStores, drain_of
 from services.notifier.composing import assemble as assemble_notifier
 from services.notifier.fanout import Fanout
-from services.notifier.openings import Collecting
+from services.notifier.sending import Collecting
 from services.notifier.subscribers import (
     AskedPositions,
     RedeemedTickets,

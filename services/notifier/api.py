@@ -19,8 +19,8 @@ from libs.runtime.guard import GuardedRoute
 from libs.runtime.problems import Problem
 from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.handlers import AskedStream, Notifier
-from services.notifier.openings import Collecting, Openings, TooMany
-from services.notifier.sending import EventStream, OpenStreams
+from services.notifier.limits import Openings, TooMany
+from services.notifier.sending import Collecting, EventStream, OpenStreams
 from services.notifier.streaming import Stream
 from services.notifier.subscribers import RedeemedTickets
 

@@ -17,9 +17,9 @@ from services.notifier.api import Edge
 from services.notifier.fanout import Fanout, OfToken
 from services.notifier.handlers import Notifier
 from services.notifier.histories import Histories
-from services.notifier.openings import Collecting, Openings
+from services.notifier.limits import Openings
 from services.notifier.ports import Positions
-from services.notifier.sending import LAST_BYTES_S, OpenStreams
+from services.notifier.sending import LAST_BYTES_S, Collecting, OpenStreams
 from services.notifier.signals import Signals
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +38,3 @@ class Openings:
         self._open[user] -= 1
         if self._open[user] <= 0:
             del self._open[user]
-
-
-OPENINGS: Final = 200  # 20 ms of a processor to look at
-CLOSINGS: Final = 20_000  # 20 MiB of rings at most
-
-
-class Collecting:
-    """Told of each stream that begins and ends."""
-
-    def __init__(self, *, openings: int = OPENINGS, closings: int = CLOSINGS) -> None:
-        self._openings = openings
-        self._closings = closings
-        self._opened = 0
-        self._closed = 0
-
-    def opened(self) -> None:
-        self._opened += 1
-        if self._opened >= self._openings:
-            self._opened = 0
-            self.put_aside()
-
-    def closed(self) -> None:
-        self._closed += 1
-        if self._closed >= self._closings:
-            self._closed = 0
-            gc.unfreeze()
-
-    def put_aside(self) -> None:
-        """Whatever is still there after a look."""
-        gc.collect()
-        gc.freeze()

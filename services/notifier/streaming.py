@@ -10,7 +10,8 @@
         │
       the job ends ──► the lines that nobody has brought yet, then its last status
 
-Whatever a follower lags behind its leader, nothing is sent twice and nothing is left out.
+Whatever a follower lags behind its leader, nothing is sent twice and nothing is left out. Which of what has been a
+client is told, by the id that it brings, is decided by `domain.opening`.
 """
 
 from __future__ import annotations

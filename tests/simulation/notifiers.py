@@ -29,7 +29,7 @@ from services.notifier.api import Edge
 from services.notifier.composing import NotifierStores, assemble, drain_of
 from services.notifier.domain import Known
 from services.notifier.fanout import Fanout
-from services.notifier.openings import Collecting
+from services.notifier.sending import Collecting
 from services.notifier.subscribers import AskedPositions, WatchingPublisher, spread_lines, spread_log, subscribe
 from services.notifier.watching import WatchTeller
 from services.notifier.webhooks import Webhooks

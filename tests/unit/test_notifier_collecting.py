@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.notifier.openings import Collecting
+from services.notifier.sending import Collecting
 
 
 class Ring:

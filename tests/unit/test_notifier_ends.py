@@ -17,7 +17,7 @@ from services.notifier.api import Edge
 from services.notifier.domain import Complete, Known, NoJob
 from services.notifier.fanout import Closed, Fanout, OfJob, OfUser, StreamItem, Tap, TooSlow
 from services.notifier.handlers import AskedStream, Opened
-from services.notifier.openings import Openings, TooMany
+from services.notifier.limits import Openings, TooMany
 from services.notifier.sending import OpenStreams
 from services.notifier.signals import Signals
 from tests.fixtures.lives import job_after
