@@ -41,7 +41,7 @@ from libs.capacity.spacing import Places
 from libs.capacity.turns import Turns
 from libs.policy import Policy, PolicyError, PolicyInForce
 from libs.policy.reloading import refused_here
-from libs.policy.windows import EPOCH_DAY
+from libs.policy.daily_cap import EPOCH_DAY
 
 GONE_AT_ONCE = 20  # each record ends one job at most, so it is fast enough, and no record takes long
 CLOCKS_APART = timedelta(days=1)  # a day is over for this clock and not yet for another

@@ -12,7 +12,7 @@ from libs.capacity.rooms import held_bytes
 from libs.capacity.rows import Row
 from libs.capacity.scopes import owners_of
 from libs.policy import Policy
-from libs.policy.windows import EPOCH_DAY
+from libs.policy.daily_cap import EPOCH_DAY
 
 OF_JOBS = ("user:", "project:", "pool:")  # and `workflows`: their slots are all in the log
 

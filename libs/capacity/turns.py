@@ -5,7 +5,8 @@
 
 A start that was owed is not one in the class's turn: the class starves on until it is reached in order, or is empty.
 Owns the counting, the question who is owed, and what the scheduler and the forecast start next by it. Refuses to know
-why a job cannot run: a class whose jobs cannot gives its turn to the others and keeps its claim.
+why a job cannot run: a class whose jobs cannot gives its turn to the others and keeps its claim. When a job rises a
+class by waiting is another rule: `Order.risen` of the policy.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from libs.forecast.lives import Life, RecordedPast, Stay
 from libs.forecast.machine import FOREVER_MS, Happening, Machine, answer
 from libs.forecast.run import Holds
 from libs.policy import Policy
-from libs.policy.windows import DayPlace, release_at
+from libs.policy.daily_cap import DayPlace, release_at
 
 DAY_MS: Final = 86_400_000
 PRIORITIES: Final = {priority.class_number: priority.value for priority in Priority}

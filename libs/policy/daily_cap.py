@@ -1,6 +1,7 @@
-"""Days, as decisions count them, and when a job that waits for its day enters the queue.
+"""How the daily cap spreads jobs: each takes a place of a day, and those of a later day enter the queue in its first hour.
 
-Owns the one rule that admission and scheduler share, so that a job scheduled by either is released alike.
+The first day on which the user has a free place is taken with the reservation (`lua/shared/days.lua`). When in that day
+the job enters is decided here, by the one rule that admission and scheduler share.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from headgate_contracts.titles import title_of
 from headgate_contracts.tokens import foreign_token, project_scope
 from headgate_contracts.vocabulary import UNSTARTED
 from libs.policy import windows
-from libs.policy.windows import EPOCH_DAY, DayPlace
+from libs.policy.daily_cap import EPOCH_DAY, DayPlace
 from services.admission.limits import Asker, NotAllowed, canonical, submission_refusal
 
 RETRIABLE: Final = frozenset({Status.FAILED, Status.CANCELLED})

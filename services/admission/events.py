@@ -26,7 +26,7 @@ from headgate_contracts.events import (
 from headgate_contracts.vocabulary import ChangeReason, QuestionKind, QueuedWhy
 from libs.capacity.answers import Reserved
 from libs.policy import Policy
-from libs.policy.windows import DayPlace
+from libs.policy.daily_cap import DayPlace
 from services.admission.domain import NewJob, day_of, may_be_placed, release_at
 
 

@@ -43,7 +43,7 @@ from libs.eventlog import Conflicted, Entry
 from libs.eventlog.ports import EventLog, Inputs, Titles
 from libs.forecast.place import estimate_of
 from libs.policy import Policy
-from libs.policy.windows import DayPlace
+from libs.policy.daily_cap import DayPlace
 from libs.runtime.clock import Clock
 from libs.runtime.spans import step
 from services.admission.domain import NewJob, busy_minutes, day_number, digest_of_all, same_request

@@ -32,7 +32,7 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.vocabulary import ChangeReason, Fault, GivenBackReason, QuestionKind, QueuedWhy
 from libs.policy import Policy
-from libs.policy.windows import EPOCH_DAY, DayPlace, release_at
+from libs.policy.daily_cap import EPOCH_DAY, DayPlace, release_at
 
 BY: Final = "scheduler"
 SHUT_MAX_MS: Final = 86_400_000  # daily quotas of providers begin anew by then

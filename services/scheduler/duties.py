@@ -23,7 +23,7 @@ from libs.capacity import answers
 from libs.capacity.ledger import Ledger
 from libs.capacity.ports import View
 from libs.policy import Policy
-from libs.policy.windows import EPOCH_DAY, DayPlace
+from libs.policy.daily_cap import EPOCH_DAY, DayPlace
 from services.scheduler.domain import Due, Placement, urgency
 from services.scheduler.folding import Folding
 

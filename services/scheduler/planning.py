@@ -29,7 +29,7 @@ from services.scheduler.domain import Circumstances, Decision, Due, decide, star
 from services.scheduler.duties import Duties
 from services.scheduler.folding import Folding
 from services.scheduler.outages import Absences
-from services.scheduler.spreading import spread_out
+from services.scheduler.spacing import spread_out
 
 logger = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from libs.capacity.ports import View
 from libs.forecast.place import shown_standing
 from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
-from libs.policy.windows import EPOCH_DAY
+from libs.policy.daily_cap import EPOCH_DAY
 from libs.runtime.clock import Clock
 from services.scheduler.leader import Leader
 from services.scheduler.watchers import Watchers

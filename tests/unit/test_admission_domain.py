@@ -12,7 +12,7 @@ from headgate_contracts import Status, Tier
 from headgate_contracts.asked import SubmitJob, SubmitWorkflow
 from headgate_contracts.vocabulary import Priority
 from libs.policy import Policy
-from libs.policy.windows import DayPlace
+from libs.policy.daily_cap import DayPlace
 from libs.runtime.faults import Refused
 from services.admission.domain import (
     NO_WORK,

@@ -13,7 +13,7 @@ from libs.capacity.memory import MemoryStore, MemoryView
 from libs.capacity.memory.sorted_set import SortedSet
 from libs.capacity.rows import Row
 from libs.policy import Policy
-from libs.policy.windows import EPOCH_DAY
+from libs.policy.daily_cap import EPOCH_DAY
 from tests.fixtures.lives import life_of, submission
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)

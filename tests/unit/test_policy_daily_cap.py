@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.policy.windows import DayPlace, release_at
+from libs.policy.daily_cap import DayPlace, release_at
 
 DAY, OPENS = 20_833, datetime(2027, 1, 15, tzinfo=UTC)
 

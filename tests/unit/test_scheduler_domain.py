@@ -22,7 +22,7 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.vocabulary import Fault, GivenBackReason, QueuedWhy
 from libs.policy import Policy
-from libs.policy.windows import DayPlace, release_at
+from libs.policy.daily_cap import DayPlace, release_at
 from services.scheduler.batches import BATCH_MAX, Batch, compose, linked, signed
 from services.scheduler.domain import (
     SHUT_MAX_MS,

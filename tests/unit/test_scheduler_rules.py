@@ -13,7 +13,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import JobScheduled
 from libs.capacity.answers import Deferred
 from libs.policy import Policy
-from libs.policy.windows import EPOCH_DAY
+from libs.policy.daily_cap import EPOCH_DAY
 from services.scheduler.replica import Replica
 from tests.fixtures.callers import today
 from tests.fixtures.lives import step, submission
