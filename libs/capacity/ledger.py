@@ -40,8 +40,8 @@ from libs.capacity.rows import Change, Row, Seed, StandingOrders
 from libs.capacity.spacing import Places
 from libs.capacity.turns import Turns
 from libs.policy import Policy, PolicyError, PolicyInForce
-from libs.policy.reloading import refused_here
 from libs.policy.daily_cap import EPOCH_DAY
+from libs.policy.reloading import refused_here
 
 GONE_AT_ONCE = 20  # each record ends one job at most, so it is fast enough, and no record takes long
 CLOCKS_APART = timedelta(days=1)  # a day is over for this clock and not yet for another

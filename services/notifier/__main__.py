@@ -25,9 +25,9 @@ from services.notifier.api import streams
 from services.notifier.calling import Caller, client
 from services.notifier.composing import NotifierStores, assemble, drain_of
 from services.notifier.fanout import Fanout
-from services.notifier.sending import Collecting
 from services.notifier.pages import page
 from services.notifier.receivers import receivers_in
+from services.notifier.sending import Collecting
 from services.notifier.settings import NotifierSettings
 from services.notifier.signals import Signals
 from services.notifier.subscribers import (
