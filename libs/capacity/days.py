@@ -1,8 +1,9 @@
 """Whose jobs take a place of which day by the log, and who has slipped past the cap of one.
 
-Admission reserves a day before it writes (`policy/daily_cap.py` has that rule). Where the reservation was lost (the view was, or admission was held up past
-its end), a job may take a place that there is not. That follows from the log alone: when its event was folded, its
-user's day was full by the cap that the event names. A day that was reserved stays, whatever becomes of tier and policy.
+Admission reserves a day before it writes (`policy/daily_cap.py` has that rule). Where the reservation was lost (the
+view was, or admission was held up past its end), a job may take a place that there is not. That follows from the log
+alone: when its event was folded, its user's day was full by the cap that the event names. A day that was reserved
+stays, whatever becomes of tier and policy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the daily cap spreads jobs: each takes a place of a day, and those of a later day enter the queue in its first hour.
+"""How the daily cap spreads jobs: each takes a place of a day, and those of a later day enter the queue as it begins.
 
 The first day on which the user has a free place is taken with the reservation (`lua/shared/days.lua`). When in that day
 the job enters is decided here, by the one rule that admission and scheduler share.

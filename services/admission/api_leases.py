@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Request
@@ -44,14 +45,7 @@ def lease_routes(edge: Edge) -> APIRouter:
         """Holds a slot of `group:<project>:<name>` until `expires_at`. The same lease asked for again is the same
         lease, held for as long from now. Where all slots are taken it waits in line for `wait_s`, then it is 429;
         so is it for a user who holds and waits for as many as one may."""
-        wanted = LeaseWanted(
-            lease=body.lease,
-            group=own_group(edge, group, who),
-            user=who.user,
-            limit=body.limit,
-            ttl_ms=_ttl_ms(edge, body.ttl_s),
-            wait_ms=body.wait_s * 1000,
-        )
+        wanted = replace(_wanted(edge, group, body.lease, body, who), wait_ms=body.wait_s * 1000)
         return _shown(group, wanted, await while_there(request, edge.leasing.take(wanted)), edge)
 
     @router.patch("/concurrency/{group:path}/leases/{lease}")
@@ -59,17 +53,20 @@ def lease_routes(edge: Edge) -> APIRouter:
         """Holds it for as long from now. 404: it is not held any more. `held_until` is the `expires_at` that its holder
         was told last: by it the lease goes on where nobody else knows of it any more."""
         told_ms = 0 if body.held_until is None else epoch_ms(body.held_until)
-        wanted = LeaseWanted(
-            lease=lease,
-            group=own_group(edge, group, who),
-            user=who.user,
-            limit=body.limit,
-            ttl_ms=_ttl_ms(edge, body.ttl_s),
-            held_until_ms=told_ms,
-        )
+        wanted = replace(_wanted(edge, group, lease, body, who), held_until_ms=told_ms)
         return _shown(group, wanted, await edge.leasing.extend(wanted), edge)
 
     return router
+
+
+def _wanted(edge: Edge, group: str, lease: str, body: TakeLease | ExtendLease, who: Principal) -> LeaseWanted:
+    return LeaseWanted(
+        lease=lease,
+        group=own_group(edge, group, who),
+        user=who.user,
+        limit=body.limit,
+        ttl_ms=_ttl_ms(edge, body.ttl_s),
+    )
 
 
 async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -77,7 +77,7 @@ def wanted_jobs(
 
 
 def list_routes(edge: Edge) -> APIRouter:
-    """Jobs, and what they use."""
+    """Jobs, page by page."""
     router = route_group()
 
     @router.get("/jobs", response_model=list[ShownJob], responses=LISTED)
@@ -92,16 +92,27 @@ def list_routes(edge: Edge) -> APIRouter:
     ) -> JSONResponse:
         """One's own jobs, an operator: everybody's. `Link` names the next page where there is one."""
         name = wanted.name(edge.reading.log.epoch, sort)
-        before = read_cursor(cursor, name=name) if cursor else None
-        if cursor and before is None:
-            raise Refused(problems.foreign_cursor())
-        page = await edge.listing.page(wanted, sort, before=before, count=limit)
+        page = await edge.listing.page(wanted, sort, before=_begins_at(cursor, name), count=limit)
         if page is None:
             raise Refused(problems.no_index())
-        headers = next_link(request, cursor_of(page.before, name=name)) if page.before is not None else {}
-        headers |= catching_up(page.progress)
         shown = await edge.reading.shown(page.jobs, owner=wanted.user == who.user)
+        following = {} if page.before is None else next_link(request, cursor_of(page.before, name=name))
+        headers = following | catching_up(page.progress)
         return JSONResponse([each.model_dump(mode="json") for each in shown], headers=headers)
+
+    return router
+
+
+def _begins_at(cursor: str | None, name: str) -> int | None:
+    before = read_cursor(cursor, name=name) if cursor else None
+    if cursor and before is None:
+        raise Refused(problems.foreign_cursor())
+    return before
+
+
+def count_routes(edge: Edge) -> APIRouter:
+    """How many jobs there are, and what is used. They stand before those of one job, whose path they match too."""
+    router = route_group()
 
     @router.get("/jobs/counts", response_model=JobCounts, responses=LISTED)
     async def count_jobs(

@@ -17,7 +17,7 @@ from services.admission.api_leases import lease_routes
 from services.admission.api_pipelines import pipeline_routes
 from services.admission.api_policy import policy_routes
 from services.admission.api_queue import audit_routes, pause_routes, queue_routes
-from services.admission.api_reading import job_routes, list_routes
+from services.admission.api_reading import count_routes, job_routes, list_routes
 from services.admission.api_stats import stats_routes
 from services.admission.api_tickets import ticket_routes, token_routes
 from services.admission.api_workflows import workflow_routes, workflow_submit_routes
@@ -30,6 +30,7 @@ ROUTES: Final[tuple[Callable[[Edge], APIRouter], ...]] = (
     place_routes,
     workflow_routes,
     list_routes,
+    count_routes,
     job_routes,
     queue_routes,
     pause_routes,
