@@ -50,11 +50,11 @@ from services.notifier.subscribers import (
 )
 from services.notifier.watching import WatchTeller
 from services.scheduler.ports import Adapters
-from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica
 from services.scheduler.replica import assemble as assemble_scheduler
 from services.scheduler.snapshots import newest_fold
-from services.scheduler.subscribers import NatsCommands, Subscribers
+from services.scheduler.subscribers import NatsCommands
+from services.scheduler.subscribers import subscribe as subscribe_scheduler
 from services.worker.announcing import Announcing
 from services.worker.attempt.checkpoints import Shelf
 from services.worker.attempt.lines import LinePump
@@ -97,17 +97,17 @@ def front_of(world: TwinWorld, service: str) -> TwinFront:
 
 
 async def start_scheduler(service: Service, world: TwinWorld) -> Replica:
-    broker, view, clock = world.broker(), world.view(), world.clock
+    broker = world.broker()
     commands = NatsCommands(broker, shard=SHARD)
     adapters = Adapters(
         log=world.log(),
-        view=view,
+        view=world.view(),
         lead=world.lead,
         commands=commands,
         snapshots=world.snapshots,
         telemetry=world.telemetry,
         health=Health(),
-        clock=clock,
+        clock=world.clock,
         new_id=world.ids.event_id,
     )
     ledger = await newest_fold(world.snapshots, adapters.log, epoch=EPOCH, policy=world.policy)
@@ -115,16 +115,7 @@ async def start_scheduler(service: Service, world: TwinWorld) -> Replica:
     replica = assemble_scheduler(
         ledger, name="scheduler", shard=SHARD, epoch=EPOCH, outage_patience_s=patience_s, adapters=adapters
     )
-    announcer = Announcer(ledger, view, ledger.policy, clock, replica.leader, commands.show)
-    Subscribers(
-        broker,
-        replica,
-        view=view,
-        shard=SHARD,
-        telemetry=world.telemetry,
-        clock=clock,
-        positions=announcer,
-    ).subscribe()
+    announcer = subscribe_scheduler(broker, replica, adapters, show=commands.show, shard=SHARD)
     await service.start(Loop("lead", replica.leader.run))
     await service.start(Loop("inbox", replica.inbox.run))
     await service.start(Loop("cycle", replica.cycle.run))

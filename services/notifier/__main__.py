@@ -52,22 +52,12 @@ async def compose(service: Service) -> None:
     subscribe(broker, fanout, shard=ground.settings.shard)
     await ground.live(service, broker)
     lines = JetStreamLines(broker.connection, ground.clock)
-    seen = await wait_for(LOG, ground.log.mark, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
-    said = await wait_for(LOG, lines.end, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
-    await service.start(Loop("follower", lambda _: spread_log(ground.log, fanout, after=seen.seq, epoch=seen.epoch)))
-    await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
+    await _spread(service, ground, lines, fanout)
     told = WatchingPublisher(broker, shard=ground.settings.shard)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, ground.policy, ground.clock).run))
     front.app.state.tickets = RedeemedTickets(broker, shard=ground.settings.shard)
-    stores = NotifierStores(
-        log=ground.log,
-        scans=JetStreamScans(ground.nc),
-        lines=lines,
-        titles=JetStreamTitles(ground.nc),
-        progress=JetStreamProgress(ground.nc),
-    )
     edge = assemble(
-        stores,
+        _stores(ground, lines),
         fanout,
         AskedPositions(broker, shard=ground.settings.shard),
         revocations=front.tokens.revocations,
@@ -81,9 +71,26 @@ async def compose(service: Service) -> None:
     await _start_webhooks(service, ground, edge.notifier.signals)
     await service.start(drain_of(ground.gate, edge))
     edge.collecting.put_aside()  # all that was imported and made here
-    await service.start(
-        ground.gate
-    )  # last, so first to stop: from then on the drain ends the streams, and is waited for
+    # Last, so first to stop: from then on the drain ends the streams, and is waited for.
+    await service.start(ground.gate)
+
+
+async def _spread(service: Service, ground: Ground[NotifierSettings], lines: JetStreamLines, fanout: Fanout) -> None:
+    """What happens and what jobs say, from where each ends now."""
+    seen = await wait_for(LOG, ground.log.mark, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
+    said = await wait_for(LOG, lines.end, away=(LogUnavailable,), health=ground.health, clock=ground.clock)
+    await service.start(Loop("follower", lambda _: spread_log(ground.log, fanout, after=seen.seq, epoch=seen.epoch)))
+    await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
+
+
+def _stores(ground: Ground[NotifierSettings], lines: JetStreamLines) -> NotifierStores:
+    return NotifierStores(
+        log=ground.log,
+        scans=JetStreamScans(ground.nc),
+        lines=lines,
+        titles=JetStreamTitles(ground.nc),
+        progress=JetStreamProgress(ground.nc),
+    )
 
 
 async def _start_webhooks(service: Service, ground: Ground[NotifierSettings], signals: Signals) -> None:

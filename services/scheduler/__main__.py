@@ -34,11 +34,10 @@ from services.scheduler.cycle import FOLD
 from services.scheduler.forecasting import Forecaster
 from services.scheduler.janitor import Janitor, kept_inputs, kept_workspaces
 from services.scheduler.ports import Adapters
-from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica, assemble
 from services.scheduler.settings import SchedulerSettings, report, require_patience
 from services.scheduler.snapshots import newest_fold
-from services.scheduler.subscribers import NatsCommands, Subscribers
+from services.scheduler.subscribers import NatsCommands, subscribe
 
 READ_WITHIN_S: Final = 60.0  # a snapshot of some hundred megabytes
 QUICK_S: Final = 0.3  # in which a store answers that is there, on a busy machine
@@ -55,18 +54,9 @@ async def compose(service: Service) -> None:
     url, tls = ground.settings.nats_url.get_secret_value(), trusting(ground.settings.ca_file)
     broker = live_broker(url, name="scheduler commands", tls=tls)
     commands = NatsCommands(broker, shard=ground.settings.shard)
-    replica = await _replica(ground, _adapters(service, ground, view=view, commands=commands))
-    announcer = Announcer(replica.ledger, view, replica.ledger.policy, ground.clock, replica.leader, commands.show)
-    subscribers = Subscribers(
-        broker,
-        replica,
-        view=view,
-        shard=ground.settings.shard,
-        telemetry=ground.telemetry,
-        clock=ground.clock,
-        positions=announcer,
-    )
-    subscribers.subscribe()
+    adapters = _adapters(service, ground, view=view, commands=commands)
+    replica = await _replica(ground, adapters)
+    announcer = subscribe(broker, replica, adapters, show=commands.show, shard=ground.settings.shard)
 
     service.closing("the lead", lambda: _let_go(replica))
     await service.start(Loop("lead", replica.leader.run))

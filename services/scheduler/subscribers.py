@@ -33,14 +33,12 @@ from headgate_contracts.commands import (
     position_subject,
     watching_subject,
 )
-from libs.capacity.ports import View
 from libs.eventlog.api import state_of
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.streams import JOBS
 from libs.foundation.live import AWAY
-from libs.runtime.clock import Clock
-from libs.runtime.telemetry import Telemetry
-from services.scheduler.positions import Announcer, position_of
+from services.scheduler.ports import Adapters
+from services.scheduler.positions import Announcer, TellPosition, position_of
 from services.scheduler.replica import Replica
 
 logger = logging.getLogger(__name__)
@@ -78,34 +76,33 @@ class NatsCommands:
             await self._broker.publish(moved, position_subject(self._shard, user, moved.job_id))
 
 
+def subscribe(broker: NatsBroker, replica: Replica, adapters: Adapters, *, show: TellPosition, shard: str) -> Announcer:
+    """Commands are taken from when the broker starts. GIVES who tells positions by `show`; its loop is the caller's."""
+    ledger, view, clock = replica.ledger, adapters.view, adapters.clock
+    announcer = Announcer(ledger, view, ledger.policy, clock, replica.leader, show)
+    Subscribers(broker, replica, adapters, shard=shard, positions=announcer).subscribe()
+    return announcer
+
+
 class Subscribers:
     """Commands to handlers, and who is watched to `positions`, which is stirred where a command may have changed how
     jobs stand."""
 
     def __init__(
-        self,
-        broker: NatsBroker,
-        replica: Replica,
-        *,
-        view: View,
-        shard: str,
-        telemetry: Telemetry,
-        clock: Clock,
-        positions: Announcer,
+        self, broker: NatsBroker, replica: Replica, adapters: Adapters, *, shard: str, positions: Announcer
     ) -> None:
         self._broker = broker
         self._positions = positions
-        self._clock = clock
+        self._clock = adapters.clock
         self._replica = replica
-        self._view = view
+        self._view = adapters.view
         self._shard = shard
-        self._telemetry = telemetry
-        self._times = telemetry.meter.create_histogram(
+        self._telemetry = adapters.telemetry
+        self._times = adapters.telemetry.meter.create_histogram(
             "headgate_scheduler_command_seconds", description="from a command to its answer, by command"
         )
 
     def subscribe(self) -> None:
-        """Commands are taken from when the broker starts."""
         self._on("beat", self._beat)
         self._on("acquire", self._acquire)
         self._on("give_up", self._give_up)

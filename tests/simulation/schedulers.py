@@ -11,10 +11,9 @@ from libs.twins.quiet import quiet_telemetry
 from libs.twins.virtual import Process
 from services.scheduler.__main__ import _let_go as let_go
 from services.scheduler.ports import Adapters
-from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica, assemble
 from services.scheduler.snapshots import newest_fold
-from services.scheduler.subscribers import NatsCommands, Subscribers
+from services.scheduler.subscribers import NatsCommands, subscribe
 from tests.simulation.edges import Broker, Port
 from tests.simulation.habits import habits
 from tests.simulation.plan import POLICY
@@ -24,37 +23,25 @@ from tests.simulation.world import EPOCH, SHARD, Machine, World
 async def compose(world: World, service: Service, machine: Machine, process: Process) -> None:
     broker = Broker(world.link(process, "commands"), world.subscriptions)
     commands = NatsCommands(cast("Any", broker), shard=SHARD)
-    view = world.view(process)
-    telemetry = quiet_telemetry()
     adapters = Adapters(
         log=cast("Any", world.log(machine, process)),
-        view=view,
+        view=world.view(process),
         lead=cast("Any", Port(world.link(process, "view"), _Lead(world, machine.name), away=_silent_store)),
         commands=commands,
         snapshots=world.bucket(process, world.snapshots),
-        telemetry=telemetry,
+        telemetry=quiet_telemetry(),
         health=Health(),
         clock=machine.clock,
         new_id=world.ids(machine),
     )
     replica = await _replica(machine, adapters)
-    announcer = Announcer(replica.ledger, view, POLICY, machine.clock, replica.leader, commands.show)
-    subscribers = Subscribers(
-        cast("Any", broker),
-        replica,
-        view=view,
-        shard=SHARD,
-        telemetry=telemetry,
-        clock=machine.clock,
-        positions=announcer,
-    )
 
     service.closing("the lead", lambda: let_go(replica))
     await service.start(Loop("lead", replica.leader.run))
     await service.start(Loop("inbox", replica.inbox.run))
     await service.start(Loop("cycle", replica.cycle.run, patience_s=3.0))
     await replica.cycle.folded.wait()
-    subscribers.subscribe()
+    announcer = subscribe(cast("Any", broker), replica, adapters, show=commands.show, shard=SHARD)
     if world.has_readers:
         await service.start(Loop("positions", announcer.run))
     await service.start(Loop("snapshots", replica.keeper.run))
