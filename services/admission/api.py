@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from headgate_contracts import Job
 from headgate_contracts.asked import ONE_LINE
 from headgate_contracts.shown import ShownJob
-from libs.capacity.ports import View
+from libs.capacity.ports import Tickets
 from libs.eventlog.ports import Inputs, Lines, Objects
 from libs.policy import Policy
 from libs.runtime.auth import OPS, READ, WRITE, Identity, Principal
@@ -73,7 +73,7 @@ class Edge:
     inputs: Inputs
     results: Objects
     lines: Lines
-    tickets: View
+    tickets: Tickets
     policy: Policy
     clock: Clock
     telemetry: Telemetry

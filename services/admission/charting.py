@@ -9,7 +9,7 @@ from datetime import datetime
 from headgate_contracts.envelope import utc
 from headgate_contracts.shown import ShownStats, WorkerAttempt
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.runtime.clock import Clock
 from services.admission.figures import ChartSpan, stats_of
 from services.admission.indexing import Progress
@@ -21,7 +21,7 @@ class Charting:
     """The use cases, with what they need."""
 
     listing: Listing
-    view: View
+    view: ViewReadings
     clock: Clock
 
     async def stats(self, since: datetime, *, step_s: int | None) -> tuple[Progress, ShownStats] | None:

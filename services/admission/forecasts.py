@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
 from libs.runtime.clock import Clock
@@ -18,7 +18,7 @@ FRESH_MS: Final = 1000
 class Forecasts:
     """The newest forecast; without one, nothing is known."""
 
-    def __init__(self, view: View, policy: Policy, clock: Clock) -> None:
+    def __init__(self, view: ViewReadings, policy: Policy, clock: Clock) -> None:
         self._view = view
         self._policy = policy
         self._clock = clock

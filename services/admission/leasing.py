@@ -23,7 +23,7 @@ from headgate_contracts.commands import AcquireLease, GiveUpLease, LeaseReply
 from headgate_contracts.events import GroupLeased
 from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewLost
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.runtime.clock import Clock
 from services.admission.acts import Acts
 from services.admission.changing import ChangeRate
@@ -115,7 +115,7 @@ class NamedGroups:
     """What this replica has said in the log. A new view opens with all of these shut, so it is said before the first
     lease, and the view has folded it by then."""
 
-    view: View
+    view: ViewReadings
     acts: Acts
     clock: Clock
     rate: ChangeRate = field(default_factory=ChangeRate)
@@ -146,7 +146,7 @@ class NamedGroups:
 class Leasing:
     """The use cases, with what they need. `leaving`: this replica stops, and nobody is to wait here any more."""
 
-    view: View
+    view: ViewReadings
     schedulers: Schedulers
     groups: NamedGroups
     turns: WaitingHere

@@ -26,7 +26,7 @@ from headgate_contracts.events import (
 )
 from libs.capacity.answers import GroupStatus, SlotHolder
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.capacity.rows import Pause
 from libs.eventlog.ports import EventLog
 from libs.runtime.clock import Clock
@@ -80,7 +80,7 @@ class NotAnnounced:
 class Operating:
     """The use cases, with what they need."""
 
-    view: View
+    view: ViewReadings
     log: EventLog
     clock: Clock
     ids: Ids

@@ -29,7 +29,7 @@ from headgate_contracts.shown import (
 )
 from libs.capacity.answers import GroupStatus, QueueEntry, SlotHolder, WorkerStatus
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.capacity.projection import groups_of
 from libs.capacity.rows import Pause
 from libs.eventlog import Record
@@ -62,7 +62,7 @@ class Near:
 class Overseeing:
     """The use cases, with what they need."""
 
-    view: View
+    view: ViewReadings
     past: History
     reading: Reading
     policy: Policy

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from headgate_contracts import Job
 from libs.capacity.answers import GroupStatus, Obstacle, Outlook, Reserved
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.capacity.projection import groups_of
 from libs.capacity.rows import score_of
 from libs.capacity.scopes import scopes_of_job
 
 
-async def prospect_of(job: Job, place: Reserved | None, *, view: View) -> Outlook:
+async def prospect_of(job: Job, place: Reserved | None, *, view: ViewReadings) -> Outlook:
     """How the job would stand, at this place or on a later day."""
     names = (f"pool:{job.submission.pool}", *groups_of(job))
     asked = (view.group(name, tier=job.submission.tier) for name in names)

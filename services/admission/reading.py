@@ -16,7 +16,7 @@ from headgate_contracts.shown import Explanation, HistoryEntry, QueuePart, Shown
 from headgate_contracts.vocabulary import UNSTARTED
 from libs.capacity.answers import Outlook
 from libs.capacity.errors import ViewLost, ViewUnavailable
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.eventlog.ports import EventLog, ProgressBucket, Titles
 from libs.forecast.place import shown_standing
 from libs.forecast.shown import shown_job, usage
@@ -45,7 +45,7 @@ class Seen:
 class Reading:
     """The use cases, with what they need."""
 
-    view: View
+    view: ViewReadings
     log: EventLog
     titles: Titles
     progress: ProgressBucket

@@ -23,13 +23,11 @@ SLOTS: Final = 16  # a connection has one of them, and all have their turn in th
 Render = Callable[[Sequence[Any]], bytes]  # the same bytes for all that are sent the same things
 
 
-class Silent(Protocol):
-    def beat(self) -> None: ...
-    def cut(self) -> None: ...
+class TimedConnection(Protocol):
+    """A connection, as it is written to in its moments."""
 
-
-class Flushed(Protocol):
     def flush(self, share: Render) -> None: ...
+    def beat(self) -> None: ...
     def cut(self) -> None: ...
 
 
@@ -38,9 +36,9 @@ class LoopTurn:
 
     def __init__(self, render: Render) -> None:
         self._render = render
-        self._due: list[Flushed] = []
+        self._due: list[TimedConnection] = []
 
-    def add(self, due: Flushed) -> None:
+    def add(self, due: TimedConnection) -> None:
         if not self._due:
             asyncio.get_running_loop().call_soon(self._flush)
         self._due.append(due)
@@ -71,16 +69,16 @@ class KeepAlive:
 
     def __init__(self, every_s: float) -> None:
         self._tick_s = every_s / SLOTS
-        self._slots: list[set[Silent]] = [set() for _ in range(SLOTS)]
+        self._slots: list[set[TimedConnection]] = [set() for _ in range(SLOTS)]
         self._now = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def join(self, silent: Silent) -> None:
+    def join(self, silent: TimedConnection) -> None:
         self._slots[self._now].add(silent)
         if self._timer is None:
             self._wait()
 
-    def leave(self, silent: Silent) -> None:
+    def leave(self, silent: TimedConnection) -> None:
         for slot in self._slots:
             slot.discard(silent)
         if self._timer is not None and not any(self._slots):

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from headgate_contracts.commands import PositionChanged
-from libs.eventlog import Wanted
-from libs.eventlog.lines import LinePage
-
-
-class FollowedLines(Protocol):
-    def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[LinePage]: ...
 
 
 class Positions(Protocol):

@@ -21,12 +21,11 @@ from headgate_contracts.commands import (
     job_said_on,
     watching_subject,
 )
-from libs.eventlog.ports import EventLog
+from libs.eventlog.ports import EventLog, Lines
 from libs.eventlog.progress import PROGRESS_SUBJECTS, progress_in
 from libs.foundation.live import AWAY
 from libs.runtime.eventually import cancellable
 from services.notifier.fanout import Fanout, OfJob
-from services.notifier.ports import FollowedLines
 from services.notifier.rendering import (
     concerned,
     interests_in,
@@ -70,7 +69,7 @@ async def spread_log(log: EventLog, fanout: Fanout, *, after: int, epoch: str) -
             await asyncio.sleep(0)  # pages may be there one after the other: let their readers take this one first
 
 
-async def spread_lines(lines: FollowedLines, fanout: Fanout, *, after: int) -> None:
+async def spread_lines(lines: Lines, fanout: Fanout, *, after: int) -> None:
     """Each goes to the listeners of its job, for ever; what has no listener is not even read."""
 
     def is_wanted(subject: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from libs.capacity.errors import ViewError
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.capacity.rooms import Room
 from libs.policy import Policy
 from services.scheduler.leader import Leader
@@ -25,7 +25,7 @@ MB: Final = 1_000_000
 class Crowding:
     """One replica's. It speaks while that leads, so that nothing is said or counted twice."""
 
-    def __init__(self, meter: Meter, *, policy: Policy, view: View, leader: Leader) -> None:
+    def __init__(self, meter: Meter, *, policy: Policy, view: ViewReadings, leader: Leader) -> None:
         self._policy = policy
         self._view = view
         self._leader = leader

@@ -18,7 +18,7 @@ from headgate_contracts import Job, Priority
 from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewError
 from libs.capacity.ledger import Ledger
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.eventlog.errors import LogError
 from libs.eventlog.ports import EventLog
 from libs.eventlog.values import Fill
@@ -37,7 +37,15 @@ class Gauges:
     """One replica's. Groups are shown by the leader alone, so that they are not counted twice."""
 
     def __init__(
-        self, meter: Meter, *, ledger: Ledger, log: EventLog, view: View, leader: Leader, clock: Clock, peaks: Peaks
+        self,
+        meter: Meter,
+        *,
+        ledger: Ledger,
+        log: EventLog,
+        view: ViewReadings,
+        leader: Leader,
+        clock: Clock,
+        peaks: Peaks,
     ) -> None:
         self._ledger = ledger
         self._view = view

@@ -27,7 +27,7 @@ from headgate_contracts.shown import WaitingOn
 from libs.capacity.answers import Outlook
 from libs.capacity.errors import ViewLost, ViewUnavailable
 from libs.capacity.ledger import Ledger
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.forecast.place import shown_standing
 from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
@@ -45,7 +45,7 @@ TellPosition = Callable[[str, PositionChanged], Awaitable[None]]
 ShownPosition = tuple[int | None, int, tuple[WaitingOn, ...]]  # position, passed by, what it waits for
 
 
-async def position_of(job: Job, *, view: View, policy: Policy, clock: Clock) -> PositionChanged:
+async def position_of(job: Job, *, view: ViewReadings, policy: Policy, clock: Clock) -> PositionChanged:
     """Where this job stands now, and how much of its user's day is used up."""
     now_ms = clock.now_ms()
     today = (utc(now_ms).date() - EPOCH_DAY).days
@@ -70,7 +70,7 @@ class Announcer:
     """Tells positions while its replica leads."""
 
     ledger: Ledger
-    view: View
+    view: ViewReadings
     policy: Policy
     clock: Clock
     leader: Leader

@@ -12,7 +12,7 @@ from typing import Final
 
 from headgate_contracts import Status
 from libs.capacity.ledger import Ledger
-from libs.capacity.ports import View
+from libs.capacity.ports import ViewReadings
 from libs.capacity.rows import CLASS_STEP
 from libs.capacity.spacing import PlacedJob, spread
 from services.scheduler.domain import Decision, spaced
@@ -20,7 +20,7 @@ from services.scheduler.domain import Decision, spaced
 QUEUE_LOOK: Final = 1000  # entries looked through for places that are only held
 
 
-async def spread_out(view: View, ledger: Ledger, *, aside: Mapping[str, int]) -> list[Decision]:
+async def spread_out(view: ViewReadings, ledger: Ledger, *, aside: Mapping[str, int]) -> list[Decision]:
     """The moves around the first two neighbours who stand too close and can be spread; none where there are none."""
     for job_id in ledger.places.narrow:
         near = ledger.places.near(ledger.jobs[job_id])
@@ -35,7 +35,7 @@ async def spread_out(view: View, ledger: Ledger, *, aside: Mapping[str, int]) ->
     return []
 
 
-async def _held_between(view: View, near: list[PlacedJob], *, class_number: int) -> list[PlacedJob]:
+async def _held_between(view: ViewReadings, near: list[PlacedJob], *, class_number: int) -> list[PlacedJob]:
     """Places held for events to come. Behind the last one too: no job may be moved past those."""
     first, floor = near[0][0], class_number * CLASS_STEP
     queue = await view.queue(count=QUEUE_LOOK)

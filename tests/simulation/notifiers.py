@@ -56,7 +56,7 @@ async def compose(world: World, service: Service, machine: Machine, process: Pro
     seen = await wait_for("log", log.mark, away=AWAY, health=health, clock=clock)
     said = await wait_for("log", lines.end, away=AWAY, health=health, clock=clock)
     await service.start(Loop("follower", lambda _: spread_log(cast("Any", log), fanout, after=seen.seq, epoch=EPOCH)))
-    await service.start(Loop("lines", lambda _: spread_lines(lines, fanout, after=said)))
+    await service.start(Loop("lines", lambda _: spread_lines(cast("Any", lines), fanout, after=said)))
     told = WatchingPublisher(cast("Any", broker), shard=SHARD)
     await service.start(Loop("watching", WatchTeller(fanout, told.tell, POLICY, clock).run))
     revocations = Revocations(clock=clock)

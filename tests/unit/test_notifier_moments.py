@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from libs.runtime.eventually import eventually
 from services.notifier.fanout import Fanout, OfUser, StreamItem, TooSlow
-from services.notifier.moments import KeepAlive
+from services.notifier.moments import KeepAlive, Render
 from services.notifier.streaming import Opening, Pace, Stream
 from tests.fixtures.lives import life_of
 from tests.fixtures.memory_notifier import WHOLE, Listener, MemoryNotifier, Seen, events_in, id_of
@@ -264,6 +264,9 @@ class Beaten:
 
     def beat(self) -> None:
         self.beats += 1
+
+    def flush(self, share: Render) -> None:
+        raise AssertionError("nothing came for it")
 
     def cut(self) -> None:
         self.is_cut = True
