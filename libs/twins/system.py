@@ -1,24 +1,19 @@
 """A whole Headgate in memory: four services over the twins, on a loop of their own, in a thread of their own.
 
-    the test ──drive──► the thread: the loop runs until that is done ──► its outcome
-                          └── between two of them nothing runs, and no time passes
-
 Time passes only as far as somebody waits for it: for an answer, for the next piece of a stream while there is anything
-left to do, for a number of seconds, or until nothing is left to do. Owns the thread, that time, and what "nothing left
-to do" is. How a test is given it is the client's: `headgate.testing`.
+left to do, for a number of seconds, or until nothing is left to do. Owns that time, and what "nothing left to do" is;
+the thread and its loop are `driving`. How a test is given it is the client's: `headgate.testing`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from headgate_contracts import Job, Status, Tier
 from headgate_contracts.envelope import utc
@@ -26,30 +21,22 @@ from headgate_pipeline import Pipeline
 from libs.policy import Policy
 from libs.runtime.keys import sign_token
 from libs.runtime.lifecycle import Service
+from libs.twins.driving import DrivenLoop, TwinFailed
 from libs.twins.exchange import Exchange, Silence, TwinRequest
 from libs.twins.extending import HeldSlots
 from libs.twins.loop import TwinLoop
 from libs.twins.scripts import Scripts, scripted_build
 from libs.twins.services import ISSUER, TwinFront, start_admission, start_notifier, start_scheduler, start_worker
-from libs.twins.virtual import Stuck
 from libs.twins.world import TwinWorld
 from services.scheduler.replica import Replica
 from services.worker import rehearsal
 from services.worker.attempts import Attempts
 
-T = TypeVar("T")
 TOKENS_S: Final = 20 * 86_400
 QUIET_S: Final = 5.0  # with no record more in the log, who could start has started
 LOOKS_EVERY_S: Final = 1.0
 AWAKE_S: Final = 5.0  # before and after time is skipped, so that what beats has beaten
 SERVICES: Final = ("scheduler", "worker", "admission", "notifier")
-
-
-class TwinFailed(Exception):
-    """The {name} of this Headgate in memory has ended by a fault: {fault}"""
-
-    def __init__(self, name: str, fault: str = "the log has it.") -> None:
-        super().__init__((type(self).__doc__ or "").format(name=name, fault=fault))
 
 
 class TwinSystem:
@@ -68,13 +55,7 @@ class TwinSystem:
         self._pipelines = {each.name: each for each in (*built_in, *pipelines)}
         self._policy, self._now, self._slots = Policy.model_validate(dict(policy or {})), now, slots
         self.held = HeldSlots(self._policy)
-        self._thread = ThreadPoolExecutor(1, "headgate in memory")
-        self._deeds = 0
-        self._waiting: list[Future[None]] = []
-        self._inbox: deque[tuple[Callable[[], Coroutine[Any, Any, Any]], Future[Any]]] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._settled: asyncio.Event
-        self._is_broken = False
+        self._driven = DrivenLoop(self._require_all)
         self._loop: TwinLoop
         self._world: TwinWorld
         self._folder: tempfile.TemporaryDirectory[str]
@@ -87,37 +68,20 @@ class TwinSystem:
     # ── from the test ─────────────────────────────────────────────────────────
 
     def start(self) -> Future[None]:
-        self._thread.submit(self._make).result()
-        return self.drive(self._start)
+        self._driven.make(self._make)
+        return self._driven.drive(self._start)
 
     def stop(self) -> Future[None]:
-        stopped = self._thread.submit(self._end)
-        self._thread.shutdown(wait=False)
-        return stopped
-
-    def drive(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Somebody does something: who waits because nothing was left to do looks again."""
-        self._deeds += 1
-        waiting, self._waiting = self._waiting, []
-        driven = self._driven(work)
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
-        return driven
+        return self._driven.end(self._stop_all, then=self._folder.cleanup)
 
     @property
     def deeds(self) -> int:
         """How often somebody has done something."""
-        return self._deeds
+        return self._driven.deeds
 
     def after(self, deeds: int) -> Future[None]:
         """Done when somebody has done something more than that."""
-        deed: Future[None] = Future()
-        self._waiting.append(deed)
-        if self._deeds != deeds and deed in self._waiting:
-            self._waiting.remove(deed)
-            deed.set_result(None)
-        return deed
+        return self._driven.after(deeds)
 
     def ask(self, asked: TwinRequest) -> Future[Exchange]:
         """A request is on its way."""
@@ -127,18 +91,18 @@ class TwinSystem:
             self.held.extend_what_is_taken(front.app, asked)
             return Exchange(front.app, asked)
 
-        return self.drive(begin)
+        return self._driven.drive(begin)
 
     def head(self, exchange: Exchange) -> Future[None]:
         """Of the answer, however much time that takes."""
-        return self._driven(exchange.begun)
+        return self._driven.carry_on(exchange.begun)
 
     def piece(self, exchange: Exchange) -> Future[bytes | Silence | None]:
         """The next of an answer. It moves time on while there is something left to do."""
-        return self._driven(lambda: exchange.piece(self._nothing_left))
+        return self._driven.carry_on(lambda: exchange.piece(self._nothing_left))
 
     def hang_up(self, exchange: Exchange) -> Future[None]:
-        return self.drive(exchange.hang_up)
+        return self._driven.drive(exchange.hang_up)
 
     def is_quiet(self) -> Future[bool]:
         """Whether nothing is left to do, so that a slot is freed by somebody's deed, or by the end of a lease."""
@@ -146,7 +110,7 @@ class TwinSystem:
         async def look() -> bool:
             return self._nothing_left()
 
-        return self._driven(look)
+        return self._driven.carry_on(look)
 
     def run(self) -> Future[None]:
         """Until nothing is left to do: each job has ended, or waits for its user, for its day or its hour, or for a
@@ -156,10 +120,10 @@ class TwinSystem:
             while not self._nothing_left():  # noqa: ASYNC110 - it is the log that is looked at
                 await asyncio.sleep(LOOKS_EVERY_S)
 
-        return self.drive(idle)
+        return self._driven.drive(idle)
 
     def advance(self, seconds: float) -> Future[None]:
-        return self.drive(lambda: self._pass(seconds))
+        return self._driven.drive(lambda: self._pass(seconds))
 
     @property
     def now(self) -> datetime:
@@ -185,62 +149,10 @@ class TwinSystem:
 
     # ── on the thread ─────────────────────────────────────────────────────────
 
-    def _make(self) -> None:
+    def _make(self, loop: TwinLoop) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="headgate-testing-")
-        self._loop = TwinLoop()
-        self._loop.hears(self._begin_arrivals)
-        self._settled = asyncio.Event()
-        self._world = TwinWorld(self._loop, self._policy, now=self._now, folder=Path(self._folder.name))
-
-    def _driven(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Begun as soon as the loop looks, also while it runs for somebody else."""
-        driven: Future[T] = Future()
-        driven.set_running_or_notify_cancel()  # it is carried out, whatever becomes of who waits for it
-        self._inbox.append((work, driven))
-        self._thread.submit(self._turn, driven)
-        return driven
-
-    def _turn(self, driven: Future[Any]) -> None:
-        """The loop runs until that is done."""
-
-        async def done() -> None:
-            while not driven.done():
-                self._settled.clear()
-                await self._settled.wait()
-
-        if not driven.done():
-            try:
-                self._run_until(done())
-            except BaseException as fault:  # noqa: BLE001 - the waiter's to judge, who would wait for ever
-                self._is_broken = True
-                if not driven.done():
-                    driven.set_exception(_shown(fault))
-
-    def _run_until(self, work: Coroutine[Any, Any, None]) -> None:
-        """It is done. A stage that leaves by `sys.exit` ends its attempt, which has heard of it, and not the loop."""
-        task = self._loop.create_task(work)
-        self._loop.begin()
-        while not task.done():
-            with suppress(SystemExit):
-                self._loop.run_until_complete(task)
-
-    def _begin_arrivals(self) -> None:
-        while self._inbox:
-            self._tasks.add(task := self._loop.create_task(self._carry_out(*self._inbox.popleft())))
-            task.add_done_callback(self._tasks.discard)
-
-    async def _carry_out(self, work: Callable[[], Coroutine[Any, Any, Any]], driven: Future[Any]) -> None:
-        try:
-            outcome = await work()
-            self._require_all()
-        except BaseException as fault:  # noqa: BLE001 - the waiter's to judge
-            if not driven.done():
-                driven.set_exception(_shown(fault))
-        else:
-            if not driven.done():  # else the loop broke meanwhile
-                driven.set_result(outcome)
-        finally:
-            self._settled.set()
+        self._loop = loop
+        self._world = TwinWorld(loop, self._policy, now=self._now, folder=Path(self._folder.name))
 
     def _require_all(self) -> None:
         for service, living in self._running:
@@ -286,31 +198,10 @@ class TwinSystem:
             case _:
                 self._fronts[service.name] = await start_notifier(service, self._world)
 
-    def _end(self) -> None:
-        try:
-            for last in (self._stop_all, self._cancel_all, self._loop.shutdown_asyncgens):
-                self._end_by(last)
-        finally:
-            self._loop.close()
-            self._folder.cleanup()
-
-    def _end_by(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """What has broken the loop before was told to who waited then."""
-        try:
-            self._run_until(last())
-        except BaseException as fault:  # noqa: BLE001 - as of any other turn
-            if not self._is_broken:
-                raise _shown(fault) from None
-
     async def _stop_all(self) -> None:
         for service, living in reversed(self._running):
             service.stop()
             await asyncio.wait([living])
-
-    async def _cancel_all(self) -> None:
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-        await asyncio.sleep(0)
 
     def _nothing_left(self) -> bool:
         end, now_s = self._world.server.last_seq, self._loop.time()
@@ -320,13 +211,6 @@ class TwinSystem:
             return False
         now = self.now
         return not any(_is_under_way(job, now) for job in self._replica.ledger.jobs.values())
-
-
-def _shown(fault: BaseException) -> BaseException:
-    """To who waits, whose own process is not to end by it."""
-    if isinstance(fault, Stuck):
-        return TwinFailed("loop", fault.__doc__ or "")
-    return fault if isinstance(fault, Exception | asyncio.CancelledError) else TwinFailed("loop", repr(fault))
 
 
 def _is_under_way(job: Job, now: datetime) -> bool:

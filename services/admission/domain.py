@@ -18,7 +18,7 @@ from headgate_contracts.events import Group, Submission
 from headgate_contracts.titles import title_of
 from headgate_contracts.tokens import foreign_token, project_scope
 from headgate_contracts.vocabulary import UNSTARTED
-from libs.policy import windows
+from libs.policy import daily_cap
 from libs.policy.daily_cap import EPOCH_DAY, DayPlace
 from services.admission.limits import Asker, NotAllowed, canonical, submission_refusal
 
@@ -150,7 +150,7 @@ def may_be_placed(job: Job) -> bool:
 
 def release_at(new: NewJob, place: DayPlace, *, spread_s: int) -> datetime:
     """When a scheduled job enters the queue."""
-    return windows.release_at(new.user_id, place, spread_s=spread_s, run_at=new.submission.run_at)
+    return daily_cap.release_at(new.user_id, place, spread_s=spread_s, run_at=new.submission.run_at)
 
 
 def busy_minutes(*, queued: int, cap: int, average_s: float, workers: int, step_minutes: int) -> int:
