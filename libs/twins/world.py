@@ -5,14 +5,18 @@ Owns how each service gets at them. All of it is on one loop, in one process, an
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from headgate_contracts import Event
 from headgate_contracts.commands import JobProgress, LogLine
+from headgate_contracts.events import JobDispatched
 from headgate_contracts.tokens import ulid
 from libs.capacity.lead import MemoryLead
 from libs.capacity.memory import MemoryStore, MemoryView
@@ -25,7 +29,6 @@ from libs.eventlog.titles import MemoryTitles
 from libs.eventlog.values import Record
 from libs.policy import Policy, PolicyInForce
 from libs.runtime.keys import KeyPair
-from libs.twins.dispatches import MemoryDispatches
 from libs.twins.quiet import quiet_telemetry
 from libs.twins.switchboard import MemoryBroker, Switchboard
 from libs.twins.virtual import LoopClock, VirtualLoop
@@ -67,6 +70,40 @@ class MemoryOutput:
     async def put(self, line: LogLine, *, line_id: str) -> bool:
         self._lines.add(line, number=int(line_id.rpartition(":")[2]))
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDispatch:
+    """A message in a worker's hand. Nothing is lost here, so an ack changes nothing."""
+
+    record: Record
+    _pool: MemoryDispatches
+    tries: int = 1  # not counted: nothing is put off here
+
+    async def ack(self) -> None:
+        """It is done with."""
+
+    async def nak(self, *, after_s: float = 0) -> None:
+        self._pool.stored(self.record)
+
+
+class MemoryDispatches:
+    """The pool's durable consumer: what was dispatched, each to one slot, again where it was handed back."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[Record] = asyncio.Queue()
+
+    def stored(self, record: Record) -> None:
+        """The log has grown."""
+        if isinstance(record.event, Event) and isinstance(record.event.data, JobDispatched):
+            self._waiting.put_nowait(record)
+
+    @property
+    def is_empty(self) -> bool:
+        return self._waiting.empty()
+
+    async def next(self) -> MemoryDispatch:
+        return MemoryDispatch(await self._waiting.get(), self)
 
 
 class CountedIds:

@@ -24,6 +24,7 @@ from libs.runtime.etags import tags_in
 from libs.runtime.faults import Refused, known_query
 from libs.runtime.telemetry import Telemetry
 from services.admission import problems
+from services.admission.acts import Revoking
 from services.admission.answering import Answering
 from services.admission.bodies import AdmissionRoute
 from services.admission.changing import Changing
@@ -40,7 +41,6 @@ from services.admission.reading import Reading
 from services.admission.refusals import Refusals
 from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
-from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
 from services.admission.waiting import Waiting
 

@@ -16,7 +16,7 @@ from libs.policy import Policy
 from libs.runtime.clock import Clock
 from libs.runtime.revocations import Revocations
 from libs.runtime.telemetry import Telemetry
-from services.admission.acts import Acts
+from services.admission.acts import Acts, Revoking
 from services.admission.answering import Answering
 from services.admission.api import Edge
 from services.admission.changing import Changing
@@ -35,7 +35,6 @@ from services.admission.reading import Reading
 from services.admission.refusals import Refusals
 from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
-from services.admission.revoking import Revoking
 from services.admission.submitting import Submitting
 from services.admission.waiting import Waiting
 
