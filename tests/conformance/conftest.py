@@ -11,7 +11,7 @@ from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from tests.conformance.view_beside import beside
 from tests.conformance.view_log import NOW_MS
-from tests.conformance.view_world import Views, World
+from tests.conformance.view_scenario import Views, ViewScenario
 from tests.fixtures.stores import EPOCH
 
 
@@ -49,7 +49,7 @@ def view(views: Views) -> View:
 
 
 @pytest_asyncio.fixture
-async def world(view: View) -> World:
+async def world(view: View) -> ViewScenario:
     """An open view over an empty log, with a worker that has room for all, and an engine beside it."""
     world = beside(view)
     await world.open()

@@ -4,12 +4,12 @@ from libs.capacity.answers import (
     Reserved,
 )
 from libs.capacity.rows import ARRIVAL_STEP
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 # ── boosts ────────────────────────────────────────────────────────────────────
 
 
-async def test_a_boosted_job_passes_as_many_as_its_boost(world: World) -> None:
+async def test_a_boosted_job_passes_as_many_as_its_boost(world: ViewScenario) -> None:
     for job in "abcd":
         await world.submit(job)
 
@@ -21,7 +21,7 @@ async def test_a_boosted_job_passes_as_many_as_its_boost(world: World) -> None:
     assert await world.times_passed() == {"a": 0, "b": 0, "fast": 0, "c": 1, "d": 1}
 
 
-async def test_a_place_lies_near_the_left_of_its_gap(world: World) -> None:
+async def test_a_place_lies_near_the_left_of_its_gap(world: ViewScenario) -> None:
     for job in "abc":
         await world.submit(job)
 
@@ -30,7 +30,7 @@ async def test_a_place_lies_near_the_left_of_its_gap(world: World) -> None:
     assert answer.place == ARRIVAL_STEP + ARRIVAL_STEP // 64
 
 
-async def test_nobody_passes_a_job_of_the_same_or_a_higher_boost(world: World) -> None:
+async def test_nobody_passes_a_job_of_the_same_or_a_higher_boost(world: ViewScenario) -> None:
     await world.submit("a")
     await world.submit("same", tier="partner")
     await world.submit("b")
@@ -43,7 +43,7 @@ async def test_nobody_passes_a_job_of_the_same_or_a_higher_boost(world: World) -
     assert await world.names() == ["top", "same", "next", "a", "b"]
 
 
-async def test_the_first_that_may_not_be_passed_stops_the_boost(world: World) -> None:
+async def test_the_first_that_may_not_be_passed_stops_the_boost(world: ViewScenario) -> None:
     await world.submit("a")
     await world.submit("wall", tier="cto_scale", passed_bound=0)
     await world.submit("b")
@@ -54,7 +54,7 @@ async def test_the_first_that_may_not_be_passed_stops_the_boost(world: World) ->
     assert await world.names() == ["a", "wall", "fast", "b"]
 
 
-async def test_a_job_is_passed_ten_times_and_never_again(world: World) -> None:
+async def test_a_job_is_passed_ten_times_and_never_again(world: ViewScenario) -> None:
     await world.submit("patient")
     for number in range(10):
         answer = await world.submit(f"fast-{number}", boost=2)
@@ -67,7 +67,7 @@ async def test_a_job_is_passed_ten_times_and_never_again(world: World) -> None:
     assert (await world.times_passed())["patient"] == 10
 
 
-async def test_a_reservation_counts_as_passing_until_it_lapses(world: World) -> None:
+async def test_a_reservation_counts_as_passing_until_it_lapses(world: ViewScenario) -> None:
     await world.submit("patient")
     await world.reserve("first", boost=1, passed_bound=1, lapse_ms=1_000)
 
@@ -83,7 +83,7 @@ async def test_a_reservation_counts_as_passing_until_it_lapses(world: World) -> 
     assert (await world.times_passed())["patient"] == 0
 
 
-async def test_a_folded_reservation_counts_its_passing_once(world: World) -> None:
+async def test_a_folded_reservation_counts_its_passing_once(world: ViewScenario) -> None:
     await world.submit("patient")
     answer = await world.submit("fast", tier="partner")
 
@@ -91,7 +91,7 @@ async def test_a_folded_reservation_counts_its_passing_once(world: World) -> Non
     assert (await world.times_passed())["patient"] == 1
 
 
-async def test_an_event_without_its_reservation_is_folded_like_any_other(world: World) -> None:
+async def test_an_event_without_its_reservation_is_folded_like_any_other(world: ViewScenario) -> None:
     await world.submit("patient")
     answer = await world.reserve("fast", tier="partner", lapse_ms=1_000)
     assert isinstance(answer, Reserved)
@@ -104,7 +104,7 @@ async def test_an_event_without_its_reservation_is_folded_like_any_other(world: 
     assert (await world.times_passed())["patient"] == 1
 
 
-async def test_a_job_that_was_passed_before_its_own_first_event_keeps_the_count(world: World) -> None:
+async def test_a_job_that_was_passed_before_its_own_first_event_keeps_the_count(world: ViewScenario) -> None:
     slow = await world.reserve("slow")
     fast = await world.reserve("fast", tier="partner")
     assert isinstance(slow, Reserved)
@@ -117,7 +117,7 @@ async def test_a_job_that_was_passed_before_its_own_first_event_keeps_the_count(
     assert await world.times_passed() == {"fast": 0, "slow": 1}
 
 
-async def test_boosts_stay_in_their_class(world: World) -> None:
+async def test_boosts_stay_in_their_class(world: ViewScenario) -> None:
     await world.submit("high", class_number=20)
     await world.submit("a")
 
@@ -127,7 +127,7 @@ async def test_boosts_stay_in_their_class(world: World) -> None:
     assert await world.names() == ["high", "fast", "a"]
 
 
-async def test_where_no_number_is_left_between_two_the_boost_stops_earlier(world: World) -> None:
+async def test_where_no_number_is_left_between_two_the_boost_stops_earlier(world: ViewScenario) -> None:
     await world.submit("a")
     await world.submit("b")
     await world.move("b", ARRIVAL_STEP + 1)
@@ -138,7 +138,7 @@ async def test_where_no_number_is_left_between_two_the_boost_stops_earlier(world
     assert await world.names() == ["a", "b", "fast"]
 
 
-async def test_a_boost_that_finds_no_number_passes_one_less(world: World) -> None:
+async def test_a_boost_that_finds_no_number_passes_one_less(world: ViewScenario) -> None:
     for job in "abc":
         await world.submit(job)
     await world.move("b", ARRIVAL_STEP + 1)

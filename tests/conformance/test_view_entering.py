@@ -4,12 +4,12 @@ import pytest
 
 from libs.capacity.answers import Busy, Deferred, HorizonFull, Known, NotQueued, Reserved, ShareFull, TooFast
 from tests.conformance.view_log import DAY_MS, NOW_MS, TODAY
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 # ── a user's pace ─────────────────────────────────────────────────────────────
 
 
-async def test_a_minutes_reservations_may_come_at_once_and_the_next_is_told_when(world: World) -> None:
+async def test_a_minutes_reservations_may_come_at_once_and_the_next_is_told_when(world: ViewScenario) -> None:
     first = [await world.reserve(f"j{number}", cost_ms=20_000) for number in range(3)]
 
     fourth = await world.reserve("j3", cost_ms=20_000)
@@ -21,13 +21,13 @@ async def test_a_minutes_reservations_may_come_at_once_and_the_next_is_told_when
     assert (fourth, fifth) == (TooFast(20_000), TooFast(20_000))
 
 
-async def test_who_asks_evenly_is_never_too_fast(world: World) -> None:
+async def test_who_asks_evenly_is_never_too_fast(world: ViewScenario) -> None:
     for number in range(40):
         assert isinstance(await world.reserve(f"j{number}", cost_ms=10_000), Reserved)
         world.later(10_000)
 
 
-async def test_time_that_was_not_used_is_not_saved_beyond_a_minute(world: World) -> None:
+async def test_time_that_was_not_used_is_not_saved_beyond_a_minute(world: ViewScenario) -> None:
     await world.reserve("early", cost_ms=30_000)
     world.later(3_600_000)
 
@@ -36,14 +36,14 @@ async def test_time_that_was_not_used_is_not_saved_beyond_a_minute(world: World)
     assert [type(answer) for answer in answers] == [Reserved, Reserved, TooFast]
 
 
-async def test_one_users_haste_is_not_anothers(world: World) -> None:
+async def test_one_users_haste_is_not_anothers(world: ViewScenario) -> None:
     await world.reserve("a", user="ann", cost_ms=60_000)
 
     assert isinstance(await world.reserve("b", user="ann", cost_ms=60_000), TooFast)
     assert isinstance(await world.reserve("c", user="bob", cost_ms=60_000), Reserved)
 
 
-async def test_what_is_known_held_or_refused_costs_nothing(world: World) -> None:
+async def test_what_is_known_held_or_refused_costs_nothing(world: ViewScenario) -> None:
     await world.submit("known", user="bob")
     await world.reserve("held", cost_ms=30_000)
 
@@ -57,7 +57,7 @@ async def test_what_is_known_held_or_refused_costs_nothing(world: World) -> None
     assert isinstance(await world.reserve("second", cost_ms=30_000), Reserved)
 
 
-async def test_who_is_too_fast_is_told_so_before_anything_else_and_holds_nothing(world: World) -> None:
+async def test_who_is_too_fast_is_told_so_before_anything_else_and_holds_nothing(world: ViewScenario) -> None:
     await world.reserve("a", cost_ms=60_000)
 
     answer = await world.reserve("b", cost_ms=60_000, cap=1, per_day=1, horizon_days=0)
@@ -67,7 +67,7 @@ async def test_who_is_too_fast_is_told_so_before_anything_else_and_holds_nothing
     assert await world.view.day_used("ann", TODAY) == 1
 
 
-async def test_a_changed_rate_counts_at_once(world: World) -> None:
+async def test_a_changed_rate_counts_at_once(world: ViewScenario) -> None:
     for number in range(4):
         await world.reserve(f"j{number}", cost_ms=15_000)
 
@@ -75,14 +75,14 @@ async def test_a_changed_rate_counts_at_once(world: World) -> None:
     assert isinstance(await world.reserve("more", cost_ms=0), Reserved)
 
 
-async def test_a_deferred_job_costs_time_too(world: World) -> None:
+async def test_a_deferred_job_costs_time_too(world: ViewScenario) -> None:
     await world.reserve("a", per_day=1, cost_ms=30_000)
     await world.reserve("b", per_day=1, cost_ms=30_000)
 
     assert isinstance(await world.reserve("c", per_day=1, cost_ms=30_000), TooFast)
 
 
-async def test_time_that_is_over_is_not_kept(world: World) -> None:
+async def test_time_that_is_over_is_not_kept(world: ViewScenario) -> None:
     await world.reserve("a", cost_ms=30_000)
     before = await world.view.observe(now_ms=world.now_ms)
     world.later(30_000)
@@ -111,7 +111,9 @@ async def test_time_that_is_over_is_not_kept(world: World) -> None:
     ],
     ids="-".join,
 )
-async def test_a_dry_run_has_the_same_answer_and_changes_nothing(world: World, details: dict[str, object]) -> None:
+async def test_a_dry_run_has_the_same_answer_and_changes_nothing(
+    world: ViewScenario, details: dict[str, object]
+) -> None:
     for job in ("a", "b"):
         await world.submit(job)
     await world.reserve("held", user="ann", cost_ms=60_000)
@@ -125,7 +127,7 @@ async def test_a_dry_run_has_the_same_answer_and_changes_nothing(world: World, d
     assert after == before
 
 
-async def test_a_dry_run_of_what_is_held_or_known_says_so_and_holds_it_no_longer(world: World) -> None:
+async def test_a_dry_run_of_what_is_held_or_known_says_so_and_holds_it_no_longer(world: ViewScenario) -> None:
     held = await world.reserve("held", lapse_ms=1_000)
     await world.submit("known")
     world.later(500)
@@ -139,7 +141,7 @@ async def test_a_dry_run_of_what_is_held_or_known_says_so_and_holds_it_no_longer
 # ── another day for a queued job ──────────────────────────────────────────────
 
 
-async def test_a_queued_job_is_given_the_first_day_with_a_free_place_that_is_not_its_own(world: World) -> None:
+async def test_a_queued_job_is_given_the_first_day_with_a_free_place_that_is_not_its_own(world: ViewScenario) -> None:
     for job in ("a", "b", "c"):
         await world.submit(job)
 
@@ -149,14 +151,14 @@ async def test_a_queued_job_is_given_the_first_day_with_a_free_place_that_is_not
     assert await world.names() == ["a", "b", "c"]
 
 
-async def test_its_own_day_is_not_the_answer_even_where_it_has_room(world: World) -> None:
+async def test_its_own_day_is_not_the_answer_even_where_it_has_room(world: ViewScenario) -> None:
     await world.submit("a")
 
     assert await world.defer("a", per_day=5, first_day=TODAY) == Deferred(TODAY + 1)
     assert await world.view.day_used("ann", TODAY) == 1
 
 
-async def test_asked_again_it_is_the_same_day_however_the_days_have_filled(world: World) -> None:
+async def test_asked_again_it_is_the_same_day_however_the_days_have_filled(world: ViewScenario) -> None:
     await world.submit("a")
     first = await world.defer("a", per_day=1)
 
@@ -166,7 +168,7 @@ async def test_asked_again_it_is_the_same_day_however_the_days_have_filled(world
     assert await world.view.day_used("ann", TODAY + 1) == 1
 
 
-async def test_asked_again_it_is_held_for_longer(world: World) -> None:
+async def test_asked_again_it_is_held_for_longer(world: ViewScenario) -> None:
     await world.submit("a")
     await world.defer("a", lapse_ms=1_000)
     world.later(500)
@@ -176,7 +178,7 @@ async def test_asked_again_it_is_held_for_longer(world: World) -> None:
     assert (await world.view.sweep(now_ms=world.now_ms)).lapsed == ()
 
 
-async def test_the_day_goes_over_to_the_row_that_names_it(world: World) -> None:
+async def test_the_day_goes_over_to_the_row_that_names_it(world: ViewScenario) -> None:
     await world.submit("a")
     answer = await world.defer("a")
     assert isinstance(answer, Deferred)
@@ -189,7 +191,7 @@ async def test_the_day_goes_over_to_the_row_that_names_it(world: World) -> None:
     assert await world.view.day_used("ann", TODAY + 1) == 1
 
 
-async def test_any_other_event_of_the_job_takes_the_day_back(world: World) -> None:
+async def test_any_other_event_of_the_job_takes_the_day_back(world: ViewScenario) -> None:
     await world.submit("a")
     await world.defer("a")
 
@@ -198,7 +200,7 @@ async def test_any_other_event_of_the_job_takes_the_day_back(world: World) -> No
     assert [await world.view.day_used("ann", TODAY + days) for days in range(2)] == [1, 0]
 
 
-async def test_a_day_that_nobody_wrote_down_lapses_and_the_job_stays_where_it_is(world: World) -> None:
+async def test_a_day_that_nobody_wrote_down_lapses_and_the_job_stays_where_it_is(world: ViewScenario) -> None:
     await world.submit("a")
     await world.defer("a", lapse_ms=1_000)
     world.later(1_000)
@@ -210,7 +212,7 @@ async def test_a_day_that_nobody_wrote_down_lapses_and_the_job_stays_where_it_is
     assert await world.plan() == ["a"]
 
 
-async def test_a_job_with_another_day_is_queued_like_any_other(world: World) -> None:
+async def test_a_job_with_another_day_is_queued_like_any_other(world: ViewScenario) -> None:
     await world.submit("a")
     await world.defer("a")
 
@@ -223,7 +225,7 @@ async def test_a_job_with_another_day_is_queued_like_any_other(world: World) -> 
     assert [entry.reserved for entry in await world.view.queue()] == [False]
 
 
-async def test_where_no_day_is_free_up_to_the_horizon_there_is_none(world: World) -> None:
+async def test_where_no_day_is_free_up_to_the_horizon_there_is_none(world: ViewScenario) -> None:
     await world.submit("a")
     await world.submit("b")
     await world.defer("b", per_day=1, horizon_days=1)
@@ -231,7 +233,7 @@ async def test_where_no_day_is_free_up_to_the_horizon_there_is_none(world: World
     assert await world.defer("a", per_day=1, horizon_days=1) == HorizonFull(TODAY + 1)
 
 
-async def test_only_a_queued_job_is_given_another_day(world: World) -> None:
+async def test_only_a_queued_job_is_given_another_day(world: ViewScenario) -> None:
     for job in ("scheduled", "released", "ended"):
         await world.schedule(job)
     await world.release("released")

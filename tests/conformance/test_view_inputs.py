@@ -7,13 +7,13 @@ import pytest
 from libs.capacity.answers import BytesFull, Deferred, Other, Reserved, TooFast
 from libs.capacity.rooms import Room
 from tests.conformance.view_log import DAY_MS, HOUR_MS, INPUT_MS, NOW_MS, TODAY
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 ROOMY = Room(share=1_000, crowded_at=8_000, bucket=10_000)
 TIGHT = Room(share=1_000, crowded_at=1_000, bucket=2_000)
 
 
-async def test_a_user_holds_no_more_than_their_share_and_another_has_their_own(world: World) -> None:
+async def test_a_user_holds_no_more_than_their_share_and_another_has_their_own(world: ViewScenario) -> None:
     await world.submit("a", input_bytes=600, room=ROOMY)
 
     refused = await world.reserve("b", input_bytes=401, room=ROOMY)
@@ -24,7 +24,7 @@ async def test_a_user_holds_no_more_than_their_share_and_another_has_their_own(w
     assert [await world.view.stored(user) for user in ("ann", "bob", "")] == [1_000, 401, 1_401]
 
 
-async def test_what_is_refused_for_its_bytes_holds_nothing_and_costs_nothing(world: World) -> None:
+async def test_what_is_refused_for_its_bytes_holds_nothing_and_costs_nothing(world: ViewScenario) -> None:
     before = await world.view.observe(now_ms=world.now_ms)
 
     refused = [await world.reserve("a", input_bytes=1_001, room=ROOMY, cost_ms=60_000, per_day=1) for _ in range(3)]
@@ -35,7 +35,7 @@ async def test_what_is_refused_for_its_bytes_holds_nothing_and_costs_nothing(wor
     assert isinstance(await world.reserve("b", input_bytes=1_000, room=ROOMY, cost_ms=60_000), TooFast)
 
 
-async def test_an_input_is_counted_until_no_retry_can_come_and_who_is_full_hears_when(world: World) -> None:
+async def test_an_input_is_counted_until_no_retry_can_come_and_who_is_full_hears_when(world: ViewScenario) -> None:
     await world.submit("a", input_bytes=900, room=ROOMY)
     await world.submit("b", input_bytes=100, room=ROOMY)
     await world.finish("a", "failed")
@@ -53,7 +53,7 @@ async def test_an_input_is_counted_until_no_retry_can_come_and_who_is_full_hears
     assert await world.view.stored("ann") == 600
 
 
-async def test_forgotten_jobs_count_until_the_hour_is_over_in_which_their_inputs_go(world: World) -> None:
+async def test_forgotten_jobs_count_until_the_hour_is_over_in_which_their_inputs_go(world: ViewScenario) -> None:
     for job, size in (("a", 600), ("b", 300)):
         await world.submit(job, input_bytes=size, room=ROOMY)
         await world.finish(job)
@@ -72,7 +72,7 @@ async def test_forgotten_jobs_count_until_the_hour_is_over_in_which_their_inputs
     assert (kept, still, await world.view.stored("ann"), await world.view.stored()) == (900, 900, 0, 0)
 
 
-async def test_a_rebuilt_view_counts_the_inputs_and_days_of_those_that_are_gone(world: World) -> None:
+async def test_a_rebuilt_view_counts_the_inputs_and_days_of_those_that_are_gone(world: ViewScenario) -> None:
     await world.submit("a", input_bytes=600, room=ROOMY)
     await world.finish("a")
     await world.forget("a")
@@ -86,7 +86,7 @@ async def test_a_rebuilt_view_counts_the_inputs_and_days_of_those_that_are_gone(
     assert await world.view.day_used("ann", TODAY) == 1
 
 
-async def test_bytes_whose_event_never_came_lapse_with_the_place(world: World) -> None:
+async def test_bytes_whose_event_never_came_lapse_with_the_place(world: ViewScenario) -> None:
     await world.reserve("a", input_bytes=900, room=ROOMY, lapse_ms=60_000)
     await world.reserve(
         "later", input_bytes=100, room=ROOMY, run_at_ms=NOW_MS + DAY_MS, first_day=TODAY + 1, lapse_ms=60_000
@@ -104,7 +104,7 @@ async def test_bytes_whose_event_never_came_lapse_with_the_place(world: World) -
     assert (one_left, await world.view.stored()) == (900, 0)
 
 
-async def test_every_phase_is_counted_from_the_reservation_on_and_once(world: World) -> None:
+async def test_every_phase_is_counted_from_the_reservation_on_and_once(world: ViewScenario) -> None:
     phases = {"p1": 300, "p2": 300, "p3": 300}
     place = await world.reserve("p1", workflow="flow", inputs=phases, room=ROOMY)
     assert isinstance(place, Reserved)
@@ -118,7 +118,7 @@ async def test_every_phase_is_counted_from_the_reservation_on_and_once(world: Wo
     assert (reserved, begun, await world.view.stored("ann")) == (900, 900, 900)
 
 
-async def test_a_rebuilt_view_counts_what_the_log_says_and_no_more(world: World) -> None:
+async def test_a_rebuilt_view_counts_what_the_log_says_and_no_more(world: ViewScenario) -> None:
     await world.submit("a", input_bytes=300, room=ROOMY)
     await world.submit("ended", input_bytes=200, room=ROOMY)
     await world.finish("ended")
@@ -134,7 +134,7 @@ async def test_a_rebuilt_view_counts_what_the_log_says_and_no_more(world: World)
     assert await world.view.stored("ann") == 300
 
 
-async def test_a_job_whose_reservation_was_lost_is_counted_when_it_is_folded(world: World) -> None:
+async def test_a_job_whose_reservation_was_lost_is_counted_when_it_is_folded(world: ViewScenario) -> None:
     place = await world.reserve("a", input_bytes=700, room=ROOMY)
     assert isinstance(place, Reserved)
     await world.open(generation="g2")
@@ -144,7 +144,7 @@ async def test_a_job_whose_reservation_was_lost_is_counted_when_it_is_folded(wor
     assert await world.view.stored("ann") == 700
 
 
-async def test_who_asks_again_with_other_inputs_has_no_part_in_what_is_held(world: World) -> None:
+async def test_who_asks_again_with_other_inputs_has_no_part_in_what_is_held(world: ViewScenario) -> None:
     await world.reserve("a", input_bytes=700, room=ROOMY, digest="one")
 
     other = await world.reserve("a", input_bytes=700, room=ROOMY, digest="two")
@@ -155,7 +155,9 @@ async def test_who_asks_again_with_other_inputs_has_no_part_in_what_is_held(worl
     assert await world.view.stored("ann") == 700
 
 
-async def test_the_fuller_the_bucket_the_less_one_user_may_hold_and_who_holds_little_gets_in(world: World) -> None:
+async def test_the_fuller_the_bucket_the_less_one_user_may_hold_and_who_holds_little_gets_in(
+    world: ViewScenario,
+) -> None:
     for user in ("ann", "bob"):
         await world.submit(f"of-{user}", user=user, input_bytes=750, room=TIGHT)
 
@@ -167,7 +169,7 @@ async def test_the_fuller_the_bucket_the_less_one_user_may_hold_and_who_holds_li
 
 
 @pytest.mark.parametrize("details", [{}, {"run_at_ms": NOW_MS + 1}], ids=["now", "later"])
-async def test_a_dry_run_says_the_same_of_bytes_and_holds_none(world: World, details: dict[str, bool]) -> None:
+async def test_a_dry_run_says_the_same_of_bytes_and_holds_none(world: ViewScenario, details: dict[str, bool]) -> None:
     await world.submit("a", input_bytes=600, room=ROOMY)
     before = await world.view.observe(now_ms=world.now_ms)
 

@@ -3,7 +3,7 @@
 from libs.capacity.answers import DueTimer, Full, Grant, Granted, NotYours, WaitsInLine
 from libs.capacity.rows import FreeLease
 from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, held
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 DB, OLLAMA, GLOBAL = "group:shop:db", "llm:ollama", "llm:global"
 
@@ -11,7 +11,7 @@ DB, OLLAMA, GLOBAL = "group:shop:db", "llm:ollama", "llm:global"
 # ── leases ────────────────────────────────────────────────────────────────────
 
 
-async def test_a_lease_holds_a_slot_of_all_its_groups(world: World) -> None:
+async def test_a_lease_holds_a_slot_of_all_its_groups(world: ViewScenario) -> None:
     await world.run("a")
 
     answer = await world.acquire("lease", OLLAMA, GLOBAL, owner="a:1")
@@ -21,7 +21,7 @@ async def test_a_lease_holds_a_slot_of_all_its_groups(world: World) -> None:
     assert await world.active(GLOBAL) == ["lease"]
 
 
-async def test_where_one_group_is_full_none_is_taken(world: World) -> None:
+async def test_where_one_group_is_full_none_is_taken(world: ViewScenario) -> None:
     await world.hold("first", DB)
 
     waits = await world.acquire("second", OLLAMA, DB)
@@ -32,7 +32,7 @@ async def test_where_one_group_is_full_none_is_taken(world: World) -> None:
     assert await world.active(OLLAMA) == []
 
 
-async def test_the_same_question_twice_has_the_same_answer(world: World) -> None:
+async def test_the_same_question_twice_has_the_same_answer(world: ViewScenario) -> None:
     await world.run("a")
     held_first = await world.acquire("held", DB, owner="a:1")
     waits_first = await world.acquire("waits", DB, owner="a:1")
@@ -43,7 +43,7 @@ async def test_the_same_question_twice_has_the_same_answer(world: World) -> None
     assert await world.active(DB) == ["held"]
 
 
-async def test_it_is_said_whether_a_question_is_the_first_and_how_many_slots_are_taken(world: World) -> None:
+async def test_it_is_said_whether_a_question_is_the_first_and_how_many_slots_are_taken(world: ViewScenario) -> None:
     first = await world.acquire("held", DB, OLLAMA)
     second = await world.acquire("beside", OLLAMA)
     waits = await world.acquire("waits", DB)
@@ -57,7 +57,7 @@ async def test_it_is_said_whether_a_question_is_the_first_and_how_many_slots_are
     assert [isinstance(answer, Granted | WaitsInLine) and answer.again for answer in again] == [True, True]
 
 
-async def test_only_a_running_attempt_may_take_a_lease(world: World) -> None:
+async def test_only_a_running_attempt_may_take_a_lease(world: ViewScenario) -> None:
     await world.run("a")
     await world.give_back("a")
     await world.dispatch("a")
@@ -67,7 +67,7 @@ async def test_only_a_running_attempt_may_take_a_lease(world: World) -> None:
     assert isinstance(await world.acquire("new", DB, owner="a:2"), Granted)
 
 
-async def test_a_group_that_the_job_holds_is_not_taken_again(world: World) -> None:
+async def test_a_group_that_the_job_holds_is_not_taken_again(world: ViewScenario) -> None:
     await world.run("a", groups=(DB,))
 
     nothing_left = await world.acquire("inner", DB, owner="a:1")
@@ -79,7 +79,7 @@ async def test_a_group_that_the_job_holds_is_not_taken_again(world: World) -> No
     assert await world.active(OLLAMA) == ["other"]
 
 
-async def test_waiters_are_granted_in_order_and_at_once(world: World) -> None:
+async def test_waiters_are_granted_in_order_and_at_once(world: ViewScenario) -> None:
     await world.hold("first", DB)
     waits = [await world.acquire(name, DB, reply=f"inbox-{name}", ttl_ms=5_000) for name in ("second", "third")]
 
@@ -90,7 +90,7 @@ async def test_waiters_are_granted_in_order_and_at_once(world: World) -> None:
     assert await world.acquire("third", DB) == WaitsInLine("third", DB, behind=0)
 
 
-async def test_a_waiter_moves_with_its_turn_to_the_group_that_blocks_it_next(world: World) -> None:
+async def test_a_waiter_moves_with_its_turn_to_the_group_that_blocks_it_next(world: ViewScenario) -> None:
     await world.configure({**DEFAULTS, OLLAMA: 1})
     await world.hold("db", DB)
     await world.hold("llm", OLLAMA)
@@ -106,7 +106,7 @@ async def test_a_waiter_moves_with_its_turn_to_the_group_that_blocks_it_next(wor
     assert [grant.lease for grant in granted] == ["both"]
 
 
-async def test_a_freed_slot_goes_to_waiters_before_jobs(world: World) -> None:
+async def test_a_freed_slot_goes_to_waiters_before_jobs(world: ViewScenario) -> None:
     await world.hold("first", DB)
     await world.submit("job", groups=(DB,))
     await world.acquire("second", DB)
@@ -119,7 +119,7 @@ async def test_a_freed_slot_goes_to_waiters_before_jobs(world: World) -> None:
     assert await world.plan() == ["job"]
 
 
-async def test_a_raised_limit_is_given_to_waiters(world: World) -> None:
+async def test_a_raised_limit_is_given_to_waiters(world: ViewScenario) -> None:
     await world.hold("first", DB)
     for name in ("second", "third"):
         await world.acquire(name, DB)
@@ -129,7 +129,7 @@ async def test_a_raised_limit_is_given_to_waiters(world: World) -> None:
     assert [grant.lease for grant in grants] == ["second"]
 
 
-async def test_a_grant_that_an_answer_cannot_carry_is_told_by_the_next_that_can(world: World) -> None:
+async def test_a_grant_that_an_answer_cannot_carry_is_told_by_the_next_that_can(world: ViewScenario) -> None:
     await world.hold("first", DB, ttl_ms=1_000)
     await world.acquire("second", DB)
     world.later(1_000)
@@ -142,7 +142,7 @@ async def test_a_grant_that_an_answer_cannot_carry_is_told_by_the_next_that_can(
     assert again.grants == ()
 
 
-async def test_a_changed_policy_lets_waiters_in(world: World) -> None:
+async def test_a_changed_policy_lets_waiters_in(world: ViewScenario) -> None:
     await world.hold("first", DB)
     await world.acquire("second", DB)
 
@@ -152,7 +152,7 @@ async def test_a_changed_policy_lets_waiters_in(world: World) -> None:
     assert [grant.lease for grant in told.grants] == ["second"]
 
 
-async def test_a_waiter_gives_up_at_its_deadline(world: World) -> None:
+async def test_a_waiter_gives_up_at_its_deadline(world: ViewScenario) -> None:
     await world.hold("first", DB)
     await world.acquire("second", DB, wait_ms=1_000)
     await world.acquire("third", DB)
@@ -163,7 +163,7 @@ async def test_a_waiter_gives_up_at_its_deadline(world: World) -> None:
     assert [grant.lease for grant in grants] == ["third"]
 
 
-async def test_who_gives_up_waiting_is_not_granted(world: World) -> None:
+async def test_who_gives_up_waiting_is_not_granted(world: ViewScenario) -> None:
     await world.hold("first", DB)
     await world.acquire("second", DB)
 
@@ -173,14 +173,14 @@ async def test_who_gives_up_waiting_is_not_granted(world: World) -> None:
     assert grants == ()
 
 
-async def test_giving_up_what_is_unknown_changes_nothing(world: World) -> None:
+async def test_giving_up_what_is_unknown_changes_nothing(world: ViewScenario) -> None:
     assert await world.view.give_up("nobody", now_ms=world.now_ms) == ()
 
 
 # ── what ends a lease ─────────────────────────────────────────────────────────
 
 
-async def test_a_lease_ends_by_itself_and_its_waiter_is_granted(world: World) -> None:
+async def test_a_lease_ends_by_itself_and_its_waiter_is_granted(world: ViewScenario) -> None:
     await world.hold("first", DB, ttl_ms=1_000)
     await world.acquire("second", DB)
     world.later(999)
@@ -193,7 +193,7 @@ async def test_a_lease_ends_by_itself_and_its_waiter_is_granted(world: World) ->
     assert [grant.lease for grant in late.grants] == ["second"]
 
 
-async def test_whoever_waits_goes_before_whoever_comes_when_a_lease_has_ended(world: World) -> None:
+async def test_whoever_waits_goes_before_whoever_comes_when_a_lease_has_ended(world: ViewScenario) -> None:
     await world.hold("first", DB, ttl_ms=1_000)
     await world.acquire("second", DB)
     world.later(1_000)
@@ -204,7 +204,7 @@ async def test_whoever_waits_goes_before_whoever_comes_when_a_lease_has_ended(wo
     assert await world.active(DB) == ["second"]
 
 
-async def test_what_a_job_took_inside_ends_with_its_attempt(world: World) -> None:
+async def test_what_a_job_took_inside_ends_with_its_attempt(world: ViewScenario) -> None:
     await world.run("a", "b")
     await world.hold("inner", DB, owner="a:1")
     await world.acquire("waits-inside", DB, owner="a:1")
@@ -216,7 +216,7 @@ async def test_what_a_job_took_inside_ends_with_its_attempt(world: World) -> Non
     assert await world.acquire("waits-inside", DB, owner="a:1") == NotYours("a:1")
 
 
-async def test_a_jobs_own_slot_is_freed_by_the_log_alone(world: World) -> None:
+async def test_a_jobs_own_slot_is_freed_by_the_log_alone(world: ViewScenario) -> None:
     await world.run("a", groups=(DB,))
     world.later(DAY_MS)
 
@@ -228,7 +228,7 @@ async def test_a_jobs_own_slot_is_freed_by_the_log_alone(world: World) -> None:
     assert isinstance(await world.acquire("other", DB, wait_ms=0), Full)
 
 
-async def test_a_jobs_lease_comes_up_as_due_when_its_heartbeats_stop(world: World) -> None:
+async def test_a_jobs_lease_comes_up_as_due_when_its_heartbeats_stop(world: ViewScenario) -> None:
     await world.run("a")
     world.later(LEASE_MS)
 
@@ -237,7 +237,7 @@ async def test_a_jobs_lease_comes_up_as_due_when_its_heartbeats_stop(world: Worl
     assert due == (DueTimer("lease", "a", world.now_ms, attempt=1),)
 
 
-async def test_a_forced_lease_is_over_and_its_stage_hears_of_it(world: World) -> None:
+async def test_a_forced_lease_is_over_and_its_stage_hears_of_it(world: ViewScenario) -> None:
     await world.run("a")
     await world.hold("inner", DB, owner="a:1")
     await world.acquire("other", DB)
@@ -250,7 +250,7 @@ async def test_a_forced_lease_is_over_and_its_stage_hears_of_it(world: World) ->
     assert await world.active(DB) == ["other"]
 
 
-async def test_force_needs_the_group_of_the_lease(world: World) -> None:
+async def test_force_needs_the_group_of_the_lease(world: ViewScenario) -> None:
     await world.hold("lease", DB)
 
     await world.fold(order=FreeLease(OLLAMA, "lease"))

@@ -3,25 +3,25 @@
 from typing import Any
 
 from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeasesFull, NotYours, WaitsInLine
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 DB, CACHE = "group:shop:db", "group:shop:cache"
 FULL_MS = 300_000
 
 
-async def take(world: World, lease: str, *groups: str, user: str = "ann", **details: Any) -> LeaseAnswer:
+async def take(world: ViewScenario, lease: str, *groups: str, user: str = "ann", **details: Any) -> LeaseAnswer:
     wanted: dict[str, Any] = {"wait_ms": 0, "ttl_ms": 10_000} | details
     return await world.acquire(lease, *(groups or (DB,)), user=user, **wanted)
 
 
-async def extend(world: World, lease: str, *, told_ms: int = 0, **details: Any) -> LeaseAnswer:
+async def extend(world: ViewScenario, lease: str, *, told_ms: int = 0, **details: Any) -> LeaseAnswer:
     return await take(world, lease, held_until_ms=told_ms, **details)
 
 
 # ── the same lease ────────────────────────────────────────────────────────────
 
 
-async def test_asked_again_it_is_the_same_lease_for_as_long_from_now(world: World) -> None:
+async def test_asked_again_it_is_the_same_lease_for_as_long_from_now(world: ViewScenario) -> None:
     await take(world, "mine")
     world.later(4_000)
 
@@ -33,13 +33,13 @@ async def test_asked_again_it_is_the_same_lease_for_as_long_from_now(world: Worl
     assert await world.active(DB) == ["mine"]
 
 
-async def test_a_shorter_wish_takes_nothing_of_what_was_told(world: World) -> None:
+async def test_a_shorter_wish_takes_nothing_of_what_was_told(world: ViewScenario) -> None:
     first = await take(world, "mine")
 
     assert await take(world, "mine", ttl_ms=1_000) == first
 
 
-async def test_anothers_lease_or_one_for_other_groups_is_not_theirs(world: World) -> None:
+async def test_anothers_lease_or_one_for_other_groups_is_not_theirs(world: ViewScenario) -> None:
     await take(world, "held")
     await take(world, "waits", wait_ms=5_000)
 
@@ -49,7 +49,7 @@ async def test_anothers_lease_or_one_for_other_groups_is_not_theirs(world: World
     assert await take(world, "waits") == WaitsInLine("waits", DB, behind=0)
 
 
-async def test_who_asks_again_waits_on_at_the_old_place_for_as_long_from_now(world: World) -> None:
+async def test_who_asks_again_waits_on_at_the_old_place_for_as_long_from_now(world: ViewScenario) -> None:
     await take(world, "held", ttl_ms=60_000)
     await take(world, "first", wait_ms=5_000)
     await take(world, "second", wait_ms=60_000)
@@ -63,7 +63,7 @@ async def test_who_asks_again_waits_on_at_the_old_place_for_as_long_from_now(wor
     assert [grant.lease for grant in grants] == ["first"]
 
 
-async def test_a_holder_is_named_by_its_user(world: World) -> None:
+async def test_a_holder_is_named_by_its_user(world: ViewScenario) -> None:
     await take(world, "held")
     since_ms = world.now_ms
     await take(world, "waits", user="bob", wait_ms=60_000)
@@ -80,7 +80,7 @@ async def test_a_holder_is_named_by_its_user(world: World) -> None:
 # ── extended ──────────────────────────────────────────────────────────────────
 
 
-async def test_what_is_extended_is_never_taken_anew(world: World) -> None:
+async def test_what_is_extended_is_never_taken_anew(world: ViewScenario) -> None:
     await take(world, "mine", ttl_ms=1_000)
     held = await extend(world, "mine", ttl_ms=2_000)
     world.later(2_000)
@@ -90,7 +90,7 @@ async def test_what_is_extended_is_never_taken_anew(world: World) -> None:
     assert await world.active(DB) == []
 
 
-async def test_a_waiter_has_nothing_to_extend(world: World) -> None:
+async def test_a_waiter_has_nothing_to_extend(world: ViewScenario) -> None:
     await take(world, "held")
     await take(world, "waits", wait_ms=5_000)
 
@@ -100,7 +100,7 @@ async def test_a_waiter_has_nothing_to_extend(world: World) -> None:
 # ── how many one user may have ────────────────────────────────────────────────
 
 
-async def test_a_user_holds_and_waits_for_so_many_and_others_for_theirs(world: World) -> None:
+async def test_a_user_holds_and_waits_for_so_many_and_others_for_theirs(world: ViewScenario) -> None:
     await take(world, "holds", most=2)
     await take(world, "waits", most=2, wait_ms=5_000)
 
@@ -110,7 +110,7 @@ async def test_a_user_holds_and_waits_for_so_many_and_others_for_theirs(world: W
     assert isinstance(await world.acquire("third", CACHE, user="ann", wait_ms=0), Full)
 
 
-async def test_whatever_ends_a_lease_or_its_wait_makes_room_for_another(world: World) -> None:
+async def test_whatever_ends_a_lease_or_its_wait_makes_room_for_another(world: ViewScenario) -> None:
     await take(world, "given-back", most=1)
     await world.view.give_up("given-back", user="ann", now_ms=world.now_ms)
     await take(world, "ends", most=1)
@@ -130,7 +130,7 @@ async def test_whatever_ends_a_lease_or_its_wait_makes_room_for_another(world: W
 # ── given back ────────────────────────────────────────────────────────────────
 
 
-async def test_nobody_gives_up_what_is_anothers(world: World) -> None:
+async def test_nobody_gives_up_what_is_anothers(world: ViewScenario) -> None:
     await take(world, "held")
     await take(world, "waits", wait_ms=5_000)
 
@@ -141,7 +141,7 @@ async def test_nobody_gives_up_what_is_anothers(world: World) -> None:
     assert grant == Grant("waits", None, "inbox", world.now_ms + 10_000)
 
 
-async def test_of_who_went_away_the_wait_alone_ends(world: World) -> None:
+async def test_of_who_went_away_the_wait_alone_ends(world: ViewScenario) -> None:
     await take(world, "held")
     await take(world, "waits", wait_ms=5_000)
 
@@ -155,7 +155,7 @@ async def test_of_who_went_away_the_wait_alone_ends(world: World) -> None:
 # ── the view was lost ─────────────────────────────────────────────────────────
 
 
-async def test_after_a_loss_nothing_is_granted_until_a_full_lease_has_passed(world: World) -> None:
+async def test_after_a_loss_nothing_is_granted_until_a_full_lease_has_passed(world: ViewScenario) -> None:
     await reopened(world)
     asked_ms = world.now_ms + FULL_MS
 
@@ -171,7 +171,7 @@ async def test_after_a_loss_nothing_is_granted_until_a_full_lease_has_passed(wor
     assert [grant.lease for grant in told.grants] == ["waits"]
 
 
-async def test_a_holder_that_says_what_it_was_told_is_held_again(world: World) -> None:
+async def test_a_holder_that_says_what_it_was_told_is_held_again(world: ViewScenario) -> None:
     await reopened(world)
 
     held = await extend(world, "mine", told_ms=world.now_ms + 1)
@@ -181,7 +181,7 @@ async def test_a_holder_that_says_what_it_was_told_is_held_again(world: World) -
     assert isinstance(await take(world, "mine"), Granted)
 
 
-async def test_a_holder_that_comes_too_late_or_finds_no_room_has_lost_its_lease(world: World) -> None:
+async def test_a_holder_that_comes_too_late_or_finds_no_room_has_lost_its_lease(world: ViewScenario) -> None:
     await reopened(world)
 
     assert await extend(world, "late", told_ms=world.now_ms) == NotYours(None)
@@ -191,7 +191,7 @@ async def test_a_holder_that_comes_too_late_or_finds_no_room_has_lost_its_lease(
     assert await world.active(DB) == ["first"]
 
 
-async def test_a_job_that_needs_the_group_holds_nobody_up_meanwhile(world: World) -> None:
+async def test_a_job_that_needs_the_group_holds_nobody_up_meanwhile(world: ViewScenario) -> None:
     await reopened(world)
     await world.spread("needs", groups=(DB,))
     await world.spread("free")
@@ -203,7 +203,7 @@ async def test_a_job_that_needs_the_group_holds_nobody_up_meanwhile(world: World
     assert await world.plan() == ["needs", "free"]
 
 
-async def reopened(world: World) -> None:
+async def reopened(world: ViewScenario) -> None:
     await take(world, "mine")
     await world.open(seeds=world.seeds(), generation="g1", leased=(DB,), leased_ms=FULL_MS)
     await world.worker()

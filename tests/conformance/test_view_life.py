@@ -10,7 +10,7 @@ from libs.capacity.errors import ViewLost
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Pause, Seed, SetLimit, StandingOrders
 from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, TODAY, request, row
-from tests.conformance.view_world import Views, World
+from tests.conformance.view_scenario import Views, ViewScenario
 from tests.fixtures.stores import EPOCH
 
 QUESTIONS: dict[str, Any] = {
@@ -74,7 +74,7 @@ async def test_the_view_of_another_log_answers_nothing(views: Views, question: s
 
 @pytest.mark.parametrize("question", sorted(QUESTIONS))
 async def test_an_open_view_answers(view: View, question: str) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open()
 
     await QUESTIONS[question](view)
@@ -98,12 +98,12 @@ async def test_nobody_opens_the_view_of_another_log(views: Views) -> None:
         await views(EPOCH).open(generation="g", quarantine_ms=0)
 
 
-async def test_an_open_generation_is_not_seeded(world: World) -> None:
+async def test_an_open_generation_is_not_seeded(world: ViewScenario) -> None:
     with pytest.raises(ViewLost):
         await world.view.seed([Seed(row("a"), 0)], generation="generation-0", lease_ms=LEASE_MS)
 
 
-async def test_begin_and_open_may_be_asked_twice(world: World) -> None:
+async def test_begin_and_open_may_be_asked_twice(world: ViewScenario) -> None:
     await world.submit("a")
     await world.dispatch("a")
 
@@ -114,7 +114,7 @@ async def test_begin_and_open_may_be_asked_twice(world: World) -> None:
     assert isinstance(await world.reserve("b"), Reserved)
 
 
-async def test_a_new_generation_knows_nothing_of_the_last(world: World) -> None:
+async def test_a_new_generation_knows_nothing_of_the_last(world: ViewScenario) -> None:
     await world.submit("a")
     await world.reserve("held")
     await world.hold("lease", "group:shop:db")
@@ -129,7 +129,7 @@ async def test_a_new_generation_knows_nothing_of_the_last(world: World) -> None:
 # ── folding ───────────────────────────────────────────────────────────────────
 
 
-async def test_changes_are_folded_in_the_logs_order_and_once(world: World) -> None:
+async def test_changes_are_folded_in_the_logs_order_and_once(world: ViewScenario) -> None:
     changes = [world.write(replace(row(job), status="waiting")) for job in "abc"]
 
     first = await world.view.fold(changes[:2], lease_ms=LEASE_MS)
@@ -143,13 +143,13 @@ async def test_changes_are_folded_in_the_logs_order_and_once(world: World) -> No
     assert await world.view.jobs_of("ann") == (("c", 3), ("b", 2), ("a", 1))
 
 
-async def test_a_record_that_was_stepped_over_still_counts(world: World) -> None:
+async def test_a_record_that_was_stepped_over_still_counts(world: ViewScenario) -> None:
     answer = await world.view.fold([Change(seq=4, prev=0, complaint="not readable")], lease_ms=LEASE_MS)
 
     assert answer == Folded(4)
 
 
-async def test_a_row_that_is_folded_again_changes_nothing(world: World) -> None:
+async def test_a_row_that_is_folded_again_changes_nothing(world: ViewScenario) -> None:
     await world.submit("a")
     await world.dispatch("a")
     before = await world.view.observe(now_ms=world.now_ms)
@@ -160,7 +160,7 @@ async def test_a_row_that_is_folded_again_changes_nothing(world: World) -> None:
     assert replace(after, mark=before.mark) == before
 
 
-async def test_timers_are_those_of_the_newest_row(world: World) -> None:
+async def test_timers_are_those_of_the_newest_row(world: ViewScenario) -> None:
     await world.submit("a")
     await world.fold(replace(world.rows["a"], timers={"ageing": 5, "ttl": 9}))
     await world.fold(replace(world.rows["a"], timers={"ageing": 7}))
@@ -168,7 +168,7 @@ async def test_timers_are_those_of_the_newest_row(world: World) -> None:
     assert (await world.view.observe(now_ms=world.now_ms)).timers == {"ageing:a": 7}
 
 
-async def test_an_end_leaves_nothing_but_the_row_and_its_day(world: World) -> None:
+async def test_an_end_leaves_nothing_but_the_row_and_its_day(world: ViewScenario) -> None:
     await world.submit("a", workflow="flow")
     await world.dispatch("a")
     await world.finish("a")
@@ -180,7 +180,7 @@ async def test_an_end_leaves_nothing_but_the_row_and_its_day(world: World) -> No
     assert seen.quotas == {f"ann:{TODAY}": ("a",)}
 
 
-async def test_a_users_tier_is_forgotten_with_their_last_job(world: World) -> None:
+async def test_a_users_tier_is_forgotten_with_their_last_job(world: ViewScenario) -> None:
     """Whose tier is not known is shown the highest limit there is."""
     for job in ("first", "last"):
         await world.submit(job)
@@ -194,7 +194,7 @@ async def test_a_users_tier_is_forgotten_with_their_last_job(world: World) -> No
     assert limits == [DEFAULTS["user/bootstrapper"], DEFAULTS["user/cto_scale"]]
 
 
-async def test_a_finished_job_is_forgotten_and_no_other(world: World) -> None:
+async def test_a_finished_job_is_forgotten_and_no_other(world: ViewScenario) -> None:
     await world.submit("done")
     await world.submit("waits")
     await world.finish("done")
@@ -211,7 +211,7 @@ async def test_a_finished_job_is_forgotten_and_no_other(world: World) -> None:
 # ── the view is a fold of the log ─────────────────────────────────────────────
 
 
-async def test_a_rebuilt_view_equals_the_one_that_was_lost(world: World) -> None:
+async def test_a_rebuilt_view_equals_the_one_that_was_lost(world: ViewScenario) -> None:
     await world.pause("project:blog")
     for job, tier in (("a", "bootstrapper"), ("b", "bootstrapper"), ("fast", "cto_scale"), ("c", "partner")):
         await world.submit(job, tier=tier, project="blog" if job == "b" else "shop", limits={"group:shop:db": 3})
@@ -232,7 +232,7 @@ async def test_a_rebuilt_view_equals_the_one_that_was_lost(world: World) -> None
 
 
 async def test_a_seeded_view_has_the_standing_orders(view: View) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     world.orders.arrivals = 41
     world.orders.limits["user:ann"] = 7
     world.orders.pauses["pool:gpu"] = Pause("pool:gpu", "olga", "repair", 5)
@@ -248,7 +248,7 @@ async def test_a_seeded_view_has_the_standing_orders(view: View) -> None:
 
 
 async def test_a_tier_that_no_order_names_is_that_of_the_seeded_row(view: View) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     seeds = [Seed(replace(row("a", tier="partner"), arrival=1, place=1 << 16), 0)]
 
     await world.open(seeds=seeds)
@@ -259,7 +259,7 @@ async def test_a_tier_that_no_order_names_is_that_of_the_seeded_row(view: View) 
 # ── reading ───────────────────────────────────────────────────────────────────
 
 
-async def test_the_queue_is_read_in_pages(world: World) -> None:
+async def test_the_queue_is_read_in_pages(world: ViewScenario) -> None:
     for job in "abcde":
         await world.submit(job)
 
@@ -270,7 +270,7 @@ async def test_the_queue_is_read_in_pages(world: World) -> None:
     assert [entry.job for entry in rest] == ["d", "e"]
 
 
-async def test_a_users_jobs_are_read_newest_first_in_pages(world: World) -> None:
+async def test_a_users_jobs_are_read_newest_first_in_pages(world: ViewScenario) -> None:
     for job in "abcd":
         await world.submit(job)
     await world.submit("other", user="bob")
@@ -284,7 +284,7 @@ async def test_a_users_jobs_are_read_newest_first_in_pages(world: World) -> None
     assert await world.view.jobs_of("nobody") == ()
 
 
-async def test_what_is_not_there_is_null(world: World) -> None:
+async def test_what_is_not_there_is_null(world: ViewScenario) -> None:
     await world.submit("running")
     await world.dispatch("running")
     await world.reserve("held")
@@ -296,7 +296,7 @@ async def test_what_is_not_there_is_null(world: World) -> None:
     assert await world.view.day_used("nobody", TODAY) == 0
 
 
-async def test_the_limit_for_a_job_is_that_of_its_tier_unless_an_operator_has_set_one(world: World) -> None:
+async def test_the_limit_for_a_job_is_that_of_its_tier_unless_an_operator_has_set_one(world: ViewScenario) -> None:
     await world.submit("a", user="ann")
 
     async def limits(tier: str) -> list[int]:
@@ -309,14 +309,14 @@ async def test_the_limit_for_a_job_is_that_of_its_tier_unless_an_operator_has_se
     assert (await world.view.group("user:ann", now_ms=world.now_ms)).limit == 7
 
 
-async def test_the_limit_a_reader_sees_of_a_project_is_the_highest(world: World) -> None:
+async def test_the_limit_a_reader_sees_of_a_project_is_the_highest(world: ViewScenario) -> None:
     assert (await world.view.group("project:shop", now_ms=world.now_ms)).limit == DEFAULTS["project/cto_scale"]
     assert (await world.view.group("user:nobody", now_ms=world.now_ms)).limit == DEFAULTS["user/cto_scale"]
     assert (await world.view.group("llm:ollama", now_ms=world.now_ms)).limit == 4
     assert (await world.view.group("pool:empty", now_ms=world.now_ms)).limit == 0
 
 
-async def test_a_scheduled_job_has_a_day_and_no_place(world: World) -> None:
+async def test_a_scheduled_job_has_a_day_and_no_place(world: ViewScenario) -> None:
     await world.schedule("a", day=TODAY + 3)
 
     seen = await world.view.observe(now_ms=world.now_ms)

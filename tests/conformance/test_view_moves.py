@@ -14,12 +14,12 @@ from libs.capacity.answers import (
 from libs.capacity.errors import ViewMisused
 from libs.capacity.rows import ARRIVAL_STEP
 from tests.conformance.view_log import TODAY
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 # ── release ───────────────────────────────────────────────────────────────────
 
 
-async def test_a_released_job_is_placed_like_a_new_one_and_keeps_its_day(world: World) -> None:
+async def test_a_released_job_is_placed_like_a_new_one_and_keeps_its_day(world: ViewScenario) -> None:
     await world.schedule("due", day=TODAY, tier="partner")
     await world.submit("a")
 
@@ -34,7 +34,7 @@ async def test_a_released_job_is_placed_like_a_new_one_and_keeps_its_day(world: 
     assert (await world.times_passed())["a"] == 1
 
 
-async def test_a_released_job_waits_for_room_and_goes_before_new_ones(world: World) -> None:
+async def test_a_released_job_waits_for_room_and_goes_before_new_ones(world: ViewScenario) -> None:
     await world.submit("a")
     await world.schedule("first")
     await world.wait("second", workflow="flow")
@@ -52,7 +52,7 @@ async def test_a_released_job_waits_for_room_and_goes_before_new_ones(world: Wor
     assert (await world.view.observe(now_ms=world.now_ms)).room == ("second",)
 
 
-async def test_an_end_gives_up_the_wait_for_room(world: World) -> None:
+async def test_an_end_gives_up_the_wait_for_room(world: ViewScenario) -> None:
     await world.submit("a")
     await world.schedule("first")
     await world.release("first", cap=1)
@@ -62,7 +62,7 @@ async def test_an_end_gives_up_the_wait_for_room(world: World) -> None:
     assert isinstance(await world.reserve("new", cap=2), Reserved)
 
 
-async def test_an_event_that_releases_nothing_keeps_the_wait_for_room(world: World) -> None:
+async def test_an_event_that_releases_nothing_keeps_the_wait_for_room(world: ViewScenario) -> None:
     await world.submit("a")
     await world.schedule("first")
     await world.release("first", cap=1)
@@ -72,14 +72,14 @@ async def test_an_event_that_releases_nothing_keeps_the_wait_for_room(world: Wor
     assert isinstance(await world.reserve("new", cap=2), Busy)
 
 
-async def test_only_scheduled_and_waiting_jobs_are_released(world: World) -> None:
+async def test_only_scheduled_and_waiting_jobs_are_released(world: ViewScenario) -> None:
     await world.submit("a")
 
     assert await world.release("a") == NotReleasable("a")
     assert await world.release("nobody") == NotReleasable("nobody")
 
 
-async def test_a_released_place_lapses_and_can_be_had_again(world: World) -> None:
+async def test_a_released_place_lapses_and_can_be_had_again(world: ViewScenario) -> None:
     await world.schedule("due", day=TODAY)
     await world.release("due")
     world.later(60_000)
@@ -97,7 +97,7 @@ async def test_a_released_place_lapses_and_can_be_had_again(world: World) -> Non
 # ── moves ─────────────────────────────────────────────────────────────────────
 
 
-async def test_a_move_finds_a_number_right_beside_the_neighbour(world: World) -> None:
+async def test_a_move_finds_a_number_right_beside_the_neighbour(world: ViewScenario) -> None:
     for job in "abc":
         await world.submit(job)
 
@@ -113,7 +113,7 @@ async def test_a_move_finds_a_number_right_beside_the_neighbour(world: World) ->
     assert last == Between(50, 3 * ARRIVAL_STEP + step)
 
 
-async def test_a_move_does_not_count_the_moved_job_as_a_neighbour(world: World) -> None:
+async def test_a_move_does_not_count_the_moved_job_as_a_neighbour(world: ViewScenario) -> None:
     for job in "abc":
         await world.submit(job)
 
@@ -122,7 +122,7 @@ async def test_a_move_does_not_count_the_moved_job_as_a_neighbour(world: World) 
     assert back == Between(50, ARRIVAL_STEP + 2 * ARRIVAL_STEP // 64)
 
 
-async def test_a_move_joins_the_class_of_its_neighbour(world: World) -> None:
+async def test_a_move_joins_the_class_of_its_neighbour(world: ViewScenario) -> None:
     await world.submit("low", class_number=70)
     await world.submit("high", class_number=20)
 
@@ -135,7 +135,7 @@ async def test_a_move_joins_the_class_of_its_neighbour(world: World) -> None:
     assert await world.names() == ["high", "low", "next"]
 
 
-async def test_a_move_between_two_consecutive_numbers_needs_space_first(world: World) -> None:
+async def test_a_move_between_two_consecutive_numbers_needs_space_first(world: ViewScenario) -> None:
     for job in "abc":
         await world.submit(job)
     await world.move("b", ARRIVAL_STEP + 1)
@@ -144,7 +144,7 @@ async def test_a_move_between_two_consecutive_numbers_needs_space_first(world: W
     assert await world.view.between("c", before="b") == NoGap(50)
 
 
-async def test_a_move_is_about_two_jobs_of_the_queue(world: World) -> None:
+async def test_a_move_is_about_two_jobs_of_the_queue(world: ViewScenario) -> None:
     await world.submit("a")
     await world.reserve("held")
 
@@ -154,7 +154,7 @@ async def test_a_move_is_about_two_jobs_of_the_queue(world: World) -> None:
 
 
 @pytest.mark.parametrize("sides", [{}, {"before": "b", "after": "b"}, {"before": "a"}])
-async def test_a_move_without_one_other_job_is_refused(world: World, sides: dict[str, str]) -> None:
+async def test_a_move_without_one_other_job_is_refused(world: ViewScenario, sides: dict[str, str]) -> None:
     await world.submit("a")
     await world.submit("b")
 
@@ -165,7 +165,7 @@ async def test_a_move_without_one_other_job_is_refused(world: World, sides: dict
 # ── positions ─────────────────────────────────────────────────────────────────
 
 
-async def test_a_position_counts_the_unpaused_jobs_ahead_in_its_own_pool(world: World) -> None:
+async def test_a_position_counts_the_unpaused_jobs_ahead_in_its_own_pool(world: ViewScenario) -> None:
     await world.submit("a", user="bob")
     await world.submit("elsewhere", pool="gpu")
     await world.submit("mine")
@@ -182,7 +182,7 @@ async def test_a_position_counts_the_unpaused_jobs_ahead_in_its_own_pool(world: 
     assert [pause.scope for pause in of_the_paused.pauses] == ["user:bob"]
 
 
-async def test_equal_places_go_by_name(world: World) -> None:
+async def test_equal_places_go_by_name(world: ViewScenario) -> None:
     await world.submit("b")
     await world.submit("a")
     await world.move("a", ARRIVAL_STEP)

@@ -9,7 +9,7 @@ from libs.capacity.errors import ViewLost, ViewMisused
 from libs.capacity.ports import View
 from libs.capacity.rows import Pause
 from tests.conformance.view_log import DEFAULTS, LEASE_MS
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 DB, OLLAMA = "group:shop:db", "llm:ollama"
 HOUR_MS = 3_600_000
@@ -19,7 +19,7 @@ DIGEST = "0123456789abcdef" * 4
 # ── outlooks ──────────────────────────────────────────────────────────────────
 
 
-async def test_a_scheduled_job_has_an_outlook_without_a_position(world: World) -> None:
+async def test_a_scheduled_job_has_an_outlook_without_a_position(world: ViewScenario) -> None:
     await world.run("a", "b", user="ann")
     await world.schedule("mine", groups=(DB,))
     await world.hold("outside", DB)
@@ -33,7 +33,7 @@ async def test_a_scheduled_job_has_an_outlook_without_a_position(world: World) -
     assert [obstacle.group for obstacle in outlook.obstacles] == ["user:ann", DB]
 
 
-async def test_an_outlook_says_that_a_job_waits_for_room(world: World) -> None:
+async def test_an_outlook_says_that_a_job_waits_for_room(world: ViewScenario) -> None:
     await world.submit("a")
     await world.wait("mine", workflow="flow")
     before = await world.view.outlook("mine", now_ms=world.now_ms)
@@ -46,7 +46,7 @@ async def test_an_outlook_says_that_a_job_waits_for_room(world: World) -> None:
     assert (before.room, outlook.room, outlook.position) == (False, True, None)
 
 
-async def test_an_outlook_says_who_paused_it_why_and_since_when(world: World) -> None:
+async def test_an_outlook_says_who_paused_it_why_and_since_when(world: ViewScenario) -> None:
     await world.submit("a", workflow="flow")
     for scope in ("workflow:flow", "project:shop", "all", "pool:gpu"):
         await world.pause(scope)
@@ -61,7 +61,7 @@ async def test_an_outlook_says_who_paused_it_why_and_since_when(world: World) ->
     )
 
 
-async def test_an_obstacle_names_who_holds_the_slots_and_since_when(world: World) -> None:
+async def test_an_obstacle_names_who_holds_the_slots_and_since_when(world: ViewScenario) -> None:
     await world.run("a", user="ann", project="one")
     started_ms = world.now_ms
     world.later(10)
@@ -85,7 +85,7 @@ async def test_an_obstacle_names_who_holds_the_slots_and_since_when(world: World
     )
 
 
-async def test_many_outlooks_are_those_of_each(world: World) -> None:
+async def test_many_outlooks_are_those_of_each(world: ViewScenario) -> None:
     await world.spread("a", "b")
     await world.schedule("c")
     await world.run("d")
@@ -101,7 +101,7 @@ async def test_many_outlooks_are_those_of_each(world: World) -> None:
 # ── groups, workers, pauses, tiers ────────────────────────────────────────────
 
 
-async def test_every_group_is_listed_that_there_is_something_to_say_of(world: World) -> None:
+async def test_every_group_is_listed_that_there_is_something_to_say_of(world: ViewScenario) -> None:
     await world.worker("w2", pool="gpu", slots=0)
     await world.run("a", user="holds", project="holds")
     await world.hold("l", "group:held")
@@ -118,7 +118,7 @@ async def test_every_group_is_listed_that_there_is_something_to_say_of(world: Wo
     assert groups == tuple(sorted({"workflows", OLLAMA, "llm:global"} | own))
 
 
-async def test_a_group_is_listed_that_somebody_waits_for_or_that_is_shut(world: World) -> None:
+async def test_a_group_is_listed_that_somebody_waits_for_or_that_is_shut(world: ViewScenario) -> None:
     await world.set_limit("group:none", 0)
     await world.configure({**DEFAULTS, "group": 0})
 
@@ -131,7 +131,7 @@ async def test_a_group_is_listed_that_somebody_waits_for_or_that_is_shut(world: 
     assert "llm:gemini" not in await world.view.groups(now_ms=world.now_ms)
 
 
-async def test_workers_are_listed_with_what_they_said_and_what_of_it_still_runs(world: World) -> None:
+async def test_workers_are_listed_with_what_they_said_and_what_of_it_still_runs(world: ViewScenario) -> None:
     await world.run("a", "b")
     await world.worker("w1", slots=2, holders=("b:1", "gone:1", "a:1"), ttl_ms=LEASE_MS)
     heard_ms = world.now_ms
@@ -162,7 +162,7 @@ async def test_workers_are_listed_with_what_they_said_and_what_of_it_still_runs(
     assert workers == (draining, running)
 
 
-async def test_a_silent_worker_is_not_listed_and_a_draining_one_has_no_slots(world: World) -> None:
+async def test_a_silent_worker_is_not_listed_and_a_draining_one_has_no_slots(world: ViewScenario) -> None:
     await world.worker("w1", slots=2, ttl_ms=1_000)
     await world.worker("w2", slots=3, draining=True)
     world.later(1_000)
@@ -174,7 +174,7 @@ async def test_a_silent_worker_is_not_listed_and_a_draining_one_has_no_slots(wor
     assert (await world.view.group("pool:default", now_ms=world.now_ms)).limit == 4
 
 
-async def test_a_draining_worker_that_fell_silent_takes_no_slots_from_the_others(world: World) -> None:
+async def test_a_draining_worker_that_fell_silent_takes_no_slots_from_the_others(world: ViewScenario) -> None:
     await world.worker("w1", slots=2)
     await world.worker("w2", slots=3, draining=True, ttl_ms=1_000)
     world.later(1_000)
@@ -182,7 +182,7 @@ async def test_a_draining_worker_that_fell_silent_takes_no_slots_from_the_others
     assert (await world.view.group("pool:default", now_ms=world.now_ms)).limit == 2
 
 
-async def test_a_released_job_is_an_entry_that_is_reserved_until_its_event_is_folded(world: World) -> None:
+async def test_a_released_job_is_an_entry_that_is_reserved_until_its_event_is_folded(world: ViewScenario) -> None:
     await world.schedule("a")
     answer = await world.release("a")
     assert isinstance(answer, Reserved)
@@ -193,7 +193,7 @@ async def test_a_released_job_is_an_entry_that_is_reserved_until_its_event_is_fo
     assert (before, [entry.reserved for entry in await world.view.queue()]) == ([True], [False])
 
 
-async def test_pauses_are_listed_by_scope_and_gone_once_resumed(world: World) -> None:
+async def test_pauses_are_listed_by_scope_and_gone_once_resumed(world: ViewScenario) -> None:
     for scope in ("user:ann", "all", "pool:gpu"):
         await world.pause(scope)
     await world.resume("all")
@@ -203,7 +203,7 @@ async def test_pauses_are_listed_by_scope_and_gone_once_resumed(world: World) ->
     assert pauses == tuple(Pause(scope, "olga", "maintenance", world.now_ms) for scope in ("pool:gpu", "user:ann"))
 
 
-async def test_the_queued_jobs_of_each_tier_are_counted_paused_ones_too(world: World) -> None:
+async def test_the_queued_jobs_of_each_tier_are_counted_paused_ones_too(world: ViewScenario) -> None:
     await world.spread("a", "b")
     await world.spread("c", tier="partner")
     await world.spread("d", tier="cto_scale")
@@ -222,7 +222,7 @@ async def test_the_queued_jobs_of_each_tier_are_counted_paused_ones_too(world: W
     assert await world.view.tiers_queued() == {"bootstrapper": 1, "partner": 1, "cto_scale": 1}
 
 
-async def test_a_rebuilt_view_counts_the_same_tiers(world: World) -> None:
+async def test_a_rebuilt_view_counts_the_same_tiers(world: ViewScenario) -> None:
     await world.spread("a", "b", tier="partner")
 
     await world.open(seeds=world.seeds() * 2, generation="g1")
@@ -233,7 +233,7 @@ async def test_a_rebuilt_view_counts_the_same_tiers(world: World) -> None:
 # ── what is published, refused, or shown once ─────────────────────────────────
 
 
-async def test_what_is_published_last_is_what_is_read(world: World) -> None:
+async def test_what_is_published_last_is_what_is_read(world: ViewScenario) -> None:
     before = await world.view.published("forecast")
     for text in ("{}", '{"ü": "\\u0000 \U0001f600"}'):
         await world.view.publish("forecast", text)
@@ -243,7 +243,7 @@ async def test_what_is_published_last_is_what_is_read(world: World) -> None:
     assert await world.view.published("analytics") is None
 
 
-async def test_what_is_published_dies_with_the_generation(world: World) -> None:
+async def test_what_is_published_dies_with_the_generation(world: ViewScenario) -> None:
     await world.view.publish("forecast", "{}")
 
     await world.open(generation="g1")
@@ -251,7 +251,7 @@ async def test_what_is_published_dies_with_the_generation(world: World) -> None:
     assert await world.view.published("forecast") is None
 
 
-async def test_refusals_are_counted_by_hour_and_reason_for_a_day(world: World) -> None:
+async def test_refusals_are_counted_by_hour_and_reason_for_a_day(world: ViewScenario) -> None:
     hour_ms = world.now_ms // HOUR_MS * HOUR_MS
     for reason in ("busy", "too-fast", "busy"):
         await world.view.count_refused(reason, now_ms=world.now_ms)
@@ -268,7 +268,7 @@ async def test_refusals_are_counted_by_hour_and_reason_for_a_day(world: World) -
     assert await world.view.refused(now_ms=world.now_ms) == second
 
 
-async def test_a_ticket_is_worth_something_once(world: World) -> None:
+async def test_a_ticket_is_worth_something_once(world: ViewScenario) -> None:
     await world.view.keep_ticket(DIGEST, '{"user_id": "ann"}', user="ann", most=9, ttl_ms=30_000)
 
     assert await world.view.take_ticket(DIGEST) == '{"user_id": "ann"}'
@@ -280,12 +280,12 @@ async def test_a_ticket_outlives_the_generation_and_needs_no_view(views: Callabl
     view = views("another epoch")
     await view.keep_ticket(DIGEST, "{}", user="ann", most=9, ttl_ms=30_000)
 
-    await World(views("epoch-1")).open()
+    await ViewScenario(views("epoch-1")).open()
 
     assert await view.take_ticket(DIGEST) == "{}"
 
 
-async def test_a_user_has_so_many_tickets_and_the_next_when_the_first_is_over_used_or_not(world: World) -> None:
+async def test_a_user_has_so_many_tickets_and_the_next_when_the_first_is_over_used_or_not(world: ViewScenario) -> None:
     async def keep(number: int, user: str = "ann") -> int | None:
         ticket = f"{number:064x}"
         return await world.view.keep_ticket(ticket, "{}", user=user, most=2, ttl_ms=30_000, now_ms=world.now_ms)

@@ -8,7 +8,7 @@ from libs.capacity.answers import Pick, Reserved
 from libs.capacity.rows import SetLimit
 from tests.conformance.view_log import DAY_MS
 from tests.conformance.view_oracle import scan
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 TEAM = {"limits": {"group:shop:db": 2}, "groups": ("group:shop:db",)}
 
@@ -16,14 +16,14 @@ TEAM = {"limits": {"group:shop:db": 2}, "groups": ("group:shop:db",)}
 # ── order and slots ───────────────────────────────────────────────────────────
 
 
-async def test_a_plan_goes_by_class_then_by_place(world: World) -> None:
+async def test_a_plan_goes_by_class_then_by_place(world: ViewScenario) -> None:
     await world.spread("normal-1", "normal-2")
     await world.spread("urgent", class_number=10)
 
     assert await world.plan() == ["urgent", "normal-1", "normal-2"]
 
 
-async def test_a_plan_says_what_it_counted_with(world: World) -> None:
+async def test_a_plan_says_what_it_counted_with(world: ViewScenario) -> None:
     await world.submit("a", tier="partner", **TEAM)
 
     plan = await world.look()
@@ -34,7 +34,7 @@ async def test_a_plan_says_what_it_counted_with(world: World) -> None:
     assert (plan.applied, plan.more) == (1, False)
 
 
-async def test_a_plan_changes_nothing_by_itself(world: World) -> None:
+async def test_a_plan_changes_nothing_by_itself(world: ViewScenario) -> None:
     await world.spread("a", "b", pool="gpu")
     await world.worker("w2", pool="gpu", slots=1)
 
@@ -42,13 +42,13 @@ async def test_a_plan_changes_nothing_by_itself(world: World) -> None:
     assert await world.plan() == ["a"]
 
 
-async def test_a_plan_stops_at_its_limit(world: World) -> None:
+async def test_a_plan_stops_at_its_limit(world: ViewScenario) -> None:
     await world.spread("a", "b", "c")
 
     assert await world.plan(limit=2) == ["a", "b"]
 
 
-async def test_no_more_run_than_a_pool_has_slots(world: World) -> None:
+async def test_no_more_run_than_a_pool_has_slots(world: ViewScenario) -> None:
     await world.worker("w1", slots=2)
     await world.spread("a", "b", "c")
 
@@ -61,14 +61,14 @@ async def test_no_more_run_than_a_pool_has_slots(world: World) -> None:
     assert await world.plan() == ["c"]
 
 
-async def test_a_pool_without_slots_holds_no_other_pool_up(world: World) -> None:
+async def test_a_pool_without_slots_holds_no_other_pool_up(world: ViewScenario) -> None:
     await world.spread("stuck", pool="gpu")
     await world.spread("a")
 
     assert await world.plan() == ["a"]
 
 
-async def test_a_draining_or_silent_worker_has_no_slots(world: World) -> None:
+async def test_a_draining_or_silent_worker_has_no_slots(world: ViewScenario) -> None:
     await world.worker("w1", slots=1, ttl_ms=1_000)
     await world.worker("w2", slots=1, draining=True)
     await world.spread("a", "b")
@@ -80,13 +80,13 @@ async def test_a_draining_or_silent_worker_has_no_slots(world: World) -> None:
     assert await world.plan() == []
 
 
-async def test_a_reserved_place_is_not_planned(world: World) -> None:
+async def test_a_reserved_place_is_not_planned(world: ViewScenario) -> None:
     await world.reserve("held")
 
     assert await world.plan() == []
 
 
-async def test_a_job_given_back_returns_to_its_old_place(world: World) -> None:
+async def test_a_job_given_back_returns_to_its_old_place(world: ViewScenario) -> None:
     await world.spread("a", "b")
     await world.spread("fast", tier="partner")
     await world.dispatch("fast")
@@ -111,7 +111,7 @@ PAUSES = {
 
 
 @pytest.mark.parametrize("scope", sorted(PAUSES))
-async def test_a_pause_stops_its_scope_alone_until_it_is_resumed(world: World, scope: str) -> None:
+async def test_a_pause_stops_its_scope_alone_until_it_is_resumed(world: ViewScenario, scope: str) -> None:
     await world.submit("mine", user="ann", project="shop", workflow="flow")
     await world.submit("other", user="bob", project="blog")
 
@@ -124,7 +124,7 @@ async def test_a_pause_stops_its_scope_alone_until_it_is_resumed(world: World, s
 
 
 @pytest.mark.parametrize("scope", ["all", "priority:normal", "pool:default", "user:ann"])
-async def test_who_comes_while_a_scope_is_paused_waits_too(world: World, scope: str) -> None:
+async def test_who_comes_while_a_scope_is_paused_waits_too(world: ViewScenario, scope: str) -> None:
     await world.pause(scope)
     await world.submit("late")
 
@@ -135,7 +135,7 @@ async def test_who_comes_while_a_scope_is_paused_waits_too(world: World, scope: 
     assert await world.plan() == ["late"]
 
 
-async def test_a_job_under_two_pauses_waits_for_both(world: World) -> None:
+async def test_a_job_under_two_pauses_waits_for_both(world: ViewScenario) -> None:
     await world.submit("a")
     await world.pause("user:ann")
     await world.pause("project:shop")
@@ -148,7 +148,7 @@ async def test_a_job_under_two_pauses_waits_for_both(world: World) -> None:
     assert await world.plan() == ["a"]
 
 
-async def test_a_paused_job_stands_for_nobody(world: World) -> None:
+async def test_a_paused_job_stands_for_nobody(world: ViewScenario) -> None:
     for job in ("a", "b", "c"):
         await world.submit(job, project=job)
     await world.plan()
@@ -158,7 +158,7 @@ async def test_a_paused_job_stands_for_nobody(world: World) -> None:
     assert await world.plan() == ["b", "c"]
 
 
-async def test_paused_jobs_count_towards_the_queue(world: World) -> None:
+async def test_paused_jobs_count_towards_the_queue(world: ViewScenario) -> None:
     await world.submit("a")
     await world.pause("user:ann")
 
@@ -166,7 +166,7 @@ async def test_paused_jobs_count_towards_the_queue(world: World) -> None:
     assert (await world.view.observe(now_ms=world.now_ms)).pauses["user:ann"]["by"] == "olga"
 
 
-async def test_a_reserved_job_can_be_paused_and_resumed(world: World) -> None:
+async def test_a_reserved_job_can_be_paused_and_resumed(world: ViewScenario) -> None:
     answer = await world.reserve("held")
     await world.pause("user:ann")
     await world.resume("user:ann")
@@ -179,7 +179,7 @@ async def test_a_reserved_job_can_be_paused_and_resumed(world: World) -> None:
 # ── the price ─────────────────────────────────────────────────────────────────
 
 
-async def backlog(world: World, count: int) -> None:
+async def backlog(world: ViewScenario, count: int) -> None:
     """Many jobs that one group blocks, folded in one go, and one behind them that it does not."""
     details = {"cap": 10_000, "user_share": 10_000, "per_day": 10_000}
     answers = [await world.reserve(f"job-{number:04}", **details) for number in range(count)]
@@ -191,7 +191,7 @@ async def backlog(world: World, count: int) -> None:
     await world.submit("free", **details, user="free", project="free")
 
 
-async def test_a_plan_that_has_looked_long_enough_says_that_there_is_more(world: World) -> None:
+async def test_a_plan_that_has_looked_long_enough_says_that_there_is_more(world: ViewScenario) -> None:
     await backlog(world, 1_002)
 
     first = await world.look()
@@ -203,7 +203,7 @@ async def test_a_plan_that_has_looked_long_enough_says_that_there_is_more(world:
     assert not second.more
 
 
-async def test_debts_that_cannot_be_paid_in_one_call_are_paid_in_the_next(world: World) -> None:
+async def test_debts_that_cannot_be_paid_in_one_call_are_paid_in_the_next(world: ViewScenario) -> None:
     await backlog(world, 1_002)
     await world.plan_all()
 
@@ -216,7 +216,7 @@ async def test_debts_that_cannot_be_paid_in_one_call_are_paid_in_the_next(world:
     assert not second.more
 
 
-async def test_the_plan_is_what_a_walk_over_the_whole_queue_would_pick(world: World) -> None:
+async def test_the_plan_is_what_a_walk_over_the_whole_queue_would_pick(world: ViewScenario) -> None:
     await world.worker("w1", slots=6)
     await world.worker("w2", pool="gpu", slots=3)
     for number in range(60):
@@ -240,7 +240,7 @@ async def test_the_plan_is_what_a_walk_over_the_whole_queue_would_pick(world: Wo
             await (world.give_back(job) if turn % 5 == 0 else world.finish(job))
 
 
-async def test_what_is_due_comes_in_order(world: World) -> None:
+async def test_what_is_due_comes_in_order(world: ViewScenario) -> None:
     await world.schedule("b", release_ms=world.now_ms + 10)
     await world.schedule("a", release_ms=world.now_ms + 10)
     await world.submit("running")
@@ -267,7 +267,7 @@ async def test_what_is_due_comes_in_order(world: World) -> None:
 # ── one class alone ───────────────────────────────────────────────────────────
 
 
-async def test_with_a_class_only_its_jobs_are_planned(world: World) -> None:
+async def test_with_a_class_only_its_jobs_are_planned(world: ViewScenario) -> None:
     await world.spread("urgent", class_number=10)
     await world.spread("a", "b")
     await world.spread("last", class_number=90)
@@ -278,7 +278,7 @@ async def test_with_a_class_only_its_jobs_are_planned(world: World) -> None:
     assert await world.plan(only_class=20) == []
 
 
-async def test_a_job_parked_behind_those_of_a_higher_class_is_found_for_its_own(world: World) -> None:
+async def test_a_job_parked_behind_those_of_a_higher_class_is_found_for_its_own(world: ViewScenario) -> None:
     """Its user never has nothing to run in the higher class, so in its turn it would never start."""
     for job in ("a", "b", "c", "d"):
         await world.submit(job, project=job)
@@ -293,7 +293,7 @@ async def test_a_job_parked_behind_those_of_a_higher_class_is_found_for_its_own(
     assert in_turn == ["c"]
 
 
-async def test_a_class_by_itself_keeps_to_every_limit(world: World) -> None:
+async def test_a_class_by_itself_keeps_to_every_limit(world: ViewScenario) -> None:
     await world.worker("w1", slots=3)
     await world.run("runs", user="ann", project="one")
     for number in range(3):
@@ -303,7 +303,7 @@ async def test_a_class_by_itself_keeps_to_every_limit(world: World) -> None:
     assert await world.plan(only_class=90) == ["j0", "x"]
 
 
-async def test_a_job_that_is_passed_over_stands_in_nobodys_way(world: World) -> None:
+async def test_a_job_that_is_passed_over_stands_in_nobodys_way(world: ViewScenario) -> None:
     """Picks of another pool fill one of its groups, so its other group is for who is parked behind it."""
     await world.worker("w2", pool="gpu", slots=1)
     await world.set_limit("group:shop:a", 1)

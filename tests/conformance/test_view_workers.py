@@ -2,7 +2,7 @@
 
 from libs.capacity.answers import Reserved, SlotHolder, WaitsInLine
 from tests.conformance.view_log import LEASE_MS, held
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 DB, OLLAMA, GLOBAL = "group:shop:db", "llm:ollama", "llm:global"
 
@@ -10,7 +10,7 @@ DB, OLLAMA, GLOBAL = "group:shop:db", "llm:ollama", "llm:global"
 # ── heartbeats ────────────────────────────────────────────────────────────────
 
 
-async def test_a_heartbeat_says_what_is_kept_cancelled_and_not_yours(world: World) -> None:
+async def test_a_heartbeat_says_what_is_kept_cancelled_and_not_yours(world: ViewScenario) -> None:
     await world.run("a", "b")
     await world.ask_to_cancel("b")
 
@@ -19,7 +19,7 @@ async def test_a_heartbeat_says_what_is_kept_cancelled_and_not_yours(world: Worl
     assert (heard.kept, heard.cancel, heard.not_yours) == (("a:1",), ("b:1",), ("c:1",))
 
 
-async def test_a_heartbeat_extends_what_the_worker_holds(world: World) -> None:
+async def test_a_heartbeat_extends_what_the_worker_holds(world: ViewScenario) -> None:
     await world.run("a")
     await world.hold("inner", DB, owner="a:1", ttl_ms=60_000)
     world.later(20_000)
@@ -32,7 +32,7 @@ async def test_a_heartbeat_extends_what_the_worker_holds(world: World) -> None:
     assert [holder.expires_ms for holder in status.holders] == [world.now_ms + 60_000]
 
 
-async def test_a_lease_that_ended_too_early_is_held_again_even_above_the_limit(world: World) -> None:
+async def test_a_lease_that_ended_too_early_is_held_again_even_above_the_limit(world: ViewScenario) -> None:
     await world.run("a")
     await world.hold("inner", DB, owner="a:1", ttl_ms=1_000)
     world.later(1_000)
@@ -45,7 +45,7 @@ async def test_a_lease_that_ended_too_early_is_held_again_even_above_the_limit(w
     assert await world.active(DB) == ["inner", "other"]
 
 
-async def test_a_lease_of_an_attempt_that_is_over_is_lost(world: World) -> None:
+async def test_a_lease_of_an_attempt_that_is_over_is_lost(world: ViewScenario) -> None:
     await world.run("a")
     await world.give_back("a")
 
@@ -55,7 +55,7 @@ async def test_a_lease_of_an_attempt_that_is_over_is_lost(world: World) -> None:
     assert await world.active(DB) == []
 
 
-async def test_a_silent_worker_is_gone_once(world: World) -> None:
+async def test_a_silent_worker_is_gone_once(world: ViewScenario) -> None:
     await world.worker("w2", ttl_ms=1_000)
     world.later(1_000)
 
@@ -65,7 +65,7 @@ async def test_a_silent_worker_is_gone_once(world: World) -> None:
     assert (first.gone_workers, second.gone_workers) == (("w2",), ())
 
 
-async def test_an_outage_is_added_to_all_that_ends_by_silence(world: World) -> None:
+async def test_an_outage_is_added_to_all_that_ends_by_silence(world: ViewScenario) -> None:
     await world.run("a")
     await world.worker("w2", ttl_ms=1_000)
     await world.hold("inner", DB, owner="a:1", ttl_ms=1_000)
@@ -85,14 +85,14 @@ async def test_an_outage_is_added_to_all_that_ends_by_silence(world: World) -> N
 # ── quarantine ────────────────────────────────────────────────────────────────
 
 
-async def rebuilt(world: World, *jobs: str) -> None:
+async def rebuilt(world: ViewScenario, *jobs: str) -> None:
     """A view that was lost while these jobs ran, and was folded again."""
     await world.run(*jobs)
     await world.open(seeds=world.seeds(), generation="generation-2", quarantine_ms=LEASE_MS)
     await world.worker()
 
 
-async def test_after_a_rebuild_inner_groups_are_shut_until_all_have_reported(world: World) -> None:
+async def test_after_a_rebuild_inner_groups_are_shut_until_all_have_reported(world: ViewScenario) -> None:
     await rebuilt(world, "a", "b")
     await world.submit("needs-db", user="ned", project="ned", groups=(DB,))
     await world.submit("plain", user="pam", project="pam")
@@ -113,7 +113,7 @@ async def test_after_a_rebuild_inner_groups_are_shut_until_all_have_reported(wor
     assert await world.plan() == ["needs-db", "plain"]
 
 
-async def test_what_runs_is_named_again_before_anything_is_granted(world: World) -> None:
+async def test_what_runs_is_named_again_before_anything_is_granted(world: ViewScenario) -> None:
     await rebuilt(world, "a")
     await world.acquire("new", DB)
 
@@ -123,7 +123,7 @@ async def test_what_runs_is_named_again_before_anything_is_granted(world: World)
     assert await world.active(DB) == ["inner"]
 
 
-async def test_a_quarantine_ends_with_the_last_silent_job(world: World) -> None:
+async def test_a_quarantine_ends_with_the_last_silent_job(world: ViewScenario) -> None:
     await rebuilt(world, "a", "b")
     await world.acquire("new", DB)
 
@@ -133,7 +133,7 @@ async def test_a_quarantine_ends_with_the_last_silent_job(world: World) -> None:
     assert [grant.lease for grant in grants] == ["new"]
 
 
-async def test_a_quarantine_ends_with_its_time(world: World) -> None:
+async def test_a_quarantine_ends_with_its_time(world: ViewScenario) -> None:
     await rebuilt(world, "a")
     await world.acquire("new", DB)
     world.later(LEASE_MS)
@@ -143,7 +143,7 @@ async def test_a_quarantine_ends_with_its_time(world: World) -> None:
     assert [grant.lease for grant in swept.grants] == ["new"]
 
 
-async def test_a_view_without_running_jobs_needs_no_quarantine(world: World) -> None:
+async def test_a_view_without_running_jobs_needs_no_quarantine(world: ViewScenario) -> None:
     await world.submit("a", groups=(DB,))
     await world.open(seeds=world.seeds(), generation="generation-2", quarantine_ms=LEASE_MS)
     await world.worker()
@@ -151,7 +151,7 @@ async def test_a_view_without_running_jobs_needs_no_quarantine(world: World) -> 
     assert await world.plan() == ["a"]
 
 
-async def test_a_running_job_gets_a_lease_of_grace(world: World) -> None:
+async def test_a_running_job_gets_a_lease_of_grace(world: ViewScenario) -> None:
     await world.run("a")
     world.later(LEASE_MS * 2)
 
@@ -164,7 +164,7 @@ async def test_a_running_job_gets_a_lease_of_grace(world: World) -> None:
 # ── status ────────────────────────────────────────────────────────────────────
 
 
-async def test_a_groups_status_names_its_holders(world: World) -> None:
+async def test_a_groups_status_names_its_holders(world: ViewScenario) -> None:
     await world.run("a", groups=(DB,))
     await world.start("a", worker="w7")
     await world.set_limit(DB, 3)
@@ -187,7 +187,7 @@ async def test_a_groups_status_names_its_holders(world: World) -> None:
     assert (pool.limit, pool.active) == (100, 1)
 
 
-async def test_whom_a_project_blocks_is_measured_by_the_tier_of_the_first(world: World) -> None:
+async def test_whom_a_project_blocks_is_measured_by_the_tier_of_the_first(world: ViewScenario) -> None:
     """Also where that has been released and is not folded yet."""
     for user in ("ann", "bob"):
         await world.submit(f"runs-{user}", user=user)
@@ -201,7 +201,7 @@ async def test_whom_a_project_blocks_is_measured_by_the_tier_of_the_first(world:
     assert (project.active, project.limit, project.blocked) == (2, 5, 2)
 
 
-async def test_an_outlook_names_all_that_is_full(world: World) -> None:
+async def test_an_outlook_names_all_that_is_full(world: ViewScenario) -> None:
     await world.run("a", "b", user="ann", groups=())
     await world.hold("outside", DB)
     await world.pause("pool:default")

@@ -7,20 +7,20 @@ from libs.capacity.answers import Folded, Heartbeat, HeartbeatAnswer, Plan, Stal
 from libs.capacity.engine import Engine
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Seed
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 
-def beside(view: View) -> World:
+def beside(view: View) -> ViewScenario:
     """A world over this view whose plans are an engine's."""
     both: Any = Beside(view, lambda: world)
-    world = World(both)
+    world = ViewScenario(both)
     return world
 
 
 class Beside:
     """Keeps the interface, and plans. The engine is told what the log says, who works, and how the border is."""
 
-    def __init__(self, view: View, world: Callable[[], World]) -> None:
+    def __init__(self, view: View, world: Callable[[], ViewScenario]) -> None:
         self.view = view
         self._world = world
         self._engine: Engine | None = None

@@ -16,7 +16,7 @@ from libs.capacity.ports import View
 from libs.capacity.rooms import Room
 from libs.capacity.rows import FreeLease
 from tests.conformance.view_log import TODAY, Details, held
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 BOUND = 2
 DEFAULTS = {
@@ -151,7 +151,7 @@ class ViewMachine(RuleBasedStateMachine):
 
     @initialize(slots=st.integers(1, 4))
     def open(self, slots: int) -> None:
-        self.world = World(self.make())
+        self.world = ViewScenario(self.make())
         self.world.orders.defaults = dict(DEFAULTS)
         self.reserved: dict[str, tuple[Reserved | Deferred, Details]] = {}
         self.released: dict[str, tuple[Reserved, int]] = {}  # and what the log knew of the job then

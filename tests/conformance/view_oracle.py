@@ -13,7 +13,7 @@ from libs.capacity.memory.entering import is_reserved
 from libs.capacity.memory.state import GATE, State, is_aside, times_passed
 from libs.capacity.rows import Row
 from tests.conformance.view_log import ENDS, Orders
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 
 
 def scan(seen: Observation, rows: Mapping[str, Row], orders: Orders, *, quarantined: bool) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _is_inner(group: str) -> bool:
 # ── laws ──────────────────────────────────────────────────────────────────────
 
 
-def check_laws(state: State, world: World, *, bound: int) -> None:
+def check_laws(state: State, world: ViewScenario, *, bound: int) -> None:
     _every_job_has_one_place(state, world.rows)
     _every_queued_job_is_in_one_set(state, world.rows)
     _nobody_is_passed_more_often_than_the_bound(state, world, bound)
@@ -90,7 +90,7 @@ def _inputs_add_up_and_those_of_unfinished_jobs_stay(state: State) -> None:
     assert all(state.inputs[row.id].until_ms is None for row in unfinished)
 
 
-def _nobody_is_passed_more_often_than_the_bound(state: State, world: World, bound: int) -> None:
+def _nobody_is_passed_more_often_than_the_bound(state: State, world: ViewScenario, bound: int) -> None:
     by_reservations = Counter[str]()
     for held in state.reservations.values():
         by_reservations.update(held.answer.passed if isinstance(held.answer, Reserved) else ())

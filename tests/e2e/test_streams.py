@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.fixtures.logs import caught_up
-from tests.fixtures.returning_clients import World, faults
+from tests.fixtures.returning_clients import Audience, faults
 from tests.fixtures.streams import notifiers
 
 CLIENTS, CUTS, KILLS = 200, 20, 10
@@ -20,8 +20,8 @@ POLICY = "[stream]\nper_user = 1000\n"
 async def test_two_hundred_clients_see_each_status_once_and_in_order(nats_url: str, tmp_path: Path) -> None:
     seed = secrets.randbits(32)
     async with notifiers(nats_url, tmp_path, count=2, policy=POLICY) as replicas:
-        world = World(replicas, Random(seed), users=20, jobs=40)
-        clients = await world.run(clients=CLIENTS, cuts=CUTS, linger_s=2.5, kills=KILLS)
+        audience = Audience(replicas, Random(seed), users=20, jobs=40)
+        clients = await audience.run(clients=CLIENTS, cuts=CUTS, linger_s=2.5, kills=KILLS)
         records = (await caught_up(replicas.log)).records
 
     heard, cuts = sum(len(each.seen) for each in clients), sum(each.cuts for each in clients)

@@ -31,19 +31,19 @@ from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
 from libs.runtime.eventually import eventually
 from tests.conformance.view_beside import beside
-from tests.conformance.view_world import DAY_MS, LEASE_MS, NOW_MS, TODAY, World, request, row
+from tests.conformance.view_scenario import DAY_MS, LEASE_MS, NOW_MS, TODAY, ViewScenario, request, row
 from tests.fixtures.stores import EPOCH, SHARD
 
 
 @pytest_asyncio.fixture
-async def world(view: RedisView) -> World:
+async def world(view: RedisView) -> ViewScenario:
     world = beside(view)
     await world.open()
     await world.worker()
     return world
 
 
-async def live(world: World) -> None:
+async def live(world: ViewScenario) -> None:
     """A bit of everything, so that every kind of key is written."""
     world.orders.defaults["llm:ollama"] = 1
     await world.configure(world.orders.defaults)
@@ -81,7 +81,7 @@ async def keys_of(client: Redis) -> dict[str, str]:
 # ── keys ──────────────────────────────────────────────────────────────────────
 
 
-async def test_every_key_is_declared_with_its_type_and_in_one_slot(world: World, client: Redis) -> None:
+async def test_every_key_is_declared_with_its_type_and_in_one_slot(world: ViewScenario, client: Redis) -> None:
     await live(world)
 
     patterns = {re.compile(re.sub(r"<\w+>", ".+", key.pattern)): key for key in KEYS}
@@ -98,7 +98,7 @@ async def test_every_key_is_declared_with_its_type_and_in_one_slot(world: World,
     assert seen >= {key.name for key in KEYS} - {"unheard", "untold", "freed"}
 
 
-async def test_jobs_that_are_over_leave_nothing_but_what_is_said_to_stay(world: World, client: Redis) -> None:
+async def test_jobs_that_are_over_leave_nothing_but_what_is_said_to_stay(world: ViewScenario, client: Redis) -> None:
     await live(world)
 
     await world.resume("user:cleo")
@@ -112,7 +112,7 @@ async def test_jobs_that_are_over_leave_nothing_but_what_is_said_to_stay(world: 
     assert left == {view_key(SHARD), "limits", "defaults", "published"}
 
 
-async def test_two_shards_on_one_server_know_nothing_of_each_other(world: World, client: Redis) -> None:
+async def test_two_shards_on_one_server_know_nothing_of_each_other(world: ViewScenario, client: Redis) -> None:
     other = RedisView(client, shard="other", epoch=EPOCH)
     await world.submit("a")
 
@@ -121,7 +121,7 @@ async def test_two_shards_on_one_server_know_nothing_of_each_other(world: World,
         await other.queue()
 
 
-async def test_the_largest_scores_are_exact(world: World) -> None:
+async def test_the_largest_scores_are_exact(world: ViewScenario) -> None:
     place = 2**46 - 3
     for number in range(3):
         job = replace(row(f"j{number}", user=f"u{number}"), class_number=127, place=place + number, arrival=number)
@@ -133,7 +133,7 @@ async def test_the_largest_scores_are_exact(world: World) -> None:
     assert (outlook.score, outlook.position) == (127 * CLASS_STEP + place + 2, 3)
 
 
-async def test_names_with_signs_of_patterns_and_other_alphabets_are_names(world: World) -> None:
+async def test_names_with_signs_of_patterns_and_other_alphabets_are_names(world: ViewScenario) -> None:
     await world.submit("a", user="a%-b", project="straße", pool="p*")
     await world.worker("w2", pool="p*", slots=1)
 
@@ -155,14 +155,14 @@ async def test_a_view_is_seeded_only_by_who_began_it_and_until_it_is_open(view: 
         await view.seed([Seed(row("a"), 0)], generation="g1", lease_ms=LEASE_MS)
 
 
-async def test_a_wrong_move_is_the_callers_mistake(world: World) -> None:
+async def test_a_wrong_move_is_the_callers_mistake(world: ViewScenario) -> None:
     with pytest.raises(ViewMisused):
         await world.view.between("a", before="b", after="c")
     with pytest.raises(ViewMisused):
         await world.view.between("a", before="a")
 
 
-async def test_a_key_of_another_type_is_the_callers_mistake(world: World, client: Redis) -> None:
+async def test_a_key_of_another_type_is_the_callers_mistake(world: ViewScenario, client: Redis) -> None:
     await client.set("{hg:main}:generation-0:queue", "x")
 
     with pytest.raises(ViewMisused, match="WRONGTYPE"):
@@ -172,7 +172,7 @@ async def test_a_key_of_another_type_is_the_callers_mistake(world: World, client
 async def test_a_server_that_is_gone_is_unavailable_and_is_found_again(valkey_server: ValkeyServer) -> None:
     client = open_client(valkey_server.url)
     view = RedisView(client, shard=SHARD, epoch=EPOCH)
-    await World(view).open()
+    await ViewScenario(view).open()
 
     await valkey_server.kill()
     for ask in (view.mark, view.queue, lambda: view.fold([Change(seq=1, prev=0)], lease_ms=LEASE_MS)):
@@ -188,7 +188,7 @@ async def test_a_server_that_is_gone_is_unavailable_and_is_found_again(valkey_se
 # ── asked twice, by many, or of a server that forgets ─────────────────────────
 
 
-async def test_a_server_that_forgot_the_scripts_is_given_them_again(world: World, client: Redis) -> None:
+async def test_a_server_that_forgot_the_scripts_is_given_them_again(world: ViewScenario, client: Redis) -> None:
     await client.script_flush()
 
     await world.submit("a")
@@ -198,7 +198,7 @@ async def test_a_server_that_forgot_the_scripts_is_given_them_again(world: World
 async def test_a_script_forgotten_in_the_middle_of_a_fold_costs_no_change(
     view: RedisView, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open()
     changes = [world.write(row(f"j{number}")) for number in range(10)]
     send, cut = ScriptRunner._send, 4
@@ -217,7 +217,7 @@ async def test_a_script_forgotten_in_the_middle_of_a_fold_costs_no_change(
 
 
 async def test_more_changes_than_one_pipeline_holds_are_all_folded(view: RedisView) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open()
     changes = [world.write(row(f"j{number}")) for number in range(2 * PIPELINE + 1)]
 
@@ -226,7 +226,7 @@ async def test_more_changes_than_one_pipeline_holds_are_all_folded(view: RedisVi
 
 
 async def test_changes_folded_twice_or_by_two_at_once_count_once(view: RedisView) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open()
     first, second = row("first", user="ann"), row("second", user="bob")
     changes = [world.write(replace(first, place=65536, arrival=1))]
@@ -241,7 +241,7 @@ async def test_changes_folded_twice_or_by_two_at_once_count_once(view: RedisView
 
 
 async def test_a_gap_is_not_folded_over(view: RedisView) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open()
     _, second = world.write(row("first")), world.write(row("second"))
 
@@ -251,7 +251,7 @@ async def test_a_gap_is_not_folded_over(view: RedisView) -> None:
 
 async def test_two_at_the_last_place_are_one(client: Redis) -> None:
     views = [RedisView(client, shard=SHARD, epoch=EPOCH) for _ in range(8)]
-    await World(views[0]).open()
+    await ViewScenario(views[0]).open()
     for round_ in range(25):
         asked = [request(f"r{round_}-{number}", cap=round_ + 1, user_share=100) for number in range(len(views))]
 
@@ -264,7 +264,7 @@ async def test_two_at_the_last_place_are_one(client: Redis) -> None:
     await views[0].close()
 
 
-async def test_an_outage_that_is_told_of_twice_is_added_once(world: World, client: Redis) -> None:
+async def test_an_outage_that_is_told_of_twice_is_added_once(world: ViewScenario, client: Redis) -> None:
     await world.submit("a")
     await world.dispatch("a")
     runner = ScriptRunner(client, view=view_key(SHARD))
@@ -280,7 +280,7 @@ async def test_an_outage_that_is_told_of_twice_is_added_once(world: World, clien
 
 
 async def test_the_servers_clock_counts_where_no_time_is_passed(view: RedisView, client: Redis) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open()
     await view.configure({"group": 1})
     asked = LeaseRequest(lease="l", groups=("group:shop:db",), owner=None, ttl_ms=30_000, wait_ms=0)
@@ -306,7 +306,7 @@ async def test_a_ticket_is_worth_nothing_once_its_time_is_over(view: RedisView, 
 # ── what is told beside the twin ──────────────────────────────────────────────
 
 
-async def test_a_pause_keeps_who_ordered_it_word_for_word(world: World) -> None:
+async def test_a_pause_keeps_who_ordered_it_word_for_word(world: ViewScenario) -> None:
     reason = 'a "quoted" reason, ü and \\n'
     await world.fold(order=Pause("all", by="olga", reason=reason, since_ms=7))
 
@@ -314,14 +314,14 @@ async def test_a_pause_keeps_who_ordered_it_word_for_word(world: World) -> None:
     assert seen.pauses == {"all": {"by": "olga", "reason": reason, "since_ms": "7"}}
 
 
-async def test_a_job_is_read_as_it_was_written(world: World) -> None:
+async def test_a_job_is_read_as_it_was_written(world: ViewScenario) -> None:
     text = '{"prompt": "x\\u0000 ü \U0001f600"}'
     await world.fold(replace(row("a"), job=text))
 
     assert await world.view.job("a") == text
 
 
-async def test_a_lease_heard_of_again_after_a_rebuild_is_held_above_the_limit(world: World) -> None:
+async def test_a_lease_heard_of_again_after_a_rebuild_is_held_above_the_limit(world: ViewScenario) -> None:
     await world.submit("a")
     await world.dispatch("a")
     await world.open(seeds=world.seeds(), generation="g2")
@@ -338,7 +338,7 @@ def test_answers_are_parsed_in_c() -> None:
 
 
 async def test_leases_that_an_earlier_release_ended_are_not_counted_against_their_user(
-    world: World, client: Redis
+    world: ViewScenario, client: Redis
 ) -> None:
     await world.hold("held", "group:mill:db", user="ann", most=2)
     await client.sadd("{hg:main}:generation-0:leased:ann", "ended by a script that counts nothing")
@@ -348,7 +348,7 @@ async def test_leases_that_an_earlier_release_ended_are_not_counted_against_thei
 
 
 async def test_a_lease_that_an_earlier_release_gave_out_counts_from_its_next_extension_on(
-    world: World, client: Redis
+    world: ViewScenario, client: Redis
 ) -> None:
     await world.hold("held", "group:mill:db", user="ann", most=1)
     await client.delete("{hg:main}:generation-0:leased:ann")

@@ -9,7 +9,7 @@ from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
 from libs.runtime.eventually import eventually
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 from tests.fixtures.stores import EPOCH
 from tests.integration.test_store import live
 
@@ -42,7 +42,7 @@ async def view(tmp_path: Path) -> AsyncIterator[RedisView]:
 
 
 async def test_a_view_lives_on_a_cluster(view: RedisView) -> None:
-    world = await World.opened(view)
+    world = await ViewScenario.opened(view)
 
     await live(world)
     world.later(3_600_000)

@@ -12,7 +12,7 @@ from libs.capacity.store import RedisView
 from libs.capacity.store_cleaner import BATCH, GenerationCleaner
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
-from tests.conformance.view_world import World, row
+from tests.conformance.view_scenario import ViewScenario, row
 from tests.fixtures.stores import EPOCH, SHARD
 
 
@@ -21,7 +21,7 @@ async def names(client: Redis) -> set[str]:
 
 
 async def test_beginning_a_generation_removes_the_older_ones(view: RedisView, client: Redis) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open()
     for number in range(2 * BATCH):
         world.write(row(f"j{number}"))
@@ -39,14 +39,14 @@ async def test_other_shards_and_other_keys_stay(view: RedisView, client: Redis) 
         await client.set(name, "x")
     await client.set("{hg:main}:g0:queue", "x")
 
-    await World(view).open(generation="g1")
+    await ViewScenario(view).open(generation="g1")
     await view.cleaner.wait()
 
     assert await names(client) & {"{hg:main}:g0:queue", *kept} == kept
 
 
 async def test_a_generation_begun_meanwhile_is_not_touched(view: RedisView, client: Redis) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open(generation="g1")
     cleaner = GenerationCleaner(_BeginsWhenAsked(client, world), shard=SHARD)  # type: ignore[arg-type]
 
@@ -60,7 +60,7 @@ async def test_a_generation_begun_meanwhile_is_not_touched(view: RedisView, clie
 class _BeginsWhenAsked:
     """A client between whose SCAN and next word another scheduler opens a generation."""
 
-    def __init__(self, client: Redis, world: World) -> None:
+    def __init__(self, client: Redis, world: ViewScenario) -> None:
         self._client = client
         self._world = world
 
@@ -85,7 +85,7 @@ async def test_a_view_that_is_lost_meanwhile_is_left_alone(view: RedisView, clie
 
 
 async def test_a_generation_begun_twice_is_begun_once(view: RedisView, client: Redis) -> None:
-    world = World(view)
+    world = ViewScenario(view)
     await world.open(generation="g1")
     await world.submit("a")
 
@@ -97,7 +97,7 @@ async def test_a_generation_begun_twice_is_begun_once(view: RedisView, client: R
 
 
 async def test_cleaning_is_started_and_stopped_at_any_time(view: RedisView, client: Redis) -> None:
-    await World(view).open()
+    await ViewScenario(view).open()
     for _ in range(50):
         view.cleaner.start()
         view.cleaner.start()
@@ -114,7 +114,7 @@ async def test_a_server_that_is_gone_stops_the_cleaning_and_says_so(
 ) -> None:
     client = open_client(valkey_server.url)
     view = RedisView(client, shard=SHARD, epoch=EPOCH)
-    await World(view).open()
+    await ViewScenario(view).open()
     await valkey_server.kill()
 
     view.cleaner.start()

@@ -16,7 +16,7 @@ from libs.capacity.rows import SetLimit
 from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from tests.conformance.view_log import Details
-from tests.conformance.view_world import LEASE_MS, TODAY, World, request, row
+from tests.conformance.view_scenario import LEASE_MS, TODAY, ViewScenario, request, row
 from tests.fixtures.stores import EPOCH
 from tests.fixtures.suites import some_or_many
 
@@ -36,8 +36,8 @@ async def rivals(redis_url: str) -> AsyncIterator[tuple[RedisView, RedisView]]:
 
 
 @pytest_asyncio.fixture
-async def world(rivals: tuple[RedisView, RedisView]) -> World:
-    world = World(rivals[0])
+async def world(rivals: tuple[RedisView, RedisView]) -> ViewScenario:
+    world = ViewScenario(rivals[0])
     await world.open()
     await world.worker()
     return world
@@ -47,7 +47,7 @@ async def both(*asked: Awaitable[Any]) -> list[Any]:
     return await asyncio.gather(*asked)
 
 
-async def lapse(world: World) -> None:
+async def lapse(world: ViewScenario) -> None:
     """What the winner reserved and never appended is taken back, so that the next round is about the same place."""
     world.later(60_000)
     await world.view.sweep(now_ms=world.now_ms)
@@ -55,7 +55,7 @@ async def lapse(world: World) -> None:
 
 @some_or_many_rounds
 async def test_two_admissions_at_the_last_of_the_hundred_places_are_one(
-    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+    rivals: tuple[RedisView, RedisView], world: ViewScenario, rounds: int
 ) -> None:
     await world.spread(*(f"j{number}" for number in range(99)))
 
@@ -71,7 +71,7 @@ async def test_two_admissions_at_the_last_of_the_hundred_places_are_one(
 
 @some_or_many_rounds
 async def test_two_admissions_at_the_last_place_of_a_day_are_one_and_the_other_is_tomorrow(
-    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+    rivals: tuple[RedisView, RedisView], world: ViewScenario, rounds: int
 ) -> None:
     for number in range(4):
         await world.submit(f"j{number}")
@@ -88,27 +88,27 @@ async def test_two_admissions_at_the_last_place_of_a_day_are_one_and_the_other_i
 
 @some_or_many_rounds
 async def test_two_jobs_put_off_to_the_last_place_of_a_day_are_given_two_days(
-    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+    rivals: tuple[RedisView, RedisView], world: ViewScenario, rounds: int
 ) -> None:
     await world.spread("a", "b", user="ann")
     for round_ in range(rounds):
         answers = await both(
-            *(World.defer(_over(world, view), job, per_day=1) for view, job in zip(rivals, "ab", strict=True))
+            *(ViewScenario.defer(_over(world, view), job, per_day=1) for view, job in zip(rivals, "ab", strict=True))
         )
 
         assert sorted(answer.day for answer in answers) == [TODAY + 1, TODAY + 2], round_
         await world.view.sweep(now_ms=world.now_ms + 60_000)
 
 
-def _over(world: World, view: RedisView) -> World:
-    other = World(view)
+def _over(world: ViewScenario, view: RedisView) -> ViewScenario:
+    other = ViewScenario(view)
     other.rows, other.now_ms = world.rows, world.now_ms
     return other
 
 
 @some_or_many_rounds
 async def test_of_two_requests_for_the_last_of_a_users_minute_one_is_too_fast(
-    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+    rivals: tuple[RedisView, RedisView], world: ViewScenario, rounds: int
 ) -> None:
     for round_ in range(rounds):
         asked = [request(f"r{round_}-{number}", cost_ms=60_000, per_day=10**6, cap=10**6) for number in range(2)]
@@ -120,7 +120,7 @@ async def test_of_two_requests_for_the_last_of_a_users_minute_one_is_too_fast(
 
 @some_or_many_rounds
 async def test_of_two_submissions_at_the_last_bytes_of_a_share_one_is_refused(
-    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+    rivals: tuple[RedisView, RedisView], world: ViewScenario, rounds: int
 ) -> None:
     room = Room(share=1_000, crowded_at=10_000, bucket=20_000)
     for round_ in range(rounds):
@@ -133,7 +133,7 @@ async def test_of_two_submissions_at_the_last_bytes_of_a_share_one_is_refused(
 
 @some_or_many_rounds
 async def test_of_two_submissions_at_the_last_bytes_of_the_bucket_one_is_refused(
-    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+    rivals: tuple[RedisView, RedisView], world: ViewScenario, rounds: int
 ) -> None:
     room = Room(share=1_000, crowded_at=999, bucket=1_000)
     for round_ in range(rounds):
@@ -173,7 +173,7 @@ async def test_of_many_who_ask_for_the_last_of_a_users_tickets_one_has_it(
 
 @some_or_many_rounds
 async def test_under_a_limit_lowered_below_what_runs_nothing_starts_until_below_it_and_nothing_is_ended(
-    rivals: tuple[RedisView, RedisView], world: World, rounds: int
+    rivals: tuple[RedisView, RedisView], world: ViewScenario, rounds: int
 ) -> None:
     """One scheduler claims and dispatches while an operator changes the limit; in either order the limit holds."""
     random, group, limit = Random(SEED), "group:shop:db", 1
@@ -204,7 +204,7 @@ async def test_under_a_limit_lowered_below_what_runs_nothing_starts_until_below_
             await world.finish(random.choice(sorted(running)))
 
 
-async def _top_up(world: World, round_: int, group: str) -> None:
+async def _top_up(world: ViewScenario, round_: int, group: str) -> None:
     """Always more waiting than a limit could let go."""
     for number in range(5 - sum(each.place is not None for each in world.rows.values())):
         job = replace(

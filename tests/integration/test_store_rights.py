@@ -16,7 +16,7 @@ from libs.capacity.store import RedisView
 from libs.capacity.store_client import access_rules, open_client
 from libs.local.servers import ValkeyServer, ValkeyUser
 from tests.conformance.view_beside import beside
-from tests.conformance.view_world import World
+from tests.conformance.view_scenario import ViewScenario
 from tests.fixtures.stores import EPOCH
 from tests.integration.test_store import live
 
@@ -91,7 +91,7 @@ async def test_a_service_may_not_touch_what_is_not_its_shards(connect: Connect) 
     other = RedisView(connect(1), shard="other", epoch=EPOCH)
 
     with pytest.raises(ViewMisused, match="NoPermission"):
-        await World(other).open()
+        await ViewScenario(other).open()
     with pytest.raises(ViewMisused, match="NoPermission"):
         await other.mark()
 

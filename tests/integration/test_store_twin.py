@@ -16,13 +16,13 @@ from libs.capacity.store import RedisView
 from libs.capacity.store_client import open_client
 from tests.conformance.view_beside import Beside
 from tests.conformance.view_pair import Pair
-from tests.conformance.view_world import LEASE_MS, NOW_MS, World, row
+from tests.conformance.view_scenario import LEASE_MS, NOW_MS, ViewScenario, row
 from tests.fixtures.stores import EPOCH
 
 GROUPS = ("group:shop:a", "group:shop:b", "group:shop:c")
 
 
-class PairWorld(World):
+class PairScenario(ViewScenario):
     """Every answer is the twin's, and was the store's too. Who may run is planned by an engine beside them."""
 
     def __init__(self, pair: Pair) -> None:
@@ -47,10 +47,10 @@ class PairWorld(World):
 
 
 @pytest_asyncio.fixture
-async def world(redis_url: str) -> AsyncIterator[PairWorld]:
+async def world(redis_url: str) -> AsyncIterator[PairScenario]:
     client = open_client(redis_url)
     store = RedisView(client, shard="main", epoch=EPOCH)
-    world = PairWorld(Pair(MemoryView(EPOCH, clock=lambda: NOW_MS), store))
+    world = PairScenario(Pair(MemoryView(EPOCH, clock=lambda: NOW_MS), store))
     await world.open()
     await world.worker(slots=100_000)
     yield world
@@ -64,7 +64,7 @@ def queued(number: int, *, place: int | None = None, tier: str = "bootstrapper",
     return replace(row(f"j{number:05}", tier=tier, **details), place=at, arrival=number + 1)
 
 
-async def test_where_neighbours_leave_no_number_fewer_are_passed(world: PairWorld) -> None:
+async def test_where_neighbours_leave_no_number_fewer_are_passed(world: PairScenario) -> None:
     for number, place in enumerate((13, 17, 18)):
         await world.fold(queued(number, place=place))
 
@@ -75,7 +75,7 @@ async def test_where_neighbours_leave_no_number_fewer_are_passed(world: PairWorl
     await world.alike()
 
 
-async def test_many_boosted_jobs_in_a_crowded_class_land_alike(world: PairWorld) -> None:
+async def test_many_boosted_jobs_in_a_crowded_class_land_alike(world: PairScenario) -> None:
     random = Random(7)
     for number in range(120):
         tier = random.choice(("bootstrapper", "partner", "cto_scale"))
@@ -88,7 +88,7 @@ async def test_many_boosted_jobs_in_a_crowded_class_land_alike(world: PairWorld)
     await world.alike()
 
 
-async def test_equal_places_go_by_name_over_all_pools(world: PairWorld) -> None:
+async def test_equal_places_go_by_name_over_all_pools(world: PairScenario) -> None:
     await world.worker("w2", pool="gpu", slots=100_000)
     rows = [queued(number, place=65_536, user=f"u{number}", project=f"p{number}") for number in range(90)]
     await world.fill([replace(each, pool="gpu" if at % 3 else "default") for at, each in enumerate(rows)])
@@ -100,7 +100,7 @@ async def test_equal_places_go_by_name_over_all_pools(world: PairWorld) -> None:
         await world.view.outlook(job, now_ms=world.now_ms)
 
 
-async def test_more_parked_jobs_than_one_call_may_look_at_are_looked_at_by_the_next(world: PairWorld) -> None:
+async def test_more_parked_jobs_than_one_call_may_look_at_are_looked_at_by_the_next(world: PairScenario) -> None:
     await world.set_limit(GROUPS[0], 0)
     await world.fill(
         [queued(n, user=f"u{n}", project=f"p{n}", groups=(GROUPS[0],)) for n in range(2_100)],
@@ -113,7 +113,7 @@ async def test_more_parked_jobs_than_one_call_may_look_at_are_looked_at_by_the_n
     assert [pick.job for pick in plans[-1].picks] == [f"j{n:05}" for n in range(20)]
 
 
-async def test_more_eligible_jobs_than_one_call_may_look_at_are_looked_at_by_the_next(world: PairWorld) -> None:
+async def test_more_eligible_jobs_than_one_call_may_look_at_are_looked_at_by_the_next(world: PairScenario) -> None:
     rows = [queued(n, user="ann") for n in range(1_500)]
     await world.fill([*rows, queued(1_500, user="bob", project="blog")])
 
@@ -125,7 +125,7 @@ async def test_more_eligible_jobs_than_one_call_may_look_at_are_looked_at_by_the
     ]
 
 
-async def test_what_a_parked_job_stood_for_is_found_in_the_same_walk(world: PairWorld) -> None:
+async def test_what_a_parked_job_stood_for_is_found_in_the_same_walk(world: PairScenario) -> None:
     await world.set_limit(GROUPS[0], 1)
     await world.set_limit(GROUPS[1], 1)
     await world.fill([queued(0, user="u0", project="p0", groups=(GROUPS[0],))])
@@ -146,7 +146,7 @@ async def test_what_a_parked_job_stood_for_is_found_in_the_same_walk(world: Pair
     assert [pick.job for pick in plans[-1].picks] == ["j00001", "j00041"]
 
 
-async def test_waiters_of_several_groups_are_woken_in_the_order_of_names(world: PairWorld) -> None:
+async def test_waiters_of_several_groups_are_woken_in_the_order_of_names(world: PairScenario) -> None:
     await world.fill([queued(0, groups=GROUPS[::-1])])
     await world.dispatch("j00000")
     for number, groups in enumerate((GROUPS[1:], GROUPS[:2], GROUPS[:1], GROUPS[2:])):
@@ -158,7 +158,7 @@ async def test_waiters_of_several_groups_are_woken_in_the_order_of_names(world: 
     await world.alike()
 
 
-async def test_a_lease_that_ends_lets_a_parked_job_go(world: PairWorld) -> None:
+async def test_a_lease_that_ends_lets_a_parked_job_go(world: PairScenario) -> None:
     await world.hold("outside", GROUPS[0], ttl_ms=5_000)
     await world.submit("a", groups=(GROUPS[0],))
     assert await world.plan() == []
@@ -168,7 +168,7 @@ async def test_a_lease_that_ends_lets_a_parked_job_go(world: PairWorld) -> None:
     assert await world.plan() == ["a"]
 
 
-async def test_what_ends_now_has_ended(world: PairWorld) -> None:
+async def test_what_ends_now_has_ended(world: PairScenario) -> None:
     await world.hold("outside", GROUPS[0], ttl_ms=5_000)
     await world.submit("a")
     await world.dispatch("a")
@@ -186,7 +186,7 @@ async def test_what_ends_now_has_ended(world: PairWorld) -> None:
     assert isinstance(opened, Granted)
 
 
-async def test_a_limit_that_a_submission_brings_wakes_who_waited(world: PairWorld) -> None:
+async def test_a_limit_that_a_submission_brings_wakes_who_waited(world: PairScenario) -> None:
     await world.hold("l1", GROUPS[0])
     await world.acquire("l2", GROUPS[0])
     await world.submit("b", groups=(GROUPS[0],))
@@ -197,7 +197,7 @@ async def test_a_limit_that_a_submission_brings_wakes_who_waited(world: PairWorl
     assert "b" in await world.plan()
 
 
-async def test_a_raised_limit_wakes_who_waited(world: PairWorld) -> None:
+async def test_a_raised_limit_wakes_who_waited(world: PairScenario) -> None:
     await world.hold("l1", GROUPS[0])
     await world.acquire("l2", GROUPS[0])
 
@@ -206,7 +206,7 @@ async def test_a_raised_limit_wakes_who_waited(world: PairWorld) -> None:
     assert [grant.lease for grant in granted] == ["l2"]
 
 
-async def test_a_grant_that_was_kept_is_told_once(world: PairWorld) -> None:
+async def test_a_grant_that_was_kept_is_told_once(world: PairScenario) -> None:
     await world.hold("l1", "llm:x")
     for lease in ("l2", "l3"):
         await world.acquire(lease, "llm:x")
@@ -219,7 +219,7 @@ async def test_a_grant_that_was_kept_is_told_once(world: PairWorld) -> None:
     assert [[grant.lease for grant in told] for told in (first, second, await world.fold())] == [["l2"], ["l3"], []]
 
 
-async def test_who_asked_for_room_first_has_it_first_however_often_others_ask(world: PairWorld) -> None:
+async def test_who_asked_for_room_first_has_it_first_however_often_others_ask(world: PairScenario) -> None:
     for job in ("a", "b"):
         await world.schedule(job)
     await world.submit("c", user="bob")
@@ -233,7 +233,7 @@ async def test_who_asked_for_room_first_has_it_first_however_often_others_ask(wo
     assert isinstance(await world.release("a", cap=1), Reserved)
 
 
-async def test_a_lease_freed_by_force_is_lost_to_the_attempt_that_held_it_alone(world: PairWorld) -> None:
+async def test_a_lease_freed_by_force_is_lost_to_the_attempt_that_held_it_alone(world: PairScenario) -> None:
     await world.submit("a")
     await world.dispatch("a")
     await world.hold("l", GROUPS[0], owner="a:1")
@@ -247,7 +247,7 @@ async def test_a_lease_freed_by_force_is_lost_to_the_attempt_that_held_it_alone(
     assert (first.lost_leases, second.lost_leases) == (("l",), ())
 
 
-async def test_a_running_job_keeps_its_lease_whatever_else_changes(world: PairWorld) -> None:
+async def test_a_running_job_keeps_its_lease_whatever_else_changes(world: PairScenario) -> None:
     await world.submit("a")
     await world.dispatch("a")
     ends_ms = world.now_ms + LEASE_MS
@@ -259,7 +259,7 @@ async def test_a_running_job_keeps_its_lease_whatever_else_changes(world: PairWo
 
 
 @pytest.mark.lives
-async def test_a_crowd_of_random_jobs_is_planned_alike_to_the_end(world: PairWorld) -> None:
+async def test_a_crowd_of_random_jobs_is_planned_alike_to_the_end(world: PairScenario) -> None:
     random = Random(11)
     rows: list[Row] = []
     for number in range(400):
@@ -285,7 +285,7 @@ async def test_a_crowd_of_random_jobs_is_planned_alike_to_the_end(world: PairWor
 
 @pytest.mark.lives
 async def test_a_crowd_of_all_classes_behind_gates_and_groups_that_shut_is_planned_alike_to_the_end(
-    world: PairWorld,
+    world: PairScenario,
 ) -> None:
     random = Random(13)
     await world.worker("w2", pool="gpu", slots=40)

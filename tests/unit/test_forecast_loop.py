@@ -21,13 +21,13 @@ from services.scheduler import forecasting
 from services.scheduler.forecasting import ANYWAY_MS, EVERY_MS, Forecaster, pools_of
 from services.scheduler.replica import Replica
 from tests.fixtures.lives import job_after
-from tests.fixtures.schedulers import EPOCH, World
+from tests.fixtures.schedulers import EPOCH, MemorySchedulers
 
 
 class Published(MemoryView):
     """The world's view, that remembers what was published, or cannot."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: MemorySchedulers) -> None:
         super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
         self.names: list[str] = []
         self.fault: Exception | None = None
@@ -40,7 +40,7 @@ class Published(MemoryView):
 
 
 @pytest_asyncio.fixture
-async def leader(world: World) -> Replica:
+async def leader(world: MemorySchedulers) -> Replica:
     leader = await world.leading()
     await world.beat(slots=1)
     for number in range(3):
@@ -50,22 +50,22 @@ async def leader(world: World) -> Replica:
 
 
 @pytest.fixture
-def published(world: World) -> Published:
+def published(world: MemorySchedulers) -> Published:
     return Published(world)
 
 
 @pytest.fixture
-def forecaster(world: World, leader: Replica, published: Published) -> Forecaster:
+def forecaster(world: MemorySchedulers, leader: Replica, published: Published) -> Forecaster:
     meter = world._telemetry["a"].meter
     return Forecaster(leader.ledger, published, clock=world.clock, leader=leader.leader, meter=meter)
 
 
-async def told(world: World) -> Forecast:
+async def told(world: MemorySchedulers) -> Forecast:
     return Forecast.load(await world.view.published(table.NAME), world.policy)
 
 
 async def test_each_queued_job_has_a_start_and_a_new_one_the_end_of_the_line(
-    world: World, leader: Replica, forecaster: Forecaster
+    world: MemorySchedulers, leader: Replica, forecaster: Forecaster
 ) -> None:
     await world.finish("job-0")
     await world.submit("job-3", user="user-3", project="project-3")
@@ -95,7 +95,7 @@ async def test_each_queued_job_has_a_start_and_a_new_one_the_end_of_the_line(
 
 
 async def test_a_long_queue_is_run_forward_in_its_front_and_told_from_there(
-    world: World, leader: Replica, forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch
+    world: MemorySchedulers, leader: Replica, forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forecasting, "FORESEEN", 4)
     await world.finish("job-0")
@@ -123,7 +123,7 @@ async def test_a_long_queue_is_run_forward_in_its_front_and_told_from_there(
 
 
 async def test_first_starts_are_counted_and_shown_as_analytics(
-    world: World, leader: Replica, forecaster: Forecaster
+    world: MemorySchedulers, leader: Replica, forecaster: Forecaster
 ) -> None:
     await forecaster.make()
     await world.finish("job-0")
@@ -138,7 +138,7 @@ async def test_first_starts_are_counted_and_shown_as_analytics(
 
 
 async def test_it_is_made_when_the_queue_has_changed_and_else_now_and_then(
-    world: World, leader: Replica, forecaster: Forecaster, published: Published
+    world: MemorySchedulers, leader: Replica, forecaster: Forecaster, published: Published
 ) -> None:
     async def made(times: int) -> None:
         await eventually(lambda: len(published.names) == 2 * times and world.clock.sleeping == 1)
@@ -167,7 +167,7 @@ async def test_it_is_made_when_the_queue_has_changed_and_else_now_and_then(
 
 @pytest.mark.parametrize("fault", [ViewLost("gone"), RuntimeError("a fault of ours")])
 async def test_a_forecast_that_fails_ends_nothing(
-    world: World, leader: Replica, forecaster: Forecaster, published: Published, fault: Exception
+    world: MemorySchedulers, leader: Replica, forecaster: Forecaster, published: Published, fault: Exception
 ) -> None:
     published.fault = fault
     loop = asyncio.create_task(forecaster.run(asyncio.Event()))
@@ -184,7 +184,7 @@ async def test_a_forecast_that_fails_ends_nothing(
 
 
 async def test_who_does_not_lead_makes_none(
-    world: World, leader: Replica, forecaster: Forecaster, published: Published
+    world: MemorySchedulers, leader: Replica, forecaster: Forecaster, published: Published
 ) -> None:
     await leader.leader.resign()
     loop = asyncio.create_task(forecaster.run(asyncio.Event()))
@@ -197,7 +197,7 @@ async def test_who_does_not_lead_makes_none(
     loop.cancel()
 
 
-async def test_hits_are_a_metric(world: World, leader: Replica, published: Published) -> None:
+async def test_hits_are_a_metric(world: MemorySchedulers, leader: Replica, published: Published) -> None:
     meter = world._telemetry["a"].meter
     forecaster = Forecaster(leader.ledger, published, clock=world.clock, leader=leader.leader, meter=meter)
     forecaster._worth.skip(leader.ledger.waits)

@@ -31,7 +31,7 @@ from libs.forecast.replay import Replay, Replayed
 from libs.forecast.simulate import OTHER, RECORDED, TODAY, Comparison, compare
 from libs.policy import Policy
 from tests.fixtures.lives import life_of
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import MemorySchedulers, a_world
 
 SLOTS = 3
 
@@ -80,7 +80,7 @@ def guests(count: int = 60) -> list[Guest]:
     ]
 
 
-async def live_through(world: World, guests: Sequence[Guest]) -> tuple[Record, ...]:
+async def live_through(world: MemorySchedulers, guests: Sequence[Guest]) -> tuple[Record, ...]:
     """The real scheduler, over servers in memory; each worker takes exactly as long as it is told."""
     leader = world.replica("a")
     await world.settle(leader)
@@ -101,7 +101,7 @@ async def live_through(world: World, guests: Sequence[Guest]) -> tuple[Record, .
     return tuple(world.records())
 
 
-async def happen(world: World, what: str, guest: Guest) -> bool:
+async def happen(world: MemorySchedulers, what: str, guest: Guest) -> bool:
     """What somebody writes now; whether its user is asked by it."""
     if what == "come":
         asked = {"tier": guest.tier, "priority": guest.priority, "takes_day": True}
@@ -113,7 +113,7 @@ async def happen(world: World, what: str, guest: Guest) -> bool:
     return False
 
 
-async def end(world: World, guest: Guest) -> bool:
+async def end(world: MemorySchedulers, guest: Guest) -> bool:
     """What becomes of an attempt. One that was given back, or asks, ends well the next time."""
     job = await world.job(guest.name)
     if guest.story == "ready" or job.attempt > 1:

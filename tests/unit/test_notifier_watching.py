@@ -17,7 +17,7 @@ from services.notifier.watching import WatchTeller, words_of
 TICK_MS = 250
 
 
-class World:
+class WatchedStreams:
     """A fan-out, and what schedulers were told of it."""
 
     def __init__(self) -> None:
@@ -34,8 +34,8 @@ class World:
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    world = World()
+async def world() -> AsyncIterator[WatchedStreams]:
+    world = WatchedStreams()
     telling = Loop("watching", WatchTeller(world.fanout, world.tell, Policy(), world.clock).run)
     await telling.start()
     await world.heard()
@@ -43,7 +43,7 @@ async def world() -> AsyncIterator[World]:
     await telling.stop()
 
 
-async def test_who_is_followed_for_the_first_time_is_named_within_a_quarter_of_a_second(world: World) -> None:
+async def test_who_is_followed_for_the_first_time_is_named_within_a_quarter_of_a_second(world: WatchedStreams) -> None:
     with world.fanout.attached([OfJob("job-1"), OfToken("t")]), world.fanout.attached([OfUser("ann")]):
         first = await world.heard()
         with world.fanout.attached([OfJob("job-1")]), world.fanout.attached([OfJob("job-2")]):
@@ -53,7 +53,7 @@ async def test_who_is_followed_for_the_first_time_is_named_within_a_quarter_of_a
     assert second == [Watching(jobs=("job-2",))]
 
 
-async def test_all_are_named_again_every_five_seconds_whoever_comes_meanwhile(world: World) -> None:
+async def test_all_are_named_again_every_five_seconds_whoever_comes_meanwhile(world: WatchedStreams) -> None:
     with world.fanout.attached([OfJob("job-1")]):
         await world.heard()
         with world.fanout.attached([OfJob("job-2")]):
@@ -63,7 +63,7 @@ async def test_all_are_named_again_every_five_seconds_whoever_comes_meanwhile(wo
     assert [sorted(each.jobs) for each in said[1:]] == [["job-1", "job-2"]]
 
 
-async def test_whose_stream_has_ended_is_named_no_more(world: World) -> None:
+async def test_whose_stream_has_ended_is_named_no_more(world: WatchedStreams) -> None:
     with world.fanout.attached([OfJob("gone")]):
         pass
 

@@ -15,26 +15,26 @@ from services.scheduler.replica import Replica
 from tests.fixtures.callers import today
 from tests.fixtures.cuts import Cut, Interrupted, Once, look
 from tests.fixtures.lives import step, submission
-from tests.fixtures.schedulers import World
+from tests.fixtures.schedulers import MemorySchedulers
 
 SECOND = 1000
 GROUP = (Group(name="group:user-1:project-1:db", limit=1),)
 
 
 @pytest_asyncio.fixture
-async def way(world: World) -> Cut:
+async def way(world: MemorySchedulers) -> Cut:
     return Cut(world)
 
 
 @pytest_asyncio.fixture
-async def leader(world: World, way: Cut) -> Replica:
+async def leader(world: MemorySchedulers, way: Cut) -> Replica:
     """It leads, and its way to the store can be cut."""
     replica = world.replica("a", **way.adapters)
     await world.settle(replica)
     return replica
 
 
-async def pass_s(world: World, seconds: int, *replicas: Replica) -> None:
+async def pass_s(world: MemorySchedulers, seconds: int, *replicas: Replica) -> None:
     for _ in range(seconds):
         await world.clock.advance_ms(SECOND)
         for replica in replicas:
@@ -47,12 +47,12 @@ def overheard(replica: Replica, *, worker: str = "worker-1", slots: int = 8) -> 
     replica.handlers.note_heartbeat(Beat(worker=worker, pool="default", slots=slots))
 
 
-def leaders(world: World) -> list[str]:
+def leaders(world: MemorySchedulers) -> list[str]:
     return [link.leader for link in world.written(SchedulerCommitted)]
 
 
 async def test_jobs_that_are_queued_start_on_workers_that_only_the_replica_hears(
-    world: World, way: Cut, leader: Replica
+    world: MemorySchedulers, way: Cut, leader: Replica
 ) -> None:
     names = await world.submit_many(3)
     await world.settle(leader)
@@ -70,7 +70,7 @@ async def test_jobs_that_are_queued_start_on_workers_that_only_the_replica_hears
     assert world.dispatched() == names
 
 
-async def test_limits_hold_though_the_view_is_behind(world: World, way: Cut, leader: Replica) -> None:
+async def test_limits_hold_though_the_view_is_behind(world: MemorySchedulers, way: Cut, leader: Replica) -> None:
     for number in range(6):
         await world.submit(f"job-{number}", user="me", project=f"p-{number}")
     await world.settle(leader)
@@ -83,7 +83,9 @@ async def test_limits_hold_though_the_view_is_behind(world: World, way: Cut, lea
     assert len(world.dispatched()) == world.policy.tier_limits((await world.job("job-0")).submission.tier).jobs_per_user
 
 
-async def test_a_job_that_names_a_group_waits_and_holds_nobody_up(world: World, way: Cut, leader: Replica) -> None:
+async def test_a_job_that_names_a_group_waits_and_holds_nobody_up(
+    world: MemorySchedulers, way: Cut, leader: Replica
+) -> None:
     await world.submit("named", groups=GROUP)
     plain = await world.submit_many(2)
     await world.settle(leader)
@@ -101,7 +103,7 @@ async def test_a_job_that_names_a_group_waits_and_holds_nobody_up(world: World, 
 
 
 async def test_a_job_that_waits_for_a_provider_starts_when_its_pause_is_over(
-    world: World, way: Cut, leader: Replica
+    world: MemorySchedulers, way: Cut, leader: Replica
 ) -> None:
     await world.submit("job-1")
     await world.beat()
@@ -120,7 +122,7 @@ async def test_a_job_that_waits_for_a_provider_starts_when_its_pause_is_over(
 
 
 async def test_what_was_started_meanwhile_is_kept_when_the_store_is_back(
-    world: World, way: Cut, leader: Replica
+    world: MemorySchedulers, way: Cut, leader: Replica
 ) -> None:
     await world.submit("job-1")
     await world.settle(leader)
@@ -139,7 +141,7 @@ async def test_what_was_started_meanwhile_is_kept_when_the_store_is_back(
     assert await world.view_is_the_log()
 
 
-async def test_a_replica_that_did_not_lead_last_starts_nothing(world: World, leader: Replica) -> None:
+async def test_a_replica_that_did_not_lead_last_starts_nothing(world: MemorySchedulers, leader: Replica) -> None:
     way = Cut(world)
     other = world.replica("b", **way.adapters)
     await world.settle(leader, other)
@@ -153,7 +155,7 @@ async def test_a_replica_that_did_not_lead_last_starts_nothing(world: World, lea
 
 
 async def test_one_that_is_cut_off_alone_stops_at_the_first_link_of_who_leads(
-    world: World, way: Cut, leader: Replica
+    world: MemorySchedulers, way: Cut, leader: Replica
 ) -> None:
     other = world.replica("b")
     await world.settle(leader, other)
@@ -177,7 +179,7 @@ async def test_one_that_is_cut_off_alone_stops_at_the_first_link_of_who_leads(
     assert not leader.leader.goes_on
 
 
-async def test_two_who_start_jobs_at_once_are_one_by_the_log(world: World) -> None:
+async def test_two_who_start_jobs_at_once_are_one_by_the_log(world: MemorySchedulers) -> None:
     """One leads by the store, the other is cut off from it: both have planned for the same slots."""
 
     async def the_other_one_starts_jobs() -> None:
@@ -206,7 +208,9 @@ async def test_two_who_start_jobs_at_once_are_one_by_the_log(world: World) -> No
     assert not leader.leader.goes_on
 
 
-async def test_two_who_never_rest_start_each_job_once_and_in_order(world: World, way: Cut, leader: Replica) -> None:
+async def test_two_who_never_rest_start_each_job_once_and_in_order(
+    world: MemorySchedulers, way: Cut, leader: Replica
+) -> None:
     """Whoever wins: the audit of the log looks for a limit that was broken."""
     other = world.replica("b")
     await world.settle(leader, other)
@@ -225,7 +229,7 @@ async def test_two_who_never_rest_start_each_job_once_and_in_order(world: World,
 
 
 async def test_one_that_was_stopped_and_wakes_does_not_take_silence_for_its_lead(
-    world: World, way: Cut, leader: Replica
+    world: MemorySchedulers, way: Cut, leader: Replica
 ) -> None:
     """Its lead is over by its own clock, and it has not asked anybody since."""
     await world.submit("job-1")
@@ -241,7 +245,7 @@ async def test_one_that_was_stopped_and_wakes_does_not_take_silence_for_its_lead
 
 
 async def test_a_slot_that_a_lease_holds_is_not_started_into_when_the_store_is_back(
-    world: World, way: Cut, leader: Replica
+    world: MemorySchedulers, way: Cut, leader: Replica
 ) -> None:
     await leader.handlers.acquire(AcquireLease(lease="held", groups=(GROUP[0].name,)))
     await world.submit("named", groups=GROUP)
@@ -258,7 +262,7 @@ async def test_a_slot_that_a_lease_holds_is_not_started_into_when_the_store_is_b
 
 
 async def test_who_took_a_place_too_many_of_a_day_is_not_started_meanwhile(
-    world: World, way: Cut, leader: Replica
+    world: MemorySchedulers, way: Cut, leader: Replica
 ) -> None:
     wanted = submission(tier=Tier.BOOTSTRAPPER)
     names = [f"job-{number}" for number in range(world.policy.tier_limits(wanted.tier).jobs_per_day + 1)]
@@ -280,7 +284,7 @@ async def test_who_took_a_place_too_many_of_a_day_is_not_started_meanwhile(
 
 
 async def test_one_that_fell_behind_the_log_for_a_moment_starts_jobs_again(
-    world: World, way: Cut, leader: Replica
+    world: MemorySchedulers, way: Cut, leader: Replica
 ) -> None:
     names = await world.submit_many(2)
     await world.settle(leader)
@@ -299,7 +303,9 @@ async def test_one_that_fell_behind_the_log_for_a_moment_starts_jobs_again(
     assert world.dispatched() == names
 
 
-async def test_the_view_counts_with_todays_policy_when_it_is_back(world: World, way: Cut, leader: Replica) -> None:
+async def test_the_view_counts_with_todays_policy_when_it_is_back(
+    world: MemorySchedulers, way: Cut, leader: Replica
+) -> None:
     """Meanwhile a replica with another policy led, and let go without a word in the log."""
     limit = (await world.view.group("llm:global")).limit
     way.is_cut = True

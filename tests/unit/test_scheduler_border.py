@@ -14,22 +14,22 @@ from libs.eventlog.memory import Fate
 from libs.forecast.machine import answer
 from libs.policy import Policy
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World
+from tests.fixtures.schedulers import MemorySchedulers
 
 DB = "group:user-1:project-1:db"
 
 
-async def submit(world: World, job_id: str) -> None:
+async def submit(world: MemorySchedulers, job_id: str) -> None:
     """A job that wants the one slot."""
     await world.submit(job_id, groups=(Group(name=DB, limit=1),))
 
 
-async def lease(world: World, name: str) -> LeaseAnswer:
+async def lease(world: MemorySchedulers, name: str) -> LeaseAnswer:
     asked = LeaseRequest(lease=name, groups=(DB,), owner=None, ttl_ms=3_600_000, wait_ms=0)
     return await world.view.acquire(asked)
 
 
-def state_of(world: World) -> State:
+def state_of(world: MemorySchedulers) -> State:
     assert world.store.state is not None
     return world.store.state
 
@@ -37,7 +37,7 @@ def state_of(world: World) -> State:
 class Claiming:
     """The world's view, with claims of its own."""
 
-    def __init__(self, world: World, claim: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, world: MemorySchedulers, claim: Callable[..., Awaitable[Any]]) -> None:
         self._view = world.view
         self.claim = claim
 
@@ -45,7 +45,7 @@ class Claiming:
         return getattr(self._view, verb)
 
 
-async def test_a_job_whose_slot_a_lease_holds_holds_nobody_else_up(world: World, leader: Replica) -> None:
+async def test_a_job_whose_slot_a_lease_holds_holds_nobody_else_up(world: MemorySchedulers, leader: Replica) -> None:
     await lease(world, "held")
     await submit(world, "job-1")
     await world.submit_many(2)
@@ -56,7 +56,7 @@ async def test_a_job_whose_slot_a_lease_holds_holds_nobody_else_up(world: World,
     assert world.dispatched() == ["job-00"]
 
 
-async def test_it_starts_once_the_lease_is_given_up(world: World, leader: Replica) -> None:
+async def test_it_starts_once_the_lease_is_given_up(world: MemorySchedulers, leader: Replica) -> None:
     await lease(world, "held")
     await submit(world, "job-1")
     await world.beat(slots=2)
@@ -69,7 +69,7 @@ async def test_it_starts_once_the_lease_is_given_up(world: World, leader: Replic
     assert not state_of(world).claims
 
 
-async def test_after_a_reload_a_claim_lapses_as_the_policy_in_force_says(world: World) -> None:
+async def test_after_a_reload_a_claim_lapses_as_the_policy_in_force_says(world: MemorySchedulers) -> None:
     lapses = list[int]()
 
     async def claim(*asked: Any, **details: Any) -> Any:
@@ -87,7 +87,7 @@ async def test_after_a_reload_a_claim_lapses_as_the_policy_in_force_says(world: 
     assert lapses[-1] == 70_000
 
 
-async def test_nobody_gets_the_slot_between_the_plan_and_the_commit(world: World) -> None:
+async def test_nobody_gets_the_slot_between_the_plan_and_the_commit(world: MemorySchedulers) -> None:
     asked: list[LeaseAnswer] = []
 
     def meanwhile(messages: Sequence[Message]) -> Fate:
@@ -105,7 +105,7 @@ async def test_nobody_gets_the_slot_between_the_plan_and_the_commit(world: World
     assert asked == [Full(DB, limit=1, active=1)]
 
 
-async def test_what_was_claimed_for_nothing_is_let_go_in_the_next_turn(world: World) -> None:
+async def test_what_was_claimed_for_nothing_is_let_go_in_the_next_turn(world: MemorySchedulers) -> None:
     """Between the claim and the commit another job of the batch is cancelled, and this one's user is paused."""
 
     async def claim(*asked: Any, **details: Any) -> Any:
@@ -129,7 +129,7 @@ async def test_what_was_claimed_for_nothing_is_let_go_in_the_next_turn(world: Wo
     assert isinstance(await lease(world, "next"), Granted)
 
 
-async def test_where_the_border_does_not_answer_all_others_start(world: World) -> None:
+async def test_where_the_border_does_not_answer_all_others_start(world: MemorySchedulers) -> None:
     async def claim(*_: Any, **__: Any) -> Any:
         raise ViewUnavailable("no answer")
 
@@ -145,7 +145,7 @@ async def test_where_the_border_does_not_answer_all_others_start(world: World) -
     assert world.dispatched() == ["job-00", "job-01"]
 
 
-async def test_two_that_want_one_slot_start_one_after_the_other(world: World, leader: Replica) -> None:
+async def test_two_that_want_one_slot_start_one_after_the_other(world: MemorySchedulers, leader: Replica) -> None:
     await submit(world, "job-1")
     await submit(world, "job-2")
     await world.beat(slots=2)

@@ -22,14 +22,14 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import Group
 from services.scheduler.domain import SHUT_MAX_MS
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World
+from tests.fixtures.schedulers import MemorySchedulers
 
 SECOND = 1000
 DB = "group:shop:db"
 
 
 @pytest_asyncio.fixture
-async def leader(world: World) -> Replica:
+async def leader(world: MemorySchedulers) -> Replica:
     """It leads, and two jobs run on one worker."""
     replica = await world.leading()
     await world.pass_ms(60 * SECOND, replica)
@@ -43,23 +43,23 @@ async def leader(world: World) -> Replica:
     return replica
 
 
-async def ask(world: World, by: Replica, lease: str, *groups: str, **wanted: Any) -> LeaseReply:
+async def ask(world: MemorySchedulers, by: Replica, lease: str, *groups: str, **wanted: Any) -> LeaseReply:
     return await by.handlers.acquire(AcquireLease(lease=lease, groups=groups or (DB,), **wanted))
 
 
-async def end(world: World, by: Replica, lease: str) -> LeaseReply:
+async def end(world: MemorySchedulers, by: Replica, lease: str) -> LeaseReply:
     command = GiveUpLease(lease=lease)
     return await by.handlers.give_up(command)
 
 
-def told(world: World) -> list[tuple[str, str, str]]:
+def told(world: MemorySchedulers) -> list[tuple[str, str, str]]:
     return [(address, reply.lease, reply.state) for address, reply in world.told.replies]
 
 
 # ── slots inside a job ────────────────────────────────────────────────────────
 
 
-async def test_a_stage_gets_its_slots_or_a_place_among_those_who_wait(world: World, leader: Replica) -> None:
+async def test_a_stage_gets_its_slots_or_a_place_among_those_who_wait(world: MemorySchedulers, leader: Replica) -> None:
     first = await ask(world, leader, "l1", holder="job-1:1")
     second = await ask(world, leader, "l2", holder="job-2:1", wait_ms=60_000)
     third = await ask(world, leader, "l3", holder="job-2:1")
@@ -70,7 +70,7 @@ async def test_a_stage_gets_its_slots_or_a_place_among_those_who_wait(world: Wor
     assert first.expires_ms == world.clock.now_ms() + 30_000
 
 
-async def test_who_waits_hears_of_its_turn_when_a_slot_is_given_up(world: World, leader: Replica) -> None:
+async def test_who_waits_hears_of_its_turn_when_a_slot_is_given_up(world: MemorySchedulers, leader: Replica) -> None:
     await ask(world, leader, "l1", holder="job-1:1")
     await ask(world, leader, "l2", holder="job-2:1", wait_ms=60_000)
 
@@ -80,7 +80,7 @@ async def test_who_waits_hears_of_its_turn_when_a_slot_is_given_up(world: World,
     assert told(world) == [("headgate.cmd.v1.main.granted.l2", "l2", "granted")]
 
 
-async def test_who_waits_hears_of_its_turn_when_the_holders_job_ends(world: World, leader: Replica) -> None:
+async def test_who_waits_hears_of_its_turn_when_the_holders_job_ends(world: MemorySchedulers, leader: Replica) -> None:
     await ask(world, leader, "l1", holder="job-1:1")
     await ask(world, leader, "l2", holder="job-2:1", wait_ms=60_000)
 
@@ -90,7 +90,7 @@ async def test_who_waits_hears_of_its_turn_when_the_holders_job_ends(world: Worl
     assert [lease for _, lease, _ in told(world)] == ["l2"]
 
 
-async def test_who_waits_hears_of_its_turn_when_a_lease_runs_out(world: World, leader: Replica) -> None:
+async def test_who_waits_hears_of_its_turn_when_a_lease_runs_out(world: MemorySchedulers, leader: Replica) -> None:
     await ask(world, leader, "l1", ttl_ms=5000)
     await ask(world, leader, "l2", holder="job-2:1", wait_ms=60_000)
 
@@ -99,7 +99,7 @@ async def test_who_waits_hears_of_its_turn_when_a_lease_runs_out(world: World, l
     assert [lease for _, lease, _ in told(world)] == ["l2"]
 
 
-async def test_who_waits_hears_of_its_turn_when_the_limit_is_raised(world: World, leader: Replica) -> None:
+async def test_who_waits_hears_of_its_turn_when_the_limit_is_raised(world: MemorySchedulers, leader: Replica) -> None:
     await ask(world, leader, "l1", holder="job-1:1")
     await ask(world, leader, "l2", holder="job-2:1", wait_ms=60_000)
 
@@ -109,7 +109,7 @@ async def test_who_waits_hears_of_its_turn_when_the_limit_is_raised(world: World
     assert [lease for _, lease, _ in told(world)] == ["l2"]
 
 
-async def test_a_lease_outside_any_job_lasts_as_long_as_policy_says(world: World, leader: Replica) -> None:
+async def test_a_lease_outside_any_job_lasts_as_long_as_policy_says(world: MemorySchedulers, leader: Replica) -> None:
     reply = await ask(world, leader, "l1")
 
     assert reply.expires_ms == world.clock.now_ms() + 300_000
@@ -118,7 +118,7 @@ async def test_a_lease_outside_any_job_lasts_as_long_as_policy_says(world: World
 @pytest.mark.parametrize("group", ["workflows", "user:u-job-1", "project:p-job-1", "pool:default"])
 @pytest.mark.parametrize("holder", [None, "job-1:1"])
 async def test_a_slot_of_whole_jobs_is_refused_to_a_lease_by_the_name_of_its_group(
-    world: World, leader: Replica, group: str, holder: str | None
+    world: MemorySchedulers, leader: Replica, group: str, holder: str | None
 ) -> None:
     """Who may start is planned without a word to the view: the planner would not know of it."""
     before = await world.view.observe()
@@ -132,14 +132,14 @@ async def test_a_slot_of_whole_jobs_is_refused_to_a_lease_by_the_name_of_its_gro
     assert (await world.view.observe()).groups == before.groups
 
 
-async def test_an_attempt_that_is_over_gets_no_slot(world: World, leader: Replica) -> None:
+async def test_an_attempt_that_is_over_gets_no_slot(world: MemorySchedulers, leader: Replica) -> None:
     await world.write("job-1", "given_back:drained")
     await world.settle(leader)
 
     assert (await ask(world, leader, "l1", holder="job-1:1")).state == "not_yours"
 
 
-async def test_without_a_view_nobody_is_granted_anything(world: World, leader: Replica) -> None:
+async def test_without_a_view_nobody_is_granted_anything(world: MemorySchedulers, leader: Replica) -> None:
     world.store.lose()
 
     assert (await ask(world, leader, "l1", holder="job-1:1")).state == "view_lost"
@@ -150,7 +150,7 @@ async def test_without_a_view_nobody_is_granted_anything(world: World, leader: R
 
 
 @pytest.mark.parametrize("view", ["there", "lost"])
-async def test_a_worker_hears_what_became_of_each_attempt(world: World, leader: Replica, view: str) -> None:
+async def test_a_worker_hears_what_became_of_each_attempt(world: MemorySchedulers, leader: Replica, view: str) -> None:
     await world.write("job-1", "cancel_requested")
     await world.write("job-2", "given_back:drained")
     await world.settle(leader)
@@ -165,7 +165,7 @@ async def test_a_worker_hears_what_became_of_each_attempt(world: World, leader: 
     assert reply.lease_s == 30
 
 
-async def test_an_attempt_that_the_view_has_not_folded_yet_goes_on(world: World, leader: Replica) -> None:
+async def test_an_attempt_that_the_view_has_not_folded_yet_goes_on(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-3", user="u-3", project="p-3")
     await world.beat(slots=3)
     await world.turn(leader)  # takes job-3
@@ -177,7 +177,7 @@ async def test_an_attempt_that_the_view_has_not_folded_yet_goes_on(world: World,
     assert reply.kept == ("job-3:1",)
 
 
-async def test_an_attempt_that_nobody_here_has_folded_yet_goes_on(world: World, leader: Replica) -> None:
+async def test_an_attempt_that_nobody_here_has_folded_yet_goes_on(world: MemorySchedulers, leader: Replica) -> None:
     await world.write("job-1", "given_back:drained")
     await world.settle(leader)
 
@@ -186,7 +186,9 @@ async def test_an_attempt_that_nobody_here_has_folded_yet_goes_on(world: World, 
     assert reply.kept == ("job-1:2",)
 
 
-async def test_an_attempt_of_a_job_that_this_fold_has_not_come_to_yet_goes_on(world: World, leader: Replica) -> None:
+async def test_an_attempt_of_a_job_that_this_fold_has_not_come_to_yet_goes_on(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     """The leader before has started it and is gone, and this replica is a little behind the log."""
     world.store.lose()
 
@@ -195,7 +197,7 @@ async def test_an_attempt_of_a_job_that_this_fold_has_not_come_to_yet_goes_on(wo
     assert reply.kept == ("job-9:1",)
 
 
-async def test_a_lease_that_was_forced_free_is_told_as_lost(world: World, leader: Replica) -> None:
+async def test_a_lease_that_was_forced_free_is_told_as_lost(world: MemorySchedulers, leader: Replica) -> None:
     await world.write("job-1", "given_back:drained")
     await world.settle(leader)
 
@@ -207,7 +209,7 @@ async def test_a_lease_that_was_forced_free_is_told_as_lost(world: World, leader
 # ── what is shown ─────────────────────────────────────────────────────────────
 
 
-async def test_waiting_and_acquiring_are_counted_by_group(world: World) -> None:
+async def test_waiting_and_acquiring_are_counted_by_group(world: MemorySchedulers) -> None:
     replica = await world.leading()
     await world.beat(slots=2)
     await world.submit("job-1", groups=(Group(name=DB),))
@@ -240,7 +242,7 @@ async def test_waiting_and_acquiring_are_counted_by_group(world: World) -> None:
     assert "project:" not in text
 
 
-async def test_a_decision_is_a_span_of_the_jobs_own_trace(world: World) -> None:
+async def test_a_decision_is_a_span_of_the_jobs_own_trace(world: MemorySchedulers) -> None:
     replica = await world.leading()
     await world.submit("job-1")
     await world.beat(slots=1)
@@ -258,12 +260,12 @@ async def test_a_decision_is_a_span_of_the_jobs_own_trace(world: World) -> None:
 # ── a provider that has had enough ────────────────────────────────────────────
 
 
-async def pause(world: World, by: Replica, for_ms: int) -> ProviderShut:
+async def pause(world: MemorySchedulers, by: Replica, for_ms: int) -> ProviderShut:
     command = ShutProvider(provider="ollama", for_ms=for_ms)
     return await by.handlers.shut(command)
 
 
-async def test_nobody_gets_a_slot_of_a_provider_that_pauses(world: World, leader: Replica) -> None:
+async def test_nobody_gets_a_slot_of_a_provider_that_pauses(world: MemorySchedulers, leader: Replica) -> None:
     reply = await pause(world, leader, 30_000)
 
     refused = await ask(world, leader, "l1", "llm:ollama", holder="job-1:1")
@@ -276,7 +278,7 @@ async def test_nobody_gets_a_slot_of_a_provider_that_pauses(world: World, leader
     assert (other.state, other.shut_ms) == ("granted", None)
 
 
-async def test_who_waits_for_it_hears_when_it_opens(world: World, leader: Replica) -> None:
+async def test_who_waits_for_it_hears_when_it_opens(world: MemorySchedulers, leader: Replica) -> None:
     await pause(world, leader, 20_000)
     await ask(world, leader, "l1", "llm:ollama", wait_ms=60_000)
 
@@ -287,20 +289,20 @@ async def test_who_waits_for_it_hears_when_it_opens(world: World, leader: Replic
     assert (before, told(world)) == ([], [("headgate.cmd.v1.main.granted.l1", "l1", "granted")])
 
 
-async def test_a_pause_is_no_longer_than_a_day_whatever_is_said(world: World, leader: Replica) -> None:
+async def test_a_pause_is_no_longer_than_a_day_whatever_is_said(world: MemorySchedulers, leader: Replica) -> None:
     reply = await pause(world, leader, 10**15)
 
     assert reply.until == utc(world.clock.now_ms() + SHUT_MAX_MS)
 
 
-async def test_of_two_pauses_the_later_end_counts(world: World, leader: Replica) -> None:
+async def test_of_two_pauses_the_later_end_counts(world: MemorySchedulers, leader: Replica) -> None:
     await pause(world, leader, 60_000)
     await pause(world, leader, 10_000)
 
     assert (await ask(world, leader, "l1", "llm:ollama", holder="job-1:1")).shut_ms == 60_000
 
 
-async def test_while_the_view_is_lost_nobody_knows_until_when(world: World, leader: Replica) -> None:
+async def test_while_the_view_is_lost_nobody_knows_until_when(world: MemorySchedulers, leader: Replica) -> None:
     world.store.lose()
 
     assert await pause(world, leader, 30_000) == ProviderShut(provider="ollama")
@@ -313,7 +315,7 @@ TICKET = "A" * 43
 DIGEST = hashlib.sha256(TICKET.encode()).hexdigest()
 
 
-async def test_a_ticket_is_worth_something_once(world: World, leader: Replica) -> None:
+async def test_a_ticket_is_worth_something_once(world: MemorySchedulers, leader: Replica) -> None:
     kept = TicketRedeemed(user_id="u1", scopes=("jobs:read",))
     await world.view.keep_ticket(DIGEST, kept.model_dump_json(), user="ann", most=9, ttl_ms=30_000)
 
@@ -322,5 +324,5 @@ async def test_a_ticket_is_worth_something_once(world: World, leader: Replica) -
     assert replies == [kept, TicketRedeemed()]
 
 
-async def test_a_ticket_that_nobody_was_given_is_nobodys(world: World, leader: Replica) -> None:
+async def test_a_ticket_that_nobody_was_given_is_nobodys(world: MemorySchedulers, leader: Replica) -> None:
     assert await leader.handlers.redeem(RedeemTicket(ticket=TICKET)) == TicketRedeemed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from libs.policy import Policy
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import MemorySchedulers, a_world
 
 SMALL = {
     "submissions": {"max_phases": 1, "max_input_bytes": 300, "user_input_bytes": 400, "crowded": 0.5},
@@ -46,7 +46,7 @@ async def test_a_crowded_bucket_is_said_once_when_it_begins_and_once_when_it_end
         assert "headgate_inputs_bytes 0.0" in world.metrics(replica)
 
 
-async def test_a_replica_that_does_not_lead_shows_nothing_of_it(world: World) -> None:
+async def test_a_replica_that_does_not_lead_shows_nothing_of_it(world: MemorySchedulers) -> None:
     leads, waits = await world.leading(), world.replica("waits")
     await world.settle(leads, waits)
 

@@ -21,7 +21,7 @@ from libs.runtime.lifecycle import Health
 from services.scheduler import planning
 from services.scheduler.domain import Decision
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import MemorySchedulers, a_world
 
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 
@@ -29,7 +29,7 @@ SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 # ── order and limits ──────────────────────────────────────────────────────────
 
 
-async def test_a_queued_job_is_started_where_a_worker_has_a_slot(world: World, leader: Replica) -> None:
+async def test_a_queued_job_is_started_where_a_worker_has_a_slot(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
 
@@ -39,7 +39,7 @@ async def test_a_queued_job_is_started_where_a_worker_has_a_slot(world: World, l
     assert await world.view_is_the_log()
 
 
-async def test_nothing_starts_without_a_worker_of_its_pool(world: World, leader: Replica) -> None:
+async def test_nothing_starts_without_a_worker_of_its_pool(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1", pool="gpu")
     await world.beat(slots=4, pool="default")
 
@@ -48,7 +48,7 @@ async def test_nothing_starts_without_a_worker_of_its_pool(world: World, leader:
     assert world.dispatched() == []
 
 
-async def test_jobs_start_in_the_order_of_the_queue_no_more_than_fit(world: World, leader: Replica) -> None:
+async def test_jobs_start_in_the_order_of_the_queue_no_more_than_fit(world: MemorySchedulers, leader: Replica) -> None:
     names = await world.submit_many(6, tier=Tier.BOOTSTRAPPER)
     await world.submit("urgent", user="vip", project="vip", tier=Tier.CTO_SCALE, priority=Priority.URGENT)
     await world.beat(slots=4)
@@ -58,7 +58,7 @@ async def test_jobs_start_in_the_order_of_the_queue_no_more_than_fit(world: Worl
     assert world.dispatched() == ["urgent", *names[:3]]
 
 
-async def test_a_full_user_holds_nobody_else_up(world: World, leader: Replica) -> None:
+async def test_a_full_user_holds_nobody_else_up(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(4):
         await world.submit(f"mine-{number}", user="me", project=f"p-{number}", tier=Tier.BOOTSTRAPPER)
     await world.submit("yours", user="you", project="other", tier=Tier.BOOTSTRAPPER)
@@ -69,7 +69,7 @@ async def test_a_full_user_holds_nobody_else_up(world: World, leader: Replica) -
     assert world.dispatched() == ["mine-0", "mine-1", "yours"]
 
 
-async def test_a_slot_that_comes_free_is_taken_by_the_next(world: World, leader: Replica) -> None:
+async def test_a_slot_that_comes_free_is_taken_by_the_next(world: MemorySchedulers, leader: Replica) -> None:
     first, second = await world.submit_many(2)
     await world.beat(slots=1)
     await world.settle(leader)
@@ -80,7 +80,9 @@ async def test_a_slot_that_comes_free_is_taken_by_the_next(world: World, leader:
     assert world.dispatched() == [first, second]
 
 
-async def test_twenty_jobs_at_most_stand_in_a_batch_and_their_order_is_kept(world: World, leader: Replica) -> None:
+async def test_twenty_jobs_at_most_stand_in_a_batch_and_their_order_is_kept(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     names = await world.submit_many(50, tier=Tier.BOOTSTRAPPER)
     await world.beat(slots=64)
 
@@ -90,7 +92,7 @@ async def test_twenty_jobs_at_most_stand_in_a_batch_and_their_order_is_kept(worl
     assert [len(link.jobs) for link in world.written(SchedulerCommitted)] == [0, 20, 20, 10]
 
 
-async def test_each_link_names_the_limits_and_slots_it_counted_with(world: World, leader: Replica) -> None:
+async def test_each_link_names_the_limits_and_slots_it_counted_with(world: MemorySchedulers, leader: Replica) -> None:
     group = Group(name="group:shop:db", limit=7)
     for name in ("job-1", "job-2"):
         await world.submit(name, user="me", project="shop", tier=Tier.PARTNER, groups=(group,))
@@ -104,7 +106,7 @@ async def test_each_link_names_the_limits_and_slots_it_counted_with(world: World
     assert link.leader == "a"
 
 
-async def test_a_raised_limit_starts_who_waited_for_it(world: World, leader: Replica) -> None:
+async def test_a_raised_limit_starts_who_waited_for_it(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(4):
         await world.submit(f"job-{number}", user="me", project=f"p-{number}", tier=Tier.BOOTSTRAPPER)
     await world.beat(slots=8)
@@ -116,7 +118,7 @@ async def test_a_raised_limit_starts_who_waited_for_it(world: World, leader: Rep
     assert world.dispatched() == ["job-0", "job-1", "job-2"]
 
 
-async def test_a_limit_below_what_runs_stops_nobody_and_starts_nobody(world: World, leader: Replica) -> None:
+async def test_a_limit_below_what_runs_stops_nobody_and_starts_nobody(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(4):
         await world.submit(f"job-{number}", user="me", project=f"p-{number}", tier=Tier.BOOTSTRAPPER)
     await world.beat(slots=8)
@@ -129,7 +131,7 @@ async def test_a_limit_below_what_runs_stops_nobody_and_starts_nobody(world: Wor
     assert world.dispatched() == ["job-0", "job-1"]
 
 
-async def test_a_paused_scope_starts_nothing_until_it_is_resumed(world: World, leader: Replica) -> None:
+async def test_a_paused_scope_starts_nothing_until_it_is_resumed(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1", user="me")
     await world.submit("job-2", user="you", project="yours")
     await world.pause("user:me")
@@ -144,7 +146,7 @@ async def test_a_paused_scope_starts_nothing_until_it_is_resumed(world: World, l
 
 
 async def test_a_job_about_which_nothing_can_be_written_holds_nobody_up(
-    world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch
+    world: MemorySchedulers, leader: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = await world.submit_many(30)
     broken, start = set(names[:25]), planning.start
@@ -165,7 +167,7 @@ async def test_a_job_about_which_nothing_can_be_written_holds_nobody_up(
 # ── workers that fall silent ──────────────────────────────────────────────────
 
 
-async def test_a_lost_job_returns_to_its_old_place_and_starts_again(world: World, leader: Replica) -> None:
+async def test_a_lost_job_returns_to_its_old_place_and_starts_again(world: MemorySchedulers, leader: Replica) -> None:
     await world.pass_ms(60 * SECOND, leader)  # an old process knows that it was there all the time
     names = await world.submit_many(3)
     await world.beat("doomed", slots=1)
@@ -182,7 +184,7 @@ async def test_a_lost_job_returns_to_its_old_place_and_starts_again(world: World
     assert world.dispatched() == [names[0], names[0]]
 
 
-async def test_who_is_heard_keeps_the_job(world: World, leader: Replica) -> None:
+async def test_who_is_heard_keeps_the_job(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)
@@ -196,7 +198,9 @@ async def test_who_is_heard_keeps_the_job(world: World, leader: Replica) -> None
     assert (await world.job("job-1")).attempt == 1
 
 
-async def test_a_job_whose_end_was_asked_for_ends_when_its_worker_is_gone(world: World, leader: Replica) -> None:
+async def test_a_job_whose_end_was_asked_for_ends_when_its_worker_is_gone(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.pass_ms(60 * SECOND, leader)
     await world.submit("job-1")
     await world.beat(slots=1)
@@ -211,7 +215,9 @@ async def test_a_job_whose_end_was_asked_for_ends_when_its_worker_is_gone(world:
     assert (await world.job("job-1")).status is Status.CANCELLED
 
 
-async def test_a_job_that_loses_its_worker_too_often_fails_by_the_systems_fault(world: World, leader: Replica) -> None:
+async def test_a_job_that_loses_its_worker_too_often_fails_by_the_systems_fault(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.pass_ms(60 * SECOND, leader)
     await world.submit("job-1")
 
@@ -230,7 +236,9 @@ async def test_a_job_that_loses_its_worker_too_often_fails_by_the_systems_fault(
     assert len(failed.debug_id) == 32
 
 
-async def test_an_attempt_that_nobody_claims_is_given_back_and_does_not_count(world: World, leader: Replica) -> None:
+async def test_an_attempt_that_nobody_claims_is_given_back_and_does_not_count(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.pass_ms(60 * SECOND, leader)
     await world.submit("job-1")
     await world.beat(slots=1)
@@ -242,7 +250,7 @@ async def test_an_attempt_that_nobody_claims_is_given_back_and_does_not_count(wo
     assert (job.status, job.lost) == (Status.QUEUED, 0)
 
 
-async def test_a_new_process_judges_no_lease_before_it_could_hear_the_workers(world: World) -> None:
+async def test_a_new_process_judges_no_lease_before_it_could_hear_the_workers(world: MemorySchedulers) -> None:
     first = await world.leading()
     await world.submit("job-1")
     await world.beat(slots=1)
@@ -263,7 +271,7 @@ async def test_a_new_process_judges_no_lease_before_it_could_hear_the_workers(wo
 # ── other timers ──────────────────────────────────────────────────────────────
 
 
-async def test_a_run_that_takes_too_long_fails(world: World, leader: Replica) -> None:
+async def test_a_run_that_takes_too_long_fails(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1", run_timeout_s=20)
     await world.beat(slots=1)
     await world.settle(leader)
@@ -282,7 +290,7 @@ async def test_a_run_that_takes_too_long_fails(world: World, leader: Replica) ->
     assert reply.not_yours == ("job-1:1",)
 
 
-async def test_a_job_that_waits_longer_than_it_wants_to_fails(world: World, leader: Replica) -> None:
+async def test_a_job_that_waits_longer_than_it_wants_to_fails(world: MemorySchedulers, leader: Replica) -> None:
     await waiting(world, leader, 2 * SECOND)
     await world.submit("job-1", queue_ttl_s=60)
 
@@ -294,7 +302,7 @@ async def test_a_job_that_waits_longer_than_it_wants_to_fails(world: World, lead
     assert [failed.fault for failed in world.written(JobFailed)] == ["timeout"]
 
 
-async def waiting(world: World, leader: Replica, duration_ms: int) -> None:
+async def waiting(world: MemorySchedulers, leader: Replica, duration_ms: int) -> None:
     """The pool has a worker that takes nothing, and is heard."""
     for _ in range(duration_ms // SECOND):
         await world.beat("idle", slots=0)
@@ -302,7 +310,9 @@ async def waiting(world: World, leader: Replica, duration_ms: int) -> None:
 
 
 @pytest.mark.parametrize("away", ["paused", "no worker", "all"])
-async def test_time_in_which_nobody_could_serve_a_job_does_not_count(world: World, leader: Replica, away: str) -> None:
+async def test_time_in_which_nobody_could_serve_a_job_does_not_count(
+    world: MemorySchedulers, leader: Replica, away: str
+) -> None:
     await waiting(world, leader, 2 * SECOND)
     await world.submit("job-1", queue_ttl_s=60)
     await waiting(world, leader, 30 * SECOND)
@@ -322,7 +332,7 @@ async def test_time_in_which_nobody_could_serve_a_job_does_not_count(world: Worl
     assert (await world.job("job-1")).status is Status.FAILED
 
 
-async def test_a_new_leader_gives_each_job_its_whole_time_again(world: World, leader: Replica) -> None:
+async def test_a_new_leader_gives_each_job_its_whole_time_again(world: MemorySchedulers, leader: Replica) -> None:
     await waiting(world, leader, 2 * SECOND)
     await world.submit("job-1", queue_ttl_s=60)
     await waiting(world, leader, 50 * SECOND)
@@ -336,7 +346,7 @@ async def test_a_new_leader_gives_each_job_its_whole_time_again(world: World, le
     assert (await world.job("job-1")).status is Status.FAILED
 
 
-async def test_a_question_is_repeated_twice_and_then_given_up(world: World, leader: Replica) -> None:
+async def test_a_question_is_repeated_twice_and_then_given_up(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)
@@ -356,7 +366,7 @@ async def test_a_question_is_repeated_twice_and_then_given_up(world: World, lead
     assert [status for _, status in seen[-3:]] == ["awaiting_confirmation", "failed", "failed"]
 
 
-async def test_waiting_lifts_a_job_class_by_class(world: World, leader: Replica) -> None:
+async def test_waiting_lifts_a_job_class_by_class(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1", priority=Priority.BACKGROUND, tier=Tier.BOOTSTRAPPER)
     place = (await world.job("job-1")).standing
 
@@ -374,7 +384,7 @@ async def test_waiting_lifts_a_job_class_by_class(world: World, leader: Replica)
     assert {data.reason.value for data in datas if isinstance(data, JobReprioritized)} == {"aged"}
 
 
-async def test_a_scheduled_job_enters_the_queue_at_its_time(world: World, leader: Replica) -> None:
+async def test_a_scheduled_job_enters_the_queue_at_its_time(world: MemorySchedulers, leader: Replica) -> None:
     await world.schedule("job-1", in_ms=10 * SECOND)
     await world.settle(leader)
 
@@ -388,7 +398,7 @@ async def test_a_scheduled_job_enters_the_queue_at_its_time(world: World, leader
     assert job.standing.position_original == 1
 
 
-async def test_what_ended_long_ago_leaves_with_the_next_record(world: World, leader: Replica) -> None:
+async def test_what_ended_long_ago_leaves_with_the_next_record(world: MemorySchedulers, leader: Replica) -> None:
     """Also where the leader turns rarely: it is the log's clock that counts, so that every fold knows the same jobs."""
     await world.submit("job-1")
     await world.write("job-1", "cancelled")
@@ -404,7 +414,7 @@ async def test_what_ended_long_ago_leaves_with_the_next_record(world: World, lea
     assert await world.view_is_the_log()
 
 
-async def test_a_reservation_that_nothing_became_of_lapses(world: World, leader: Replica) -> None:
+async def test_a_reservation_that_nothing_became_of_lapses(world: MemorySchedulers, leader: Replica) -> None:
     await world.view.reserve(world.request("job-1"))
     assert len(await world.view.queue()) == 1
 
@@ -413,7 +423,7 @@ async def test_a_reservation_that_nothing_became_of_lapses(world: World, leader:
     assert await world.view.queue() == ()
 
 
-async def test_a_crowd_of_timers_is_worked_off_at_once(world: World, leader: Replica) -> None:
+async def test_a_crowd_of_timers_is_worked_off_at_once(world: MemorySchedulers, leader: Replica) -> None:
     await world.pass_ms(20 * SECOND, leader)
     names = await world.submit_many(90, queue_ttl_s=30)
     await world.beat(slots=30)
@@ -437,7 +447,7 @@ async def test_a_crowd_of_timers_is_worked_off_at_once(world: World, leader: Rep
 LATE_MS = 10**13  # a timer of then is later than what any job has
 
 
-async def test_a_lost_attempt_is_decided_before_all_that_can_wait(world: World, leader: Replica) -> None:
+async def test_a_lost_attempt_is_decided_before_all_that_can_wait(world: MemorySchedulers, leader: Replica) -> None:
     names = await world.submit_many(41, tier=Tier.BOOTSTRAPPER)
     await world.beat(slots=1)
     await world.settle(leader)
@@ -500,7 +510,7 @@ async def test_those_who_wait_for_room_do_not_hide_a_lost_worker(small_queue: Po
 # ── starting and stopping ─────────────────────────────────────────────────────
 
 
-async def test_a_start_goes_on_from_the_newest_snapshot(world: World, leader: Replica) -> None:
+async def test_a_start_goes_on_from_the_newest_snapshot(world: MemorySchedulers, leader: Replica) -> None:
     names = await world.submit_many(3)
     await world.beat(slots=1)
     await world.settle(leader)
@@ -517,7 +527,7 @@ async def test_a_start_goes_on_from_the_newest_snapshot(world: World, leader: Re
     assert await world.view_is_the_log()
 
 
-async def test_a_start_joins_the_view_where_it_is(world: World, leader: Replica) -> None:
+async def test_a_start_joins_the_view_where_it_is(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit_many(3)
     await world.settle(leader)
     generation = (await world.view.observe()).mark.generation
@@ -530,7 +540,7 @@ async def test_a_start_joins_the_view_where_it_is(world: World, leader: Replica)
     assert await world.view_is_the_log()
 
 
-async def test_a_leader_that_stops_lets_the_other_lead_at_once(world: World, leader: Replica) -> None:
+async def test_a_leader_that_stops_lets_the_other_lead_at_once(world: MemorySchedulers, leader: Replica) -> None:
     standby = world.replica("b")
     await world.settle(leader, standby)
     assert (leader.leader.leads, standby.leader.leads) == (True, False)
@@ -542,7 +552,7 @@ async def test_a_leader_that_stops_lets_the_other_lead_at_once(world: World, lea
     assert not leader.leader.leads
 
 
-async def test_events_of_one_batch_follow_their_link(world: World, leader: Replica) -> None:
+async def test_events_of_one_batch_follow_their_link(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit_many(3)
     await world.beat(slots=2)
     await world.settle(leader)
@@ -553,7 +563,7 @@ async def test_events_of_one_batch_follow_their_link(world: World, leader: Repli
     assert kinds[at + 1 : at + 4] == [SchedulerCommitted, JobDispatched, JobDispatched]
 
 
-async def test_a_policy_that_cannot_be_in_force_here_is_noted_until_another_one_holds(world: World) -> None:
+async def test_a_policy_that_cannot_be_in_force_here_is_noted_until_another_one_holds(world: MemorySchedulers) -> None:
     health = Health()
     replica = world.replica("a", health=health)
     await world.settle(replica)

@@ -12,7 +12,7 @@ from services.scheduler.forecasting import Forecaster
 from services.scheduler.opinions import Opinion, opinions_of
 from services.scheduler.positions import Announcer
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World
+from tests.fixtures.schedulers import MemorySchedulers
 
 
 class Unwalkable(dict[str, Job]):
@@ -28,7 +28,7 @@ class Unwalkable(dict[str, Job]):
         raise AssertionError("somebody walks all jobs")
 
 
-async def test_nobody_walks_all_jobs(world: World, leader: Replica) -> None:
+async def test_nobody_walks_all_jobs(world: MemorySchedulers, leader: Replica) -> None:
     """Positions, forecast, metrics, timers, pauses and starts go by what has not ended."""
     for name in ("job-1", "job-2", "job-3", "job-4"):
         await world.submit(name, user=f"u-{name}", project=f"p-{name}")
@@ -56,7 +56,7 @@ async def test_nobody_walks_all_jobs(world: World, leader: Replica) -> None:
     assert 'headgate_queue_length{pool="default"} 2.0' in world.metrics(leader)
 
 
-async def forgotten(world: World, leader: Replica, name: str) -> None:
+async def forgotten(world: MemorySchedulers, leader: Replica, name: str) -> None:
     """The job has ended, and so long ago that the fold does not know it any more."""
     await world.pass_ms(round(world.policy.retention.ended_s * 1000) + 1, leader)
     await world.submit(f"after-{name}", user="somebody", project="else")
@@ -64,7 +64,9 @@ async def forgotten(world: World, leader: Replica, name: str) -> None:
     assert name not in leader.ledger.jobs
 
 
-async def test_a_worker_that_was_long_away_hears_that_its_attempt_is_over(world: World, leader: Replica) -> None:
+async def test_a_worker_that_was_long_away_hears_that_its_attempt_is_over(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)
@@ -77,7 +79,7 @@ async def test_a_worker_that_was_long_away_hears_that_its_attempt_is_over(world:
     assert (reply.not_yours, reply.kept) == (("job-1:1",), ("never-was:1",))
 
 
-async def test_what_cannot_be_asked_of_the_log_goes_on(world: World, leader: Replica) -> None:
+async def test_what_cannot_be_asked_of_the_log_goes_on(world: MemorySchedulers, leader: Replica) -> None:
     class Away(MemoryLog):
         async def last(self, subject_filter: str) -> Record | None:
             raise LogUnavailable(reason=subject_filter)
@@ -87,7 +89,7 @@ async def test_what_cannot_be_asked_of_the_log_goes_on(world: World, leader: Rep
     assert opinions == {"job-1:1": Opinion.RUNS}
 
 
-async def test_a_forced_attempt_that_is_long_over_is_not_remembered(world: World, leader: Replica) -> None:
+async def test_a_forced_attempt_that_is_long_over_is_not_remembered(world: MemorySchedulers, leader: Replica) -> None:
     """What the worker says it has stopped is known until its end is folded, also where that was before it spoke."""
     await world.submit("job-1")
     await world.beat(slots=1)

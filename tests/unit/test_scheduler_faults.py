@@ -23,7 +23,7 @@ from libs.eventlog.values import Appended, Conflicted
 from tests.fixtures.audit import audit
 from tests.fixtures.cuts import Interrupted, Once
 from tests.fixtures.logs import HastyClock
-from tests.fixtures.schedulers import EPOCH, World
+from tests.fixtures.schedulers import EPOCH, MemorySchedulers
 
 SECOND = 1000
 
@@ -33,7 +33,7 @@ class SweptLate(MemoryView):
 
     before: Callable[[], Awaitable[None]] | None = None
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: MemorySchedulers) -> None:
         super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
 
     async def sweep(self, *, now_ms: int | None = None) -> Swept:
@@ -42,14 +42,14 @@ class SweptLate(MemoryView):
         return await super().sweep(now_ms=now_ms)
 
 
-def leaders(world: World) -> list[str]:
+def leaders(world: MemorySchedulers) -> list[str]:
     return [link.leader for link in world.written(SchedulerCommitted)]
 
 
 # ── two at once ───────────────────────────────────────────────────────────────
 
 
-async def test_two_schedulers_that_lead_in_turn_start_each_job_once(world: World) -> None:
+async def test_two_schedulers_that_lead_in_turn_start_each_job_once(world: MemorySchedulers) -> None:
     a, b = world.replica("a"), world.replica("b")
     await world.settle(a, b)
     names = await world.submit_many(12)
@@ -67,7 +67,7 @@ async def test_two_schedulers_that_lead_in_turn_start_each_job_once(world: World
     assert set(leaders(world)) == {"a", "b"}
 
 
-async def test_two_schedulers_that_both_believe_to_lead_do_no_harm(world: World) -> None:
+async def test_two_schedulers_that_both_believe_to_lead_do_no_harm(world: MemorySchedulers) -> None:
     a = world.replica("a", lead=MemoryLead(world.clock.now_ms))
     b = world.replica("b", lead=MemoryLead(world.clock.now_ms))
     await world.settle(a, b)
@@ -81,7 +81,7 @@ async def test_two_schedulers_that_both_believe_to_lead_do_no_harm(world: World)
     assert not audit(world.records(), policy=world.policy, drained=False).violations
 
 
-async def test_a_leader_that_was_stopped_in_mid_commit_is_refused_and_steps_down(world: World) -> None:
+async def test_a_leader_that_was_stopped_in_mid_commit_is_refused_and_steps_down(world: MemorySchedulers) -> None:
     async def stopped_for_20_s() -> None:
         await world.pass_ms(20 * SECOND, b)
 
@@ -101,7 +101,7 @@ async def test_a_leader_that_was_stopped_in_mid_commit_is_refused_and_steps_down
     assert world.dispatched() == names[:2]
 
 
-async def test_a_leader_that_was_stopped_and_goes_on_plans_nothing(world: World) -> None:
+async def test_a_leader_that_was_stopped_and_goes_on_plans_nothing(world: MemorySchedulers) -> None:
     a, b = world.replica("a"), world.replica("b")
     await world.settle(a, b)
     await world.pass_ms(20 * SECOND, b)
@@ -114,7 +114,7 @@ async def test_a_leader_that_was_stopped_and_goes_on_plans_nothing(world: World)
     assert world.dispatched() == []
 
 
-async def test_a_view_that_a_slower_leader_made_anew_is_not_planned_by(world: World) -> None:
+async def test_a_view_that_a_slower_leader_made_anew_is_not_planned_by(world: MemorySchedulers) -> None:
     """It counts fewer who run than there are; the chain would not notice, as its last link is our own."""
 
     async def made_anew_by_the_slower_one() -> None:
@@ -145,7 +145,7 @@ async def test_a_view_that_a_slower_leader_made_anew_is_not_planned_by(world: Wo
     assert len(world.dispatched()) == 3
 
 
-async def test_a_standby_leads_within_a_lease_and_goes_on_where_the_view_is(world: World) -> None:
+async def test_a_standby_leads_within_a_lease_and_goes_on_where_the_view_is(world: MemorySchedulers) -> None:
     a, b = world.replica("a"), world.replica("b")
     await world.settle(a, b)
     first, second = await world.submit_many(2)
@@ -164,7 +164,7 @@ async def test_a_standby_leads_within_a_lease_and_goes_on_where_the_view_is(worl
 # ── commits that are refused, lost or unknown ─────────────────────────────────
 
 
-async def test_a_job_that_moves_on_in_mid_commit_keeps_the_others_from_nothing(world: World) -> None:
+async def test_a_job_that_moves_on_in_mid_commit_keeps_the_others_from_nothing(world: MemorySchedulers) -> None:
     async def somebody_cancels() -> None:
         await world.write("job-01", "cancelled")
 
@@ -182,7 +182,7 @@ async def test_a_job_that_moves_on_in_mid_commit_keeps_the_others_from_nothing(w
     assert "headgate_scheduler_conflicts_total 1.0" in world.metrics(a).splitlines()
 
 
-async def test_a_view_that_is_lost_in_mid_commit_is_folded_again(world: World) -> None:
+async def test_a_view_that_is_lost_in_mid_commit_is_folded_again(world: MemorySchedulers) -> None:
     async def flushed() -> None:
         world.store.lose()
         world.lead.lose()
@@ -212,7 +212,7 @@ class Fates:
 
 @pytest.mark.parametrize("fate", [Fate.UNHEARD, Fate.LOST, Fate.LATE])
 @pytest.mark.parametrize("before", [0, 1], ids=["of the first link", "of the batch"])
-async def test_an_answer_that_is_lost_is_found_out(world: World, fate: Fate, before: int) -> None:
+async def test_an_answer_that_is_lost_is_found_out(world: MemorySchedulers, fate: Fate, before: int) -> None:
     a = world.replica("a", fate=Fates(*[Fate.ARRIVES] * before, fate))
     await world.settle(a)
     names = await world.submit_many(3)
@@ -226,7 +226,7 @@ async def test_an_answer_that_is_lost_is_found_out(world: World, fate: Fate, bef
 
 
 @pytest.mark.parametrize("lands", ["before the next plan", "after it", "never"])
-async def test_an_outcome_that_stays_unknown_is_settled_by_the_log(world: World, lands: str) -> None:
+async def test_an_outcome_that_stays_unknown_is_settled_by_the_log(world: MemorySchedulers, lands: str) -> None:
     fates = Fates(Fate.ARRIVES, *[Fate.LATE] * 1000)
     a = world.replica("a", fate=fates)
     await world.settle(a)
@@ -248,7 +248,7 @@ async def test_an_outcome_that_stays_unknown_is_settled_by_the_log(world: World,
     assert [len(link.jobs) for link in world.written(SchedulerCommitted)].count(2) == 1
 
 
-async def test_a_commit_that_was_stored_while_the_connection_broke_is_not_made_again(world: World) -> None:
+async def test_a_commit_that_was_stored_while_the_connection_broke_is_not_made_again(world: MemorySchedulers) -> None:
     def breaks(messages: Sequence[Message]) -> Fate:
         log.wire.connected = len(messages) == 1
         return Fate.ARRIVES if log.wire.connected else Fate.UNHEARD
@@ -270,7 +270,7 @@ async def test_a_commit_that_was_stored_while_the_connection_broke_is_not_made_a
     assert [len(link.jobs) for link in world.written(SchedulerCommitted)] == [0, 2]
 
 
-async def test_nothing_is_decided_while_the_log_is_known_to_go_further(world: World) -> None:
+async def test_nothing_is_decided_while_the_log_is_known_to_go_further(world: MemorySchedulers) -> None:
     a = await world.leading()
     await world.submit_many(1)
     await world.beat(slots=2)
@@ -283,7 +283,7 @@ async def test_nothing_is_decided_while_the_log_is_known_to_go_further(world: Wo
     assert world.dispatched() == []
 
 
-async def test_a_log_that_went_back_ends_the_process(world: World) -> None:
+async def test_a_log_that_went_back_ends_the_process(world: MemorySchedulers) -> None:
     a = await world.leading()
     await world.submit_many(3)
     await world.settle(a)
@@ -309,7 +309,7 @@ class Away(MemoryLead):
         return await super().hold(name, ttl_ms=ttl_ms)
 
 
-async def running_job(world: World, a: Any) -> None:
+async def running_job(world: MemorySchedulers, a: Any) -> None:
     await world.pass_ms(60 * SECOND, a)
     await world.submit("job-1")
     await world.beat(slots=1)
@@ -318,7 +318,7 @@ async def running_job(world: World, a: Any) -> None:
     await world.settle(a)
 
 
-async def test_while_nats_is_away_leases_do_not_run(world: World) -> None:
+async def test_while_nats_is_away_leases_do_not_run(world: MemorySchedulers) -> None:
     log = MemoryLog(world.server, clock=HastyClock(), settle_within_s=2.0)
     a = world.replica("a", log=log)
     await running_job(world, a)
@@ -337,7 +337,7 @@ async def test_while_nats_is_away_leases_do_not_run(world: World) -> None:
     assert (await world.job("job-1")).status is Status.STARTING
 
 
-async def test_while_the_store_is_away_leases_do_not_run(world: World) -> None:
+async def test_while_the_store_is_away_leases_do_not_run(world: MemorySchedulers) -> None:
     lead = Away(world.clock.now_ms)
     a = world.replica("a", lead=lead)
     await running_job(world, a)
@@ -356,7 +356,7 @@ async def test_while_the_store_is_away_leases_do_not_run(world: World) -> None:
     assert (await world.job("job-1")).status is Status.STARTING
 
 
-async def test_while_nobody_could_hear_the_workers_no_lease_is_judged(world: World) -> None:
+async def test_while_nobody_could_hear_the_workers_no_lease_is_judged(world: MemorySchedulers) -> None:
     a = world.replica("a")
     await running_job(world, a)
 
@@ -369,7 +369,7 @@ async def test_while_nobody_could_hear_the_workers_no_lease_is_judged(world: Wor
     assert (await world.job("job-1")).status is Status.STARTING
 
 
-async def test_a_worker_that_was_lost_with_an_outage_does_not_count_against_its_job(world: World) -> None:
+async def test_a_worker_that_was_lost_with_an_outage_does_not_count_against_its_job(world: MemorySchedulers) -> None:
     a = world.replica("a")
     await running_job(world, a)
 
@@ -384,7 +384,7 @@ async def test_a_worker_that_was_lost_with_an_outage_does_not_count_against_its_
     assert [data.reason for data in datas if isinstance(data, JobGivenBack)] == [GivenBackReason.OUTAGE]
 
 
-async def test_a_worker_that_was_lost_counts_against_a_job_that_began_after_an_outage(world: World) -> None:
+async def test_a_worker_that_was_lost_counts_against_a_job_that_began_after_an_outage(world: MemorySchedulers) -> None:
     a = world.replica("a")
     await world.pass_ms(60 * SECOND, a)
     await world.submit("job-0")
@@ -402,7 +402,7 @@ async def test_a_worker_that_was_lost_counts_against_a_job_that_began_after_an_o
     assert (job.status, job.lost) == (Status.QUEUED, 1)
 
 
-async def test_a_flushed_store_costs_no_running_job_its_worker(world: World) -> None:
+async def test_a_flushed_store_costs_no_running_job_its_worker(world: MemorySchedulers) -> None:
     a = world.replica("a")
     await running_job(world, a)
 
@@ -419,7 +419,7 @@ async def test_a_flushed_store_costs_no_running_job_its_worker(world: World) -> 
     assert await world.view_is_the_log()
 
 
-async def test_limits_hold_across_a_flush(world: World) -> None:
+async def test_limits_hold_across_a_flush(world: MemorySchedulers) -> None:
     a = await world.leading()
     for number in range(8):
         await world.submit(f"job-{number}", user="me", project=f"p-{number}")

@@ -15,7 +15,7 @@ from libs.capacity.memory.view import MemoryView
 from libs.capacity.rows import Change
 from services.scheduler.folding import Folding
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import EPOCH, World
+from tests.fixtures.schedulers import EPOCH, MemorySchedulers
 
 DB = "group:user-1:project-1:db"
 MOMENTS = 200  # of the loop: all that does not wait for the fold has happened by then
@@ -24,7 +24,7 @@ MOMENTS = 200  # of the loop: all that does not wait for the fold has happened b
 class FoldedLate(MemoryView):
     """A view that folds when it may."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: MemorySchedulers) -> None:
         super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
         self.may_fold = asyncio.Event()
         self.may_fold.set()
@@ -35,7 +35,7 @@ class FoldedLate(MemoryView):
 
 
 @asynccontextmanager
-async def turn_that_folds_late(world: World, view: FoldedLate, replica: Replica) -> AsyncIterator[None]:
+async def turn_that_folds_late(world: MemorySchedulers, view: FoldedLate, replica: Replica) -> AsyncIterator[None]:
     """What has happened by then but for what waits for the fold."""
     view.may_fold.clear()
     turn = asyncio.create_task(replica.cycle.turn())
@@ -47,7 +47,7 @@ async def turn_that_folds_late(world: World, view: FoldedLate, replica: Replica)
     await turn
 
 
-async def ready(world: World) -> tuple[FoldedLate, Replica]:
+async def ready(world: MemorySchedulers) -> tuple[FoldedLate, Replica]:
     view = FoldedLate(world)
     replica = world.replica("a", view=view)
     await world.settle(replica)
@@ -57,7 +57,7 @@ async def ready(world: World) -> tuple[FoldedLate, Replica]:
     return view, replica
 
 
-async def test_a_job_starts_while_the_view_has_yet_to_hear_of_it(world: World) -> None:
+async def test_a_job_starts_while_the_view_has_yet_to_hear_of_it(world: MemorySchedulers) -> None:
     view, replica = await ready(world)
     await world.submit("job-1")
 
@@ -65,7 +65,7 @@ async def test_a_job_starts_while_the_view_has_yet_to_hear_of_it(world: World) -
         assert world.dispatched() == ["job-1"]
 
 
-async def test_a_job_at_the_border_claims_when_the_view_is_folded(world: World) -> None:
+async def test_a_job_at_the_border_claims_when_the_view_is_folded(world: MemorySchedulers) -> None:
     view, replica = await ready(world)
     await world.submit("job-1", groups=(Group(name=DB, limit=1),))
 

@@ -34,7 +34,7 @@ from services.scheduler.replica import Replica
 from tests.fixtures.audit import Report, audit
 from tests.fixtures.cuts import Cut, look
 from tests.fixtures.lives import step, submission
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import MemorySchedulers, a_world
 
 EVERY_DAY = 6
 SEEDS = int(os.environ.get("HISTORIES", "200"))
@@ -69,7 +69,7 @@ class Worker:
 class History:
     """One system's life."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: MemorySchedulers, seed: int) -> None:
         self.world = world
         self.random = Random(seed)
         self.troubled = True
@@ -403,7 +403,7 @@ class History:
                 await replica.handlers.give_up(command)
 
 
-async def history(seed: int) -> tuple[Report, World]:
+async def history(seed: int) -> tuple[Report, MemorySchedulers]:
     async with a_world(policy=POLICY) as world:
         life = History(world, seed)
         await life.live()

@@ -12,7 +12,7 @@ from libs.policy import Policy, Retention
 from libs.runtime.eventually import eventually
 from services.scheduler.janitor import Janitor, Remains, kept_inputs, kept_workspaces
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import MemorySchedulers, a_world
 
 HOUR, DAY = 3_600_000, 86_400_000
 
@@ -23,15 +23,15 @@ def workspaces() -> MemoryBucket:
 
 
 @pytest.fixture
-def janitor(world: World, leader: Replica, workspaces: MemoryBucket) -> Janitor:
+def janitor(world: MemorySchedulers, leader: Replica, workspaces: MemoryBucket) -> Janitor:
     return janitor_of(world, leader, kept_workspaces(workspaces, leader.ledger.policy.retention))
 
 
-def janitor_of(world: World, replica: Replica, remains: Remains) -> Janitor:
+def janitor_of(world: MemorySchedulers, replica: Replica, remains: Remains) -> Janitor:
     return Janitor(remains, world.log, ledger=replica.ledger, leader=replica.leader, clock=world.clock)
 
 
-async def failed(world: World, name: str) -> None:
+async def failed(world: MemorySchedulers, name: str) -> None:
     """A job that ended with a workspace."""
     await world.submit(name)
     await world.beat(slots=4)
@@ -40,7 +40,7 @@ async def failed(world: World, name: str) -> None:
     await world.beat(slots=0)  # nobody starts what comes after it
 
 
-async def sweep(world: World, janitor: Janitor, workspaces: MemoryBucket, *, after_ms: int = 0) -> list[str]:
+async def sweep(world: MemorySchedulers, janitor: Janitor, workspaces: MemoryBucket, *, after_ms: int = 0) -> list[str]:
     """What is left, when so much time has passed."""
     await world.pass_ms(after_ms, *world.replicas, every_ms=HOUR)
     sweeping = asyncio.create_task(janitor.sweep())
@@ -51,7 +51,7 @@ async def sweep(world: World, janitor: Janitor, workspaces: MemoryBucket, *, aft
 
 
 async def test_a_workspace_goes_a_day_after_the_end_of_its_job(
-    world: World, janitor: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, janitor: Janitor, workspaces: MemoryBucket
 ) -> None:
     await failed(world, "job-1")
     await workspaces.put("job-1-1-2", b"work")
@@ -63,7 +63,7 @@ async def test_a_workspace_goes_a_day_after_the_end_of_its_job(
 
 
 async def test_an_unfinished_job_keeps_its_own_however_long_it_takes(
-    world: World, janitor: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, janitor: Janitor, workspaces: MemoryBucket
 ) -> None:
     await world.submit("job-1")
     await workspaces.put("job-1-1-2", b"work")
@@ -72,7 +72,7 @@ async def test_an_unfinished_job_keeps_its_own_however_long_it_takes(
 
 
 async def test_a_job_that_goes_on_from_it_keeps_anothers(
-    world: World, janitor: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, janitor: Janitor, workspaces: MemoryBucket
 ) -> None:
     await failed(world, "job-1")
     for name in ("job-1-1-1", "job-1-1-2"):
@@ -89,7 +89,7 @@ async def test_a_job_that_goes_on_from_it_keeps_anothers(
 
 
 async def test_whoever_begins_to_go_on_from_one_while_others_are_deleted_finds_it(
-    world: World, janitor: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, janitor: Janitor, workspaces: MemoryBucket
 ) -> None:
     await failed(world, "job-1")
     names = [f"job-1-1-{number}" for number in range(10, 60)]
@@ -126,7 +126,7 @@ async def test_what_the_fold_has_forgotten_is_asked_of_the_log(workspaces: Memor
 
 
 async def test_what_is_of_no_job_goes_and_what_has_another_name_stays(
-    world: World, janitor: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, janitor: Janitor, workspaces: MemoryBucket
 ) -> None:
     for name in ("nobody-1-1", "notes", "nobody-1"):
         await workspaces.put(name, b"work")
@@ -135,7 +135,7 @@ async def test_what_is_of_no_job_goes_and_what_has_another_name_stays(
 
 
 async def test_a_job_that_goes_on_is_never_taken_for_another_with_a_longer_name(
-    world: World, janitor: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, janitor: Janitor, workspaces: MemoryBucket
 ) -> None:
     await failed(world, "job")
     await world.submit("job-1")
@@ -164,13 +164,13 @@ def input_of(job: str) -> str:
 
 
 @pytest.fixture
-def of_inputs(world: World, leader: Replica, workspaces: MemoryBucket) -> Janitor:
+def of_inputs(world: MemorySchedulers, leader: Replica, workspaces: MemoryBucket) -> Janitor:
     """Of the same bucket, as inputs."""
     return janitor_of(world, leader, kept_inputs(workspaces, leader.ledger.policy.retention))
 
 
 async def test_an_input_goes_a_day_after_the_end_of_its_job_and_no_earlier(
-    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, of_inputs: Janitor, workspaces: MemoryBucket
 ) -> None:
     await failed(world, "job-1")
     await world.submit("waits")
@@ -184,7 +184,7 @@ async def test_an_input_goes_a_day_after_the_end_of_its_job_and_no_earlier(
 
 
 async def test_a_retry_keeps_its_own_input_when_the_first_ones_goes(
-    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, of_inputs: Janitor, workspaces: MemoryBucket
 ) -> None:
     await failed(world, "job-1")
     await workspaces.put(input_of("job-1"), b"{}")
@@ -195,7 +195,7 @@ async def test_a_retry_keeps_its_own_input_when_the_first_ones_goes(
 
 
 async def test_an_input_whose_job_never_began_goes_after_an_hour(
-    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, of_inputs: Janitor, workspaces: MemoryBucket
 ) -> None:
     await workspaces.put(input_of("never"), b"{}")
     await workspaces.put("notes", b"of somebody else")
@@ -209,7 +209,7 @@ async def test_an_input_whose_job_never_began_goes_after_an_hour(
 
 @pytest.mark.parametrize("its_job_begins", [True, False])
 async def test_an_input_that_is_put_anew_while_others_are_deleted_stays(
-    world: World, of_inputs: Janitor, workspaces: MemoryBucket, *, its_job_begins: bool
+    world: MemorySchedulers, of_inputs: Janitor, workspaces: MemoryBucket, *, its_job_begins: bool
 ) -> None:
     """A submission whose append failed leaves its input; its client repeats the key when the janitor has decided."""
     for job in ("a-first", "job-1"):
@@ -230,7 +230,7 @@ async def test_an_input_that_is_put_anew_while_others_are_deleted_stays(
 
 
 async def test_an_input_that_is_there_before_its_job_is_stays(
-    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, of_inputs: Janitor, workspaces: MemoryBucket
 ) -> None:
     await workspaces.put(input_of("job-1"), b"{}")
     await sweep(world, of_inputs, workspaces)
@@ -241,7 +241,7 @@ async def test_an_input_that_is_there_before_its_job_is_stays(
 
 @pytest.mark.parametrize("stops_after", range(8))
 async def test_whoever_is_killed_in_the_middle_is_followed_by_one_who_ends_it(
-    world: World, leader: Replica, workspaces: MemoryBucket, stops_after: int
+    world: MemorySchedulers, leader: Replica, workspaces: MemoryBucket, stops_after: int
 ) -> None:
     kept = kept_inputs(workspaces, leader.ledger.policy.retention)
     await failed(world, "job-1")
@@ -260,7 +260,7 @@ async def test_whoever_is_killed_in_the_middle_is_followed_by_one_who_ends_it(
 
 
 async def test_a_lost_view_keeps_no_input_longer_and_takes_none_earlier(
-    world: World, leader: Replica, workspaces: MemoryBucket
+    world: MemorySchedulers, leader: Replica, workspaces: MemoryBucket
 ) -> None:
     await failed(world, "job-1")
     await workspaces.put(input_of("job-1"), b"{}")
@@ -275,7 +275,7 @@ async def test_a_lost_view_keeps_no_input_longer_and_takes_none_earlier(
 
 
 async def test_bytes_are_given_back_when_the_input_goes(
-    world: World, of_inputs: Janitor, workspaces: MemoryBucket
+    world: MemorySchedulers, of_inputs: Janitor, workspaces: MemoryBucket
 ) -> None:
     await failed(world, "job-1")
     await workspaces.put(input_of("job-1"), b"{}")

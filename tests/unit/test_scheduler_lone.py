@@ -21,17 +21,17 @@ from libs.eventlog.memory import ChooseFate, Fate
 from libs.eventlog.values import Appended, Conflicted
 from services.scheduler.replica import Replica
 from tests.fixtures.cuts import Interrupted
-from tests.fixtures.schedulers import EPOCH, World, breathe
+from tests.fixtures.schedulers import EPOCH, MemorySchedulers, breathe
 
 SECOND = 1000
 
 
-def links(world: World) -> list[tuple[str, int]]:
+def links(world: MemorySchedulers) -> list[tuple[str, int]]:
     """Whose each is, and how many jobs it names."""
     return [(link.leader, len(link.jobs)) for link in world.written(SchedulerCommitted)]
 
 
-def starts(world: World) -> list[tuple[str, bool]]:
+def starts(world: MemorySchedulers) -> list[tuple[str, bool]]:
     """Each with whether it was written alone."""
     return [(data.job_id, data.alone is not None) for data in world.written(JobDispatched)]
 
@@ -40,7 +40,7 @@ def starts(world: World) -> list[tuple[str, bool]]:
 
 
 async def test_a_job_that_starts_by_itself_is_one_message_that_says_what_a_link_would(
-    world: World, leader: Replica
+    world: MemorySchedulers, leader: Replica
 ) -> None:
     await world.submit("first")
     await world.beat(slots=4)
@@ -57,7 +57,7 @@ async def test_a_job_that_starts_by_itself_is_one_message_that_says_what_a_link_
     assert second.alone == LoneStart(leader="a", link=link, over=world.server.last_seq - 1, limits=(3, 3, 7), slots=4)
 
 
-async def test_nobody_is_shown_how_a_start_was_counted(world: World, leader: Replica) -> None:
+async def test_nobody_is_shown_how_a_start_was_counted(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1")
     await world.beat()
     await world.settle(leader)
@@ -69,7 +69,7 @@ async def test_nobody_is_shown_how_a_start_was_counted(world: World, leader: Rep
     assert shown_event(start)["groups"] == list(start.groups)
 
 
-async def test_several_that_start_at_once_are_a_batch(world: World, leader: Replica) -> None:
+async def test_several_that_start_at_once_are_a_batch(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit_many(3)
     await world.beat()
 
@@ -79,7 +79,9 @@ async def test_several_that_start_at_once_are_a_batch(world: World, leader: Repl
     assert links(world) == [("a", 0), ("a", 3)]
 
 
-async def test_one_that_starts_beside_another_decision_is_in_its_batch(world: World, leader: Replica) -> None:
+async def test_one_that_starts_beside_another_decision_is_in_its_batch(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.submit("now")
     await world.schedule("later", in_ms=10 * SECOND, user="other")
     await world.clock.advance_ms(10 * SECOND)
@@ -91,7 +93,7 @@ async def test_one_that_starts_beside_another_decision_is_in_its_batch(world: Wo
     assert links(world) == [("a", 0), ("a", 2)]
 
 
-async def test_whatever_came_since_makes_it_a_batch_at_once(world: World) -> None:
+async def test_whatever_came_since_makes_it_a_batch_at_once(world: MemorySchedulers) -> None:
     async def somebody_submits() -> None:
         if links(world) and "stranger" not in world.jobs():
             await world.submit("stranger", user="other", project="other")
@@ -110,7 +112,7 @@ async def test_whatever_came_since_makes_it_a_batch_at_once(world: World) -> Non
     assert "headgate_scheduler_conflicts_total" not in world.metrics(a)
 
 
-async def test_it_is_not_tried_where_more_is_known_to_be_there(world: World) -> None:
+async def test_it_is_not_tried_where_more_is_known_to_be_there(world: MemorySchedulers) -> None:
     """A page waits to be taken: the log would refuse it."""
 
     async def somebody_submits() -> None:
@@ -138,7 +140,7 @@ async def _nothing() -> None:
 class _Asked(MemoryView):
     """A view on whose claims something happens first."""
 
-    def __init__(self, world: World, *, before: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, world: MemorySchedulers, *, before: Callable[[], Awaitable[None]]) -> None:
         super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
         self._before = before
 
@@ -150,7 +152,7 @@ class _Asked(MemoryView):
 # ── who begins, begins with a link ────────────────────────────────────────────
 
 
-async def test_each_leader_begins_with_a_link_and_plans_once_it_has_folded_it(world: World) -> None:
+async def test_each_leader_begins_with_a_link_and_plans_once_it_has_folded_it(world: MemorySchedulers) -> None:
     a, b = world.replica("a"), world.replica("b")
     await world.settle(a, b)
     for number, leader in enumerate((a, b, a)):
@@ -163,7 +165,7 @@ async def test_each_leader_begins_with_a_link_and_plans_once_it_has_folded_it(wo
     assert links(world) == [("a", 0), ("b", 0), ("a", 0)]
 
 
-async def test_a_process_of_the_same_name_begins_anew(world: World) -> None:
+async def test_a_process_of_the_same_name_begins_anew(world: MemorySchedulers) -> None:
     a = await world.leading()
     await world.submit("job-1")
     await world.beat()
@@ -179,7 +181,7 @@ async def test_a_process_of_the_same_name_begins_anew(world: World) -> None:
 
 
 @pytest.mark.parametrize("lands_before", range(4))
-async def test_the_next_leader_misses_no_start_that_lies_about(world: World, lands_before: int) -> None:
+async def test_the_next_leader_misses_no_start_that_lies_about(world: MemorySchedulers, lands_before: int) -> None:
     """The one before has ended in the midst of it. It lands before one of the other's first writes, or after them."""
 
     def late(messages: Sequence[Message]) -> Fate:
@@ -198,7 +200,7 @@ async def test_the_next_leader_misses_no_start_that_lies_about(world: World, lan
     assert world.dispatched() == (["first"] if lands_before == 0 else ["second"])
 
 
-async def of_two_pools_the_first(world: World, leader: Replica) -> None:
+async def of_two_pools_the_first(world: MemorySchedulers, leader: Replica) -> None:
     """Two jobs of which one may run, and the start of the first lies about. The log goes no further."""
     await world.set_limit("user:me", 1)
     await world.submit("first", user="me", pool="default")
@@ -208,13 +210,13 @@ async def of_two_pools_the_first(world: World, leader: Replica) -> None:
         await world.settle(leader)
 
 
-async def the_second_has_slots(world: World) -> None:
+async def the_second_has_slots(world: MemorySchedulers) -> None:
     """And the first has none any more: who plans now without the start that lies about starts the second."""
     await world.clock.advance_ms(60 * SECOND)
     await world.beat("worker-2", pool="gpu")
 
 
-def landing(world: World, *, before: int) -> ChooseFate:
+def landing(world: MemorySchedulers, *, before: int) -> ChooseFate:
     """All arrives, and right before the write of this number whatever lies about lands."""
     left = before
 
@@ -234,7 +236,7 @@ def landing(world: World, *, before: int) -> ChooseFate:
 @pytest.mark.parametrize("lands_before", range(4))
 @pytest.mark.parametrize("beside", [0, 1], ids=["a lone start", "a batch"])
 async def test_after_silence_a_leader_begins_anew_so_that_nothing_of_its_own_comes_in_between(
-    world: World, lands_before: int, beside: int
+    world: MemorySchedulers, lands_before: int, beside: int
 ) -> None:
     """What is under way lands right before one of its next writes, or after all of them."""
     silent, afterwards = True, landing(world, before=lands_before)

@@ -16,7 +16,7 @@ from headgate_contracts.events import Group
 from libs.policy import Policy
 from libs.runtime.telemetry import Telemetry, job_trace
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World
+from tests.fixtures.schedulers import MemorySchedulers
 
 SECOND = 1000
 OLDEST = "headgate_queue_oldest_seconds"
@@ -30,7 +30,7 @@ def policy() -> Policy:
 
 
 @pytest_asyncio.fixture
-async def leader(world: World) -> Replica:
+async def leader(world: MemorySchedulers) -> Replica:
     """One job runs and holds the group; another waits for it."""
     replica = await world.leading()
     wanted = (Group(name=DB, limit=1),)
@@ -66,16 +66,16 @@ class Scraped:
         return set().union(*names) - {"otel_scope_name", "otel_scope_version", "otel_scope_schema_url"}
 
 
-async def scrape(world: World, replica: Replica) -> Scraped:
+async def scrape(world: MemorySchedulers, replica: Replica) -> Scraped:
     await replica.gauges.look()
     return Scraped(world.metrics(replica))
 
 
-async def ask(world: World, by: Replica, lease: str, *groups: str, **wanted: Any) -> LeaseReply:
+async def ask(world: MemorySchedulers, by: Replica, lease: str, *groups: str, **wanted: Any) -> LeaseReply:
     return await by.handlers.acquire(AcquireLease(lease=lease, groups=groups, **wanted))
 
 
-async def test_slots_of_a_group_are_shown_with_their_limit(world: World, leader: Replica) -> None:
+async def test_slots_of_a_group_are_shown_with_their_limit(world: MemorySchedulers, leader: Replica) -> None:
     shown = await scrape(world, leader)
 
     assert shown.value("headgate_concurrency_slots_active", group=DB) == 1
@@ -86,7 +86,7 @@ async def test_slots_of_a_group_are_shown_with_their_limit(world: World, leader:
 
 
 async def test_after_a_reload_groups_and_the_share_of_inputs_are_those_of_the_policy_in_force(
-    world: World, leader: Replica
+    world: MemorySchedulers, leader: Replica
 ) -> None:
     before = await scrape(world, leader)
     changed = {"concurrency": {"limits": {"group:shop:web": 4}}, "submissions": {"user_input_bytes": 7_000_000}}
@@ -102,7 +102,7 @@ async def test_after_a_reload_groups_and_the_share_of_inputs_are_those_of_the_po
 
 
 async def test_the_backlog_is_in_seconds_of_work_and_what_runs_counts_with_its_rest(
-    world: World, leader: Replica
+    world: MemorySchedulers, leader: Replica
 ) -> None:
     guess_s = leader.ledger.policy.tier_limits(Tier.PARTNER).first_duration_s
     at_first = (await scrape(world, leader)).value("headgate_backlog_seconds", pool="default")
@@ -117,14 +117,14 @@ async def test_the_backlog_is_in_seconds_of_work_and_what_runs_counts_with_its_r
     assert with_one_more == pytest.approx(3 * guess_s - 10, abs=2)
 
 
-async def test_the_groups_of_one_user_are_in_no_label(world: World, leader: Replica) -> None:
+async def test_the_groups_of_one_user_are_in_no_label(world: MemorySchedulers, leader: Replica) -> None:
     shown = await scrape(world, leader)
 
     assert shown.value("headgate_concurrency_slots_active", group="user:u-job-1") is None
     assert shown.value("headgate_concurrency_acquisition_total", group="project:p-job-1") is None
 
 
-async def test_groups_that_tenants_invent_are_summed_under_one_label(world: World, leader: Replica) -> None:
+async def test_groups_that_tenants_invent_are_summed_under_one_label(world: MemorySchedulers, leader: Replica) -> None:
     """By the hundred: as many lines as before."""
     before = (await scrape(world, leader)).series("headgate_concurrency_slots_active")
     names = [f"group:p{number}:{last}" for number in range(20) for last in ("theirs", "cache")]
@@ -148,7 +148,7 @@ async def test_groups_that_tenants_invent_are_summed_under_one_label(world: Worl
         assert shown.series(name) == 4, "the pool, the group that policy names, the last part that it names, and other"
 
 
-async def test_a_provider_that_policy_does_not_name_has_no_label(world: World, leader: Replica) -> None:
+async def test_a_provider_that_policy_does_not_name_has_no_label(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(30):
         await ask(world, leader, f"l{number}", f"llm:invented-{number}", wait_ms=60_000)
         await ask(world, leader, f"m{number}", f"llm:invented-{number}", wait_ms=60_000)
@@ -159,7 +159,7 @@ async def test_a_provider_that_policy_does_not_name_has_no_label(world: World, l
     assert shown.series("headgate_llm_in_flight") == 5
 
 
-async def test_each_request_for_a_slot_is_counted_by_its_result(world: World, leader: Replica) -> None:
+async def test_each_request_for_a_slot_is_counted_by_its_result(world: MemorySchedulers, leader: Replica) -> None:
     await ask(world, leader, "l1", OLLAMA, "llm:global")
     await ask(world, leader, "l2", DB)
 
@@ -173,7 +173,7 @@ async def test_each_request_for_a_slot_is_counted_by_its_result(world: World, le
 
 
 async def test_a_request_that_waits_is_counted_once_however_often_its_worker_asks(
-    world: World, leader: Replica
+    world: MemorySchedulers, leader: Replica
 ) -> None:
     """As a worker does: again each few seconds, and once more when it is told that its turn has come."""
     for number in range(4):
@@ -198,7 +198,9 @@ async def test_a_request_that_waits_is_counted_once_however_often_its_worker_ask
     assert shown.value("headgate_llm_block_seconds_count", provider="ollama") == 1
 
 
-async def test_a_wait_that_the_view_forgot_is_counted_and_has_no_length(world: World, leader: Replica) -> None:
+async def test_a_wait_that_the_view_forgot_is_counted_and_has_no_length(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await ask(world, leader, "l1", OLLAMA, wait_ms=60_000, waited=True)
 
     shown = await scrape(world, leader)
@@ -207,7 +209,7 @@ async def test_a_wait_that_the_view_forgot_is_counted_and_has_no_length(world: W
     assert not shown.value("headgate_concurrency_wait_seconds_count", group=OLLAMA)
 
 
-async def test_a_job_that_comes_back_acquires_its_slots_again(world: World, leader: Replica) -> None:
+async def test_a_job_that_comes_back_acquires_its_slots_again(world: MemorySchedulers, leader: Replica) -> None:
     await world.write("job-1", "given_back:drained")
     await world.settle(leader)
 
@@ -219,7 +221,7 @@ async def test_a_job_that_comes_back_acquires_its_slots_again(world: World, lead
     assert shown.value("headgate_scheduler_dispatched_total", pool="default") == dispatched
 
 
-async def test_a_stages_own_group_is_shown_from_its_first_use_on(world: World, leader: Replica) -> None:
+async def test_a_stages_own_group_is_shown_from_its_first_use_on(world: MemorySchedulers, leader: Replica) -> None:
     before = await scrape(world, leader)
     await ask(world, leader, "l1", "stage:build:code:3")
     used = await scrape(world, leader)
@@ -233,7 +235,7 @@ async def test_a_stages_own_group_is_shown_from_its_first_use_on(world: World, l
     assert after.value("headgate_concurrency_acquisition_total", result="acquired", **of_stage) == 1
 
 
-async def test_a_peak_between_two_looks_is_seen_for_a_minute(world: World, leader: Replica) -> None:
+async def test_a_peak_between_two_looks_is_seen_for_a_minute(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(3):
         await ask(world, leader, f"l{number}", OLLAMA)
     for number in range(3):
@@ -249,7 +251,7 @@ async def test_a_peak_between_two_looks_is_seen_for_a_minute(world: World, leade
     assert later.value(peak, group=OLLAMA) == 0
 
 
-async def test_how_long_somebody_waited_for_a_slot_is_a_histogram(world: World, leader: Replica) -> None:
+async def test_how_long_somebody_waited_for_a_slot_is_a_histogram(world: MemorySchedulers, leader: Replica) -> None:
     await ask(world, leader, "l1", OLLAMA)
     for number in range(2, 5):
         await ask(world, leader, f"l{number}", OLLAMA)
@@ -265,7 +267,7 @@ async def test_how_long_somebody_waited_for_a_slot_is_a_histogram(world: World, 
     assert shown.value("headgate_concurrency_wait_seconds_bucket", group=OLLAMA, le="5") == 4
 
 
-async def test_calls_to_providers_are_shown_one_by_one_and_in_all(world: World, leader: Replica) -> None:
+async def test_calls_to_providers_are_shown_one_by_one_and_in_all(world: MemorySchedulers, leader: Replica) -> None:
     await ask(world, leader, "l1", OLLAMA, "llm:global")
     await ask(world, leader, "l2", "llm:openai", "llm:global")
 
@@ -278,7 +280,7 @@ async def test_calls_to_providers_are_shown_one_by_one_and_in_all(world: World, 
 
 @pytest.mark.parametrize("waits", [True, False])
 async def test_a_request_that_finds_a_provider_full_is_counted_there(
-    world: World,
+    world: MemorySchedulers,
     leader: Replica,
     waits: bool,  # noqa: FBT001 a table's column
 ) -> None:
@@ -297,7 +299,7 @@ async def test_a_request_that_finds_a_provider_full_is_counted_there(
     assert shown.value("headgate_llm_block_seconds_sum", provider="ollama") == (3 if waits else None)
 
 
-async def test_the_oldest_of_each_class_is_shown_as_long_as_it_waits(world: World, leader: Replica) -> None:
+async def test_the_oldest_of_each_class_is_shown_as_long_as_it_waits(world: MemorySchedulers, leader: Replica) -> None:
     await world.pass_ms(20 * SECOND, leader)
     await world.submit("job-3", user="eve", project="p-3", priority="low", groups=(Group(name=DB, limit=1),))
     await world.settle(leader)
@@ -310,7 +312,7 @@ async def test_the_oldest_of_each_class_is_shown_as_long_as_it_waits(world: Worl
     assert shown.value(OLDEST, **{"class": "urgent"}) == 0
 
 
-async def test_a_job_that_came_back_waits_since_then(world: World, leader: Replica) -> None:
+async def test_a_job_that_came_back_waits_since_then(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-3", user="eve", project="p-3", priority="high")
     await world.settle(leader)
     await world.write("job-3", "started")
@@ -323,7 +325,7 @@ async def test_a_job_that_came_back_waits_since_then(world: World, leader: Repli
     assert shown.value(OLDEST, **{"class": "high"}) == (now - (job.aged_at or now)).total_seconds() < 100
 
 
-async def test_what_ended_is_counted_with_whose_fault_it_was(world: World, leader: Replica) -> None:
+async def test_what_ended_is_counted_with_whose_fault_it_was(world: MemorySchedulers, leader: Replica) -> None:
     await world.write("job-1", "scaffold", "code", "deps", "checks", "ready")
     await world.settle(leader)
     await world.write("job-2", "started", "failed")
@@ -337,7 +339,7 @@ async def test_what_ended_is_counted_with_whose_fault_it_was(world: World, leade
     assert shown.series(ended) == 2
 
 
-async def test_each_rebuilding_of_the_view_is_counted(world: World, leader: Replica) -> None:
+async def test_each_rebuilding_of_the_view_is_counted(world: MemorySchedulers, leader: Replica) -> None:
     before = (await scrape(world, leader)).value("headgate_view_rebuilt_total")
     world.store.lose()
     await world.settle(leader)
@@ -346,7 +348,7 @@ async def test_each_rebuilding_of_the_view_is_counted(world: World, leader: Repl
     assert (await scrape(world, leader)).value("headgate_view_rebuilt_total") == 2
 
 
-async def test_a_log_that_has_a_limit_shows_how_full_it_is(world: World, leader: Replica) -> None:
+async def test_a_log_that_has_a_limit_shows_how_full_it_is(world: MemorySchedulers, leader: Replica) -> None:
     without = await scrape(world, leader)
     world.server._max_bytes = 100_000
 
@@ -357,7 +359,9 @@ async def test_a_log_that_has_a_limit_shows_how_full_it_is(world: World, leader:
     assert 1000 < (shown.value("headgate_log_bytes") or 0) < 10_000
 
 
-async def test_a_lost_worker_leaves_a_line_with_job_user_attempt_and_trace(world: World, leader: Replica) -> None:
+async def test_a_lost_worker_leaves_a_line_with_job_user_attempt_and_trace(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     lines = io.StringIO()
     telemetry = Telemetry("scheduler", instance="s-1", logs=lines)
     await telemetry.start()

@@ -17,7 +17,7 @@ from services.scheduler import planning
 from services.scheduler.domain import Decision
 from services.scheduler.replica import Replica
 from tests.fixtures.lives import step, submission
-from tests.fixtures.schedulers import World
+from tests.fixtures.schedulers import MemorySchedulers
 
 SECOND = 1000
 POLICY = Policy.model_validate(
@@ -36,7 +36,7 @@ def policy() -> Policy:
 # ── turns ─────────────────────────────────────────────────────────────────────
 
 
-async def starts_one_by_one(world: World, leader: Replica, count: int) -> list[tuple[str, bool]]:
+async def starts_one_by_one(world: MemorySchedulers, leader: Replica, count: int) -> list[tuple[str, bool]]:
     """With one slot: who is started, and whether it was owed."""
     for number in range(count):
         await world.beat(slots=1)
@@ -49,7 +49,7 @@ async def starts_one_by_one(world: World, leader: Replica, count: int) -> list[t
     return [(data.job_id, data.starved) for data in world.written(JobDispatched)]
 
 
-async def test_a_starving_class_gets_every_fourth_start(world: World, leader: Replica) -> None:
+async def test_a_starving_class_gets_every_fourth_start(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(3):
         await world.submit(f"low-{number}", user="w", project="w", priority=Priority.LOW)
     await world.submit("high-00", user="v", project="v", priority=Priority.HIGH)
@@ -62,7 +62,7 @@ async def test_a_starving_class_gets_every_fourth_start(world: World, leader: Re
 
 
 async def test_a_class_whose_jobs_cannot_run_gives_its_turn_away_and_keeps_its_claim(
-    world: World, leader: Replica
+    world: MemorySchedulers, leader: Replica
 ) -> None:
     await world.submit("low-0", user="w", project="w", priority=Priority.LOW, pool="gpu")
     await world.submit("high-00", user="v", project="v", priority=Priority.HIGH)
@@ -79,7 +79,9 @@ async def test_a_class_whose_jobs_cannot_run_gives_its_turn_away_and_keeps_its_c
     assert last == [("low-0", True), ("high-99", False)]
 
 
-async def test_a_batch_is_cut_so_that_each_owed_start_is_exactly_the_fourth(world: World, leader: Replica) -> None:
+async def test_a_batch_is_cut_so_that_each_owed_start_is_exactly_the_fourth(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     names = [f"high-{number}" for number in range(5)]
     await world.submit("low-0", user="w", project="w", priority=Priority.LOW)
     await world.pass_ms(700 * SECOND, leader, every_ms=100 * SECOND)
@@ -93,7 +95,7 @@ async def test_a_batch_is_cut_so_that_each_owed_start_is_exactly_the_fourth(worl
 
 
 async def test_a_batch_is_cut_as_exactly_while_a_job_is_set_aside(
-    world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch
+    world: MemorySchedulers, leader: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = planning.start
 
@@ -120,7 +122,9 @@ async def test_a_batch_is_cut_as_exactly_while_a_job_is_set_aside(
     assert world.dispatched() == [*names[:3], "low-0", *names[3:]]
 
 
-async def test_what_comes_free_is_for_the_class_that_is_owed_the_start(world: World, leader: Replica) -> None:
+async def test_what_comes_free_is_for_the_class_that_is_owed_the_start(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     """The low job's user is full until the very commit that gives an attempt of theirs back."""
     await world.set_limit("user:w", 1)
     await world.submit("first", user="w", project="w", priority=Priority.HIGH)
@@ -144,7 +148,7 @@ async def test_what_comes_free_is_for_the_class_that_is_owed_the_start(world: Wo
     assert starts[-2:] == [("low-0", True), ("high-3", False)]
 
 
-async def test_a_start_in_its_turn_is_not_marked(world: World, leader: Replica) -> None:
+async def test_a_start_in_its_turn_is_not_marked(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("low-0", user="w", project="w", priority=Priority.LOW)
     await world.pass_ms(700 * SECOND, leader, every_ms=100 * SECOND)
     await world.beat(slots=20)
@@ -157,7 +161,7 @@ async def test_a_start_in_its_turn_is_not_marked(world: World, leader: Replica) 
 # ── spacing ───────────────────────────────────────────────────────────────────
 
 
-async def fill_places(world: World, leader: Replica) -> list[str]:
+async def fill_places(world: MemorySchedulers, leader: Replica) -> list[str]:
     """Jobs moved right behind the same one, until no number is left."""
     names = [f"job-{number}" for number in range(6)]
     for name in names:
@@ -173,11 +177,13 @@ async def fill_places(world: World, leader: Replica) -> list[str]:
     return order
 
 
-async def queue_of(world: World) -> list[str]:
+async def queue_of(world: MemorySchedulers) -> list[str]:
     return [entry.job for entry in await world.view.queue()]
 
 
-async def test_neighbours_without_room_are_spread_and_nobody_changes_place(world: World, leader: Replica) -> None:
+async def test_neighbours_without_room_are_spread_and_nobody_changes_place(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     expected = await fill_places(world, leader)
 
     await world.settle(leader)
@@ -190,7 +196,7 @@ async def test_neighbours_without_room_are_spread_and_nobody_changes_place(world
     assert not leader.ledger.places.narrow
 
 
-async def test_a_move_that_found_no_room_finds_it_after(world: World, leader: Replica) -> None:
+async def test_a_move_that_found_no_room_finds_it_after(world: MemorySchedulers, leader: Replica) -> None:
     await fill_places(world, leader)
 
     await world.settle(leader)
@@ -198,7 +204,7 @@ async def test_a_move_that_found_no_room_finds_it_after(world: World, leader: Re
     assert await world.move("job-1", after="job-0")
 
 
-async def test_a_place_that_is_only_held_is_not_crossed(world: World) -> None:
+async def test_a_place_that_is_only_held_is_not_crossed(world: MemorySchedulers) -> None:
     lost: list[Fate] = []
     leader = world.replica("a", fate=lambda _: lost.pop() if lost else Fate.ARRIVES)
     await world.settle(leader)
@@ -222,7 +228,7 @@ async def test_a_place_that_is_only_held_is_not_crossed(world: World) -> None:
     assert await queue_of(world) == before == ["job-0", "job-1", "held", "job-2"]
 
 
-async def test_who_runs_is_not_moved_and_returns_to_its_place(world: World, leader: Replica) -> None:
+async def test_who_runs_is_not_moved_and_returns_to_its_place(world: MemorySchedulers, leader: Replica) -> None:
     names = ["job-0", "job-1"]
     for name in names:
         await world.submit(name, user=f"u-{name}", project=f"p-{name}", tier=Tier.PARTNER)

@@ -24,7 +24,7 @@ from services.scheduler.outages import Outages
 from services.scheduler.settings import SchedulerSettings, report, require_patience
 from tests.fixtures.lives import step
 from tests.fixtures.logs import HastyClock, commit
-from tests.fixtures.schedulers import EPOCH, World, breathe
+from tests.fixtures.schedulers import EPOCH, MemorySchedulers, breathe
 
 SECOND, HOUR = 1000, 3_600_000
 
@@ -128,7 +128,7 @@ class Paged(MemoryLog):
             yield Page((), self.given)
 
 
-async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: World) -> None:
+async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: MemorySchedulers) -> None:
     log = Paged(world.server, clock=world.clock)
     inbox = Inbox(log, after=0, arrived=asyncio.Event(), clock=world.clock)
     reading = asyncio.create_task(inbox.run(asyncio.Event()))
@@ -145,7 +145,7 @@ async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: World) -> None:
 
 
 @pytest.mark.parametrize("policy", [Policy.model_validate({"queue": {"cap": 1000, "user_share": 1000}})])
-async def test_others_have_their_turn_while_a_long_page_is_taken(world: World) -> None:
+async def test_others_have_their_turn_while_a_long_page_is_taken(world: MemorySchedulers) -> None:
     for number in range(1, 1001):
         await world.append(None, step(f"job-{number}", "queued", arrival=number, place=number << 16))
     a, turns = world.replica("a"), 0
@@ -165,7 +165,7 @@ async def test_others_have_their_turn_while_a_long_page_is_taken(world: World) -
     assert turns >= 10
 
 
-async def test_an_inbox_knows_that_it_has_caught_up_only_once_it_was_told(world: World) -> None:
+async def test_an_inbox_knows_that_it_has_caught_up_only_once_it_was_told(world: MemorySchedulers) -> None:
     log = MemoryLog(world.server, clock=HastyClock())
     await log.append_batch([_entry(1)])
     inbox = Inbox(log, after=0, arrived=asyncio.Event(), clock=world.clock)
@@ -188,7 +188,9 @@ def _entry(number: int) -> Entry:
 # ── snapshots ─────────────────────────────────────────────────────────────────
 
 
-async def test_the_leader_keeps_its_fold_every_so_many_records(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_leader_keeps_its_fold_every_so_many_records(
+    world: MemorySchedulers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(snapshots, "EVERY", 10)
     a = await world.leading()
     keeping = Loop("snapshots", a.keeper.run)
@@ -205,14 +207,16 @@ async def test_the_leader_keeps_its_fold_every_so_many_records(world: World, mon
     await keeping.stop()
 
 
-async def kept_at(world: World, seq: int) -> bool:
+async def kept_at(world: MemorySchedulers, seq: int) -> bool:
     """It is written down in a thread."""
     await breathe()
     kept = await world.snapshots.newest(EPOCH)
     return kept is not None and kept[0] == Mark(EPOCH, seq)
 
 
-async def test_the_fold_is_kept_soon_after_a_start_and_each_day_also_where_nothing_happens(world: World) -> None:
+async def test_the_fold_is_kept_soon_after_a_start_and_each_day_also_where_nothing_happens(
+    world: MemorySchedulers,
+) -> None:
     await world.pause("user:u-1")
     a = await world.leading()
     keeping = Loop("snapshots", a.keeper.run)
@@ -231,7 +235,7 @@ async def test_the_fold_is_kept_soon_after_a_start_and_each_day_also_where_nothi
     await keeping.stop()
 
 
-async def test_what_was_ordered_outlives_the_logs_own_age(world: World) -> None:
+async def test_what_was_ordered_outlives_the_logs_own_age(world: MemorySchedulers) -> None:
     await world.pause("all")
     await world.set_limit("workflows", 9)
     a = await world.leading()
@@ -248,7 +252,7 @@ async def test_what_was_ordered_outlives_the_logs_own_age(world: World) -> None:
 
 
 async def test_it_is_said_where_age_has_taken_what_no_snapshot_holds(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: MemorySchedulers, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):
         await world.pause("all")
@@ -264,7 +268,7 @@ class Full(MemorySnapshots):
         raise LogUnavailable(reason="no room")
 
 
-async def test_a_fold_that_cannot_be_kept_costs_nothing_but_time(world: World) -> None:
+async def test_a_fold_that_cannot_be_kept_costs_nothing_but_time(world: MemorySchedulers) -> None:
     a = world.replica("a", snapshots=Full())
     await world.settle(a)
     await world.submit("job-1")
@@ -275,7 +279,7 @@ async def test_a_fold_that_cannot_be_kept_costs_nothing_but_time(world: World) -
     assert await world.snapshots.newest(EPOCH) is None
 
 
-async def test_a_snapshot_that_cannot_be_read_is_passed_over(world: World) -> None:
+async def test_a_snapshot_that_cannot_be_read_is_passed_over(world: MemorySchedulers) -> None:
     await world.snapshots.put(b"nothing of ours", mark=Mark(EPOCH, 7))
 
     ledger = await snapshots.newest_fold(world.snapshots, world.log, epoch=EPOCH, policy=world.policy)
@@ -291,7 +295,7 @@ class Away(MemoryLead):
         raise ViewUnavailable("no answer")
 
 
-async def test_nobody_leads_for_longer_than_the_store_was_asked(world: World) -> None:
+async def test_nobody_leads_for_longer_than_the_store_was_asked(world: MemorySchedulers) -> None:
     a = await world.leading()
 
     await world.clock.advance_ms(4 * SECOND)
@@ -301,7 +305,7 @@ async def test_nobody_leads_for_longer_than_the_store_was_asked(world: World) ->
     assert (before, a.leader.leads) == (True, False)
 
 
-async def test_decisions_are_dated_by_the_stores_clock(world: World) -> None:
+async def test_decisions_are_dated_by_the_stores_clock(world: MemorySchedulers) -> None:
     a = await world.leading()
     before = a.leader.now
 
@@ -310,7 +314,7 @@ async def test_decisions_are_dated_by_the_stores_clock(world: World) -> None:
     assert a.leader.now == before
 
 
-async def test_nobody_leads_before_having_read_the_log(world: World) -> None:
+async def test_nobody_leads_before_having_read_the_log(world: MemorySchedulers) -> None:
     a = world.replica("a")
 
     first = await a.leader.renew()
@@ -320,7 +324,7 @@ async def test_nobody_leads_before_having_read_the_log(world: World) -> None:
     assert (first, await a.leader.renew()) == (False, True)
 
 
-async def test_a_leader_that_can_no_longer_read_the_log_lets_another_lead(world: World) -> None:
+async def test_a_leader_that_can_no_longer_read_the_log_lets_another_lead(world: MemorySchedulers) -> None:
     health = Health("the fold of the log")
     a, b = world.replica("a", health=health), world.replica("b")
     await world.settle(a, b)
@@ -343,7 +347,7 @@ async def test_a_leader_that_can_no_longer_read_the_log_lets_another_lead(world:
 # ── the loop around the turns ─────────────────────────────────────────────────
 
 
-async def test_a_loop_of_turns_says_what_is_missing_and_goes_on_by_itself(world: World) -> None:
+async def test_a_loop_of_turns_says_what_is_missing_and_goes_on_by_itself(world: MemorySchedulers) -> None:
     health, log = Health("the log"), MemoryLog(world.server, clock=HastyClock())
     a = world.replica("a", health=health, log=log)
     await world.settle(a)
@@ -360,14 +364,14 @@ async def test_a_loop_of_turns_says_what_is_missing_and_goes_on_by_itself(world:
     assert (away, health.missing) == (["the log"], ())
 
 
-async def _until_done(world: World, turn: asyncio.Task[bool]) -> None:
+async def _until_done(world: MemorySchedulers, turn: asyncio.Task[bool]) -> None:
     for _ in range(10):
         await world.clock.advance_ms(100)
         await breathe()
     await turn
 
 
-async def test_loops_can_be_started_and_stopped_at_any_moment(world: World) -> None:
+async def test_loops_can_be_started_and_stopped_at_any_moment(world: MemorySchedulers) -> None:
     a = world.replica("a")
     loops = [Loop("lead", a.leader.run), Loop("cycle", a.cycle.run, patience_s=1), Loop("gauges", a.gauges.run)]
 

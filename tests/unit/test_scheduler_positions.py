@@ -16,7 +16,7 @@ from libs.forecast.table import NAME, Forecast
 from libs.runtime.lifecycle import Loop
 from services.scheduler.positions import Announcer, position_of
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import EPOCH, World, breathe
+from tests.fixtures.schedulers import EPOCH, MemorySchedulers, breathe
 
 QUARTER_S = 250
 WATCHED = Watching(jobs=("job-3",), users=("u-job-1", "u-job-2", "vip", "w"))
@@ -25,7 +25,7 @@ WATCHED = Watching(jobs=("job-3",), users=("u-job-1", "u-job-2", "vip", "w"))
 class Counting(MemoryView):
     """The view, and how often it was asked about whom."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: MemorySchedulers) -> None:
         super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
         self.world = world
         self.asked: list[int] = []
@@ -76,7 +76,7 @@ class Hearing:
 
 
 @pytest_asyncio.fixture
-async def leader(world: World) -> Replica:
+async def leader(world: MemorySchedulers) -> Replica:
     replica = await world.leading()
     for name in ("job-1", "job-2"):
         await world.submit(name, user=f"u-{name}", project=f"p-{name}")
@@ -90,12 +90,12 @@ def hearing() -> Hearing:
 
 
 @pytest.fixture
-def view(world: World) -> Counting:
+def view(world: MemorySchedulers) -> Counting:
     return Counting(world)
 
 
 @pytest.fixture
-def announcer(world: World, leader: Replica, hearing: Hearing, view: Counting) -> Announcer:
+def announcer(world: MemorySchedulers, leader: Replica, hearing: Hearing, view: Counting) -> Announcer:
     announcer = Announcer(leader.ledger, view, world.policy, world.clock, leader.leader, hearing)
     announcer.watch(WATCHED)
     return announcer
@@ -109,7 +109,7 @@ async def test_everybody_who_is_watched_is_told(announcer: Announcer, hearing: H
 
 
 async def test_only_whom_a_change_concerns_is_told(
-    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, announcer: Announcer, hearing: Hearing
 ) -> None:
     await announcer.round()
     hearing.heard()
@@ -125,7 +125,7 @@ async def test_only_whom_a_change_concerns_is_told(
 
 
 async def test_of_whom_nobody_watches_nobody_is_told_and_the_view_is_not_asked(
-    world: World, leader: Replica, announcer: Announcer, hearing: Hearing, view: Counting
+    world: MemorySchedulers, leader: Replica, announcer: Announcer, hearing: Hearing, view: Counting
 ) -> None:
     for number in range(90):
         await world.submit(f"other-{number}", user=f"o{number}", project=f"p{number}")
@@ -138,7 +138,7 @@ async def test_of_whom_nobody_watches_nobody_is_told_and_the_view_is_not_asked(
 
 
 async def test_who_begins_to_watch_is_told_in_the_next_round(
-    world: World, leader: Replica, telling: Announcer, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, telling: Announcer, hearing: Hearing
 ) -> None:
     await world.submit("other", user="new", project="new")
     await world.settle(leader)
@@ -152,7 +152,7 @@ async def test_who_begins_to_watch_is_told_in_the_next_round(
 
 
 async def test_who_is_not_spoken_of_any_more_is_forgotten_and_who_is_stays(
-    world: World, leader: Replica, telling: Announcer, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, telling: Announcer, hearing: Hearing
 ) -> None:
     for _ in range(4):
         telling.watch(Watching(users=("u-job-2",)))
@@ -164,7 +164,7 @@ async def test_who_is_not_spoken_of_any_more_is_forgotten_and_who_is_stays(
     assert hearing.heard() == [("job-2", 2)]
 
 
-async def test_a_job_is_found_by_its_user_for_as_long_as_it_is_queued(world: World, leader: Replica) -> None:
+async def test_a_job_is_found_by_its_user_for_as_long_as_it_is_queued(world: MemorySchedulers, leader: Replica) -> None:
     await world.beat(slots=1)
     await world.settle(leader)
     roster = leader.ledger.roster
@@ -174,7 +174,7 @@ async def test_a_job_is_found_by_its_user_for_as_long_as_it_is_queued(world: Wor
 
 
 async def test_an_estimate_alone_is_no_change_and_comes_with_one(
-    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, announcer: Announcer, hearing: Hearing
 ) -> None:
     await announcer.round()
     first = hearing.told[0][1].queue
@@ -190,7 +190,7 @@ async def test_an_estimate_alone_is_no_change_and_comes_with_one(
 
 
 async def test_a_heartbeat_that_changes_nothing_to_be_seen_is_not_told(
-    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, announcer: Announcer, hearing: Hearing
 ) -> None:
     await world.set_limit("user:u-job-1", 1)
     await world.beat(slots=1)
@@ -221,7 +221,7 @@ async def telling(announcer: Announcer) -> AsyncIterator[Announcer]:
     task.cancel()
 
 
-async def live(world: World, leader: Replica, *, quarters: int) -> None:
+async def live(world: MemorySchedulers, leader: Replica, *, quarters: int) -> None:
     """So many quarters of a second, in which the lead is held."""
     for _ in range(quarters):
         await leader.leader.renew()
@@ -230,7 +230,7 @@ async def live(world: World, leader: Replica, *, quarters: int) -> None:
 
 
 async def test_nobody_is_asked_while_nothing_happens_but_all_are_told_every_five_seconds(
-    world: World, leader: Replica, telling: Announcer, view: Counting, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, telling: Announcer, view: Counting, hearing: Hearing
 ) -> None:
     await live(world, leader, quarters=4)
     asked_at_first = len(view.asked)
@@ -245,7 +245,7 @@ async def test_nobody_is_asked_while_nothing_happens_but_all_are_told_every_five
 
 @pytest.mark.parametrize("what", ["folded", "heard"])
 async def test_what_happens_is_looked_at_at_most_four_times_a_second(
-    world: World, leader: Replica, telling: Announcer, view: Counting, what: str
+    world: MemorySchedulers, leader: Replica, telling: Announcer, view: Counting, what: str
 ) -> None:
     await live(world, leader, quarters=1)
     view.asked.clear()
@@ -262,7 +262,7 @@ async def test_what_happens_is_looked_at_at_most_four_times_a_second(
 
 
 async def test_who_does_not_lead_tells_nobody(
-    world: World, leader: Replica, telling: Announcer, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, telling: Announcer, hearing: Hearing
 ) -> None:
     await leader.leader.resign()
     for _ in range(8):
@@ -273,7 +273,7 @@ async def test_who_does_not_lead_tells_nobody(
 
 
 async def test_a_view_that_is_away_is_asked_again(
-    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, announcer: Announcer, hearing: Hearing
 ) -> None:
     world.store.lose()
     await announcer.round()
@@ -287,7 +287,7 @@ async def test_a_view_that_is_away_is_asked_again(
 
 
 async def test_a_job_that_the_view_does_not_hold_yet_is_told_once_it_does(
-    world: World, leader: Replica, announcer: Announcer, hearing: Hearing
+    world: MemorySchedulers, leader: Replica, announcer: Announcer, hearing: Hearing
 ) -> None:
     announcer.view = view = Behind(world)
     telling = Loop("positions", announcer.run)
@@ -304,7 +304,7 @@ async def test_a_job_that_the_view_does_not_hold_yet_is_told_once_it_does(
 
 
 async def test_one_job_that_cannot_be_shown_ends_nothing_but_the_round(
-    world: World, announcer: Announcer, hearing: Hearing
+    world: MemorySchedulers, announcer: Announcer, hearing: Hearing
 ) -> None:
     telling = Loop("positions", announcer.run)
     await telling.start()
@@ -320,7 +320,7 @@ async def test_one_job_that_cannot_be_shown_ends_nothing_but_the_round(
 
 
 async def test_a_round_that_takes_long_is_followed_by_a_longer_rest(
-    world: World, leader: Replica, announcer: Announcer, view: Counting
+    world: MemorySchedulers, leader: Replica, announcer: Announcer, view: Counting
 ) -> None:
     telling = Loop("positions", announcer.run)
     announcer.view = Slow(world)
@@ -334,7 +334,7 @@ async def test_a_round_that_takes_long_is_followed_by_a_longer_rest(
     await telling.stop()
 
 
-async def test_who_asks_hears_of_the_day_too(world: World, leader: Replica) -> None:
+async def test_who_asks_hears_of_the_day_too(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-3", user="u-job-1", takes_day=True)
     await world.settle(leader)
 

@@ -18,7 +18,7 @@ from services.scheduler.batches import BATCH_MAX
 from services.scheduler.domain import Decision, spaced
 from services.scheduler.planning import ASK_MAX, LOOK, LOOK_MAX, Planner, Proposal
 from services.scheduler.replica import Replica
-from tests.fixtures.schedulers import World
+from tests.fixtures.schedulers import MemorySchedulers
 
 HOUR = 3_600_000
 LATE_MS = 10**13  # a timer of then is later than what any job of these tests has
@@ -38,7 +38,7 @@ async def propose(leader: Replica, *due: DueTimer) -> Proposal:
     return await planner_of(leader).propose(due, leader="a", now=leader.leader.now, excused=0)
 
 
-async def fill(world: World, leader: Replica, *, scheduled: int) -> list[DueTimer]:
+async def fill(world: MemorySchedulers, leader: Replica, *, scheduled: int) -> list[DueTimer]:
     """A queue without room, and the timers of as many jobs that want to enter it."""
     await world.submit_many(CAP)
     for number in range(scheduled):
@@ -47,7 +47,7 @@ async def fill(world: World, leader: Replica, *, scheduled: int) -> list[DueTime
     return [DueTimer("release", f"later-{number}", LATE_MS + number) for number in range(scheduled)]
 
 
-async def test_no_more_places_are_asked_for_in_one_turn_than_fifty(world: World, leader: Replica) -> None:
+async def test_no_more_places_are_asked_for_in_one_turn_than_fifty(world: MemorySchedulers, leader: Replica) -> None:
     due = await fill(world, leader, scheduled=ASK_MAX + 5)
 
     proposal = await propose(leader, *due)
@@ -56,7 +56,7 @@ async def test_no_more_places_are_asked_for_in_one_turn_than_fifty(world: World,
     assert len(planner_of(leader).duties.refused) == ASK_MAX
 
 
-async def test_a_timer_of_another_attempt_is_about_nobody(world: World, leader: Replica) -> None:
+async def test_a_timer_of_another_attempt_is_about_nobody(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)
@@ -99,7 +99,7 @@ class Timers:
     ],
 )
 async def test_one_looks_behind_those_who_wait_for_room_until_a_batch_is_full(
-    world: World, leader: Replica, urgent: int, waiting: int, asked: list[int]
+    world: MemorySchedulers, leader: Replica, urgent: int, waiting: int, asked: list[int]
 ) -> None:
     timers = Timers(world.view, *["age"] * urgent, *["release"] * waiting)
     planner = replace(planner_of(leader), view=timers)
@@ -110,7 +110,9 @@ async def test_one_looks_behind_those_who_wait_for_room_until_a_batch_is_full(
     assert len(due) == min(asked[-1], urgent + waiting)
 
 
-async def test_who_was_told_that_there_is_no_room_is_asked_again_once_a_look(world: World, leader: Replica) -> None:
+async def test_who_was_told_that_there_is_no_room_is_asked_again_once_a_look(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.submit_flow("flow", phases=2)
     await world.beat(slots=1)
     await world.settle(leader)
@@ -130,7 +132,7 @@ async def test_who_was_told_that_there_is_no_room_is_asked_again_once_a_look(wor
 
 
 async def test_what_cannot_be_read_back_is_not_written_but_said_and_is_aside(
-    world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: MemorySchedulers, leader: Replica, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The contracts allow an event of a certain size."""
     make = planning.start
@@ -153,7 +155,7 @@ async def test_what_cannot_be_read_back_is_not_written_but_said_and_is_aside(
 
 
 async def test_who_is_aside_is_forgotten_when_it_moves_on(
-    world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch
+    world: MemorySchedulers, leader: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusing(job: Job, **given: Any) -> Decision:
         raise ValueError("no such event")
@@ -171,7 +173,7 @@ async def test_who_is_aside_is_forgotten_when_it_moves_on(
 
 
 async def test_where_one_of_several_moves_cannot_be_written_none_is(
-    world: World, leader: Replica, monkeypatch: pytest.MonkeyPatch
+    world: MemorySchedulers, leader: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await world.submit_many(2)
     await world.settle(leader)
@@ -193,7 +195,7 @@ async def test_where_one_of_several_moves_cannot_be_written_none_is(
     assert (sound.more, sound.overdue) == (True, False)
 
 
-async def test_no_place_is_asked_for_behind_a_full_batch(world: World, leader: Replica) -> None:
+async def test_no_place_is_asked_for_behind_a_full_batch(world: MemorySchedulers, leader: Replica) -> None:
     names = await world.submit_many(BATCH_MAX, tier=Tier.BOOTSTRAPPER)
     await world.schedule("later", in_ms=HOUR)
     await world.settle(leader)
@@ -204,7 +206,7 @@ async def test_no_place_is_asked_for_behind_a_full_batch(world: World, leader: R
     assert len(await world.view.queue()) == BATCH_MAX
 
 
-async def test_a_timer_that_the_job_has_a_later_one_of_is_left_alone(world: World, leader: Replica) -> None:
+async def test_a_timer_that_the_job_has_a_later_one_of_is_left_alone(world: MemorySchedulers, leader: Replica) -> None:
     """As a view tells it that was put back: the job rose a moment ago, or has only just come."""
     [name] = await world.submit_many(1, tier=Tier.BOOTSTRAPPER)
     await world.settle(leader)
@@ -216,7 +218,7 @@ async def test_a_timer_that_the_job_has_a_later_one_of_is_left_alone(world: Worl
     assert due.batch is not None
 
 
-async def test_who_left_while_there_was_no_room_is_not_remembered(world: World, leader: Replica) -> None:
+async def test_who_left_while_there_was_no_room_is_not_remembered(world: MemorySchedulers, leader: Replica) -> None:
     due = await fill(world, leader, scheduled=2)
     await propose(leader, *due)
     await world.write("later-0", "cancelled")
@@ -227,7 +229,9 @@ async def test_who_left_while_there_was_no_room_is_not_remembered(world: World, 
     assert [*planner_of(leader).duties.refused] == ["later-1"]
 
 
-async def test_whose_turn_it_is_anyway_is_told_by_the_first_who_is_not_aside(world: World, leader: Replica) -> None:
+async def test_whose_turn_it_is_anyway_is_told_by_the_first_who_is_not_aside(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.submit("aside", priority=Priority.URGENT)
     await world.submit("first", priority=Priority.LOW)
     await world.settle(leader)
@@ -240,7 +244,7 @@ async def test_whose_turn_it_is_anyway_is_told_by_the_first_who_is_not_aside(wor
     assert classes == [None, Priority.LOW.class_number]
 
 
-async def test_a_start_says_the_tier_that_its_user_has_by_now(world: World, leader: Replica) -> None:
+async def test_a_start_says_the_tier_that_its_user_has_by_now(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1", tier=Tier.BOOTSTRAPPER)
     await world.submit("job-2", tier=Tier.CTO_SCALE)
     await world.settle(leader)
@@ -279,7 +283,7 @@ def asking(planner: Planner) -> tuple[Planner, Asked]:
     return replace(planner, engine=asked, border=asked), asked
 
 
-async def test_where_the_border_refuses_nobody_one_plan_is_enough(world: World, leader: Replica) -> None:
+async def test_where_the_border_refuses_nobody_one_plan_is_enough(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit_many(2)
     await world.settle(leader)
     await world.beat(slots=1)
@@ -293,7 +297,7 @@ async def test_where_the_border_refuses_nobody_one_plan_is_enough(world: World, 
 
 
 async def test_the_slot_of_whom_the_border_refuses_is_proposed_for_the_next_at_once(
-    world: World, leader: Replica
+    world: MemorySchedulers, leader: Replica
 ) -> None:
     database = "group:user-1:project-1:db"
     held = LeaseRequest(lease="held", groups=(database,), owner=None, ttl_ms=HOUR, wait_ms=0)
@@ -311,7 +315,7 @@ async def test_the_slot_of_whom_the_border_refuses_is_proposed_for_the_next_at_o
     assert (asked.plans, asked.claims) == (2, ["refused", "job-00"])
 
 
-async def test_nothing_is_claimed_for_who_does_not_fit_into_the_batch(world: World, leader: Replica) -> None:
+async def test_nothing_is_claimed_for_who_does_not_fit_into_the_batch(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("runs")
     await world.beat(slots=1)
     await world.settle(leader)
@@ -331,7 +335,7 @@ async def test_nothing_is_claimed_for_who_does_not_fit_into_the_batch(world: Wor
     assert len(asked.claims) == BATCH_MAX - 1
 
 
-async def test_beside_a_full_batch_nothing_is_claimed(world: World, leader: Replica) -> None:
+async def test_beside_a_full_batch_nothing_is_claimed(world: MemorySchedulers, leader: Replica) -> None:
     names = await world.submit_many(BATCH_MAX + 2, tier=Tier.BOOTSTRAPPER)
     await world.settle(leader)
     await world.beat(slots=64)

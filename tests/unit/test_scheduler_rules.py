@@ -17,7 +17,7 @@ from libs.policy.daily_cap import EPOCH_DAY
 from services.scheduler.replica import Replica
 from tests.fixtures.callers import today
 from tests.fixtures.lives import step, submission
-from tests.fixtures.schedulers import World, a_world
+from tests.fixtures.schedulers import MemorySchedulers, a_world
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 POLICY = Policy.model_validate(
@@ -34,14 +34,14 @@ def policy() -> Policy:
     return POLICY
 
 
-async def statuses(world: World, *names: str) -> list[str]:
+async def statuses(world: MemorySchedulers, *names: str) -> list[str]:
     return [(await world.job(name)).status.value for name in names]
 
 
 # ── phases ────────────────────────────────────────────────────────────────────
 
 
-async def test_a_phase_enters_the_queue_when_the_one_before_is_ready(world: World, leader: Replica) -> None:
+async def test_a_phase_enters_the_queue_when_the_one_before_is_ready(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit_flow("flow", phases=3)
     await world.beat(slots=1)
     await world.settle(leader)
@@ -56,7 +56,7 @@ async def test_a_phase_enters_the_queue_when_the_one_before_is_ready(world: Worl
 
 @pytest.mark.parametrize(("end", "why"), [("failed", "failed"), ("cancelled", "was cancelled")])
 async def test_all_later_phases_are_cancelled_when_one_ends_otherwise(
-    world: World, leader: Replica, end: str, why: str
+    world: MemorySchedulers, leader: Replica, end: str, why: str
 ) -> None:
     await world.submit_flow("flow", phases=3)
     await world.beat(slots=1)
@@ -71,7 +71,7 @@ async def test_all_later_phases_are_cancelled_when_one_ends_otherwise(
     assert last.data.reason == f"phase 1 of the workflow {why}"  # type: ignore[union-attr]
 
 
-async def test_a_phase_waits_for_room_and_has_the_next_free_place(world: World, leader: Replica) -> None:
+async def test_a_phase_waits_for_room_and_has_the_next_free_place(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit_flow("flow", phases=2)
     await world.beat(slots=1)
     await world.settle(leader)
@@ -90,7 +90,9 @@ async def test_a_phase_waits_for_room_and_has_the_next_free_place(world: World, 
     assert (await world.job("flow-2")).status is Status.QUEUED
 
 
-async def test_who_was_told_longest_ago_that_there_is_no_room_is_asked_first(world: World, leader: Replica) -> None:
+async def test_who_was_told_longest_ago_that_there_is_no_room_is_asked_first(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     """More wait than are asked in one turn, and the one whom the view lets in next is not among the first."""
     await world.submit_flow("flow", phases=2, priority=Priority.URGENT)
     await world.beat(slots=1)
@@ -112,7 +114,7 @@ async def test_who_was_told_longest_ago_that_there_is_no_room_is_asked_first(wor
 
 
 async def test_the_first_in_line_is_asked_although_more_came_due_before_it_than_are_asked_in_one_turn(
-    world: World, leader: Replica
+    world: MemorySchedulers, leader: Replica
 ) -> None:
     await world.beat(slots=0)
     for number in range(6):
@@ -129,7 +131,7 @@ async def test_the_first_in_line_is_asked_although_more_came_due_before_it_than_
     assert (await world.job("first")).status is Status.QUEUED
 
 
-async def test_a_new_leader_finds_the_same_to_do(world: World, leader: Replica) -> None:
+async def test_a_new_leader_finds_the_same_to_do(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit_flow("flow", phases=2)
     await world.beat(slots=1)
     await world.settle(leader)
@@ -145,7 +147,9 @@ async def test_a_new_leader_finds_the_same_to_do(world: World, leader: Replica) 
 # ── forced ────────────────────────────────────────────────────────────────────
 
 
-async def test_a_forced_attempt_is_given_back_and_another_has_its_slot_only_then(world: World, leader: Replica) -> None:
+async def test_a_forced_attempt_is_given_back_and_another_has_its_slot_only_then(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.submit("first", user="u1", project="p1", tier=Tier.PARTNER)
     await world.submit("second", user="u2", project="p2", tier=Tier.PARTNER)
     await world.beat(slots=1)
@@ -168,7 +172,7 @@ async def test_a_forced_attempt_is_given_back_and_another_has_its_slot_only_then
 
 @pytest.mark.parametrize("lease", ["job-1:1", "job-1-1-1"])
 async def test_a_worker_is_told_at_once_that_its_attempt_was_forced_and_again_each_second(
-    world: World, leader: Replica, lease: str
+    world: MemorySchedulers, leader: Replica, lease: str
 ) -> None:
     await running(world, leader)
 
@@ -182,7 +186,9 @@ async def test_a_worker_is_told_at_once_that_its_attempt_was_forced_and_again_ea
     assert world.told.replies == [forced] * 3
 
 
-async def test_a_forced_attempt_that_nobody_has_claimed_is_given_back_at_once(world: World, leader: Replica) -> None:
+async def test_a_forced_attempt_that_nobody_has_claimed_is_given_back_at_once(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)
@@ -195,7 +201,7 @@ async def test_a_forced_attempt_that_nobody_has_claimed_is_given_back_at_once(wo
 
 
 async def test_a_forced_attempt_whose_worker_is_gone_is_given_back_with_its_lease_and_not_as_lost(
-    world: World, leader: Replica
+    world: MemorySchedulers, leader: Replica
 ) -> None:
     await running(world, leader)
 
@@ -206,7 +212,7 @@ async def test_a_forced_attempt_whose_worker_is_gone_is_given_back_with_its_leas
     assert (job.status, job.lost) == (Status.QUEUED, 0)
 
 
-async def test_a_forced_attempt_whose_end_was_asked_for_is_cancelled(world: World, leader: Replica) -> None:
+async def test_a_forced_attempt_whose_end_was_asked_for_is_cancelled(world: MemorySchedulers, leader: Replica) -> None:
     await running(world, leader)
     await world.write("job-1", "cancel_requested")
 
@@ -216,14 +222,16 @@ async def test_a_forced_attempt_whose_end_was_asked_for_is_cancelled(world: Worl
     assert (await world.job("job-1")).status is Status.CANCELLED
 
 
-async def running(world: World, leader: Replica) -> None:
+async def running(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)
     await world.write("job-1", "started")
 
 
-async def test_a_lease_inside_a_job_or_of_another_attempt_forces_nobody_back(world: World, leader: Replica) -> None:
+async def test_a_lease_inside_a_job_or_of_another_attempt_forces_nobody_back(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)
@@ -238,7 +246,7 @@ async def test_a_lease_inside_a_job_or_of_another_attempt_forces_nobody_back(wor
 # ── days ──────────────────────────────────────────────────────────────────────
 
 
-async def slip(world: World, name: str, *, days_ago: int = 0) -> Job:
+async def slip(world: MemorySchedulers, name: str, *, days_ago: int = 0) -> Job:
     """A job whose reservation had lapsed when its event was written."""
     wanted = submission(tier=Tier.BOOTSTRAPPER)
     day = today(world.clock) - timedelta(days=days_ago)
@@ -247,7 +255,7 @@ async def slip(world: World, name: str, *, days_ago: int = 0) -> Job:
     return await world.append(None, first)
 
 
-async def test_a_job_over_the_daily_cap_waits_for_the_first_free_day(world: World, leader: Replica) -> None:
+async def test_a_job_over_the_daily_cap_waits_for_the_first_free_day(world: MemorySchedulers, leader: Replica) -> None:
     names = [f"job-{number}" for number in range(5)]
     for name in names:
         await slip(world, name)
@@ -264,7 +272,7 @@ async def test_a_job_over_the_daily_cap_waits_for_the_first_free_day(world: Worl
     assert await world.view_is_the_log()
 
 
-async def test_what_is_put_right_never_starts_today(world: World, leader: Replica) -> None:
+async def test_what_is_put_right_never_starts_today(world: MemorySchedulers, leader: Replica) -> None:
     """Its day was yesterday, just before midnight: today has places, and they are for those who ask today."""
     for number in range(3):
         await slip(world, f"job-{number}", days_ago=1)
@@ -274,7 +282,7 @@ async def test_what_is_put_right_never_starts_today(world: World, leader: Replic
     assert (await world.job("job-2")).quota_day == today(world.clock) + timedelta(days=1)
 
 
-async def test_what_slipped_is_put_right_before_anything_starts(world: World, leader: Replica) -> None:
+async def test_what_slipped_is_put_right_before_anything_starts(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(3):
         await slip(world, f"job-{number}")
     await world.beat(slots=8)
@@ -285,7 +293,9 @@ async def test_what_slipped_is_put_right_before_anything_starts(world: World, le
     assert (await world.job("job-2")).status is Status.SCHEDULED
 
 
-async def test_a_day_that_admission_has_given_meanwhile_is_not_given_again(world: World, leader: Replica) -> None:
+async def test_a_day_that_admission_has_given_meanwhile_is_not_given_again(
+    world: MemorySchedulers, leader: Replica
+) -> None:
     for number in range(2):
         await slip(world, f"job-{number}")
     await world.settle(leader)
@@ -299,7 +309,7 @@ async def test_a_day_that_admission_has_given_meanwhile_is_not_given_again(world
     assert (await world.job("job-2")).quota_day == today(world.clock) + timedelta(days=2)
 
 
-async def test_where_no_day_is_left_what_was_accepted_stays(world: World, leader: Replica) -> None:
+async def test_where_no_day_is_left_what_was_accepted_stays(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(2):
         await slip(world, f"job-{number}")
     await world.settle(leader)
@@ -339,7 +349,7 @@ async def test_those_who_can_not_be_put_right_hold_nothing_else_up() -> None:
         assert (await world.job("later")).status is Status.QUEUED
 
 
-async def test_put_right_also_when_the_view_is_lost_in_between(world: World, leader: Replica) -> None:
+async def test_put_right_also_when_the_view_is_lost_in_between(world: MemorySchedulers, leader: Replica) -> None:
     for number in range(3):
         await slip(world, f"job-{number}")
     await world.settle(leader)
@@ -355,7 +365,7 @@ async def test_put_right_also_when_the_view_is_lost_in_between(world: World, lea
 # ── providers ─────────────────────────────────────────────────────────────────
 
 
-async def test_a_job_given_back_for_a_provider_starts_when_that_opens(world: World, leader: Replica) -> None:
+async def test_a_job_given_back_for_a_provider_starts_when_that_opens(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit("job-1")
     await world.beat(slots=1)
     await world.settle(leader)

@@ -27,13 +27,13 @@ from services.admission import index_holds
 from services.admission.index import Index
 from services.admission.index_reader import IndexReader
 from services.admission.waiting import life_of
-from tests.fixtures.schedulers import EPOCH, World, a_world
+from tests.fixtures.schedulers import EPOCH, MemorySchedulers, a_world
 from tests.unit.test_scheduler_histories import POLICY, History
 
 Said = tuple[str, int, Outlook]
 
 
-async def said_of_all(world: World) -> list[Said]:
+async def said_of_all(world: MemorySchedulers) -> list[Said]:
     """Of each queued job, where the view has folded the whole log."""
     mark = await world.view.mark()
     if mark is None or not mark.open or mark.applied != world.server.last_seq:
@@ -46,7 +46,7 @@ async def said_of_all(world: World) -> list[Said]:
 class WatchedHistory(History):
     """Asks why jobs wait before time passes."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: MemorySchedulers, seed: int) -> None:
         super().__init__(world, seed)
         self.said: list[Said] = []
 
@@ -58,7 +58,7 @@ class WatchedHistory(History):
         await super().pass_time()
 
 
-def judged(path: Path, world: World, said: Sequence[Said]) -> Counter[str]:
+def judged(path: Path, world: MemorySchedulers, said: Sequence[Said]) -> Counter[str]:
     """How often it is told what held a job, and how often not though it could be. What is told has to be so."""
     records, now_ms = world.records(), world.clock.now_ms()
     index = Index(path, epoch=EPOCH)

@@ -1,6 +1,6 @@
 """A view and the log that is folded into it, as small as the tests of the view want them.
 
-    world = World(view)
+    world = ViewScenario(view)
     await world.open()
     await world.worker(slots=3)
     await world.submit("a", user="ann", tier="partner")     reserved, then folded
@@ -60,7 +60,7 @@ _SILENT: Final[Details] = {"draining": False, "holders": (), "leases": (), "ttl_
 _PATIENT: Final[Details] = {"ttl_ms": LEASE_MS, "wait_ms": 600_000, "reply": "inbox"}
 
 
-class World:
+class ViewScenario:
     """Everything a test says about jobs, workers and operators, in one line each."""
 
     def __init__(self, view: View) -> None:
