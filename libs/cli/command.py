@@ -8,20 +8,20 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from libs.cli import signals
 from libs.cli.arguments import parse
-from libs.cli.errors import CliError, Interrupted, reader_is_gone
+from libs.cli.errors import CliError, Interrupted, Usage, reader_is_gone
 from libs.runtime.terminal import plain
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def carried_out(words: Sequence[str] | None) -> int:
     """The exit code. What is expected to go wrong is one message; anything else is a fault of ours and shows itself."""
-    args: Any = parse(words)
     try:
-        output = import_module("libs.cli.output")  # slow to import; neither help nor the version needs it
-        return args.run(args, output.Output(as_json=args.json))
+        return _run(words)
     except CliError as error:
         sys.stderr.write(f"headgate: {plain(str(error))}\n")
         return error.exit_code
@@ -30,13 +30,36 @@ def carried_out(words: Sequence[str] | None) -> int:
             signals.ignore()
         _let_go()
         return told.exit_code
-    except OSError as error:
-        if not reader_is_gone(error):
+    except UnicodeEncodeError:
+        if all(map(_is_text, sys.argv[1:] if words is None else words)):
             raise
+        sys.stderr.write("headgate: A word of the command holds bytes that are no UTF-8.\n")
+        return Usage.exit_code
+    except OSError as error:
         _let_go()
-        return (
-            0 if error.errno == errno.EPIPE else signals.exit_code(signal.SIGHUP)
-        )  # it has seen enough, or was closed
+        return _unwritten(error)
+
+
+def _run(words: Sequence[str] | None) -> int:
+    args: Any = parse(words)
+    output = import_module("libs.cli.output")  # slow to import; neither help nor the version needs it
+    code: int = args.run(args, output.Output(as_json=args.json))
+    print(end="", flush=True)  # what is left of it may have no room: better now than at the very end
+    return code
+
+
+def _unwritten(fault: OSError) -> int:
+    """Nobody reads on, as they have seen enough or their terminal was closed; or what is printed has no room."""
+    if reader_is_gone(fault):
+        return 0 if fault.errno == errno.EPIPE else signals.exit_code(signal.SIGHUP)
+    if fault.errno not in NO_ROOM or fault.filename is not None:
+        raise fault
+    sys.stderr.write(f"headgate: What is to be printed cannot be written ({fault.strerror}).\n")
+    return CliError.exit_code
+
+
+def _is_text(word: str) -> bool:
+    return word.isascii() or word.encode(errors="replace").decode() == word
 
 
 def _let_go() -> None:

@@ -233,7 +233,7 @@ def _as_asked(text: str, asked: Question | None) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import secrets
 import time
 from argparse import Namespace
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from nats.aio.client import Client
@@ -27,10 +29,12 @@ from libs.eventlog.api import state_of
 from libs.eventlog.errors import SettingsDiffer
 from libs.eventlog.streams import JOBS
 from libs.eventlog.teams import settle_teams
-from libs.local.provisions import USER_SCOPE, operator_url, signed
+from libs.local.provisions import OPERATOR_SCOPE, USER_SCOPE, operator_url, signed
 from libs.local.state import state_here
 from libs.local.teams import Team, consumers_of, read_teams
 from libs.policy import load_policy
+from libs.runtime.claims import claims_of
+from libs.runtime.errors import Unauthorized
 from libs.runtime.keys import PRIVATE_FILE
 from libs.runtime.tls import authorities_in, trusting
 
@@ -46,7 +50,9 @@ def token(args: Namespace, out: Output) -> int:
     if not (state.keys / PRIVATE_FILE).exists():
         raise NotUp(folder=state.root, instead="HEADGATE_STATE to the folder of one that did")
     scope, ttl_s = args.scope or USER_SCOPE, round(args.expires.total_seconds())
+    _require_known(scope.split())
     made = signed(state.keys, user=args.user, tier=Tier(args.tier), scope=scope, ttl_s=ttl_s, projects=args.project)
+    _require_taken(made.text)
     until = made.expires_at.isoformat()
     about = {"user": args.user, "tier": args.tier, "scope": scope, "jti": made.id, "expires_at": until}
     out.data({"token": made.text, **about})
@@ -56,12 +62,28 @@ def token(args: Namespace, out: Output) -> int:
     return 0
 
 
+def _require_known(scopes: Iterable[str]) -> None:
+    known = OPERATOR_SCOPE.split()
+    for scope in scopes:
+        if scope not in known:
+            raise Usage(what=f"There is no scope {scope}: there are {', '.join(known)}.")
+
+
+def _require_taken(token: str) -> None:
+    """By the services, which read its claims by the same rule."""
+    payload = token.split(".")[1]
+    try:
+        claims_of(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except Unauthorized as refused:
+        raise Usage(what=f"{refused.reason}: a user is 1 to 256 characters.") from refused
+
+
 def migrate_log(args: Namespace, out: Output) -> int:
     """Make what is missing and bring in line what differs."""
     with reported():
         policy = load_policy(args.policy, environ=os.environ)
         settings = LogSettings(replicas=args.replicas, retention=policy.retention, pools=policy.pools.served)
-        teams = None if args.teams is None else read_teams(args.teams.read_text(encoding="utf-8"))
+        teams = None if args.teams is None else _teams_in(args.teams)
         done = asyncio.run(_migrated_within(args.wait.total_seconds() if args.wait else 0, settings, teams=teams))
     out.data({"made": done.made, "changed": done.changed, "removed": done.removed})
     for name in done.made:
@@ -73,6 +95,14 @@ def migrate_log(args: Namespace, out: Output) -> int:
     if not (done.made or done.changed or done.removed):
         out.say("Nothing to do: every stream, bucket and consumer is as it has to be.")
     return 0
+
+
+def _teams_in(file: Path) -> Sequence[Team]:
+    try:
+        return read_teams(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise Usage(what=f"--teams: {file} cannot be read ({why}).") from error
 
 
 def tail_log(args: Namespace, out: Output) -> int:

@@ -115,3 +115,5 @@ def _parsed(text: str, what: str, remedy: str = "") -> object:
         return json.loads(text)
     except ValueError as error:
         raise Usage(what=f"{what} is not JSON ({error}){remedy}.") from error
+    except RecursionError as error:
+        raise Usage(what=f"{what} is nested too deep.") from error

@@ -556,6 +556,28 @@ def test_a_token_is_somebodys(capsys: pytest.CaptureFixture[str]) -> None:
     assert "token --user NAME" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--user", ""], "cannot be used: sub"),
+        (["--user", "a" * 257], "cannot be used: sub"),
+        (["--user", "\udcff"], "256 characters"),
+        (["--user", "u1", "--scope", "jobs:read wonders"], "no scope wonders: there are jobs:read, jobs:write, leases"),
+    ],
+)
+def test_a_token_that_no_service_takes_is_not_signed(
+    given: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADGATE_STATE", str(tmp_path))
+    keep_keys(tmp_path / "keys")
+
+    assert main(["token", *given]) == 2
+
+    signed = capsys.readouterr()
+    assert said in signed.err
+    assert signed.out == ""
+
+
 def test_a_whole_token_is_taken_back_by_its_id_and_not_sent(far: Far) -> None:
     token = KeyPair.generate().sign({"sub": "u1", "jti": "lost-1"})
     nameless = KeyPair.generate().sign({"sub": "u1"})

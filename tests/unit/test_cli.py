@@ -522,6 +522,7 @@ def test_wrong_words_end_with_2(words: list[str], capsys: pytest.CaptureFixture[
         (["--input", "{"], "not JSON"),
         (["--input", "input.json"], "@ and the name of a file"),
         (["--input", "[1]"], "no object"),
+        (["--input", "[" * 100_000], "nested too deep"),
         (["--input", "@/no/such/file"], "cannot be read"),
         (["a", "--label", "team"], "name=value"),
     ],
@@ -533,6 +534,33 @@ def test_a_submission_that_cannot_be_meant_says_how_to_write_it(words: list[str]
         submitting.submit(args, Output(as_json=True))
 
     assert error.value.exit_code == 2
+
+
+def test_a_word_that_is_no_text_is_said_to_be_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADGATE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("HEADGATE_TOKEN", "mine")
+
+    assert carried_out(["jobs", "show", "\udcff"]) == 2
+    assert "no UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["completion", "bash"], ["--help"]], ids=["a command", "help"])
+def test_what_cannot_be_written_is_said(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+
+        assert carried_out(words) == 1
+
+    assert capsys.readouterr().err == ("headgate: What is to be printed cannot be written (No space left on device).\n")
+
+
+def test_a_file_of_teams_that_cannot_be_read_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert carried_out(["migrate", "--teams", "/no/such/file"]) == 2
+    assert "--teams: /no/such/file cannot be read" in capsys.readouterr().err
 
 
 HOSTILE = "\x1b]52;c;cm0=\x07shop\x1b[2J\u202e"
