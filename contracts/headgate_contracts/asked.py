@@ -1,7 +1,5 @@
 """The bodies that clients of the HTTP API send. They are exact: an unknown field is an error that names it."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Annotated, Any, Final, Self

@@ -7,8 +7,6 @@ since. Owns both directions. What a worker has no use for (the place, the estima
 that `assigned` makes has nothing there. Whatever may happen to it while it runs can be folded onto it.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

@@ -4,8 +4,6 @@ Owns the words about the channels. The messages are the models' own schemas, the
 `migrate` sets. Everything is said once, here: no other document repeats it by hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 

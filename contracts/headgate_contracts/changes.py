@@ -5,8 +5,6 @@ job before, the event's data and its time, and gives the fields that change. Ref
 table cannot see: a second claim of an attempt, another iteration, a finished stage that runs again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final

@@ -15,8 +15,6 @@ A lost message costs time and nothing else: beats are repeated, a lost grant com
 watched is said again every few seconds.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints

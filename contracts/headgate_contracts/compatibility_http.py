@@ -7,8 +7,6 @@ neither. Each breach names the route and the field.
 Owns how an operation becomes two objects, what is sent and what is answered. The rules themselves are `compatibility`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -7,8 +7,6 @@ Each type of event has one model of its envelope, `ENVELOPES`. They read an even
 the schemas that other teams get are theirs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce

@@ -9,8 +9,6 @@
 None of them is worth a retry with the same event.
 """
 
-from __future__ import annotations
-
 
 class ContractError(ValueError):
     """An event breaks the contract."""

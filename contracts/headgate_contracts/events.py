@@ -4,8 +4,6 @@ Owns names, types and bounds. Refuses rules about order: who may write what, and
 Writers are exact, readers are tolerant: a field that a reader does not know is ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal

@@ -4,8 +4,6 @@ Owns their words. They are the same on every machine, so a difference in `exampl
 Refuses to be a story: each event stands for itself, as a consumer with a filter would meet it.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

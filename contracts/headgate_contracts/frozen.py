@@ -10,8 +10,6 @@
 Owns the list. What a difference means is for the gate.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

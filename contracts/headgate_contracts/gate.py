@@ -8,8 +8,6 @@ transitions. Owns `contracts/released/`. A released set is never changed: freezi
 was changed is named. Refuses to run on an installed package, like the generator.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

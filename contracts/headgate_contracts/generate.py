@@ -8,8 +8,6 @@ standard input, a document of each service on a line of its own; without it the 
 Refuses to run on an installed package: the files belong to the source tree. Refuses to import a service.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -5,8 +5,6 @@ j1-2          the same as a token, where it stands in a subject or a file's name
 j1-2-3        the third lease that its stages ask for
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple, Self
 

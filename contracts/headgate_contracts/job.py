@@ -3,8 +3,6 @@
 Owns the folded job as a value. How it changes is `lifecycle.advance`; nobody else makes one.
 """
 
-from __future__ import annotations
-
 from datetime import date
 
 from pydantic import AwareDatetime

@@ -8,8 +8,6 @@ every event says.
 Refuses to know policy: how many cycles, how many lost workers, how long a question stays open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final

@@ -3,8 +3,6 @@
 Which service answers is nobody's business: behind one gateway they are one API. Owns the words about the whole.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from importlib.resources import files

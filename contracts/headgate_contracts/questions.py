@@ -8,8 +8,6 @@ Owns the shape and the bounds of a question, and how it is named: an attempt end
 number is the question's too. Refuses to know what a good answer is: that is `services`' to check.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any, Final

@@ -4,8 +4,6 @@ Owns the list of what is known. A word that is on no list here is `strange`, and
 that is skipped in silence would let a breach through.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final, cast

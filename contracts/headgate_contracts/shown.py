@@ -1,7 +1,5 @@
 """The bodies that the HTTP API shows. They may grow: a client ignores what it does not know."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field

@@ -8,8 +8,6 @@ Owns that way, for the worker that writes it and for every reader that folds it.
 finished. Refuses to know why a cycle is not good enough.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ OpenAPI 3.1 has no word for the items of such a stream, 3.2 has `itemSchema`: th
 as `x-itemSchema`, each item as an object of its three fields with `data` read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from inspect import getdoc
 from typing import Annotated, Any, Final

@@ -8,8 +8,6 @@
 The job comes first, so that a reader who knows a job's id can name its filter.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeVar
 

@@ -11,8 +11,6 @@ transitions a job may make, and the events each service may write. Where they le
 Refuses what depends on more than the status: attempts, stages, iterations are `changes`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What a job is called: what its submission says, else the first line of its prompt. Pure."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 

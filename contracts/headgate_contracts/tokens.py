@@ -4,8 +4,6 @@ Owns the one alphabet of tokens, the mapping of foreign ids into it, and the sha
 Refuses to draw randomness or read a clock: both are arguments.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

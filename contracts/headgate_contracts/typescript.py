@@ -4,8 +4,6 @@ Owns the small part of JSON Schema that these contracts use; what it has not met
 What a reader may find missing is optional, and what may be null says so. Unknown fields are allowed by the language.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast

@@ -4,8 +4,6 @@ Owns the sum and its bounds. One entry a model of a provider, in the order of th
 many, further ones are one, by the name `other`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final, TypeVar
 

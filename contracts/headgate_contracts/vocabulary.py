@@ -3,8 +3,6 @@
 Owns the spelling. Refuses numbers that an operator may change: those are policy.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final
 

@@ -3,8 +3,6 @@
 Owns the little of YAML that a generated document needs. Refuses to read any.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

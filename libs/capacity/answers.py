@@ -3,8 +3,6 @@
 Days are days since 1970 in UTC, times are milliseconds since 1970 by the store's own clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ alone: when its event was folded, its user's day was full by the cap that the ev
 stays, whatever becomes of tier and policy.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

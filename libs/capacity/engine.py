@@ -12,8 +12,6 @@ not tell, who holds slots inside of jobs and outside any and what is shut, it le
 when somebody has had a word about it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import inf

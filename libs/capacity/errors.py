@@ -6,8 +6,6 @@ ViewError
 └── ViewMisused       a programming error: the store refused the question itself
 """
 
-from __future__ import annotations
-
 
 class ViewError(Exception):
     """The view gave no answer."""

@@ -10,8 +10,6 @@ of another log, further back than this replica saw it, or beyond the reach of th
 from the ledger. Refuses to decide who leads: its caller calls `bring` only while it does.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable

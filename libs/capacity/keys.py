@@ -6,8 +6,6 @@ generation. None of those expires by itself: a generation goes as a whole, when 
 or write.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

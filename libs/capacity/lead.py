@@ -4,8 +4,6 @@ Owns the question and its answer, on Redis and as a twin in memory. The lead is 
 keeps it. Data that were flushed take it along, and the first replica that asks leads then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

@@ -7,8 +7,6 @@ not halt the queue, so it is stepped over and complained of. Refuses to ask anyb
 all it knows.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

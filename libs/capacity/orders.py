@@ -6,8 +6,6 @@ An operator's stands above it until it is taken back. A lease outside jobs bring
 spoken of: nothing else tells whether any is held.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ Owns the bounds: two hundred times a tier, the last two thousand waits. Times ar
 Refuses to estimate anything.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -5,8 +5,6 @@
 Owns the spans. What else does not count, the log does not know: who leads does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final

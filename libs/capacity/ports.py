@@ -5,8 +5,6 @@ Every method but `mark`, `begin`, `seed` and `open` raises `ViewLost` unless the
 caller was made for. `now_ms` is for tests and for simulations; without it the store's own clock counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 

@@ -3,8 +3,6 @@
 Pure. Owns which groups a job needs and when something is due about it. Refuses to count or to decide.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from headgate_contracts import Job, Status, Tier

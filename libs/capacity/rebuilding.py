@@ -3,8 +3,6 @@
 Owns that one act, for operators. What the lost life held is swept away later, by the cleaner of the new one.
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from redis.asyncio import Redis

@@ -7,8 +7,6 @@ A job that was submitted again may be once more, so the workspace that it began 
 Owns nothing of a job that has not ended. Grows with users and hours, and with retries of one day.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

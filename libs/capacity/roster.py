@@ -10,8 +10,6 @@ The queued ones stand by user too: whose stream is open is told of a few, while 
 Owns nothing that the jobs do not say: it is built anew from them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain

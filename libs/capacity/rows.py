@@ -3,8 +3,6 @@
 Owns the values that cross from the fold to the stores. Plain data: no decision is made here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

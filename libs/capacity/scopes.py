@@ -3,8 +3,6 @@
 all · priority:<class> · pool:<pool> · user:<user> · project:<project> · workflow:<workflow>
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -9,8 +9,6 @@ A used piece runs when it is first touched: making all functions of all pieces c
 keys that a script names are checked against `keys.py`. Refuses to know what a verb means.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

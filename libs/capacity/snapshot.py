@@ -9,8 +9,6 @@ never change their shape. Jobs are what the fold of a release makes of them: one
 shape. A snapshot of another log is refused.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import zlib

@@ -7,8 +7,6 @@ Jobs that run, or ask their user, keep the number they return to: they are bound
 them. Owns the arithmetic alone; it is told who stands where.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Owns the engine's side of it, over the state that it plans by; the view has its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from libs.capacity.answers import Heartbeat, WorkerStatus

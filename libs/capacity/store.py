@@ -4,8 +4,6 @@ Owns the order of arguments. What a question means is in the script's own header
 how answers are read `store_answers`. Refuses to decide anything here.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast

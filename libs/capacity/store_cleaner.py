@@ -5,8 +5,6 @@ and `stop` may be called at any time. Refuses to touch the current generation: i
 the keys, so a generation begun meanwhile is safe.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

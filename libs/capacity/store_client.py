@@ -3,8 +3,6 @@
 Owns both. Makes a client only when asked: the composition root's business.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final, cast
 

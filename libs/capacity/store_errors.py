@@ -3,8 +3,6 @@
 A test compares the table with the client's own list of exceptions, so that a new one is decided about.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType

@@ -3,8 +3,6 @@
 Each function reads the GIVES of one verb's header; flags are 0 and 1.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Owns the split of a row into its shape, which is all that indexes are made of, a
 running job whose shape is the same text touches no index, so the text must depend on the row alone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -9,8 +9,6 @@ why a job cannot run: a class whose jobs cannot gives its turn to the others and
 class by waiting is another rule: `Order.risen` of the policy.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field

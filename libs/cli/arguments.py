@@ -3,8 +3,6 @@
 Owns the words alone. Each command names the function that carries it out.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any, Final

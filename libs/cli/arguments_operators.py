@@ -1,7 +1,5 @@
 """The words of the commands about the queue as a whole, and about workflows."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import click

@@ -3,8 +3,6 @@
 Pure. Owns nothing but the drawing: a bar is as long as its number against the greatest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape

@@ -3,8 +3,6 @@
 Pure: events in, lines out. Owns the words. Rich draws them where there is a terminal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """How this command was called, so that whatever it says of itself can be pasted where it was said."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

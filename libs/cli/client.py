@@ -3,8 +3,6 @@
 What a command prints is what was told: `Mapping`s in the API's own words.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """One command: its words are read, it is carried out, and how it ended is said."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -4,8 +4,6 @@ Asked of the Headgate that commands speak to, once: who types is waiting. Where 
 nothing is offered and nothing is said.
 """
 
-from __future__ import annotations
-
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable

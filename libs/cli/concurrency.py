@@ -1,7 +1,5 @@
 """Commands about groups: how many slots there are, who holds them, and what operators do about that."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`headgate demo`: the whole system in a folder of its own, four jobs, and a word about each thing that is seen."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

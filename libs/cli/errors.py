@@ -14,8 +14,6 @@ CliError            1  failed
 Interrupted         130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP
 """
 
-from __future__ import annotations
-
 import errno
 
 from libs.cli.calling import called

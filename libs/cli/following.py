@@ -1,7 +1,5 @@
 """Watching jobs until they end: live in a terminal, line by line in a pipe, as JSON lines for a program."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterable, Generator, Sequence
 from contextlib import contextmanager
 

@@ -7,8 +7,6 @@ No signal ever raises an exception where it arrives: in the middle of anything t
 folder behind. Owns the counting of signals. Refuses to end anything by itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Coroutine, Mapping

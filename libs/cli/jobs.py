@@ -1,7 +1,5 @@
 """Commands about jobs that are in: look at one, change or end it, fetch what it made."""
 
-from __future__ import annotations
-
 import io
 import json
 import shlex

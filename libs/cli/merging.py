@@ -1,7 +1,5 @@
 """Several streams read as one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Commands for operators of a machine: sign a token, set up the log, read it as it grows."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import os

@@ -3,8 +3,6 @@
 Where `headgate up` runs they act as its operator.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import sys

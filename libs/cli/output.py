@@ -4,8 +4,6 @@ Owns stdout. What is said for people alone (progress, hints) goes there too, unl
 printed may come from elsewhere, so none of it reaches a terminal as an order (`libs.runtime.terminal`).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Commands about pipelines: which there are, an operator's removal of one; a new one, and what is wrong with one."""
 
-from __future__ import annotations
-
 import sys
 from argparse import Namespace
 from pathlib import Path

@@ -3,8 +3,6 @@
 A file is checked here as a service checks it at its start, each fault with its line. Who reloads is an operator.
 """
 
-from __future__ import annotations
-
 import os
 from argparse import Namespace
 from collections.abc import Generator, Iterable

@@ -3,8 +3,6 @@
 Each prints what the API says, as a table or as JSON. Where `headgate up` runs they act as its operator.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -3,8 +3,6 @@
 Nothing is lost by it: the log is the truth. Until the view is there again submissions are answered with 503.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -1,7 +1,5 @@
 """From what a library expects to go wrong to how a command ends. Apart from `errors`: libraries are slow to import."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final

@@ -1,7 +1,5 @@
 """A folder for one run of the system. What is said of a run that failed names files in it, so it stays then."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

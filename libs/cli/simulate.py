@@ -3,8 +3,6 @@
 Reads the log and nothing else, with the credentials of a read-only consumer. Changes nothing anywhere.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """Commands that take jobs in: submit one, try out what would come of it, submit one again."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from collections.abc import Iterable, Mapping

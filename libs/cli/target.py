@@ -3,8 +3,6 @@
 HEADGATE_URL and HEADGATE_TOKEN where they are set; else what `headgate up` wrote into `.headgate/up.json`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ that they include is written; that they read it again, and `headgate migrate --t
 them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from argparse import Namespace

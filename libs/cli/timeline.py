@@ -5,8 +5,6 @@ lasts until the next one that does; what changes nothing about where the job is 
 without a length. All times are the log's own, but for the first: when it was submitted is told by admission's clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

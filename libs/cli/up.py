@@ -1,7 +1,5 @@
 """`headgate up`: the whole system on this machine, until it is told to stop."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from argparse import Namespace

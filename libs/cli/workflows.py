@@ -1,7 +1,5 @@
 """Commands about workflows: phases in order, each queued when the one before it is ready."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any
 

@@ -4,8 +4,6 @@ Owns the files' shape. Who may do what stands in `libs.local.permissions`. Refus
 of a variable that the server finds in its environment.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ says. It lists what the lock brings into the image, with hashes, our own package
 holds is its makers' to say.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

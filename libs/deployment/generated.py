@@ -9,8 +9,6 @@ with `--check` it only says whether all of it is up to date.
 The chart is made by itself (`chart`), as that needs kubectl.
 """
 
-from __future__ import annotations
-
 import sys
 import textwrap
 from argparse import ArgumentParser

@@ -5,8 +5,6 @@ without what the builder keeps, and ends with 1 where the two differ in any file
 the base; times are the commit's. A base's digest is known where a registry gave it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

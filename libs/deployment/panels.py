@@ -3,8 +3,6 @@
 Owns what all panels have alike and where they stand. Which Prometheus is asked, Grafana lets its user choose.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Mapping

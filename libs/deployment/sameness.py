@@ -1,8 +1,6 @@
 """Whether two builds of an image hold the same, file by file: bytes, owners, modes and links. When a file was written
 is left out: that is the builder's to say, and only some can be told (BuildKit by `rewrite-timestamp`)."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import tarfile

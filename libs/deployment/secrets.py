@@ -14,8 +14,6 @@ Made once and then kept: run again it writes the same, and what was written into
 refuses to start or to reach anything.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from argparse import ArgumentParser

@@ -3,8 +3,6 @@
 nats-py has methods for most of them, but drops settings that it does not know and reads times as floats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ Both are read from the leader: what was put a moment ago must be found. What is 
 deleting it again changes nothing: a writer that was killed in the middle begins again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

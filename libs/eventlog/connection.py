@@ -4,8 +4,6 @@ Refuses to hide an outage: while there is no connection, a publish fails at once
 sent minutes later, to a log in which everything has changed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -5,8 +5,6 @@ A message that is no event, or does not belong where it stands, becomes `Unreada
 job is not made of such records: a reader that must not halt steps over them.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ Every exception class of nats-py stands in exactly one of four groups; a test fa
     MISUSED     our own programming error, or one in the configuration
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final

@@ -14,8 +14,6 @@ job, two writers would both be let through. The server checks no filter, so a wr
 Refuses whatever could not be an append: a batch in which two events of one job would both be taken for the next.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

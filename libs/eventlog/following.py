@@ -15,8 +15,6 @@ with is believed: those records are gone from the stream, by age (which is fine)
 nats-py's own `fetch` gives 41,000 records a second where this gives 120,000, and takes a dead consumer for a quiet one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -6,8 +6,6 @@ went back every reader that was ahead is wrong. So each service looks when it st
 difference.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

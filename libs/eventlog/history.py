@@ -8,8 +8,6 @@ Owns the filters of these questions. A scan may lag behind the leader by as much
 people, no decision rests on them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence

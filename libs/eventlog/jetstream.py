@@ -3,8 +3,6 @@
 Owns the only publish to the log's subjects. What an answer means, and what to do without one, is `settling`.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any

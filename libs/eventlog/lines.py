@@ -5,8 +5,6 @@ the stream drops its oldest ones by age, and when it is full. Lines that cannot 
 Where a line stands in the stream tells a reader of one job how far it has read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ to come. How one appends against such a server is `settling`, the same code for 
 becomes of each try, and by `connected` whether there is a connection; nothing here is random.
 """
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_right
 from collections import defaultdict

@@ -4,8 +4,6 @@ changes them.
 Owns the log's epoch: a ULID in the metadata of JOBS, given once, when the stream is made. Refuses to delete anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

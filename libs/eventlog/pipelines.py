@@ -4,8 +4,6 @@ It lasts: neither a lost view nor a pool without workers forgets one, an operato
 is built in is known by its name before any worker has said so. Owns the record and its way into the bucket.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -4,8 +4,6 @@ Owns their names and settings. They are made by `migrate` alone: workers may pul
 it, so that no worker can make it deliver elsewhere, forget, or filter something else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -7,8 +7,6 @@ Nothing waits for it and nothing rests on it: what cannot be told is told by the
 asked a job is shown without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final

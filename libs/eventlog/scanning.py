@@ -4,8 +4,6 @@ Owns the difference to `following`: a scan has an end. It is where the consumer 
 after as many messages as the reader wants. Refuses to wait for what is not there yet.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing

@@ -34,8 +34,6 @@ What cannot be known within `settle_within_s` is not made up: `OutcomeUnknown` s
 again with the same event at any later time, and the same place in the log still tells.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from headgate_contracts import Job, job_filter

@@ -5,8 +5,6 @@ that of the older one, so the newest is whole while the next is written. A snaps
 one that cannot be read is passed over.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ Settings are in the server's own words, as its API takes them and gives them bac
 (`None`): somebody may have switched it on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final

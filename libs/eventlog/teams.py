@@ -4,8 +4,6 @@ Owns their settings and whose they are, which stands in their metadata. What a t
 consumer for as long as that is wanted. Refuses to touch a consumer that bears no team's name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -6,8 +6,6 @@
 A title decorates an answer and never holds it up: where the bucket cannot be asked, a job is shown without one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress

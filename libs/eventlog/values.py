@@ -1,7 +1,5 @@
 """What goes into the log and what comes out of it. Plain data: no decision is made here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime

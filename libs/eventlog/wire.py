@@ -3,8 +3,6 @@
 Owns the seam between the one way of appending (`settling`) and the two far ends (`jetstream`, `memory`).
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol

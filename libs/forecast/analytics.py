@@ -3,8 +3,6 @@
 Pure. Owns the numbers behind `GET /v1/queue/analytics`.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import fmean

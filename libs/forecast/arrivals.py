@@ -4,8 +4,6 @@ Jobs of a low class wait for those most of all. They come at moments that each r
 them; none of them shares a user or a project with another. Pure.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

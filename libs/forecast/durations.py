@@ -5,8 +5,6 @@ ran longer than it has. Each job draws by its own id, so it is dealt the same ea
 what is shown of it does not jump. Pure.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ the policy's fixed spread is used.
 Pure. Owns no clock and no pairs: the ledger keeps them.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass

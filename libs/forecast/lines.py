@@ -8,8 +8,6 @@ Pure. A group that is full at no time has no line: it holds nobody up. Moments a
 and means over all of them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

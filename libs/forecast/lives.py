@@ -4,8 +4,6 @@ Plain data. When a job came and how long each of its stays in the slots was is i
 came back, follows from the rules.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from libs.capacity.rows import OperatorOrder

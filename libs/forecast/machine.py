@@ -5,8 +5,6 @@ job's start, end and rise make to its row. Deterministic: what is due at the sam
 which it was set.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace

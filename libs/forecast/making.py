@@ -4,8 +4,6 @@ Pure. Each run deals the jobs other durations out of those observed; a start is 
 average durations would be late for those in front: of several running jobs the first to end is never the average one.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

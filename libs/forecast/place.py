@@ -8,8 +8,6 @@ Pure. Page, command and stream show what is put together here, and nothing of th
 there is something to tell it by: jobs that have ended, and a forecast that knows whatever holds this one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Final
 

@@ -6,8 +6,6 @@ followed from the rules (when it started). Reads every record once, in order, an
 Not replayed: places that operators gave by hand, and submissions that were refused, which are in no log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -9,8 +9,6 @@ Owns what admission and scheduler do around the view. Deterministic. Refuses to 
 was recorded is in no history, and one that is refused here does not come again.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@
 Deterministic. Refuses to know who will answer a question, or what an operator will do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice

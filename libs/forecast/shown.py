@@ -3,8 +3,6 @@
 Pure. Owns the message of each state and the usage counters.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from headgate_contracts import Job, Status, Tier

@@ -3,8 +3,6 @@
 The middle one tells how far the simulation is to be believed: it should come near what was recorded. Pure.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ record tells is not guessed: slots outside jobs, workers that were away, provide
 a second is told as part of its neighbour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -7,8 +7,6 @@ not ready. What the guard refuses is no matter of time: the service ends and say
 Owns the order and the names. Refuses everything that is one service's own; what clients meet is in `public`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets

@@ -4,8 +4,6 @@ an append that is being settled never delays a heartbeat.
 While a server is away that is one line in the log, not one an attempt; nothing is sent late.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable
 from ssl import SSLContext

@@ -5,8 +5,6 @@ are. What it says is checked with what this service was started with. At the sta
 the difference; later it is passed over, complained of, and noted in the service's health until another one holds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from contextlib import suppress

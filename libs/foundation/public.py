@@ -3,8 +3,6 @@
 base ─► application, behind a closed gate ─► NATS, the log ─► the keys of tokens ─► the tokens that were taken back
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version

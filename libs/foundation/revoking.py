@@ -13,8 +13,6 @@ An act says until when the policy of its day let any token be good. Tokens may b
 also counts from the act by the policy that it checks tokens by: the later of the two holds.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import aclosing, suppress
 from typing import Final

@@ -1,7 +1,5 @@
 """The view's store, for the services that ask it: those that do not never load its client."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from libs.capacity.errors import ViewUnavailable

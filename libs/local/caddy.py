@@ -5,8 +5,6 @@ process: so nobody else gets the port, though Caddy itself would share it, and a
 there, or while it is started again, waits in the socket. What Caddy does is in `caddyfile`.
 """
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 from typing import Final

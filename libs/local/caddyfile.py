@@ -4,8 +4,6 @@ Owns what differs from place to place, and the bounds. Refuses to start anything
 compose and `k8s/components/ingress` have it from `libs.deployment.generated`.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template

@@ -8,8 +8,6 @@ Owns the names. Whatever else is set there, the operator's token, the key of a p
 of another program, reaches none of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -6,8 +6,6 @@
 Owns the watch over it and the pace. Refuses to judge why it ended: that is what it has said last.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

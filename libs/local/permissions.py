@@ -22,8 +22,6 @@ what a message holds: which job an event may be about, and what may follow what,
 `advance`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

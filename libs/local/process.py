@@ -5,8 +5,6 @@ server it also says which line of the log means "ready": readiness is read from 
 stranger might answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 import functools

@@ -6,8 +6,6 @@
 Owns that choice. Refuses a version that nobody has tried.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Owns its port, its environment and the question whether it is ready. It runs fro
 waits for its servers by itself. It can be loaded before: then it waits for its start.
 """
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

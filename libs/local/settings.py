@@ -3,8 +3,6 @@
 Owns the names, defaults and bounds. What services find of the rest is in `environments`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final

@@ -17,8 +17,6 @@ Owns the layout, the lock and the passwords. All of it is for its owner's eyes a
 supervisors at once: they would start two servers on one log.
 """
 
-from __future__ import annotations
-
 import base64
 import errno
 import fcntl

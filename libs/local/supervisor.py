@@ -11,8 +11,6 @@ Refuses to hold anything that is not in the state folder: a second start goes on
 ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets

@@ -11,8 +11,6 @@ is told to read its files again, and forgets the imports of one that it has not 
 Owns the file and the names. Refuses to speak to a server.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path

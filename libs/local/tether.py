@@ -5,8 +5,6 @@
 Run as a program of its own, in a session of its own: it hears no Ctrl-C, and outlives whom it watches by a moment.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

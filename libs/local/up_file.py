@@ -4,8 +4,6 @@ Owns its shape, its writing and its reading. It is there while everything runs; 
 to wait for the file is to wait for a system that is ready. It holds tokens and passwords: for its owner alone.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError

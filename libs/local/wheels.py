@@ -8,8 +8,6 @@ Owns the choice of files and their way into the folder: there with the right has
 fetched, builds still run: the worker asks the index each time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import sys

@@ -4,8 +4,6 @@ The first day on which the user has a free place is taken with the reservation (
 the job enters is decided here, by the one rule that admission and scheduler share.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta

@@ -5,8 +5,6 @@
 Not worth a retry before the file or the environment has been changed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Where in a file a key stands, so that what is wrong with it is found at once."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from typing import Any, cast

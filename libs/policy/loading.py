@@ -3,8 +3,6 @@
 Owns the only reading and the wording of errors. Refuses to guess: an unknown key or a wrong type is never passed over.
 """
 
-from __future__ import annotations
-
 import re
 import reprlib
 import tomllib

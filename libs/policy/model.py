@@ -3,8 +3,6 @@
 Owns what numbers must keep together and the look-ups that decisions make. Refuses decisions, files and the environment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, Self

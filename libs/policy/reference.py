@@ -3,8 +3,6 @@
 `python -m libs.policy.reference` writes it, with `--check` it only says whether it is up to date.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Final

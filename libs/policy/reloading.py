@@ -8,8 +8,6 @@ What the log has said stands above the file, for the sections of `RELOADED` but 
 are what a process is built with, its leases, streams and workers: they are read from the file at its start alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

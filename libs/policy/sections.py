@@ -4,8 +4,6 @@ Owns each number's default, unit, bounds and meaning. Refuses what several numbe
 names that clients see (`headgate_contracts.vocabulary`).
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping

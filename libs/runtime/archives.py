@@ -6,8 +6,6 @@ than there was to be. `tarfile` takes an archive apart and writes none of it: it
 (3.11.4 has it, 3.11.2 does not), and lets links through.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -3,8 +3,6 @@
 Owns these four questions. Refuses to know routes: how much one takes is its service's own table.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -3,8 +3,6 @@
 Owns the pace of attempts. Knows no server: what connects, and which faults mean "away", come from the caller.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable

@@ -3,8 +3,6 @@
 Tags are compared as text and never read: `"007"` is another one than `"7"`. Owns both comparisons.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -7,8 +7,6 @@ FastAPI by itself reads and parses the body first, and asks who sent it afterwar
 `auth`, what a body may be is `bodies`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, ClassVar, Final
 

@@ -4,8 +4,6 @@ A set in memory, asked at each request. Owns what is remembered and for how long
 the log, which every replica follows (`libs/foundation/revoking`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

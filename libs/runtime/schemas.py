@@ -4,8 +4,6 @@ What stands in a schema is a stranger's word, so nothing of it is fetched, and i
 proportion to the text. Owns the words of a refusal.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, Final

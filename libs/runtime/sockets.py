@@ -4,8 +4,6 @@ By itself it takes megabytes for each, tells a process nothing, and asks a clien
 quarter of an hour. Owns the options that say otherwise; where a kernel lacks one, it is left out.
 """
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import socket

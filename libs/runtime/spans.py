@@ -5,8 +5,6 @@ of one nothing is recorded. Refuses to export what an exception says, as its wor
 type has to do, and what a user is told is set by who knows it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext

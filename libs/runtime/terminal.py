@@ -8,8 +8,6 @@ marks is shown as U+FFFD, so that it can be seen that something stood there. Wha
 shown, however it came into a text.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

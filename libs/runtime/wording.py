@@ -4,8 +4,6 @@ Owns the sentences for what a reader of JSON could not know otherwise: a pattern
 else is said well by the check itself. And how a number of things is said, in every sentence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final

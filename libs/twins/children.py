@@ -7,8 +7,6 @@ What a stage raises, asks and keeps becomes what it does in a process, by the sa
 commands run without a sandbox, while no time passes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

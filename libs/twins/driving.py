@@ -6,8 +6,6 @@
 Owns when the loop runs and what becomes of a fault in it. Refuses to know what runs there.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine

@@ -5,8 +5,6 @@ what is held is extended by the same request as that time passes, until the bloc
 taken by hand is extended by hand.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 FastAPI asks plain functions on threads. What they bring back comes in real time, so no time passes while one works.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextvars import Context

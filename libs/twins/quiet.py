@@ -1,7 +1,5 @@
 """Telemetry that measures nothing: nobody looks at that of a test, and a simulation makes thousands of processes."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any, cast
 

@@ -3,8 +3,6 @@
 Owns the pipeline `build` of the twins: its stages, their titles and its input are those of the real one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Owns what differs: clients are twins, an attempt has no process of its own, nobo
 is estimated. Use cases, rules, cycle, attempts and streams are the services' own.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass

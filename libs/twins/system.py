@@ -5,8 +5,6 @@ left to do, for a number of seconds, or until nothing is left to do. Owns that t
 the thread and its loop are `driving`. How a test is given it is the client's: `headgate.testing`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import Mapping, Sequence

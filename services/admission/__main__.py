@@ -1,7 +1,5 @@
 """Admission, composed: settings, clients, adapters, routes. Run with `python -m services.admission`."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import sys

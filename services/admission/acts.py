@@ -3,8 +3,6 @@
 A reload of the policy replaces all of it, so it alone names the reload that it follows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -8,8 +8,6 @@ An answer is content, so it stands in no event. Each has a name of its own: who 
 overwritten nothing. What is kept by somebody who was killed before the event goes with the job's input.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from headgate_contracts import Job, JobEvent

@@ -3,8 +3,6 @@
 They parse, call a use case and turn its outcome into an answer. No decision is made here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,5 @@
 """HTTP: the routes that do one thing to many jobs. Each has its own outcome: one that is refused spoils no other."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterable

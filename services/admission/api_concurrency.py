@@ -3,8 +3,6 @@
 A group's name may hold a slash where it is percent-encoded: users sign in with any id.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Response

@@ -1,7 +1,5 @@
 """HTTP: what jobs were made from, what they made and said, and its erasure."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Nothing of a result may run in the page's origin, however it is opened: each fil
 sandbox of its own; that no browser guesses another type, every answer says (`libs.runtime.http`).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """HTTP: the routes that take jobs in and change them, one at a time."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query

@@ -3,8 +3,6 @@
 A request that waits ends when its client has gone: their place in line goes with them.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace

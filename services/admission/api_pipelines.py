@@ -1,7 +1,5 @@
 """HTTP: which pipelines there are, and an operator's removal of one."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query

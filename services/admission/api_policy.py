@@ -1,7 +1,5 @@
 """HTTP: the policy in force, and another one in its place."""
 
-from __future__ import annotations
-
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 

@@ -1,7 +1,5 @@
 """HTTP: the queue as a whole, who works on it, and what operators do and did to it."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated, Final
 

@@ -1,7 +1,5 @@
 """HTTP: the routes that tell about jobs and change nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 

@@ -1,7 +1,5 @@
 """HTTP: the routes that tell operators what was, over time."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated, Final
 

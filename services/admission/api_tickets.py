@@ -5,8 +5,6 @@ stands for is kept under its digest, so that a reader of what is kept can use no
 notifier redeems it by asking a scheduler.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import secrets

@@ -1,7 +1,5 @@
 """HTTP: workflows. Each is its phases, in order; it is taken in, shown and ended as a whole."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """How much each route takes, in one table. A route with a body that has no line here cannot be made."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -8,8 +8,6 @@ The change that was first is looked at, and it is decided again: what the client
 longer.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field

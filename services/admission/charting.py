@@ -1,7 +1,5 @@
 """Figures over time, and what workers have done, from the index; refusals from the view, which alone knows them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -3,8 +3,6 @@
 Owns the wiring and nothing else.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Final

@@ -3,8 +3,6 @@
 Owns no number (policy does), no clock and no randomness: `now` and ids are arguments.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable

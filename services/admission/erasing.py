@@ -8,8 +8,6 @@ not written and the answer names the jobs: the same call, repeated, ends it. A r
 repeats it too: what is gone stays gone.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass

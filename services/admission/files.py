@@ -4,8 +4,6 @@ Owns which type a file is shown as. The list is short: text of every kind is tex
 (HTML, scripts), images are what they are called, all else is octets.
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 from collections.abc import Mapping

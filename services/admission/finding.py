@@ -4,8 +4,6 @@ Owns the filters, the orders and the cursor. A cursor names the list it belongs 
 nothing in another list, and is refused there.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -3,8 +3,6 @@
 It is made anew every few seconds at most, so it is asked for once a second and shared by all requests in between.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from libs.capacity.ports import ViewReadings

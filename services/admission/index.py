@@ -13,8 +13,6 @@ Owns the file and its SQL. Refuses to know where records come from. What a tenan
 syntax. Erased text leaves no byte: freed pages are zeroed, the words are made again, the write-ahead log is cut.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence

@@ -10,8 +10,6 @@ was not, and some that was is not told. A project's number is that of the tier t
 Slots that are held outside jobs are in no record, so a group that has those is told only where jobs alone fill it.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ Owns the questions that are asked of the tables. Reads alone, and opens the file
 place.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import zlib
 from collections.abc import Generator, Iterable, Sequence

@@ -8,8 +8,6 @@ SQLite blocks, so it has threads of its own, one that writes and one that reads;
 its turn. Nothing waits for the index to be ready: a list that it answers meanwhile says how far it has come.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import logging

@@ -3,8 +3,6 @@
 Owns the ids that follow from an Idempotency-Key: of a job, of each in a batch, of a workflow, of a retry.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from typing import Final

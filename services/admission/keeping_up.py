@@ -2,8 +2,6 @@
 before a client is told from it what came of a change.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from libs.capacity.errors import ViewLost, ViewUnavailable

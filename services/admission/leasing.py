@@ -11,8 +11,6 @@ A turn is told on the lease's own subject and found by asking again where that w
 gone, or whose replica was killed, is free again after that moment.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

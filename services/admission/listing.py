@@ -1,7 +1,5 @@
 """Lists of jobs, from the index: by all that the log's leader has when it is asked, unless the index is far behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar

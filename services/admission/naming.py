@@ -7,8 +7,6 @@ Owns the mapping of foreign ids inside such names. Everywhere else a user or pro
 whose id has a colon is named by its token, as lists show it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from typing import Final

@@ -3,8 +3,6 @@
 Made of the routes themselves, so it cannot say anything else than they do.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace

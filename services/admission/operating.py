@@ -11,8 +11,6 @@ An act that would change nothing is not written, and its answer says so. An act 
 comes when the view has folded it, or a little later.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from headgate_contracts.events import (

@@ -1,7 +1,5 @@
 """What may come of what admission was asked for. Values only: `problems` has the words for refusals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from headgate_contracts import Job

@@ -3,8 +3,6 @@
 Changes nothing. Owns what of it a user may see: no other user's name, job or project.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The jobs of one workflow, as the log has them. Their ids follow from the workflow's."""
 
-from __future__ import annotations
-
 import asyncio
 
 from headgate_contracts import Job

@@ -1,7 +1,5 @@
 """Every refusal of admission in words: what is wrong, and what to do about it. Nothing was changed by any of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Final

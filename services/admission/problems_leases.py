@@ -1,7 +1,5 @@
 """The refusals about slots outside jobs, in words."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """What would hold a job back that nobody has submitted: the view's answers, put together as for a real one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

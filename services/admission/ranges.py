@@ -4,8 +4,6 @@ Owns the reading of `Range` and `If-Range`. Of what it cannot read, and of sever
 takes no notice: then the whole content is the answer, as the RFC has it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """What admission tells about jobs: the view's copy of a job, else the log's. Changes nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ of refusals a count that all replicas share.
 What is counted of a refusal is the problem's slug. Refuses to make an answer fail, or wait for a store that is away.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Coroutine

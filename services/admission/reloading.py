@@ -5,8 +5,6 @@ The log forgets by age, so an act that is half as old as it may become is writte
 Each names the reload that it follows, so that of two at once the second one sees the first.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress

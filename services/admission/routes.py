@@ -1,7 +1,5 @@
 """All routes of admission, by subject: what is served, what the API's document is made of, what the tests ask."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

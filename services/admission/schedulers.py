@@ -3,8 +3,6 @@
 Nothing is sent late: without a connection nobody is asked.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from faststream.nats import NatsBroker

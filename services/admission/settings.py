@@ -1,7 +1,5 @@
 """What admission is told from outside, beside what all services are told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Self
 

@@ -11,8 +11,6 @@
 The log decides. A reservation is never released here: it is folded into its job, or it lapses.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Pure. What the stream has dropped, because it was too old or too much, is marked
 a line of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What held a job while it waited, from its own events and from what the index has of pauses and slots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast

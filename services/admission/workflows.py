@@ -3,8 +3,6 @@
 A workflow is no thing of its own in the log: it is its phases, whose ids follow from the workflow's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

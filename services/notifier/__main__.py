@@ -1,7 +1,5 @@
 """The notifier, composed: settings, clients, the fan-out, routes. Run with `python -m services.notifier`."""
 
-from __future__ import annotations
-
 import sys
 
 from libs.eventlog import LogUnavailable

@@ -10,8 +10,6 @@ registries of special addresses of IANA: those of Python's `ipaddress` differ fr
 be led to what configures machines, whatever policy says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final

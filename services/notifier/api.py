@@ -1,7 +1,5 @@
 """The HTTP edge of the notifier's streams. The page that reads them is served by `pages.py`."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field

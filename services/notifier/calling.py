@@ -6,8 +6,6 @@ What was looked at is what is connected to: nothing asks for the name a second t
 redirect leads elsewhere, and no connection is kept for another host that happens to have the same address.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """What a notifier is made of, once its clients are there: the same over NATS and over the twins."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

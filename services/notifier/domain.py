@@ -8,8 +8,6 @@ the id of a finished job's
 last status                   nothing at all: the client has everything, but for lines if it says that it has not
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any, Final

@@ -9,8 +9,6 @@ connection that cannot keep up is cut off, never skipped: its client comes back 
 Refuses to know what a connection does with what it gets.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Server-sent events as bytes. Pure: one function a kind of line, written by hand because there are only four."""
 
-from __future__ import annotations
-
 from pydantic_core import to_json
 
 

@@ -1,7 +1,5 @@
 """What the notifier does for one client: look at what has been, and begin the stream at the right place."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A scan may come from a copy that lags behind the leader. So the leader is asked 
 and a scan that does not reach it is made again: everything up to there is in, everything after it is in the tap.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """Which streams are open at this replica, and whose. Owns the two limits; refuses to know what flows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ So what a thousand listen to wakes none of their thousand tasks, and a fault of 
 is said.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The notifier's part of the API's document: `python -m services.notifier.openapi` prints it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import Any, cast

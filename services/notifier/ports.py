@@ -1,7 +1,5 @@
 """What the notifier needs from outside, and nothing more."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from headgate_contracts.commands import PositionChanged

@@ -8,8 +8,6 @@ Owns the form, and which receiver an address belongs to. A path that a server ma
 `..`, `%` or an empty part, belongs to no part of a host. Refuses a secret that two receivers share.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections import Counter

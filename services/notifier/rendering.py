@@ -1,7 +1,5 @@
 """What is said on a stream about each thing that happens, as bytes. Pure: made once, sent to all who listen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

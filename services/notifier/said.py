@@ -4,8 +4,6 @@ The lines are in a stream of their own, so they come by another way than the sta
 its job ends, they are read from there: up to the newest that the leader has, as a copy may lag behind it.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the notifier is told from outside, beside what all services are told."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator

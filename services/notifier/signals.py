@@ -4,8 +4,6 @@ job's status first reached a client.
 Owns the names, on which dashboards and alerts rely. No label has an id in it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """The NATS edge of the notifier: what is told to everybody, and the one question it asks. Handlers are short, so they
 are FastStream's; the log and the lines of jobs are followed by `libs/eventlog`."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import aclosing, suppress
 from typing import Any, Final, TypeVar

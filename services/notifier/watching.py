@@ -6,8 +6,6 @@
 A word that is lost is made up for by the next one. Where a job stands as its stream opens, the scheduler is asked.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass

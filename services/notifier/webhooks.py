@@ -8,8 +8,6 @@ that policy lists are called, at addresses that were looked at, and no redirect 
 is told again and then let go, and the page says the same.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -5,8 +5,6 @@
 It stops in reverse: no more commands, the last turn, the lead let go, the fold kept, the connections closed.
 """
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from typing import Final

@@ -8,8 +8,6 @@
 Refuses to decide anything: `domain` has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime

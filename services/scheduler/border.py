@@ -9,8 +9,6 @@ to choose who starts. Where the view does not answer, those that name a group wa
 where no pause was heard of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -16,8 +16,6 @@ taken. Within this a batch is planned over all starts before it, and nothing is 
 Owns where the chain ends, and whether it ends with us. Refuses to choose what is written.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext

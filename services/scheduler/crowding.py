@@ -3,8 +3,6 @@
 Owns the words. How much a user may hold then is `libs.capacity.rooms`; who is refused is the view's to say.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from typing import Final

@@ -22,8 +22,6 @@ it looks around at once: so the log's leader is asked how far the log goes, and 
 Owns when things happen. What is decided is `domain`, by which questions is `planning`, how it is written `chain`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence

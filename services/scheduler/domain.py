@@ -8,8 +8,6 @@ Owns the words that users read when the scheduler ends a job. Refuses to choose 
 plan), and in which order decisions are written (that is `batches`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

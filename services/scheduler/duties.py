@@ -10,8 +10,6 @@ in the queue: the one that was asked longest ago goes first, so that the one who
 out. Refuses to decide: `domain` does, by the answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -7,8 +7,6 @@
 Owns the wait: before the view is asked anything, and at the end of the turn. Refuses to fold: its caller says how.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager

@@ -8,8 +8,6 @@ Owns when. What is worked out is `libs.forecast`. It is no part of any decision,
 estimates and nothing else. The thread gives way at every step, so that a turn of the cycle never waits for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -4,8 +4,6 @@ Owns which groups are looked at: those that policy names, the pools, and those t
 Under which label is in `labels`; of those that share one what is taken is added up, and shown from its first use on.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -6,8 +6,6 @@ The view is folded by the leader alone, a moment after an event, and it can be l
 attempt, a worker is told to stop only by the second opinion of `opinions`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

@@ -5,8 +5,6 @@ it knows too when the reader no longer brings what is there: a replica like that
 And it says so where records were gone by age before they were read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

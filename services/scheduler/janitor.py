@@ -17,8 +17,6 @@ and by what the log says: a replica that was killed in the middle, or has lost t
 same. What it cannot delete now it deletes the next time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

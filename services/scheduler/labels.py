@@ -10,8 +10,6 @@
 So there are never more labels than lines in the policy, pools, and stages of installed pipelines.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from libs.policy import Policy

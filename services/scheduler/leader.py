@@ -14,8 +14,6 @@ the log refuses that, and then it looks here. Owns the store's time too, which e
 by it, so a wrong clock of this machine has no effect.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -6,8 +6,6 @@
 What is current goes on, and so does what cannot be told while the log is away.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from enum import Enum, auto

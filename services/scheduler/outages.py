@@ -12,8 +12,6 @@ While another leads, an outage is that one's to make good.
 Owns that arithmetic. A stall of this process is an outage like any other: no worker was heard.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ is noted where it happens, as a job is dispatched or a stage gets its slots.
 Owns the window. A group that shares its label with others is noted by looks alone, which add them up.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final

@@ -4,8 +4,6 @@ Owns the order of the questions, how many are asked in one turn, and whose turn 
 are cut so that each of its own starts is exactly the one it is owed. Refuses to write: the cycle commits what is made.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace

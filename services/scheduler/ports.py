@@ -1,7 +1,5 @@
 """What the scheduler needs from outside; log and view are as their libraries say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

@@ -11,8 +11,6 @@ later round: where it stood when it entered says nothing of one that has come ba
 so it is told with whatever else has changed and is no change of its own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator

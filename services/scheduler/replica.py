@@ -3,8 +3,6 @@
 Owns the wiring and nothing else. Its parts start and stop in the order in which they stand here.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the scheduler is told from outside, beside what all services are told, and what it says of that at start."""
 
-from __future__ import annotations
-
 import logging
 
 from libs.policy import Policy

@@ -4,8 +4,6 @@ Owns the names, on which dashboards and alerts rely. Which groups have a label i
 status` shows all of them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Owns when: every so many records, and each day, so that what operators ordered i
 takes it. A snapshot is a shortcut and never the truth: one that cannot be used, or cannot be kept, costs time only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Final

@@ -5,8 +5,6 @@ place without being in the log yet. A place that is reserved in the very moment 
 neighbour: that costs it one place, and no limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

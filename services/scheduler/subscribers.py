@@ -5,8 +5,6 @@ replicas are one queue group: each command is answered by one of them. Heartbeat
 all of them beside that, as any may have to plan by them, also where the view is away; and so is who is watched.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import AsyncIterator, Callable

@@ -7,8 +7,6 @@ Owns nothing that must not be lost: a word that was lost delays a position until
 too long costs a message without a reader. Bounded by the streams that policy lets notifiers have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final

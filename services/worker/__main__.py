@@ -6,8 +6,6 @@ It stops in reverse: nothing is taken any more, attempts end or are handed over 
 beat, the connections, the spawner.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

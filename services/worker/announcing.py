@@ -4,8 +4,6 @@ A worker that cannot say it works nevertheless, and tries again. Refuses to take
 zero still takes jobs in; an operator removes what is not to come back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

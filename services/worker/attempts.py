@@ -14,8 +14,6 @@ Owns the table that heartbeat, watchdog and grants look into. One attempt that g
 takes down no other: it is ended, said in the log, and left to its lease.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator

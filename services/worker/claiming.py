@@ -10,8 +10,6 @@ The claim is the event `started`: two workers with the same message race in the 
 lost. Nothing is taken once the worker was told to stop: what comes then goes to another at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

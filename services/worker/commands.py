@@ -4,8 +4,6 @@ The log of jobs has another connection, so that an append that takes long delays
 while there is no connection a question is answered at once with "nobody".
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Final, Literal, TypeVar
 

@@ -1,7 +1,5 @@
 """What a worker brings along for builds: an installer of environments, and wheels that are enough for most of them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

@@ -12,8 +12,6 @@ Time in which this process was stopped is never counted as such an outage: who s
 it. Owns the leases. What is said of a single attempt is only a hint to look into the log.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ from each slot a worker would be filled before the next got anything, and to tak
 Owns the slots. What an attempt is does not concern them: they are given what serves a dispatch.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

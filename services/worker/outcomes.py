@@ -5,8 +5,6 @@ process makes of it and the worker decides on, `JobError` what the log, the fold
 the middle, with its bounds, which are checked where a process says it. Texts are fit for the job's user.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 

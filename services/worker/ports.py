@@ -1,7 +1,5 @@
 """What a worker needs from outside, and nothing more."""
 
-from __future__ import annotations
-
 from enum import Enum, auto
 from typing import Protocol
 

@@ -10,8 +10,6 @@ whose lock is free. Owns that rule. Refuses to remove anything from a folder wit
 folder alone: a setting that names a folder with other things in it costs no files.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import fcntl

@@ -10,8 +10,6 @@ Four are known, with defaults for URL and model; any other name needs all three.
 process of an attempt over its socket, and nowhere else: nothing that a job runs inherits this environment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -10,8 +10,6 @@ Durations are seconds. The first `failing_cycles` end in failed checks; `fail_at
 provider's slots are held during `code`, where also the log lines are written, evenly over its time.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 from typing import Annotated, Literal

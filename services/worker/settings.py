@@ -1,7 +1,5 @@
 """What a worker is told from outside, beside what all services are told."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

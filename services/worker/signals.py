@@ -3,8 +3,6 @@
 Owns the names, on which dashboards and alerts rely. No label has an id in it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager

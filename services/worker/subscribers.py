@@ -5,8 +5,6 @@ an operator wants an attempt's slots is told each second until it was given back
 for the answer of the log, and FastStream would send it one of its own.
 """
 
-from __future__ import annotations
-
 from faststream.nats import NatsBroker, NatsMessage
 
 from headgate_contracts import ContractError, Event, EventName, Holder, consumer_filter, parse_event

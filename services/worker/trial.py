@@ -4,8 +4,6 @@ No server is there: slots are granted as the test says, what is kept stays in a 
 testing` decides what runs next and finds this module by its name (`isolated=True`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -10,8 +10,6 @@ pool, as an eligible job whose pool has no free slot must not stand for one that
 a starving class is planned by itself. What a gate blocks has a bucket of its own: it waits for no slot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 
 from libs.capacity.memory.state import GATE, State, is_full, limit_of

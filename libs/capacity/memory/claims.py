@@ -5,8 +5,6 @@ counts may start a job beside a lease that was granted since. So the slot is tak
 the job will hold it. The job's next row makes it last, where that names its holder, and takes it back else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from math import inf
 

@@ -3,8 +3,6 @@
 Owns reservations, days, room and the pace of each user. Where in the queue a job lands is for `places` to say.
 """
 
-from __future__ import annotations
-
 from libs.capacity.answers import (
     Busy,
     DeferAnswer,

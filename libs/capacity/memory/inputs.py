@@ -3,8 +3,6 @@
 Owns what is held under a job's id and when that ends. `libs.capacity.rooms` says how much one user may hold.
 """
 
-from __future__ import annotations
-
 from libs.capacity.answers import BytesFull, Request
 from libs.capacity.memory.state import CountedInput, State
 from libs.capacity.rows import Row

@@ -3,8 +3,6 @@
 Owns what a row and an order of the log change. The view always equals a fold of the log.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 

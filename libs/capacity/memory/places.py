@@ -3,8 +3,6 @@
 Owns queue, lines and members. Refuses to know who may enter, which is `entering`, and what blocks a job: `blocking`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import islice
 

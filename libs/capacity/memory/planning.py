@@ -4,8 +4,6 @@ Owns the walk. Its picks are what a walk over the whole unpaused queue would pic
 of a few looks.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field

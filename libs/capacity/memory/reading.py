@@ -1,7 +1,5 @@
 """What readers are told. Changes nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace

@@ -5,8 +5,6 @@ to the jobs that the group blocks. A waiter holds nothing: it stands in line for
 is full.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace

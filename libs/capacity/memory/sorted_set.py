@@ -4,8 +4,6 @@ Owns the order alone. Every question is O(log n). Adding and discarding move the
 a queue costs less than anything else that is done about a job.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 

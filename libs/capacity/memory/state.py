@@ -3,8 +3,6 @@
 Owns the shape. A field is one kind of key of the Redis store, under the same name where it has one, or for plans alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Owns the check that comes before every question: is there a view, is it open, is
 Deterministic: time comes with the question or from the clock it is given.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

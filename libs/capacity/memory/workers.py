@@ -3,8 +3,6 @@
 Owns heartbeats and the sweep.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from libs.capacity.answers import Heartbeat, HeartbeatAnswer, HeldLease, Swept

@@ -1,7 +1,5 @@
 """`async with hg.slot(…)`: a slot for as long as the block runs."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Where httpx begins: its client's settings, and what its answers and faults are to a script."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

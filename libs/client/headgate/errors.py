@@ -25,8 +25,6 @@ HeadgateError
 └── UnsafeArchive     a result that would be unpacked elsewhere than below the folder, or without bounds
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, cast
 

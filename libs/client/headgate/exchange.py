@@ -5,8 +5,6 @@ asked for. It opens no socket, sleeps nowhere and reads no clock, so the asynchr
 carry out the same scripts.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing

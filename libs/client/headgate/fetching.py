@@ -4,8 +4,6 @@ A download that breaks off goes on from its last byte (`Range`, `If-Range`). Its
 what was put together is what Headgate has, or an error.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A job and a result in a caller's hands: what is known of them. What can be asked of them is each driver's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps

@@ -1,7 +1,5 @@
 """What a stream tells, typed. Each says in words what it is (`print` it), and has the stream's own `data` beside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -4,8 +4,6 @@ Owns the one rule: a holder counts from when it asked, by its own clock, so it n
 server does. A third of the time is left to ask again after each extension that nobody answers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

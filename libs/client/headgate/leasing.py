@@ -3,8 +3,6 @@
 Each may be sent again without harm: the same lease asked for twice is one lease.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from datetime import datetime

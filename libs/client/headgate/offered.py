@@ -5,8 +5,6 @@ Owns that list. What a verb asks and reads is its script; the few that answer wi
 `synchronous` and `asynchronous`, as these differ there.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 

@@ -1,7 +1,5 @@
 """What operators ask of Headgate, script by script. A reason stands in the audit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final

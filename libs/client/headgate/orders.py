@@ -1,7 +1,5 @@
 """What a submission says: the prompt or the input, for which project, and what else was asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What Headgate tells operators, as values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

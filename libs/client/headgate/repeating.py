@@ -1,7 +1,5 @@
 """One request until there is an answer: when it is sent again, how long after, and when that ends. Pure."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError

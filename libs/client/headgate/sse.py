@@ -1,7 +1,5 @@
 """Server-sent events off the bytes of one connection, as they come in. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

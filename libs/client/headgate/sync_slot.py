@@ -1,7 +1,5 @@
 """`with hg.slot(…)`: a slot for as long as the block runs. A thread extends it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import suppress

@@ -11,8 +11,6 @@ nothing: they are done after a few seconds of that time, unless `testing` says o
 as they are. What is behind it is the server's code (the extra `testing`).
 """
 
-from __future__ import annotations
-
 import importlib
 import tomllib
 from asyncio import timeout, wrap_future

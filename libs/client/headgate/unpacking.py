@@ -6,8 +6,6 @@ unpacked into a folder beside the one that was named, or within it where that is
 its end. Modes keep nothing but whether a file may be run.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

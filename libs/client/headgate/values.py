@@ -1,7 +1,5 @@
 """What Headgate tells about jobs, as values. What a newer one says besides is kept; words that may grow are text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 

@@ -1,7 +1,5 @@
 """What users ask of Headgate: each verb is a script, carried out by either driver."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, Unpack

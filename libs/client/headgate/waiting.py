@@ -1,7 +1,5 @@
 """Until a job has ended, and how long that may take."""
 
-from __future__ import annotations
-
 import math
 from contextlib import closing
 from dataclasses import dataclass, replace

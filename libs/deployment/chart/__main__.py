@@ -1,7 +1,5 @@
 """Writes the chart; with `--check` it only says whether it is up to date. It needs kubectl."""
 
-from __future__ import annotations
-
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence

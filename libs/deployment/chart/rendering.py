@@ -3,8 +3,6 @@
 A ConfigMap's name ends in a hash of its content there, which Helm's do not: it is taken off, wherever it stands.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

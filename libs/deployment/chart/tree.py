@@ -4,8 +4,6 @@ A node is what YAML holds, or `When` (one of two, by a condition of the template
 puts there). `ABSENT` on one side of a `When` leaves out the key or the item.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard

@@ -3,8 +3,6 @@
 Owns `values.yaml` and its schema. Few on purpose: what nobody needs to say is said by the base.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final

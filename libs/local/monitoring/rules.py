@@ -5,8 +5,6 @@ Owns what differs between an installation and a trial of a minute: windows, and 
 anything: `prometheus` runs them on one machine, compose and Kubernetes have them from `libs.deployment.generated`.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template

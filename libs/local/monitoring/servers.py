@@ -4,8 +4,6 @@ Own their folders, their configuration and the list of what is scraped. Neither 
 installed, a fault says how to. They listen on the loopback address alone.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

@@ -5,8 +5,6 @@
 Owns when what is scraped changes. It starts and stops nothing of Headgate; either of the two may be started first.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -3,8 +3,6 @@
 `wrong` keeps a worker from running it; `advice` does not.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Collection, Iterator

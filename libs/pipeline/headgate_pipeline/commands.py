@@ -3,8 +3,6 @@
 The sandbox checks what may be asked for. It has these in words of its own, as it runs by the standard library alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

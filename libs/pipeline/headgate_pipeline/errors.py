@@ -1,7 +1,5 @@
 """What a stage may raise, what its context raises, and what is said of a module that is no pipeline."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from headgate_contracts.vocabulary import Fault

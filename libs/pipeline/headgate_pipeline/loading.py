@@ -1,7 +1,5 @@
 """Pipelines from the names of their modules: one that is broken is refused in words, and costs no other."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A stage may be run again after an attempt was lost in its middle: it should begin by clearing what it is about to make.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Coroutine, Sequence

@@ -1,7 +1,5 @@
 """What a stage asks its job's user, as its author writes it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -3,8 +3,6 @@
 Owns the numbers that the author has written beside a stage. They reach no log: what came of them does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 

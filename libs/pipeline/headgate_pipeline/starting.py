@@ -1,7 +1,5 @@
 """A new package with a pipeline and its tests, which pass: what `headgate pipelines new NAME` writes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

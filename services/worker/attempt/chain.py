@@ -12,8 +12,6 @@ Owns the rule that an attempt whose lease has ended by our own clock writes noth
 it was given away, and this way nothing is even tried. Refuses to decide what is written.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 

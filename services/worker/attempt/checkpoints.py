@@ -11,8 +11,6 @@ stored and never named (its worker died in between) is found by its name and del
 end.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

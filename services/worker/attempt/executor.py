@@ -18,8 +18,6 @@ At each step the attempt may be broken off (`tenure`). Its process ends, and wha
 Owns that order. What follows what is `domain`, what runs is `process`, what gets into the log is `chain`.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from datetime import datetime

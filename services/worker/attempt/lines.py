@@ -7,8 +7,6 @@ Where something is cut or missing, a line says so. Owns those bounds. A job neve
 away lines wait here, and when there are too many the new ones are counted and not kept.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

@@ -4,8 +4,6 @@ said of it.
 Work slows down, it never halts: what ends the asking is the end of the attempt, by its lease or its deadline.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar, cast

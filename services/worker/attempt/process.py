@@ -5,8 +5,6 @@ requests for slots and how its stage ended are kept, its words are read for secr
 one plain file of a bounded size.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

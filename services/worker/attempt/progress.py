@@ -4,8 +4,6 @@ Owns that pace, whatever the process says. What comes between two words is told 
 has come; nothing waits for it, and what an attempt has not told when it ends is not told.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from typing import Final

@@ -7,8 +7,6 @@ Owns how a question is cleared of secrets, as it stands in an event, and what of
 the choice that its author wrote, whatever of it was masked.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

@@ -8,8 +8,6 @@ Owns how these are held together for one job, and that nothing of an attempt sta
 long it is ours is `tenure`, what gets into the log is `chain`, what is kept is `checkpoints`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

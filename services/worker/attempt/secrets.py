@@ -11,8 +11,6 @@ at anything else: a digest or an id is no secret, and a log that masks every lon
 Each pattern is bounded and begins with letters of its own, so a line costs a time in proportion to its length.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -13,8 +13,6 @@ extends it.
                        └─ slot given up, and a stage that asks again waits; where that takes long, its attempt is told
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine

@@ -5,8 +5,6 @@ Calls are named by the GenAI conventions. The process runs code that is not trus
 gets into a name, and no free word of it into an attribute unread.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

@@ -7,8 +7,6 @@
 Refuses to know what follows from a reason: that is `domain`, and `executor` does it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager

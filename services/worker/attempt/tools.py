@@ -1,7 +1,5 @@
 """What every attempt of a worker is given: what all of them share, and what one of them begins with."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ a block is talk and is left alone. A block ends with END, with the next block, o
 of the answer has left open is reported, because an answer that was cut off ends like that.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Final

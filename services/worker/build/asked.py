@@ -10,8 +10,6 @@ Owns the way from a stranger's words to names and texts. Nothing of a prompt get
 names hold `a-z 0-9 _`, a text is one line without control characters and is quoted by the template that writes it.
 """
 
-from __future__ import annotations
-
 import keyword
 import re
 import sys

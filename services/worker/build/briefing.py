@@ -3,8 +3,6 @@
 Owns the texts and their bounds. What a user or a check has said is handed over between marks, as material.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypedDict
 

@@ -7,8 +7,6 @@ bound, and what each answer and each fault of the client means. It calls once: w
 author's. The answer is streamed, so that a slow model is told from a silent one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Owns which checks there are and what counts as failed. First a machine mends wha
 no cycle of a model is spent on that. Their rules come from files that the build itself writes.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final, assert_never

@@ -7,8 +7,6 @@ the index that the worker names. It reads no configuration of the job's, and bui
 be running a stranger's code with a network.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass

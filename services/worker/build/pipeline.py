@@ -12,8 +12,6 @@ Each stage reads the project as a value and writes it as a whole, so one that is
 configuration is rendered anew in every cycle: neither a model nor a command of the job can switch the checks off.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Final

@@ -4,8 +4,6 @@ Owns `template/` and the lock that a package starts with. A name or a text gets 
 file's language, and undefined ones are an error, not an empty word.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

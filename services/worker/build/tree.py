@@ -5,8 +5,6 @@ written into the folder, so it is read as a stranger's: links and devices are no
 begins with an empty folder of our own making.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

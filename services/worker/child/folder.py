@@ -8,8 +8,6 @@ The first two together are packed after each stage, without environments and cac
 Owns what is left out. Runs in the attempt's process, between two stages or in a thread beside the stage that asks.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress

@@ -7,8 +7,6 @@ of the world it has its workspace, its input and the socket. Refuses to decide w
 SIGTERM cancels the running stage, so that it can clear up, and ends the process. SIGKILL follows from outside.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

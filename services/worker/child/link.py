@@ -4,8 +4,6 @@ Owns which answer belongs to which question: orders are taken one by one, answer
 stored go to who waits for them in the middle of a stage.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

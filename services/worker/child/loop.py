@@ -8,8 +8,6 @@ is lost where the worker is slow to read: what does not fit into the socket wait
 until it has gone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine, Iterable

@@ -5,8 +5,6 @@ stranger's: unknown words, unknown fields, or a line above the bound end the att
 and leases by a number; what they are called outside is the worker's to say.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, field_validator

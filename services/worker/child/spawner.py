@@ -17,8 +17,6 @@ What it keeps:
   and a worker that is stopped says nothing more. `CLOCK_MONOTONIC` is one clock for all processes of a machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import itertools

@@ -4,8 +4,6 @@ Owns what may come out of an archive (`libs.runtime.archives` says what may be i
 the folder that was named, for their owner alone, and whether a file may be run; or nothing.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path, PurePosixPath

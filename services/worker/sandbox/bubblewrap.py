@@ -5,8 +5,6 @@ that both levels take limits, users, fence and filter in the same way. Where the
 the command becomes a user of its own inside; else a user namespace is made.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,8 +1,6 @@
 """Numbers of the system calls that the filter knows, for each architecture. Owns the list of those that no
 build ever needs; `filter` judges the others by what they ask for."""
 
-from __future__ import annotations
-
 from typing import Final
 
 NEVER: Final = {

@@ -4,8 +4,6 @@ Owns which folder is ours and what is written there. Refuses to move anything bu
 without the controllers for memory and processes still ends a command as a whole; the keeper goes on adding up.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Owns what may be asked: which names an environment may have, and where a command may stand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields

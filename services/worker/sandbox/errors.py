@@ -7,8 +7,6 @@ SandboxError
     └── MachineGaveOut    no room, no memory, no process: another attempt may succeed, here or elsewhere
 """
 
-from __future__ import annotations
-
 import errno
 from typing import Final
 

@@ -5,8 +5,6 @@ that no filter sees, memory that belongs to no process, and sockets that lead ou
 cannot be taken off. Refuses to know addresses: a filter sees numbers, not what they point to.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -4,8 +4,6 @@ A process that leaves both its group and its parents between two looks is lost h
 Everything else is found, and ended.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

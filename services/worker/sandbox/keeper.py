@@ -10,8 +10,6 @@ its work is done. It has no secret, no connection and one thread; whatever it sa
 it: nothing of it is left.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

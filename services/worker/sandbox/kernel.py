@@ -1,7 +1,5 @@
 """Calls of the kernel that Python 3.11 has no name for, by their numbers. Refuses to know what they are good for."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -5,8 +5,6 @@ Linux alone does any of it. Elsewhere nothing is done here, and the code that re
 that ends with its other side, a group that is ended as a whole.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import socket

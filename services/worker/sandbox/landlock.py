@@ -5,8 +5,6 @@ neither read the memory nor the environment of a process that is not. A right th
 yet is left out; `levels` says what is missing then.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct

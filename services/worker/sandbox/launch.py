@@ -5,8 +5,6 @@ own, or bubblewrap's), takes limits, becomes a user of its own, fences itself in
 step that fails ends it: it says why over the channel, and nothing of the command has run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -8,8 +8,6 @@ Owns the choice: the best that works, or what was asked for or nothing. Refuses 
 says what it lacks, and why it is not the better one. No command is trusted unasked.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

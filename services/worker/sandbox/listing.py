@@ -1,7 +1,5 @@
 """The processes of this machine, as every POSIX system lists them: for where Linux's own files are not."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Owns two rules. A number is held by one attempt at a time, on the whole machine.
 files of ours with one name, and what a command's user had before: a second name might be that of a file elsewhere.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pwd

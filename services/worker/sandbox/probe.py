@@ -1,7 +1,5 @@
 """Tries out what the kernel lets this user do. Run as a process of its own: what is tried cannot be undone."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -5,8 +5,6 @@ that is. Nothing of the worker's is opened up for it: a folder on the way that i
 what is behind it is copied to where everybody passes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

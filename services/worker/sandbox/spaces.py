@@ -7,8 +7,6 @@ Owns what a command sees then: its own processes, one network interface that lea
 it but the system, read-only, and its own folders. What is not there has no socket either that could be called by name.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -1,7 +1,5 @@
 """What of the machine's files every command may read, and where names are found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

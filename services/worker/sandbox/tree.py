@@ -5,8 +5,6 @@ session or group it hides; and as long as one of them is left, there is a child 
 therefore never a guess. Where no system does that, `group` follows what it can.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -6,8 +6,6 @@ have been buried. Disk is what lies in the command's folders, what they have del
 poses as a file. Where a disk is full, what fails on it is the machine's fault alone.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import stat

@@ -8,8 +8,6 @@ It runs in the process of the test: no server, and commands without a sandbox. P
 With `isolated=True` the worker's own spawner, process and sandbox run it (`pip install headgate-server`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json

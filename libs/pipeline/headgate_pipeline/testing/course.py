@@ -9,8 +9,6 @@
 Owns the order. What runs a stage is `hands`: in this process, or in a worker's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self

@@ -5,8 +5,6 @@
 {"any": "thing"}    this JSON
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

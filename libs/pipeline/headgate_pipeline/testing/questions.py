@@ -1,7 +1,5 @@
 """The user of a pipeline in a test: what a stage asks, and what the test has them answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a run in a test tells: how it ended, and all that its stages did on the way there."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@ The same words give the same map. Each room is joined to one that is there alrea
 one is a dead end: that is where the treasure lies.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The kinds, by the words that call for them, and what a prompt's words change in each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
