@@ -195,7 +195,7 @@ test-builds: setup ## jobs built in real environments, by an author and by a mod
 	@$(PYTEST) -n auto -m builds $(ARGS)
 
 test-gateway: setup ## the gateway: broken requests by the thousand, restarts under load, streams
-	@$(PYTEST) -m gateway tests/gateway $(ARGS)
+	@$(PYTEST) -n 2 --dist=load -m gateway tests/gateway $(ARGS)
 
 test-system: setup ## the whole system for long: kills, outages, traces
 	@$(PYTEST) -n 2 -m system tests/e2e $(ARGS)
@@ -212,7 +212,7 @@ test-alerts: setup ## each alert's rule fires and clears; needs Debian's prometh
 	@$(PYTEST) -m alerts tests/alerts $(ARGS)
 
 test-browser: setup ## the page in a real Chromium (HEADGATE_CHROMIUM, else /usr/bin/chromium); pictures in .screenshots/
-	@$(PYTEST) -m browser tests/browser $(ARGS)
+	@$(PYTEST) -n 2 -m browser tests/browser $(ARGS)
 
 pictures: setup ## a user's pages in four forms, by day and by night, into docs/images/
 	@HEADGATE_PICTURES=yes $(PYTEST) -m browser tests/browser/test_pictures.py $(ARGS)
