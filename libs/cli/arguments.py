@@ -206,7 +206,7 @@ def _add_submit(root: CommandGroup) -> None:
 def _add_jobs(root: CommandGroup) -> None:
     jobs = root.below("jobs", "look at jobs, change or end them, fetch results", JOBS_EXAMPLES)
     _add_list(jobs)
-    timeline = flag("--timeline", "each hop of its life: when it began, how long it took")
+    timeline = flag("--timeline", "each hop of its life: when it began, how long it took, what held it")
     jobs.verb("show", "jobs.show", "one job: where it stands and why", job(), timeline)
     jobs.verb("events", "jobs.events", "its history, from the log", job())
     jobs.verb("log", "jobs.log", "what it said", job())

@@ -20,7 +20,7 @@ from libs.cli.errors import NoArchive, Usage
 from libs.cli.following import watch
 from libs.cli.output import Output, clock_time, local_time, wall_time, zoned
 from libs.cli.target import find_target
-from libs.cli.timeline import BAR_WIDTH, HEAD, attempts, bars, hops, in_ms
+from libs.cli.timeline import BAR_WIDTH, HEAD, attempts, bars, hops, in_ms, with_waits
 from libs.runtime.wording import counted
 
 SHOWN: Final = (
@@ -118,15 +118,19 @@ def _history(job_id: str) -> list[dict[str, Any]]:
 
 
 def _show_timeline(job_id: str, out: Output) -> int:
-    told = hops(_history(job_id))
+    with as_user() as hg:
+        history, waits = [event.as_dict() for event in hg.history(job_id)], hg.waits(job_id)
+    told = hops(history)
     taken = attempts(told)
     out.data(
         {
             "job_id": job_id,
             "hops": [hop.as_data for hop in told],
             "attempts": [{"attempt": attempt, "took_ms": round(took_ms, 3)} for attempt, took_ms in taken.items()],
+            "waits": [wait.as_dict() for wait in waits],
         }
     )
+    told = with_waits(told, history, waits)
     rows = [hop.row for hop in told]
     width = min(out.room_beside(HEAD[:-1], rows), BAR_WIDTH if not out.is_terminal else sys.maxsize)
     out.table(HEAD, [(*row, drawn) for row, drawn in zip(rows, bars(told, width=max(1, width)), strict=True)])

@@ -1,8 +1,9 @@
 """One job's life as a waterfall: each hop with its beginning, its length and a bar, told by the log alone.
 
-Pure: the events of `GET /v1/jobs/{id}/events` in, hops and bars out. A hop begins with the event that opens it and
-lasts until the next one that does; what changes nothing about where the job is (a new place, a reminder) is a moment
-without a length. All times are the log's own, but for the first: when it was submitted is told by admission's clock.
+Pure: the events of `GET /v1/jobs/{id}/events` and the pieces of `GET /v1/jobs/{id}/waits` in, hops and bars out. A hop
+begins with the event that opens it and lasts until the next one that does; what changes nothing about where the job is
+(a new place, a reminder) is a moment without a length. What held the job stands below the hop in which it waited. All
+times are the log's own, but for the first: when it was submitted is told by admission's clock.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from headgate.values import JobWait
 from headgate_contracts.table import TABLE
 from headgate_contracts.vocabulary import EventName, Status
 from libs.cli.bars import bar
@@ -31,6 +33,8 @@ WORDS: Final[Mapping[str, str]] = {
     "given_back": "given back, waits again:",
 }
 BESIDE: Final[Mapping[str, str]] = {"started": "worker", "given_back": "reason"}
+HELD: Final = "held"
+TOLD_BY_EVENTS: Final = frozenset({"turn", "daily_window", "earlier_phase", "confirmation", "retry", "provider_paused"})
 RUNNING: Final = frozenset({"dispatched", "started", "stage"})
 BAR_WIDTH: Final = 60  # where no terminal says how wide it is
 
@@ -78,6 +82,21 @@ def hops(history: Sequence[Mapping[str, Any]]) -> tuple[Hop, ...]:
     for number, following in zip(lasting, [*lasting[1:], None], strict=True):
         opened[number] = _lasted(opened[number], None if following is None else opened[following])
     return tuple(opened)
+
+
+def with_waits(told: Sequence[Hop], history: Sequence[Mapping[str, Any]], waits: Iterable[JobWait]) -> tuple[Hop, ...]:
+    """What held the job, below the hop in which it began to. What its own events say is in the hops already."""
+    if not history:
+        return ()
+    begun = min(_submitted_at(history[0]), _at(history[0]))
+    held = (_held(wait, begun) for wait in waits if wait.reason not in TOLD_BY_EVENTS)
+    return tuple(sorted((*told, *held), key=lambda hop: hop.at_ms))  # stable: a hop stands above what begins with it
+
+
+def _held(wait: JobWait, begun: datetime) -> Hop:
+    at_ms = (wait.since - begun).total_seconds() * 1000
+    took_ms = None if wait.until is None else (wait.until - wait.since).total_seconds() * 1000
+    return Hop(HELD, f"· {wait.message}", 0, at_ms, took_ms, None)
 
 
 def attempts(told: Iterable[Hop]) -> dict[int, float]:

@@ -244,26 +244,32 @@ async def test_a_timeline_has_a_lane_for_waits_and_one_for_each_stage(js: Any) -
     ]
 
 
-FULL = {"reason": "user_limit", "group": "user:ann", "message": "Your jobs: 2 of 2 slots are taken"}
-SHUT = {"reason": "paused", "group": "all", "message": "The whole queue is paused by olga"}
-
-
-async def test_a_wait_is_told_by_its_reasons_as_far_as_they_are_known(js: Any) -> None:
+async def test_a_wait_is_told_by_what_held_it_then(js: Any) -> None:
     ms = 1_772_359_200_000  # 2026-03-01T10:00:00Z
-    waits = [told("queued", 0, why="submitted", attempt=0), told("dispatched", 60)]
-    holds = await js("holds", "holdsAfter", [], JOB | {"waiting_on": [FULL | {"since": at(10)}]}, ms + 20_000)
-    for second, waiting_on in ((30, [FULL]), (40, [SHUT, FULL]), (50, [{"reason": "behind", "message": "1 job"}])):
-        holds = await js("holds", "holdsAfter", holds, JOB | {"waiting_on": waiting_on}, ms + 1000 * second)
+    events = [
+        told("queued", 0, why="submitted", attempt=0),
+        told("dispatched", 60),
+        told("given_back", 90, reason="lost"),
+    ]
+    waits = [
+        {"reason": "turn", "message": "Waited its turn", "since": at(0), "until": at(10)},
+        {"reason": "user_limit", "message": "Your jobs: 2 of 2 slots were taken", "since": at(10), "until": at(40)},
+        {"reason": "paused", "message": "The whole queue was paused by olga", "since": at(40), "until": at(50)},
+        {"reason": "turn", "message": "Waited its turn", "since": at(50), "until": at(60)},
+        {"reason": "turn", "message": "Its worker was lost: waits its turn", "since": at(90), "until": None},
+    ]
+    now = JOB | {"status": "queued", "waiting_on": [{"reason": "no_worker", "message": "No worker is there"}]}
 
-    drawn = await js("timeline", "timelineOf", waits, JOB | {"holds": holds})
+    drawn = await js("timeline", "timelineOf", events, now, waits)
 
     [lane] = drawn["lanes"]
-    assert [(p["words"], p["kind"], (p["from"] - ms) / 1000, bool(p.get("queue"))) for p in lane["parts"]] == [
-        ("In the queue", "wait", 0, True),
-        (FULL["message"], "held", 10, False),
-        (SHUT["message"], "pause", 40, False),
-        ("In the queue", "wait", 50, True),
-        ("On its way to a worker", "way", 60, False),
+    assert [(p["words"], p["kind"], (p["from"] - ms) / 1000) for p in lane["parts"]] == [
+        ("In the queue", "wait", 0),
+        ("Your jobs: 2 of 2 slots were taken", "held", 10),
+        ("The whole queue was paused by olga", "pause", 40),
+        ("In the queue", "wait", 50),
+        ("broken off: its worker was lost", "left", 60),
+        ("Waits again: its worker was lost. Now: No worker is there", "wait", 90),
     ]
 
 

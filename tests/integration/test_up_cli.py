@@ -297,17 +297,26 @@ def test_a_timeline_is_drawn_from_the_history(far: Far, capsys: pytest.CaptureFi
         {"seq": 9, "at": f"{at}.050Z", "event": "dispatched", "attempt": 1},
         {"seq": 10, "at": f"{at}.100Z", "event": "ready", "attempt": 1},
     ]
-    far.says(as_json(200, [HISTORY | each for each in told]))
+    held = {
+        "since": f"{at}.020Z",
+        "until": f"{at}.040Z",
+        "reason": "paused",
+        "message": "Your jobs were paused by olga",
+    }
+    answers = [as_json(200, [HISTORY | each for each in told]), as_json(200, {"job_id": "j1", "waits": [held]})]
+    far.says(*answers, *answers)
 
     main(["jobs", "show", "j1", "--timeline"])
     drawn = capsys.readouterr().out.splitlines()
     main(["jobs", "show", "j1", "--timeline", "--json"])
     data = json.loads(capsys.readouterr().out)
 
-    assert {line for line, _, _ in far.asked} == {"GET /v1/jobs/j1/events"}
+    assert {line for line, _, _ in far.asked} == {"GET /v1/jobs/j1/events", "GET /v1/jobs/j1/waits"}
     assert drawn[0].split() == ["AT", "TOOK", "TRY", "HOP"]
     assert drawn[2].split() == ["+10.0", "ms", "40.0", "ms", "in", "the", "queue", "█" * 24]
-    assert drawn[4].split()[:3] == ["+100", "ms", "1"]
+    assert "+20.0 ms  20.0 ms       · Your jobs were paused by olga" in drawn[3]
+    assert drawn[5].split()[:3] == ["+100", "ms", "1"]
+    assert data["waits"][0]["reason"] == "paused"
     assert [(hop["event"], hop["at_ms"], hop["took_ms"]) for hop in data["hops"]][1:3] == [
         ("queued", 10.0, 40.0),
         ("dispatched", 50.0, 50.0),

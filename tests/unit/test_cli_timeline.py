@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from libs.cli.timeline import Hop, attempts, bars, hops
+from headgate.values import JobWait
+from libs.cli.timeline import Hop, attempts, bars, hops, with_waits
 
 
 def event(name: str, at_ms: int, *, attempt: int = 0, **more: Any) -> dict[str, Any]:
@@ -66,6 +68,28 @@ def test_a_job_that_came_back_has_two_attempts() -> None:
 
     assert ("given back, waits again: lost", 50, 10) in shown(told)
     assert attempts(told) == {1: 40, 2: 20}
+
+
+def test_what_held_it_stands_below_the_wait_in_which_it_did() -> None:
+    history = [event("queued", 0), event("dispatched", 50, attempt=1), event("ready", 60, attempt=1)]
+    noon = datetime(2026, 11, 18, 12, tzinfo=UTC)
+
+    def piece(reason: str, since_ms: int, until_ms: int | None) -> JobWait:
+        since, until = (None if each is None else noon + timedelta(milliseconds=each) for each in (since_ms, until_ms))
+        return JobWait(since=since or noon, until=until, reason=reason, message=reason.replace("_", " "))
+
+    told = with_waits(
+        hops(history), history, [piece("pool_full", 0, 30), piece("paused", 30, 40), piece("turn", 40, 50)]
+    )
+
+    assert shown(told) == [
+        ("in the queue", 0, 50),
+        ("· pool full", 0, 30),
+        ("· paused", 30, 10),
+        ("on its way to a worker", 50, 10),
+        ("ready", 60, 0),
+    ]
+    assert with_waits(hops(history[:1]), history[:1], [piece("paused", 30, None)])[-1].row[1] == "…"
 
 
 def test_a_clock_of_admission_that_is_ahead_shortens_nothing() -> None:

@@ -1,7 +1,6 @@
 // What is known of one's jobs, and how each thing heard changes it. The functions below are pure; the signals hold.
 
 import { signal } from "/assets/vendor/preact.js";
-import { holdsAfter } from "./holds.js";
 
 export const PRIORITIES = ["urgent", "high", "normal", "low", "background"];
 export const ENDS = ["ready", "failed", "cancelled"];
@@ -32,12 +31,12 @@ export function withJobs(known, found) {
 }
 
 /** What was fetched, unless more was heard meanwhile; what only this page knows of the job stays. */
-export function newer(known, fetched, now = Date.now()) {
-  if (!known) return { question: null, moves: [], holds: holdsAfter([], fetched, now), ...fetched };
+export function newer(known, fetched) {
+  if (!known) return { question: null, moves: [], ...fetched };
   if (Date.parse(known.updated_at) > Date.parse(fetched.updated_at)) return known;
   const trace_url = fetched.trace_url ?? known.trace_url; // a list does not tell it
   const question = fetched.question && { ...known.question, ...fetched.question };
-  return { ...fetched, question, moves: known.moves, holds: holdsAfter(known.holds, fetched, now), trace_url };
+  return { ...fetched, question, moves: known.moves, trace_url };
 }
 
 /** The jobs after a moment's events, and whose ids were heard for the first time. */
@@ -59,14 +58,11 @@ export function heard(job, kind, data, now = Date.now()) {
       return {
         question: job?.question ?? null,
         moves: job?.moves ?? [],
-        holds: holdsAfter(job?.holds, data, now),
         ...data,
         trace_url: data.trace_url ?? job?.trace_url,
       };
-    case "status": {
-      const after = afterStatus(job, data);
-      return { ...after, holds: holdsAfter(job.holds, after, data.at ? Date.parse(data.at) : now) };
-    }
+    case "status":
+      return afterStatus(job, data);
     case "position": {
       if (job.status !== "queued") return job; // told late: it has moved on
       const queue = data.queue ?? job.queue;
@@ -74,7 +70,6 @@ export function heard(job, kind, data, now = Date.now()) {
         ...job,
         queue,
         waiting_on: data.waiting_on,
-        holds: holdsAfter(job.holds, { ...job, waiting_on: data.waiting_on }, now),
         message: queue?.position_message ?? job.message,
         moves: movesAfter(job, queue, now),
       };

@@ -1,6 +1,6 @@
-// A job's life as parts on lanes, from its events: waits, each stage, questions. Pure; `views/timeline.js` draws it.
+// A job's life as parts on lanes: its waits, each stage, questions. From its events, and of its waits in the queue from
+// what held it then (`GET /jobs/<id>/waits`). Pure; `views/timeline.js` draws it.
 
-import { piecesOf } from "./holds.js";
 import { stageNames } from "./state.js";
 import { date, GIVEN_BACK, plural } from "./words.js";
 
@@ -11,15 +11,25 @@ const ENTERED = {
 };
 const ENDED = { ready: "ready", failed: "failed", cancelled: "left" };
 const MOSTLY_WAITED = 0.4; // of its life that it was worked on: with less the work would be slivers
+const HELD = {
+  paused: "pause",
+  user_limit: "held",
+  project_limit: "held",
+  group_limit: "held",
+  global_limit: "held",
+  pool_full: "held",
+  room: "held",
+};
 const MOMENTS = new Set(["reprioritized", "moved", "cancel_requested", "confirmation_reminder"]);
 
 /** {from, until, lanes: [{name, parts}], attempts: [{number, at, worker}]}. A part is {kind, words, from, until,
- *  attempt, stage, iteration}; what has no end yet has the `until` null. `queue`: of this wait it is not known what kept
- *  the job. */
-export function timelineOf(events, job) {
+ *  attempt, stage, iteration}; what has no end yet has the `until` null. `queue`: what held the job in this wait is told
+ *  by `waits`, as far as the log has it. */
+export function timelineOf(events, job, waits = []) {
   const told = { parts: [], attempts: [], open: null, stages: stageNames(job) };
   for (const event of events) if (!MOMENTS.has(event.event)) hear(told, event, Date.parse(event.at));
-  const parts = told.parts.flatMap((part) => (part.queue ? piecesOf(part, job.holds ?? []) : part)),
+  const holds = waits.flatMap(holdOf);
+  const parts = told.parts.flatMap((part) => (part.queue ? piecesOf(part, holds) : part)).map((part) => withNow(part, job)),
     { attempts } = told;
   const names = ["waits", ...told.stages, "asks"];
   const lanes = names.map((name) => ({ name, parts: parts.filter((part) => part.lane === name) }));
@@ -33,7 +43,7 @@ export function timelineOf(events, job) {
 
 const HEARD = {
   queued: (told, { why }, at) => enter(told, at, inQueue(ENTERED[why] ?? "In the queue")),
-  scheduled: (told, event, at) => enter(told, at, wait(scheduledWords(event))),
+  scheduled: (told, event, at) => enter(told, at, inQueue(scheduledWords(event))),
   waiting: (told, _, at) => enter(told, at, wait("Waits for the phase before it")),
   dispatched: (told, { attempt }, at) => {
     told.attempts.push({ number: attempt, at, worker: "" });
@@ -76,6 +86,34 @@ function hear(told, event, at) {
 
 const wait = (words) => ({ lane: "waits", kind: "wait", words });
 const inQueue = (words) => ({ ...wait(words), queue: true });
+
+/** What of the waits is known to have held it: by its own events there is more to say of the others. */
+function holdOf({ reason, message, since, until }) {
+  const kind = HELD[reason];
+  return kind ? [{ kind, words: message, from: Date.parse(since), until: until ? Date.parse(until) : null }] : [];
+}
+
+/** A wait in the queue as pieces: by what held it, and the rest as it is. */
+function piecesOf(part, holds) {
+  const end = part.until ?? Infinity,
+    pieces = [];
+  let at = part.from;
+  for (const { from, until, words, kind } of holds) {
+    const begin = Math.max(at, from),
+      over = Math.min(end, until ?? Infinity);
+    if (over <= begin) continue;
+    if (begin > at) pieces.push({ ...part, from: at, until: begin });
+    pieces.push({ ...part, kind, words, from: begin, until: over === Infinity ? null : over, queue: false });
+    at = over;
+  }
+  return at < end ? [...pieces, { ...part, from: at }] : pieces;
+}
+
+/** What it waits for now, where no record says so: a worker, a provider, those ahead of it. */
+function withNow(part, { status, waiting_on: [now] = [] }) {
+  const isNow = part.queue && part.until === null && status === "queued" && now;
+  return isNow ? { ...part, words: `${part.words}. Now: ${now.message}` } : part;
+}
 
 /** It was asked for later, or the day that it was submitted on had no place left. */
 function scheduledWords({ scheduled_for: until, submission }) {

@@ -21,10 +21,11 @@ import { Usage } from "./usage.js";
 
 const TOGETHER_MS = 80;
 const TELLS_MORE = new Set(["ready", "failed", "cancelled", "awaiting_confirmation", "given_back", "confirmed", "answered"]);
+const ENDS_A_WAIT = new Set(["queued", "dispatched", "cancelled", "failed"]);
 
 /** One job: its own stream, its history, and what can be done about it. */
 export function Job({ id }) {
-  const { job, events, lines, fault } = useJob(id);
+  const { job, events, waits, lines, fault } = useJob(id);
   if (fault.value)
     return html`<${Empty} title="This job cannot be shown">
     ${fault.value.message}. <a href="#/jobs">Back to your jobs</a></>`;
@@ -36,7 +37,8 @@ export function Job({ id }) {
     <div class="columns aside">
       <div class="stack"><${Failure} job=${job.value} /><${Place} job=${job.value} />
         <${HowFar} job=${job.value} />
-        <${Files} job=${job.value} /><${Timeline} job=${job.value} events=${events.value} lines=${lines.value} />
+        <${Files} job=${job.value} /><${Timeline} job=${job.value} events=${events.value}
+          waits=${waits.value} lines=${lines.value} />
         <${Progress} job=${job.value} events=${events.value} /><${Log} job=${job.value} lines=${lines.value} /></div>
       <div class="stack"><${Facts} job=${job.value} events=${events.value} /><${Input} job=${job.value} />
         <${History} events=${events.value} /><${Usage} /></div>
@@ -48,12 +50,14 @@ export function Job({ id }) {
 function useJob(id) {
   const job = useSignal(null),
     events = useSignal([]),
+    waits = useSignal([]),
     lines = useSignal([]),
     fault = useSignal(null);
   useEffect(() => {
     let waiting = [],
       timer = 0;
     const refresh = async () => (events.value = await get(`/jobs/${id}/events`).catch(() => events.value));
+    const lookBack = () => get(`/jobs/${id}/waits`).then((told) => (waits.value = told.waits), () => {});
     const renew = async () => {
       const fresh = await get(`/jobs/${id}`).catch(() => null);
       if (fresh) keep((job.value = newer(job.value, fresh)));
@@ -68,11 +72,12 @@ function useJob(id) {
       if (told.length) events.value = [...events.value, ...told];
       const anew = batch.some(({ kind }) => kind === "snapshot");
       if (anew || job.value?.moves !== before?.moves) refresh(); // somebody may have moved it
+      if (anew || heldBy(job.value) !== heldBy(before) || told.some(({ event }) => ENDS_A_WAIT.has(event))) lookBack();
       if (before && job.value.status !== before.status) announce("this job", statusWord(job.value.status));
       if (told.some(({ event }) => TELLS_MORE.has(event))) renew().then(refresh);
     };
     get(`/jobs/${id}`).then(
-      (found) => ((job.value ??= newer(null, found)), refresh()),
+      (found) => ((job.value ??= newer(null, found)), refresh(), lookBack()),
       (problem) => problem instanceof Refusal && (fault.value = problem), // else the stream tells, once it is there
     );
     const hear = (kind, data) => {
@@ -82,7 +87,13 @@ function useJob(id) {
     const stop = follow(`/jobs/${id}/stream`, hear, { lines: true });
     return () => (stop(), clearTimeout(timer));
   }, [id]);
-  return { job, events, lines, fault };
+  return { job, events, waits, lines, fault };
+}
+
+/** What holds it now, the first of it. */
+function heldBy(job) {
+  const first = job?.waiting_on?.[0];
+  return first && `${first.reason} ${first.group ?? ""}`;
 }
 
 const result = (job) => download(`/jobs/${job.id}/result`, `${job.id}.tar.gz`).catch(sayFault);

@@ -24,10 +24,10 @@ const KINDS = {
 };
 
 /** When what happened, on the clock: a lane for waits, one for each stage, one for questions. */
-export function Timeline({ job, events, lines }) {
+export function Timeline({ job, events, waits, lines }) {
   const chosen = useSignal(null),
     drawn = useSignal(null);
-  const told = timelineOf(events, job);
+  const told = timelineOf(events, job, waits);
   if (told.from === null) return "";
   const { all, first } = rangesOf(told, now.value);
   const range = all.find(({ number }) => number === (drawn.value ?? first)) ?? all[0];
