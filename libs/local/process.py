@@ -6,22 +6,20 @@ stranger might answer.
 """
 
 import asyncio
-import ctypes
-import functools
 import json
 import math
 import os
 import signal
 import subprocess
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import IO, Any, Final, Self, cast
 
 from libs.local.environments import of_machine
 from libs.local.errors import ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning, ServerPortTaken
-from libs.local.tether import tether
+from libs.local.forked import ForkedProcess
+from libs.local.tether import ending_with_parent, is_linux, tether
 from libs.runtime.terminal import without_credentials
 
 LOOK_EVERY_S: Final = 0.005
@@ -29,12 +27,13 @@ START_WITHIN_S = 120.0  # nats-server reads what it has stored first; an idle on
 LAST_BYTES = 16_384
 STOP_WITHIN_S = 30.0  # the same; nats-server flushes its stores first, a service hands its jobs over
 
+Running = subprocess.Popen[bytes] | ForkedProcess
+
 
 class ChildProcess(ABC):
     """Starts, stops, kills, freezes and thaws; each may be called twice."""
 
     environment: Mapping[str, str] | None = None  # what all of this machine may know, where it has none of its own
-    stdin: int = subprocess.DEVNULL
     inherited: Sequence[int] = ()  # what is open here and stays open there, under the same number
 
     def __init__(self, *, name: str, folder: Path) -> None:
@@ -42,7 +41,7 @@ class ChildProcess(ABC):
         self.folder = folder
         self.log_path = folder / f"{name}.log"
         self.has_served = False
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Running | None = None
         self._log_start = 0
 
     @abstractmethod
@@ -125,39 +124,40 @@ class ChildProcess(ABC):
         except OSError:  # somebody has removed it
             return last_words("")
 
-    def _running_child(self, done: str) -> subprocess.Popen[bytes]:
+    def _running_child(self, done: str) -> Running:
         if self._child is None or not self.running:
             raise ServerNotRunning(name=self.name, done=done)
         return self._child
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _spawn(self) -> Running:
         self.folder.mkdir(parents=True, exist_ok=True)
         command = self.prepare()
-        self._let_go()
-        with self.log_path.open("ab") as log:
-            self._log_start = log.tell()
+        with self._opened_log() as log:
             self._child = subprocess.Popen(  # noqa: S603 - our own binary
                 command,
                 cwd=self.folder,
                 env=of_machine(os.environ) if self.environment is None else self.environment,
-                stdin=self.stdin,
+                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=self.inherited,
                 start_new_session=True,  # Ctrl-C is for us: we stop a server after those who need it
-                preexec_fn=_die_with_parent() if _is_linux() else None,  # noqa: PLW1509 - one call, no lock taken
+                preexec_fn=ending_with_parent() if is_linux() else None,  # noqa: PLW1509 - one call, no lock taken
             )
-        if not _is_linux():
+        if not is_linux():
             tether().hold(self._child.pid)
         return self._child
 
+    def _opened_log(self) -> IO[bytes]:
+        """For the next process: the one before it has ended."""
+        self._let_go()
+        log = self.log_path.open("ab")
+        self._log_start = log.tell()
+        return log
+
     def _let_go(self) -> None:
         """Its number may soon be another's."""
-        if self._child is None:
-            return
-        if self._child.stdin is not None:
-            self._child.stdin.close()
-        if not _is_linux():
+        if self._child is not None and not is_linux():
             tether().let_go(self._child.pid)
 
     async def _ended(self) -> None:
@@ -194,7 +194,7 @@ class ServerProcess(ChildProcess):
                 self.has_served = True
                 return
 
-    async def _ready(self, child: subprocess.Popen[bytes]) -> None:
+    async def _ready(self, child: Running) -> None:
         in_time = await until(
             lambda: self.ready_line in self.words() or child.poll() is not None, within_s=START_WITHIN_S
         )
@@ -215,20 +215,6 @@ class ServerProcess(ChildProcess):
             await asyncio.sleep(0.1)  # clients know this port: wait until it is free again
         else:
             self.choose_ports()
-
-
-def _is_linux() -> bool:
-    """It alone ends a process with its parent. Elsewhere the tether does."""
-    return sys.platform == "linux"
-
-
-def _die_with_parent() -> Callable[[], object]:
-    """For the child, before exec: SIGKILL when our process ends in whatever way, so that no server is left behind.
-
-    Linux counts the thread that started the child: start servers from the main thread, where the event loop runs.
-    """
-    pr_set_pdeathsig = 1
-    return functools.partial(ctypes.CDLL(None).prctl, pr_set_pdeathsig, signal.SIGKILL)  # loaded here, called there
 
 
 async def until(check: Callable[[], bool], *, within_s: float = math.inf, every_s: float = LOOK_EVERY_S) -> bool:

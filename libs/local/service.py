@@ -1,16 +1,17 @@
 """One of the four services as a process of this machine.
 
 Owns its port, its environment and the question whether it is ready. It runs from its start on, ready or not: a service
-waits for its servers by itself. It can be loaded before: then it waits for its start.
+waits for its servers by itself.
 """
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from libs.local.forking import ForkRequest
+from libs.local.forks import ForkServer
 from libs.local.ports import free_ports
 from libs.local.process import ChildProcess
 
@@ -19,16 +20,23 @@ ANSWER_WITHIN_S: Final = 2.0
 
 
 class ServiceProcess(ChildProcess):
-    """`python -m <module>`, loaded without the garbage collector, with this environment and a port."""
+    """`python -m <module>`, or a fork that has loaded it, with this environment and a port."""
 
-    stdin = subprocess.PIPE  # it runs once that has ended
-
-    def __init__(self, module: str, *, name: str, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        module: str,
+        *,
+        name: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        forks: ForkServer | None = None,
+    ) -> None:
         super().__init__(name=name, folder=folder)
         self.port = free_ports(1)[0]
         self.module = module
         self.notes: tuple[str, ...] = ()  # what it says of itself beside that it is ready
         self._told = environment
+        self._forks = forks
 
     @property
     def url(self) -> str:
@@ -38,17 +46,16 @@ class ServiceProcess(ChildProcess):
         if self.exit_code is not None and not self.has_served:
             self.port = free_ports(1)[0]  # it may have ended because of the old one, which nobody knows yet
         self.environment = {**self._told, "HEADGATE_HTTP_HOST": HOST, "HEADGATE_HTTP_PORT": str(self.port)}
-        return [sys.executable, "-m", "libs.runtime.loading", self.module]
-
-    def load(self) -> None:
-        """It imports what it needs, and waits."""
-        if not self.running:
-            self._spawn()
+        return [sys.executable, "-m", self.module]
 
     async def start(self) -> None:
-        self.load()
-        if self._child is not None and self._child.stdin is not None:
-            self._child.stdin.close()
+        if self._forks is None:
+            await super().start()
+        elif not self.running:
+            self.prepare()
+            asked = ForkRequest(self.module, self.environment or {})
+            with self._opened_log() as log:
+                self._child = await self._forks.fork(asked, name=self.name, log=log)
 
     async def ready(self) -> bool:
         """What it says itself. It keeps its port from then on."""

@@ -1,7 +1,7 @@
 """The whole system on one machine: two servers, the four services, a gateway in front of them.
 
     start    lock ─► nats-server, Valkey ─► streams and buckets ─► scheduler, workers, admission, notifier,
-                     which load meanwhile
+                     forked from a process that loads meanwhile
     ready    all of them ready ─► gateway ─► up.json
     stop     up.json ─► workers, admission, notifier ─► scheduler ─► gateway ─► nats-server, Valkey ─► lock
 
@@ -25,8 +25,9 @@ from headgate_contracts.vocabulary import Tier
 from libs.eventlog import LogSettings, connect, migrate
 from libs.eventlog.teams import settle_teams
 from libs.local.caddy import CaddyServer, open_door
-from libs.local.environments import SANDBOX, sandbox_here
+from libs.local.environments import SANDBOX, of_service, sandbox_here
 from libs.local.errors import GatewayPortTaken, NotReady
+from libs.local.forks import ForkServer, can_fork
 from libs.local.keeping import SupervisedProcess
 from libs.local.nats_config import TEAMS_FILE
 from libs.local.process import ChildProcess
@@ -65,6 +66,7 @@ class Supervisor:
         self._servers: list[SupervisedProcess[NatsServer] | SupervisedProcess[ValkeyServer]] = []
         self._services: dict[str, list[SupervisedProcess[ServiceProcess]]] = {}
         self._door: socket.socket | None = None
+        self._forks: ForkServer | None = None
         self._gateway: SupervisedProcess[CaddyServer] | None = None
         self._up: UpFile | None = None
         self._token_ttl_s = TOKEN_TTL_S
@@ -78,18 +80,15 @@ class Supervisor:
         with self.state.usable():
             self.state.up_file.unlink(missing_ok=True)
             self._door = self._open_door()
+            self._forks = self._load_services()
             self._provisions = Provisions.of(self._settings, self.state, policy)
             self._shell = (
                 os.environ | {SANDBOX: self._sandbox} | await equipment(os.environ, self.state.wheels, say=self._say)
             )
             self._make_servers()
-            self._load_services()
-            ports = self._nats.port, self._valkey.port
             await _all(server.start() for server in self._servers)
             await self._migrate(LogSettings(retention=policy.retention, pools=policy.pools.served))
-            if (self._nats.port, self._valkey.port) != ports:  # a stranger was faster: they were told of others
-                await _all(service.child.kill() for service in self._every_service())
-                self._load_services()
+            self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
             await _all(service.start() for service in self._every_service())
 
     async def ready(self) -> UpFile:
@@ -131,6 +130,8 @@ class Supervisor:
         others = [kept for kind, services in self._services.items() if kind != "scheduler" for kept in services]
         await _all(kept.stop() for kept in others)
         await _all(kept.stop() for kept in self._services.get("scheduler", []))
+        if self._forks is not None:
+            await self._forks.stop()
         if self._gateway is not None:
             await self._gateway.stop()
         if self._door is not None:
@@ -151,11 +152,16 @@ class Supervisor:
         self._valkey = ValkeyServer(root / "valkey", users=list(provisions.valkey.values()))
         self._servers = [self._kept(self._nats), self._kept(self._valkey)]
 
-    def _load_services(self) -> None:
-        """They have nothing to ask anybody until they are started."""
-        self._services = {kind: [self._service(kind, name) for name in self._names(kind)] for kind in self._modules}
-        for service in self._every_service():
-            service.child.load()
+    def _load_services(self) -> ForkServer | None:
+        """What they import, while the servers start; null where each has to load its own."""
+        if not can_fork():
+            return None
+        environment = of_service("", os.environ)
+        forks = ForkServer(
+            tuple(dict.fromkeys(self._modules.values())), folder=self.state.logs, environment=environment
+        )
+        forks.launch()
+        return forks
 
     async def _migrate(self, settings: LogSettings) -> None:
         client = await connect(self._nats.url_for(self._provisions.nats["operator"]), name="migrate")
@@ -194,7 +200,9 @@ class Supervisor:
             kind, name=name, nats=self._nats, valkey=self._valkey, inherited=self._shell
         )
         return self._kept(
-            ServiceProcess(self._modules[kind], name=name, folder=self.state.logs, environment=environment)
+            ServiceProcess(
+                self._modules[kind], name=name, folder=self.state.logs, environment=environment, forks=self._forks
+            )
         )
 
     def _kept(self, child: C) -> SupervisedProcess[C]:

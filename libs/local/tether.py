@@ -1,16 +1,18 @@
-"""Ends what a process has started when that process is gone, on systems that do not do it themselves.
+"""Ends what a process has started when that process is gone: Linux does it itself, elsewhere the tether does.
 
     supervisor ──"+pid", "-pid", then the end of the pipe, however it came──► tether ──SIGKILL──► what is still held
 
 Run as a program of its own, in a session of its own: it hears no Ctrl-C, and outlives whom it watches by a moment.
 """
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 
 
 class Tether:
@@ -41,6 +43,21 @@ class Tether:
             with suppress(OSError):  # it has been killed: then nothing is held any more
                 self._process.stdin.write(word.encode())
                 self._process.stdin.flush()
+
+
+def is_linux() -> bool:
+    """It alone ends a process with its parent."""
+    return sys.platform == "linux"
+
+
+def ending_with_parent() -> Callable[[], object]:
+    """For a child of ours, before anything else: SIGKILL when our process ends in whatever way, so that nothing is left
+    behind.
+
+    Linux counts the thread that started the child: start servers from the main thread, where the event loop runs.
+    """
+    pr_set_pdeathsig = 1
+    return partial(ctypes.CDLL(None).prctl, pr_set_pdeathsig, signal.SIGKILL)  # loaded here, called there
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -168,7 +168,7 @@ class Service:
     def live(self, compose: Callable[["Service"], Coroutine[Any, Any, None]]) -> int:
         """The whole of a process, in a loop of its own. What was imported lasts, and is not looked at any more."""
         gc.freeze()
-        gc.enable()  # `loading` switches it off
+        gc.enable()  # a fork server switches it off
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(self.run(compose))
 

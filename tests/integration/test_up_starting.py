@@ -26,7 +26,7 @@ from libs.local.up_file import UpFile, read_up_file
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from services.worker.sandbox import kernel
-from tests.fixtures.worker_system import children_of
+from tests.fixtures.worker_system import children_of, lives
 
 pytestmark = pytest.mark.up
 
@@ -100,7 +100,7 @@ async def test_what_was_ready_once_is_started_again_for_ever_however_often_it_di
     async with started(tmp_path, said) as starting:
         pids = {pid_of(await starting.ready(), "worker")}
         for _ in range(keeping.STARTS + 3):
-            os.kill(max(pids, key=is_running), signal.SIGKILL)
+            os.kill(max(pids, key=lives), signal.SIGKILL)
             pids |= {await eventually(partial(another, tmp_path, "worker", frozenset(pids)))}
 
     told = [line for line in said if line.startswith("worker was ended by signal 9: started again")]
@@ -237,10 +237,6 @@ def another(state: Path, name: str, than: Collection[int]) -> int:
     told = read_up_file(state / "up.json")
     pid = pid_of(told, name) if told else 0
     return pid if pid not in than else 0
-
-
-def is_running(pid: int) -> bool:
-    return pid in children_of(os.getpid())
 
 
 def headgate(

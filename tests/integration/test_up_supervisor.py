@@ -199,27 +199,6 @@ async def test_a_service_that_served_comes_back_on_its_port(tmp_path: Path) -> N
     await service.stop()
 
 
-async def test_a_service_that_was_loaded_is_what_starts(tmp_path: Path) -> None:
-    service = ServiceProcess("tests.fixtures.standin", name="s", folder=tmp_path, environment=dict(os.environ))
-    service.load()
-    loaded = service.pid
-
-    await service.start()
-
-    assert await eventually(service.ready)
-    assert service.pid == loaded
-    await service.stop()
-
-
-async def test_a_service_that_is_loaded_and_never_started_ends(tmp_path: Path) -> None:
-    service = ServiceProcess("services.notifier", name="s", folder=tmp_path, environment=dict(os.environ))
-    service.load()
-
-    await service.stop()
-
-    assert not service.running
-
-
 async def test_another_team_cannot_make_a_stream(tmp_path: Path) -> None:
     async with up(tmp_path) as (running, _), nats_client(running.nats_url) as client:
         with pytest.raises((TimeoutError, NotFoundError)):
