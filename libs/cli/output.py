@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import compress
 from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -82,19 +83,19 @@ class Output:
             return
         if self.is_terminal:
             head, *lines = _telling(head, lines)
-        widths = [max(len(line[column]) for line in (head, *lines)) for column in range(len(head))]
+        widths = [max(cell_len(line[column]) for line in (head, *lines)) for column in range(len(head))]
         if self.is_terminal and _narrowest(head, widths) <= self.console.width:
             self.console.print(_folded(head, lines), soft_wrap=False)
             return
         for line in (head, *lines):
-            cells = (_cell(name, cell.ljust(width)) for name, cell, width in zip(head, line, widths, strict=True))
+            cells = (_cell(name, _padded(cell, width)) for name, cell, width in zip(head, line, widths, strict=True))
             row = Text(" " * GAP).join(cells)
             row.rstrip()
             self.console.print(row, soft_wrap=True)
 
     def room_beside(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
         """How wide one more column may be beside this table; without a terminal as wide as it likes."""
-        used = sum(max(map(len, column)) + GAP for column in zip(head, *rows, strict=True))
+        used = sum(max(map(cell_len, column)) + GAP for column in zip(head, *rows, strict=True))
         return max(0, self.console.width - used) if self.is_terminal else sys.maxsize
 
     def _print(self, text: str, *, style: str | None = None, broken: bool = False) -> None:
@@ -132,6 +133,11 @@ def _folded(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     for row in rows:
         table.add_row(*(_cell(name, cell) for name, cell in zip(head, row, strict=True)))
     return table
+
+
+def _padded(cell: str, width: int) -> str:
+    """A character may be two columns wide."""
+    return cell + " " * (width - cell_len(cell))
 
 
 def _cell(name: str, cell: str) -> Text:

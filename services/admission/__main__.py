@@ -64,7 +64,7 @@ async def compose(service: Service) -> None:
     ground, front = await bootstrap_public(service, read_settings(AdmissionSettings), needs=needs)
     follower = await follow_policy(service, ground)
     view = await open_view(ground, service)
-    path, release = index_file(ground.settings.index_folder)
+    path, release = index_file(ground.settings.index_folder, ground.health)
     index = Indexing(path, ground.log, JetStreamTitles(ground.nc), epoch=ground.log.epoch, clock=ground.clock)
     service.closing("the index's file", release)
     service.closing("the index", index.close)

@@ -26,6 +26,7 @@ from libs.eventlog import LogError, Record, RecordsMissing
 from libs.eventlog.history import Scans
 from libs.eventlog.ports import EventLog, Titles
 from libs.runtime.clock import Clock
+from libs.runtime.lifecycle import Health
 from services.admission.finding import JobFilter, Sort
 from services.admission.index import Index, IndexStrange
 from services.admission.index_reader import IndexReader
@@ -187,20 +188,38 @@ class Indexing:
         return await asyncio.get_running_loop().run_in_executor(self._writes, deed)
 
 
-def index_file(folder: Path | None) -> tuple[Path, Callable[[], Awaitable[None]]]:
+def index_file(folder: Path | None, health: Health) -> tuple[Path, Callable[[], Awaitable[None]]]:
     """A file that no other replica of this machine has, the same again after a restart; and how to let it go. Without a
-    folder it passes with the process."""
+    folder, or one that can be written to, it passes with the process: what is taken in does not wait for lists."""
     stack = ExitStack()
-    if folder is None:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-index-")))
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for number in count(1):
-        lock = stack.enter_context((folder / f"jobs-{number}.lock").open("w"))
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
 
     async def release() -> None:
         stack.close()
 
-    return folder / f"jobs-{number}.sqlite3", release  # pyright: ignore[reportPossiblyUnboundVariable] - counting does not end
+    if folder is not None:
+        try:
+            return _file_in(folder, stack), release
+        except OSError as fault:
+            note = f"the index of jobs cannot be in {folder} ({fault.strerror}), and is made anew at each start"
+            logger.warning("%s", note)
+            health.note("the index", note)
+    passing = stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-index-"))
+    return _file_in(Path(passing), stack), release
+
+
+def _file_in(folder: Path, stack: ExitStack) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    number = next(number for number in count(1) if _is_ours(folder / f"jobs-{number}.lock", stack))
+    return folder / f"jobs-{number}.sqlite3"
+
+
+def _is_ours(path: Path, stack: ExitStack) -> bool:
+    """From now on, until the stack is closed."""
+    with ExitStack() as closing:
+        lock = closing.enter_context(path.open("w"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        stack.push(closing.pop_all())
+    return True

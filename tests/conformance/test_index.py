@@ -21,6 +21,7 @@ from headgate_contracts.events import ContentErased, JobDispatched
 from libs.eventlog import Record
 from libs.eventlog.decoding import job_in
 from libs.runtime.eventually import eventually
+from libs.runtime.lifecycle import Health
 from services.admission.events import Actor
 from services.admission.figures import ChartSpan, stats_of
 from services.admission.finding import Facet, JobFilter, Sort
@@ -384,15 +385,28 @@ async def test_what_was_just_submitted_is_in_the_next_list(admission: MemoryAdmi
 
 
 async def test_two_replicas_of_a_machine_have_a_file_each(tmp_path: Path) -> None:
-    first, release_first = index_file(tmp_path)
-    second, release_second = index_file(tmp_path)
+    first, release_first = index_file(tmp_path, Health())
+    second, release_second = index_file(tmp_path, Health())
     await release_first()
-    third, release_third = index_file(tmp_path)
+    third, release_third = index_file(tmp_path, Health())
 
     assert first != second
     assert third == first
     await release_second()
     await release_third()
+
+
+async def test_a_folder_that_cannot_be_used_gives_way_to_a_passing_one(tmp_path: Path) -> None:
+    health, folder = Health(), tmp_path / "index"
+    folder.write_text("no folder")
+
+    file, release = index_file(folder, health)
+
+    assert file.parent.is_dir()
+    assert file.parent != folder
+    assert "File exists" in health.notes[0]
+    await release()
+    assert not file.parent.exists()
 
 
 async def test_jobs_that_the_log_has_forgotten_are_forgotten(admission: MemoryAdmission) -> None:

@@ -459,6 +459,12 @@ def test_a_table_in_a_pipe_is_one_line_a_row(capsys: pytest.CaptureFixture[str])
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
+def test_a_table_in_a_pipe_stands_straight_behind_wide_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).table(("TITLE", "STATUS"), [("日🚀", "ready"), ("a", "failed")])
+
+    assert capsys.readouterr().out.splitlines()[1:] == ["日🚀   ready", "a      failed"]
+
+
 @pytest.mark.parametrize("how_far", ["1200/5000", None])
 def test_a_list_that_may_lack_jobs_says_so_beside_it(
     how_far: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
