@@ -122,11 +122,11 @@ class Attempts:
                 running.outcome = ended or running.outcome
             if ended is None and attempt.was_forced:
                 self.stopped[attempt.holder] = None
+                self._beat_soon()
         finally:
             del self._running[attempt.holder]
             if not self._running:
                 self._some.clear()
-            self._beat_soon()
 
     def _hands_over(self) -> bool:
         since_ms = self._draining_since_ms

@@ -30,7 +30,7 @@ from services.worker.ports import Scheduler, Unheard
 logger = logging.getLogger(__name__)
 
 UNHEARD_AGAIN_MS: Final = 500
-SOONEST_MS: Final = 100  # after the one before: a stage may ask for one in every turn of a loop
+SOONEST: Final = 10  # of the usual pause, a tenth: each claim wants one, and a stage may in every turn of a loop
 TICK_MS: Final = 100
 LONGEST_TICK_MS: Final = 1000  # a longer one was no outage of NATS: this process itself was stopped
 
@@ -56,6 +56,7 @@ class HeartbeatLoop:
         self._pool = pool
         self._slots = slots
         self._every_ms = every_ms
+        self._soonest_ms = every_ms // SOONEST
         self._clock = clock
         self._soon = soon
         self._named: dict[str, str] = {}  # leases in heartbeats since one was answered, and their attempts
@@ -83,9 +84,10 @@ class HeartbeatLoop:
         while True:
             self._soon.clear()
             heard = await self.beat()
-            await self._clock.sleep_ms(SOONEST_MS)
+            await self._clock.sleep_ms(self._soonest_ms)
             in_peace = heard and not self._attempts.stopped  # the leader has to hear of those
-            await self._pause((self._every_ms if in_peace else min(self._every_ms, UNHEARD_AGAIN_MS)) - SOONEST_MS)
+            every_ms = self._every_ms if in_peace else min(self._every_ms, UNHEARD_AGAIN_MS)
+            await self._pause(max(0, every_ms - self._soonest_ms))
 
     async def _pause(self, pause_ms: int) -> None:
         soon = asyncio.create_task(self._soon.wait())
