@@ -54,10 +54,14 @@ class JetStreamDispatch:
     _nc: Client
     _reply: str
 
-    async def ack(self) -> None:
-        """Come back when the server knows. `LogUnavailable`: it may come again, which costs a look at the log."""
+    async def ack(self, *, sure: bool = True) -> None:
+        """Come back when the server knows, or at once where the log says what is done. `LogUnavailable`: it may come
+        again."""
         with translated(JOBS):
-            await self._nc.request(self._reply, b"+ACK", timeout=ACKED_WITHIN_S)
+            if sure:
+                await self._nc.request(self._reply, b"+ACK", timeout=ACKED_WITHIN_S)
+            else:
+                await self._nc.publish(self._reply, b"+ACK")
 
     async def nak(self, *, after_s: float = 0) -> None:
         """Not for us, or not now: another may have it, at once or after that time."""

@@ -80,7 +80,7 @@ class MemoryDispatch:
     _pool: MemoryDispatches
     tries: int = 1  # not counted: nothing is put off here
 
-    async def ack(self) -> None:
+    async def ack(self, *, sure: bool = True) -> None:
         """It is done with."""
 
     async def nak(self, *, after_s: float = 0) -> None:

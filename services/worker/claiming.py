@@ -133,4 +133,4 @@ async def _job_in_log(job_id: str, tools: Tools, *, wanted: Callable[[], bool]) 
 
 async def _done(dispatch: Dispatch) -> None:
     with suppress(LogUnavailable):  # then it comes again, and the log says that it is stale
-        await dispatch.ack()
+        await dispatch.ack(sure=False)

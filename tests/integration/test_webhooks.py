@@ -412,7 +412,7 @@ class Deaf:
 
     record = SimpleNamespace(event=None)
 
-    async def ack(self) -> None:
+    async def ack(self, *, sure: bool = True) -> None:
         """Nobody knows of it."""
 
 

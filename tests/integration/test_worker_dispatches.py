@@ -142,7 +142,7 @@ async def test_what_was_not_acked_comes_again_and_what_was_does_not(scene: Scene
     first, second = await pool.next(), await pool.next()
 
     await first.nak()
-    await second.ack()
+    await second.ack(sure=False)
     again = await asyncio.wait_for(pool.next(), 30)
 
     assert job_of(again) == job_of(first)

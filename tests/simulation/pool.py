@@ -144,7 +144,10 @@ class Handed:
         self._message = message
         self._delivery = delivery
 
-    async def ack(self) -> None:
+    async def ack(self, *, sure: bool = True) -> None:
+        if not sure:
+            self._require_connection()
+            return self._link.tell(lambda: self._pool.ack(self._message))
         try:
             await self._link.ask(lambda: self._pool.ack(self._message), within_s=ACKED_WITHIN_S)
         except (Silent, Unconnected) as away:
@@ -155,10 +158,13 @@ class Handed:
         return self._delivery
 
     async def nak(self, *, after_s: float = 0.0) -> None:
+        self._require_connection()
+        self.hand_back(after_s=after_s)
+
+    def _require_connection(self) -> None:
         self._link.process.require_life()
         if not self._link.connected:
             raise LogUnavailable(reason="not connected")
-        self.hand_back(after_s=after_s)
 
     def hand_back(self, *, after_s: float = 0.0) -> None:
         self._link.tell(lambda: self._pool.put_off(self._message, self._delivery, after_s=after_s))

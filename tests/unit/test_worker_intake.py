@@ -49,7 +49,7 @@ class Dispatch:
         self.record = record
         self.acked = self.naked = False
 
-    async def ack(self) -> None:
+    async def ack(self, *, sure: bool = True) -> None:
         self.acked = True
 
     async def nak(self, *, after_s: float = 0) -> None:
