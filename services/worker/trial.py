@@ -35,6 +35,7 @@ from services.worker.child.messages import (
     ModelCalled,
     OutputLine,
     Pack,
+    Packed,
     Progressed,
     ProviderEndpoint,
     Restore,
@@ -142,8 +143,14 @@ class IsolatedHands:
 
     async def result(self) -> dict[str, bytes]:
         target = self._home / "result.tar.gz"
-        await self._answer_to(Pack(target=str(target), max_bytes=self._policy.runs.result_bytes), "packing")
-        return await asyncio.to_thread(_files_in, target)
+        order = Pack(target=str(target), max_bytes=self._policy.runs.result_bytes)
+        match await self._answer_to(order, "packing"):
+            case Packed(result=bytes(content)):
+                return _files_in(content)
+            case Packed(result=int()):
+                return _files_in(await asyncio.to_thread(target.read_bytes))
+            case _:
+                return {}
 
     async def _end(self) -> None:
         await self._child.end()
@@ -185,8 +192,9 @@ class IsolatedHands:
         match said:
             case Ask():
                 await self._child.send(self._answer(said))
-            case StoreReady():
-                self._stored = await asyncio.to_thread((self._home / "checkpoint.tar.gz").read_bytes)
+            case StoreReady(content=content):
+                stored = self._home / "checkpoint.tar.gz"
+                self._stored = await asyncio.to_thread(stored.read_bytes) if content is None else content
                 await self._child.send(StoreTaken())
             case Acquire():
                 await self._acquire(said, stage)
@@ -247,9 +255,7 @@ def _call(said: ModelCalled) -> ModelCall:
     return ModelCall(**told, took_s=said.took_ms / 1000)
 
 
-def _files_in(archive: Path) -> dict[str, bytes]:
-    if not archive.exists():
-        return {}
-    with tarfile.open(fileobj=io.BytesIO(archive.read_bytes()), mode="r:gz") as packed:
+def _files_in(archive: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as packed:
         files = ((each.name, packed.extractfile(each)) for each in packed if each.isfile())
         return {name: content.read() for name, content in files if content is not None}

@@ -108,7 +108,7 @@ async def one_checkpoint(shelf: JetStreamObjects, home: Path, size: int, make: C
     one, other = folder_in(home / "a"), folder_in(home / "b")
     await asyncio.to_thread(make, one.workspace, size)
     store, fetched = home / "a" / "store", home / "b" / "store"
-    pack_s = await took(lambda: asyncio.to_thread(one.keep))
+    pack_s = await took(lambda: asyncio.to_thread(one.pack))
     content = store.read_bytes()
     store_s = await took(lambda: shelf.put("checkpoint", content))
     fetch_s = await took(lambda: shelf.get("checkpoint"))

@@ -274,14 +274,15 @@ async def test_while_nothing_can_be_stored_the_job_waits_and_then_goes_on(
 
 @pytest.mark.parametrize("why", ["cancelled", "lost"])
 async def test_storing_is_broken_off_and_outlives_no_lease(shop: Shop, why: str) -> None:
-    never = asyncio.Event()
+    asked, never = asyncio.Event(), asyncio.Event()
 
     async def put(name: str, content: bytes) -> None:
+        asked.set()
         await never.wait()
 
     shop.kept.put = put
     await begun(shop, "scaffold")
-    await eventually((shop.workspaces / "job-1-1" / "checkpoint.tar.gz").exists)
+    await asked.wait()
 
     if why == "cancelled":
         await shop.write("job-1", "cancel_requested")

@@ -59,7 +59,7 @@ async def test_each_job_has_a_folder_of_its_own_and_it_goes_with_the_job(shop: S
     for number, each in enumerate(told):
         home = shop.workspaces / f"job-{number}-1"
         assert each["cwd"] == str(home / "kept" / "workspace")
-        assert Path(each["temporary"]).parent == home / "own"
+        assert Path(each["temporary"]).parent == home
         assert not home.exists()
 
 

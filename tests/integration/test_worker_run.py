@@ -800,8 +800,8 @@ async def test_a_stage_sees_neither_credentials_nor_the_workers_files(shop: Shop
     names = {line.partition("=")[0] for line in said} - {"cwd", "descriptors"}
     assert names <= {*PASSED_ON, "PYTHONPATH", "PYTHONUNBUFFERED", "HOME", "TMPDIR"}
     home = shop.workspaces / "job-1-1"
-    own, workspace = home / "own", home / "kept" / "workspace"  # commands of the job write into the latter
-    assert {f"HOME={own}", f"TMPDIR={own}", f"cwd={workspace}"} <= set(said)
+    workspace = home / "kept" / "workspace"  # commands of the job write there
+    assert {f"HOME={home}", f"TMPDIR={home}", f"cwd={workspace}"} <= set(said)
     assert "hush" not in " ".join(said)
 
 

@@ -144,21 +144,19 @@ class Play:
                     self._done = json.loads(_read(begin.store))
                     self._to_parent_say(Restored())
                 case RunStage() as order:
-                    await self._run(order, asked.get(PLAYED_AS.get(order.stage, order.stage), {}), begin.store)
-                case Pack() as order:
+                    await self._run(order, asked.get(PLAYED_AS.get(order.stage, order.stage), {}))
+                case Pack():
                     content = json.dumps(self._done).encode()
-                    _write(order.target, content)
-                    self._to_parent_say(Packed(size=len(content)))
+                    self._to_parent_say(Packed(result=content))
                 case _:
                     pass
 
-    async def _run(self, order: RunStage, asked: dict[str, Any], store: str) -> None:
+    async def _run(self, order: RunStage, asked: dict[str, Any]) -> None:
         ended = await self._outcome(order, asked)
         if isinstance(ended, Finished | ChecksFailed):
             self._done.append(f"{order.iteration} {order.stage}")
             if isinstance(ended, ChecksFailed) or order.stage not in LAST:
-                _write(store, json.dumps(self._done).encode())
-                self._to_parent_say(StoreReady())
+                self._to_parent_say(StoreReady(content=json.dumps(self._done).encode()))
                 while not isinstance(await self._to_child.receive(), StoreTaken):
                     pass
         self._to_parent_say(StageEnded(outcome=ended))
@@ -261,10 +259,6 @@ class Play:
 
 def _read(path: str) -> bytes:
     return Path(path).read_bytes()
-
-
-def _write(path: str, content: bytes) -> None:
-    Path(path).write_bytes(content)
 
 
 class Stages:

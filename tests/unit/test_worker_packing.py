@@ -2,11 +2,13 @@
 
 import os
 import socket
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
 
 from services.worker.child import packing
+from services.worker.child.messages import Packed, read_by_parent
 from services.worker.child.packing import ResultTooLarge, pack
 from services.worker.sandbox.remains import MOST_LEVELS
 from tests.unit.test_sandbox_remains import a_deep_folder
@@ -46,6 +48,27 @@ def test_the_same_content_is_the_same_archive(tmp_path: Path) -> None:
         pack(tmp_path / name, tmp_path / f"{name}.tar.gz", max_bytes=MIB)
 
     assert (tmp_path / "one.tar.gz").read_bytes() == (tmp_path / "two.tar.gz").read_bytes()
+
+
+def test_what_is_small_may_stay_in_memory_and_is_the_same_there(tmp_path: Path) -> None:
+    folder = tmp_path / "result"
+    folder.mkdir()
+    (folder / "file").write_bytes(b"small")
+
+    small = pack(folder, tmp_path / "none.tar.gz", max_bytes=MIB, in_memory=True)
+    pack(folder, tmp_path / "a.tar.gz", max_bytes=MIB)
+    (folder / "file").write_bytes(os.urandom(packing.SMALL_BYTES))
+    large = pack(folder, tmp_path / "large.tar.gz", max_bytes=MIB, in_memory=True)
+
+    assert small == (tmp_path / "a.tar.gz").read_bytes()
+    assert large == (tmp_path / "large.tar.gz").stat().st_size
+    assert not (tmp_path / "none.tar.gz").exists()
+    assert read_by_parent(Packed(result=small).encoded()) == Packed(result=small)
+
+
+@pytest.mark.parametrize("result", [b64decode("1234"), b"", 1234, None])
+def test_a_result_is_heard_as_it_was_told(result: bytes | int | None) -> None:
+    assert read_by_parent(Packed(result=result).encoded()) == Packed(result=result)
 
 
 def test_nothing_but_files_and_folders_is_packed(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -64,7 +63,6 @@ from services.worker.sandbox.remains import clear
 
 logger = logging.getLogger(__name__)
 
-SMALL_BYTES: Final = 64 * 1024  # up to here a file is read at once: a thread costs more
 LAST_WORDS_S: Final = 0.2  # after its end: what it said before is here already
 GONE: Final = Failed(
     "The work of earlier stages is not there any more.",
@@ -187,12 +185,10 @@ class AttemptProcess:
         """What the job made, packed; null where it made nothing to keep."""
         target, max_bytes = self._home / "result.tar.gz", self._limits.runs.result_bytes
         match await self._answer_to(Pack(target=str(target), max_bytes=max_bytes), stage):
-            case Packed(size=None):
+            case Packed(result=None):
                 return None
-            case Packed(size=size):
-                small = size is not None and size <= SMALL_BYTES
-                read = partial(_plain_file, target, max_bytes=min(max_bytes, SMALL_BYTES) if small else max_bytes)
-                content = read() if small else await asyncio.to_thread(read)
+            case Packed(result=result):
+                content = await _packed(result, target, max_bytes=max_bytes)
                 return Failed("The result cannot be read.") if content is None else content
             case other:
                 return self._not_done(other, stage)
@@ -235,7 +231,7 @@ class AttemptProcess:
                 if isinstance(said, ChildAnswer):
                     return said
                 if isinstance(said, StoreReady):
-                    await self._keep()
+                    await self._keep(said)
                     await child.send(StoreTaken())
                 elif isinstance(said, Ask):
                     await child.send(await self._questions.answer(said))
@@ -246,9 +242,9 @@ class AttemptProcess:
             return _nonsense(stage)
         return await self._died(child, stage)
 
-    async def _keep(self) -> None:
+    async def _keep(self, said: StoreReady) -> None:
         """Its work is packed: store it."""
-        content = await asyncio.to_thread(_plain_file, self._store, max_bytes=self._limits.runs.checkpoint_bytes)
+        content = await _packed(said.content, self._store, max_bytes=self._limits.runs.checkpoint_bytes)
         if content is None:
             raise ChildSpokeNonsense(name=self._holder)
         await self._checkpoints.keep(content)
@@ -317,6 +313,13 @@ def _take_about_slots(said: FromChild, stage: str, slots: StageSlots) -> None:
 
 def _nonsense(stage: str) -> Failed:
     return Failed(f"The stage {stage} gave an answer that makes no sense.")
+
+
+async def _packed(told: bytes | int | None, path: Path, *, max_bytes: int) -> bytes | None:
+    """What was told, or is in the file; null where that is more than it may be, or no plain file."""
+    if isinstance(told, bytes):
+        return told if len(told) <= max_bytes else None
+    return await asyncio.to_thread(_plain_file, path, max_bytes=max_bytes)
 
 
 def _write_private(path: Path, content: bytes) -> None:

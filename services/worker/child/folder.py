@@ -2,20 +2,20 @@
 
     <folder>/workspace      what the stages write; commands of the job may write here and nowhere else
     <folder>/failure.txt    what the last failed checks said: beside the workspace, so that no command writes it
-    <home>/own              HOME and TMPDIR of the process itself, which are thrown away
+    <home>                  HOME and TMPDIR of the process itself, which are thrown away
 
 The first two together are packed after each stage, without environments and caches, and unpacked where the job goes on.
 Owns what is left out. Runs in the attempt's process, between two stages or in a thread beside the stage that asks.
 """
 
-import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import file_digest, sha256
 from pathlib import Path, PurePosixPath
 
 from headgate_pipeline.rules import NEVER_KEPT
 from libs.runtime.archives import Most
-from services.worker.child.messages import MAX_FAILURE_CHARS, Begin, cut
+from services.worker.child.messages import MAX_FAILURE_CHARS, Begin, StoreReady, cut
 from services.worker.child.packing import MAX_ENTRIES, UNPACKED, pack
 from services.worker.child.unpacking import unpack
 from services.worker.sandbox.remains import MOST_LEVELS
@@ -29,10 +29,10 @@ class Folder:
         self._folder = Path(begin.folder)
         self._failure = self._folder / "failure.txt"
         self._store = Path(begin.store)
-        self.own = self._store.parent / "own"
+        self.home = self._store.parent
         self._max_bytes = begin.store_bytes
         self._not_kept = frozenset(PurePosixPath("workspace", path) for path in not_kept)
-        self._kept: str | None = None  # the digest of what was kept last
+        self._kept: bytes | None = None  # the digest of what was kept last
 
     @property
     def failure(self) -> str:
@@ -45,14 +45,15 @@ class Folder:
         """What the next cycle is to know."""
         self._failure.write_text(cut(why, max_chars=MAX_FAILURE_CHARS), encoding="utf-8", errors="replace")
 
-    def keep(self) -> bool:
-        """Pack it into the store; false where that would be what was kept last, or nothing."""
-        if self._kept is None and not self.failure and not any(self.workspace.iterdir()):
-            return False
-        pack(self._folder, self._store, max_bytes=self._max_bytes, leave_out=self._is_left_out)
-        digest, before = _digest_of(self._store), self._kept
+    def pack(self) -> StoreReady | None:
+        """All of it, as it is told to the worker; null where that was kept last, or where there is nothing."""
+        if self._kept is None and not any(self.workspace.iterdir()) and not self._failure.exists():
+            return None
+        packed = pack(self._folder, self._store, max_bytes=self._max_bytes, leave_out=self._is_left_out, in_memory=True)
+        content = packed if isinstance(packed, bytes) else None
+        digest, before = _digest_of(self._store) if content is None else sha256(content).digest(), self._kept
         self._kept = digest
-        return digest != before
+        return None if digest == before else StoreReady(content=content)
 
     def restore(self) -> None:
         """Begin with what is in the store."""
@@ -65,6 +66,6 @@ class Folder:
         return path.name in NEVER_KEPT or path in self._not_kept
 
 
-def _digest_of(path: Path) -> str:
+def _digest_of(path: Path) -> bytes:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_digest(file, "sha256").digest()

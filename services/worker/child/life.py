@@ -70,7 +70,7 @@ class Work:
             self.folder.workspace,
             self.content,
             self.link,
-            self.folder.failure,
+            self.folder.failure if order.iteration > 1 else "",
             {name: _endpoint(told) for name, told in self.begin.providers.items()},
             self.begin.command_s,
             order.tries,
@@ -130,8 +130,7 @@ def _obey(work: Work) -> None:
 def _settle_in(folder: Folder) -> None:
     """What is written without a thought goes where it will be thrown away, and what libraries read from a home is
     nothing that a command can have left there."""
-    folder.own.mkdir(mode=0o700, exist_ok=True)
-    os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder.own)
+    os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder.home)
     os.chdir(folder.workspace)
 
 
@@ -272,7 +271,7 @@ async def _inside(step: Step, ctx: Context, link: ParentLink) -> None:
 def packed(folder: Folder, order: Pack) -> ChildAnswer:
     result, target = folder.workspace / "result", Path(order.target)
     try:
-        return Packed(size=pack(result, target, max_bytes=order.max_bytes))
+        return Packed(result=pack(result, target, max_bytes=order.max_bytes, in_memory=True))
     except ResultTooLarge as error:
         return StageEnded(outcome=_failed("The result is too large.", str(error)))
     except OSError as error:

@@ -97,9 +97,9 @@ class ParentLink:
         """Until what is to outlive the attempt is stored."""
         if self._keeping.locked():  # by what the stage has left running
             self.loop.run(self.keep())
-        elif self._has_packed():
+        elif packed := self._packed():
             self._stored.clear()
-            self.loop.answer(StoreReady())
+            self.loop.answer(packed)
             while not (self._stored.is_set() or self.loop.hung_up):
                 self.loop.wait_for_words()
 
@@ -151,9 +151,9 @@ class ParentLink:
     async def keep(self) -> None:
         """Until what is to outlive the attempt is stored; what else runs in the stage goes on."""
         async with self._keeping:
-            if await asyncio.to_thread(self._has_packed):
+            if packed := await asyncio.to_thread(self._packed):
                 self._stored.clear()
-                self.loop.send(StoreReady())
+                self.loop.send(packed)
                 await self._stored.wait()
 
     async def ask(self, question: StageQuestion) -> Any:
@@ -234,11 +234,11 @@ class ParentLink:
             )
         )
 
-    def _has_packed(self) -> bool:
-        """Whether there is anything new to keep."""
+    def _packed(self) -> StoreReady | None:
+        """Null where there is nothing new to keep."""
         assert self.folder is not None
         try:
-            return self.folder.keep()
+            return self.folder.pack()
         except ResultTooLarge as large:
             raise StageFailed("The workspace is too large to keep.", str(large)) from large
 

@@ -32,7 +32,7 @@ WaitMs = Annotated[int, Field(ge=0, le=MAX_WAIT_MS)]
 class ChildMessage(BaseModel):
     """A word to or from a process without a credential."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
 
     def encoded(self) -> bytes:
         return self.model_dump_json().encode() + b"\n"
@@ -49,7 +49,8 @@ class ProviderEndpoint(ChildMessage):
 class Begin(ChildMessage):
     """To the process, before all else: what the attempt is about.
 
-    `folder` is its own, with the workspace and what is kept beside it. `store` is the file it packs all that into.
+    `folder` is its own, with the workspace and what is kept beside it. `store` is the file it packs all that into where
+    that is large, in its home.
     Commands have their other files in `area`, and are contained as `level` says, within `bounds`. `providers` have
     keys: this is the one message with secrets in it.
     """
@@ -85,7 +86,7 @@ class RunStage(ChildMessage):
 
 
 class Pack(ChildMessage):
-    """To the process: put the result into this file, then say how large it is."""
+    """To the process: say what the result is, or put it into this file where it is large."""
 
     kind: Literal["pack"] = "pack"
     target: str
@@ -158,9 +159,10 @@ class Extend(ChildMessage):
 
 
 class StoreReady(ChildMessage):
-    """From the process: all that is to outlive the attempt is in its `store` now. It waits for `Stored`."""
+    """From the process: all that is to outlive the attempt; null where it is in the `store`. It waits for `Stored`."""
 
     kind: Literal["kept"] = "kept"
+    content: bytes | None = None
 
 
 class Restored(ChildMessage):
@@ -238,10 +240,10 @@ class StageEnded(ChildMessage):
 
 
 class Packed(ChildMessage):
-    """From the process: the result is in the file, or there is none."""
+    """From the process: the result; its size, where it is in the file; or null, where there is none."""
 
     kind: Literal["packed"] = "packed"
-    size: Annotated[int, Field(ge=0)] | None = None
+    result: bytes | Annotated[int, Field(ge=0)] | None = None
 
 
 class Left(ChildMessage):
