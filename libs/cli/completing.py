@@ -9,14 +9,14 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
+from click.shell_completion import CompletionItem, ShellComplete, ZshComplete
 
 from headgate import HeadgateError, Patience, SyncHeadgate
 from headgate_contracts.vocabulary import Priority
 from libs.cli.arguments import commands
 from libs.cli.calling import NAME
 from libs.cli.errors import CliError
-from libs.cli.grammar import COMPLETING, BashWords
+from libs.cli.grammar import COMPLETING, BashWords, FishWords
 from libs.cli.output import Output
 from libs.cli.target import find_target
 
@@ -24,7 +24,7 @@ ONCE: Final = Patience(tries=1, within_s=2)
 MOST: Final = 50
 SCOPES: Final = ("all", *(f"priority:{each.value}" for each in Priority), "pool:", "user:", "project:", "workflow:")
 
-SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": BashWords, "zsh": ZshComplete, "fish": FishComplete}
+SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": BashWords, "zsh": ZshComplete, "fish": FishWords}
 
 Offer = tuple[str, str]  # a word, and what it stands for
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, add_completion_class, split_arg_string
 
 from libs.cli.calling import as_called, called
 
@@ -57,6 +57,12 @@ class BashWords(BashComplete):
         line = os.environ["COMP_LINE"]
         words = split_arg_string(line)[1:]
         return (words[:-1], words[-1]) if words and not line[-1].isspace() else (words, "")
+
+
+class FishWords(FishComplete):
+    """What a word stands for may have commas, and click's script would end it at the first."""
+
+    source_template = FishComplete.source_template.replace('split ","', 'split --max 1 ","')
 
 
 class CommandGroup(click.Group):

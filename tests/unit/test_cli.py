@@ -647,6 +647,13 @@ def test_a_shell_is_given_what_completes_words(shell: str, capsys: pytest.Captur
     assert f"_HEADGATE_COMPLETE={shell}_complete" in capsys.readouterr().out
 
 
+def test_fish_is_told_all_that_a_word_stands_for(capsys: pytest.CaptureFixture[str]) -> None:
+    args = parse(["completion", "fish"])
+    args.run(args, Output(as_json=False))
+
+    assert 'string split --max 1 "," $completion' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
