@@ -12,7 +12,7 @@ a second is told as part of its neighbour.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Final
 
@@ -32,12 +32,14 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.shown import ShownWait
 from headgate_contracts.vocabulary import GivenBackReason
-from libs.capacity.projection import epoch_ms, groups_of
+from libs.capacity.projection import groups_of
 from libs.capacity.rows import Pause
 from libs.capacity.scopes import scopes_of_job
 from libs.forecast.standing import limit_reason, pause_message, slots_message
 
 BRIEF_MS: Final = 1000
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND: Final = timedelta(milliseconds=1)
 ORDER: Final = ("user_limit", "project_limit", "group_limit", "global_limit", "pool_full")
 MOMENTS: Final = (JobReprioritized, JobMoved, JobCancelRequested, JobConfirmationReminder)
 CAME_BACK: Final[Mapping[str, str]] = {
@@ -132,7 +134,7 @@ def waits_of(life: Sequence[LifeStep], holds: HoldSpans, *, owner: bool = True) 
 def _stays(life: Sequence[LifeStep]) -> Iterator[list[_Piece]]:
     """Each wait, by what its own events say. What changes its place alone goes on with the same."""
     stay: list[_Piece] = []
-    following = [float(epoch_ms(step.job.updated_at)) for step in life[1:]]
+    following = [_ms(step.job.updated_at) for step in life[1:]]
     for step, until_ms in zip(life, (*following, inf), strict=True):
         if stay and not isinstance(step.data, MOMENTS):
             yield stay
@@ -144,7 +146,7 @@ def _stays(life: Sequence[LifeStep]) -> Iterator[list[_Piece]]:
 
 
 def _own_pieces(step: LifeStep, until_ms: float, after: str | None) -> Iterator[_Piece]:
-    job, began_ms = step.job, epoch_ms(step.job.updated_at)
+    job, began_ms = step.job, _ms(step.job.updated_at)
     whole = _Piece(began_ms, until_ms, job, after)
     match job.status:
         case Status.QUEUED:
@@ -239,7 +241,8 @@ def _groups(job: Job) -> tuple[str, ...]:
 
 
 def _ms(moment: datetime | None) -> float:
-    return inf if moment is None else epoch_ms(moment)
+    """Rounded down, as readers do who cut off what is finer: a wait begins with its event and ends with the next."""
+    return inf if moment is None else (moment - EPOCH) // MILLISECOND
 
 
 # ── in words ──────────────────────────────────────────────────────────────────

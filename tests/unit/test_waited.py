@@ -236,6 +236,14 @@ def test_named_groups_and_workflows_are_told_too() -> None:
     )
 
 
+def test_a_wait_begins_and_ends_with_its_events_to_the_millisecond() -> None:
+    life = lived((0.0006, "queued"), (0.9999, "dispatched"))
+
+    [wait] = waits_of(life, HoldSpans())
+
+    assert (wait.since - BEGAN, wait.until and wait.until - BEGAN) == (timedelta(0), timedelta(milliseconds=999))
+
+
 def test_many_spans_of_a_group_are_told_as_long_as_they_do_not_overlap() -> None:
     spans = [full("user:ann", 2, 10 * number, 10 * number + 5) for number in range(-2, 9)]
 
