@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -29,7 +29,7 @@ from libs.eventlog.expectation import Message
 from libs.eventlog.memory import MemoryServer
 from libs.eventlog.values import Fill, Mark, Page, Record, Wanted
 from libs.eventlog.wire import Unanswered, Unsent, WireAnswer
-from tests.simulation.network import Link, Network, Silent, Unconnected, at_once
+from tests.simulation.network import Link, Network, Silent, Unconnected, Way, at_once
 
 READ_WITHIN_S = 2.0
 SCRIPT_WITHIN_S = 5.0
@@ -81,7 +81,7 @@ class LogWire:
     def _arrive(self, messages: Sequence[Message]) -> WireAnswer:
         for message in messages:
             # A subscriber to the subject gets what is refused, too.
-            self._subscriptions.publish(message.subject, message.payload)
+            self._subscriptions.publish(Heard(message.payload, message.subject))
         return self._server.receive(messages)
 
     async def _read(self, look: Callable[[], Any]) -> Any:
@@ -125,13 +125,31 @@ class Port:
         return call
 
 
-@dataclass(frozen=True, slots=True)
 class Heard:
-    """A message as a subscriber gets it, and as who asked gets the answer."""
+    """A message as a subscriber gets it, and as who asked gets the answer. Read from its bytes once, for all."""
 
-    body: bytes
-    subject: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    __slots__ = ("_model", "_told", "body", "headers", "subject")
+
+    def __init__(
+        self,
+        body: bytes,
+        subject: str = "",
+        headers: Mapping[str, str] | None = None,
+        model: type[BaseModel] | None = None,
+    ) -> None:
+        self.body = body
+        self.subject = subject
+        self.headers: Mapping[str, str] = headers or {}
+        self._model = model
+        self._told: Any = None
+
+    @property
+    def told(self) -> Any:
+        if self._model is None:
+            return self
+        if self._told is None:
+            self._told = self._model.model_validate_json(self.body)
+        return self._told
 
     @property
     def raw_message(self) -> Heard:
@@ -145,12 +163,15 @@ class Heard:
 class _Subscriber:
     broker: Broker
     group: str
-    hear: Callable[..., Awaitable[Any]]
+    hear: Callable[..., Coroutine[Any, Any, Any]]
     wants_message: bool
 
     @property
     def there(self) -> bool:
         return self.broker.is_there
+
+    def called(self, heard: Heard) -> Coroutine[Any, Any, Any]:
+        return self.hear(heard.told, heard) if self.wants_message else self.hear(heard.told)
 
 
 @dataclass(slots=True)
@@ -177,9 +198,22 @@ class Subscriptions:
         subscribers[:] = [each for each in subscribers if each.broker.is_alive]
         subscribers.append(subscriber)
 
-    def publish(self, subject: str, payload: bytes, model: type[BaseModel] | None = None) -> None:
-        for subscriber in self.at(subject):
-            subscriber.broker.deliver(subscriber, Heard(payload, subject), model=model)
+    def publish(self, heard: Heard) -> None:
+        for subscriber in self.at(heard.subject):
+            subscriber.broker.deliver(subscriber, heard)
+
+    def ask(self, heard: Heard, asker: Link, answer: asyncio.Future[Heard], way: Way) -> None:
+        """One of a group that listens there answers, and may be silent; who is of no group only hears it."""
+        listening = self.at(heard.subject)
+        answering = [subscriber for subscriber in listening if subscriber.group]
+        for subscriber in listening:
+            if not subscriber.group:
+                subscriber.broker.deliver(subscriber, heard)
+        if answering:
+            subscriber = self.network.dice.one_of(f"{asker.process.name} asks {heard.subject}", answering)
+            subscriber.broker.deliver(subscriber, heard, answer=answer if way is Way.ARRIVES else None, to=asker)
+        elif way is Way.ARRIVES:
+            self.network.later(asker.delay_s(), _nobody_answers, answer)
 
 
 class _Connection:
@@ -221,45 +255,59 @@ class Broker:
         return subscribe
 
     async def publish(self, message: BaseModel, subject: str) -> None:
-        self._link.process.require_life()
-        if not self._link.connected:
+        link = self._link
+        link.process.require_life()
+        if not link.connected:
             raise ConnectionClosedError
-        payload = message.model_dump_json().encode()
-        self._link.tell(lambda: self._subscriptions.publish(subject, payload, type(message)))
+        heard = Heard(message.model_dump_json().encode(), subject, model=type(message))
+        link.carry(lambda _: self._subscriptions.publish(heard))
 
     async def request(self, message: BaseModel, subject: str, *, timeout: float, headers: Any = None) -> Heard:  # noqa: ASYNC109 - FastStream's
-        """One of the group that listens there answers, and may be silent; who is of no group only hears it."""
-        payload = message.model_dump_json().encode()
-        listening = await _asked(self._link, lambda: self._subscriptions.at(subject), within_s=timeout)
-        answering = [subscriber for subscriber in listening if subscriber.group]
-        if not answering:
-            raise NoRespondersError
-        subscriber = self._subscriptions.network.dice.one_of(f"{self._link.process.name} asks {subject}", answering)
-        answer: asyncio.Future[Heard] = asyncio.get_running_loop().create_future()
-        heard = Heard(payload, subject, headers or {})
-        for hearer in listening:
-            if not hearer.group:
-                hearer.broker.deliver(hearer, heard, model=type(message))
-        subscriber.broker.deliver(subscriber, heard, model=type(message), answer=answer, to=self._link)
-        async with asyncio.timeout(timeout):
+        link, loop = self._link, asyncio.get_running_loop()
+        link.process.require_life()
+        if not link.connected:
+            await asyncio.sleep(0)
+            raise ConnectionClosedError
+        heard = Heard(message.model_dump_json().encode(), subject, headers, type(message))
+        answer: asyncio.Future[Heard] = loop.create_future()
+        link.carry(partial(self._subscriptions.ask, heard, link, answer))
+        patience = loop.call_later(timeout, _give_up, answer)
+        try:
             return await answer
+        finally:
+            patience.cancel()
+            link.process.require_life()
 
     def deliver(
         self,
         subscriber: _Subscriber,
         heard: Heard,
         *,
-        model: type[BaseModel] | None = None,
         answer: asyncio.Future[Heard] | None = None,
         to: Link | None = None,
     ) -> None:
         """In the hearer's own process and time."""
+        if self.is_there:
+            self._subscriptions.network.later(self._link.delay_s(), self._begin, subscriber, heard, answer, to)
+
+    def _begin(
+        self, subscriber: _Subscriber, heard: Heard, answer: asyncio.Future[Heard] | None, to: Link | None
+    ) -> None:
         process = self._link.process
-        if self._link.connected and process.alive:
-            self._subscriptions.network.later(
-                self._link.delay_s(),
-                lambda: process.call(lambda: process.start(_hear(subscriber, heard, model, answer, to))),
-            )
+        if subscriber.group:
+            process.start(_hear(subscriber, heard, answer, to))
+        elif process.alive:
+            process.call(lambda: at_once(subscriber.called(heard)))
+
+
+def _nobody_answers(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(NoRespondersError())
+
+
+def _give_up(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(NatsTimeout())
 
 
 async def _asked(link: Link, act: Callable[[], Any], *, within_s: float) -> Any:
@@ -271,21 +319,17 @@ async def _asked(link: Link, act: Callable[[], Any], *, within_s: float) -> Any:
         raise NatsTimeout from None
 
 
-async def _hear(
-    subscriber: _Subscriber,
-    heard: Heard,
-    model: type[BaseModel] | None,
-    answer: asyncio.Future[Heard] | None,
-    to: Link | None,
-) -> None:
-    told: Any = heard if model is None else model.model_validate_json(heard.body)
-    reply: BaseModel | None = await (
-        subscriber.hear(told, heard) if subscriber.wants_message else subscriber.hear(told)
-    )
+async def _hear(subscriber: _Subscriber, heard: Heard, answer: asyncio.Future[Heard] | None, to: Link | None) -> None:
+    reply: BaseModel | None = await subscriber.called(heard)
     if answer is None or to is None or reply is None or not subscriber.there or not to.connected:
         return
-    body = Heard(reply.model_dump_json().encode())
-    subscriber.broker._subscriptions.network.later(to.delay_s(), lambda: answer.done() or answer.set_result(body))
+    said = Heard(reply.model_dump_json().encode())
+    subscriber.broker._subscriptions.network.later(to.delay_s(), _tell, answer, said)
+
+
+def _tell(answer: asyncio.Future[Heard], said: Heard) -> None:
+    if not answer.done():
+        answer.set_result(said)
 
 
 @lru_cache(maxsize=10_000)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from libs.twins.virtual import Process, VirtualLoop
@@ -54,6 +55,7 @@ class Trouble:
     who: str  # a process, or `*`
     server: str
     lossy: float = 0.0  # the share of messages that something happens to
+    late: float = 0.0  # the share of messages that come when nobody waits for an answer any more
     slow_s: float = 0.0  # how much longer a message may take, each way
     cut: bool = False
     mute: bool = False  # nothing is answered, as where a machine has lost its way back
@@ -132,6 +134,9 @@ class Link:
             return Way.HELD
         if any(trouble.mute for trouble in troubles):
             return dice.one_of(f"{self._name} mute", (Way.LOST, Way.UNHEARD))
+        late = max(each.late for each in troubles)
+        if late and dice.chance(f"{self._name} late", late):
+            return Way.LATE
         lossy = max(each.lossy for each in troubles)
         if not lossy or not dice.chance(f"{self._name} fate", lossy):
             return Way.ARRIVES
@@ -145,8 +150,10 @@ class Link:
             raise Unconnected
         loop = self._network.loop
         answer: asyncio.Future[T] = loop.create_future()
-        answered_s = self._send(act, answer)
-        if answered_s is not None and answered_s < within_s:  # nothing can be so slow that it comes too late
+        there_s = self.carry(partial(self._arrive, act, answer))
+        if (
+            there_s is not None and there_s + NEAR_S[1] + SLOW_S < within_s
+        ):  # nothing can be so slow that it comes too late
             try:
                 return await answer
             finally:
@@ -163,31 +170,33 @@ class Link:
         if self.process.alive and self.connected and self.fate() in (Way.ARRIVES, Way.UNHEARD):
             self._network.later(self.delay_s(), act)
 
-    def _send(self, act: Callable[[], T], answer: asyncio.Future[T]) -> float | None:
-        """After how long it is answered at the latest; null where that is not sure."""
+    def carry(self, arrive: Callable[[Way], object]) -> float | None:
+        """There, whatever becomes of it; an answer comes back where it is told that it arrives. After how long it is
+        there; null where that is not sure."""
         later = self._network.later
         match self.fate():
             case Way.ARRIVES:
                 there_s = self.delay_s()
-                later(there_s, self._arrive, act, answer)
-                return there_s + NEAR_S[1] + SLOW_S
+                later(there_s, arrive, Way.ARRIVES)
+                return there_s
             case Way.UNHEARD:
-                later(self.delay_s(), _outcome_of, act)
+                later(self.delay_s(), arrive, Way.UNHEARD)
             case Way.LATE:
                 late_s = LATE_S.get(self._server, LATE_ELSEWHERE_S)
-                later(self._network.dice.between(f"{self._name} late", *late_s), _outcome_of, act)
+                later(self._network.dice.between(f"{self._name} late", *late_s), arrive, Way.UNHEARD)
             case Way.HELD:
-                later(self._held_s(), _outcome_of, act)
+                later(self._held_s(), arrive, Way.UNHEARD)
             case Way.TWICE:
-                later(self.delay_s(), _outcome_of, act)
-                later(self.delay_s(2.0), self._arrive, act, answer)
+                later(self.delay_s(), arrive, Way.UNHEARD)
+                later(self.delay_s(2.0), arrive, Way.ARRIVES)
             case Way.LOST:
                 pass
         return None
 
-    def _arrive(self, act: Callable[[], T], answer: asyncio.Future[T]) -> None:
+    def _arrive(self, act: Callable[[], T], answer: asyncio.Future[T], way: Way) -> None:
         result, fault = _outcome_of(act)
-        self._network.later(self.delay_s(), _answer, answer, result, fault)
+        if way is Way.ARRIVES:
+            self._network.later(self.delay_s(), _answer, answer, result, fault)
 
     def _held_s(self) -> float:
         return max(trouble.holds_until_s or 0.0 for trouble in self._troubles()) - self._network.loop.time()

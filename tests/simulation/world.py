@@ -124,7 +124,7 @@ class World:
         self.view_was_lost = self.buckets_full = False
         self.machines = {name: self._machine(name) for name in plan.services}
         lines = Broker(Link(self.network, Process("nats", loop), "lines"), self.subscriptions)
-        lines.subscriber("headgate.logs.v1.*")(self._keep_line)
+        lines.subscriber("headgate.logs.v1.*", "stream")(self._keep_line)
 
     def say(self, what: str) -> None:
         self.said.append((self.loop.time(), what))
