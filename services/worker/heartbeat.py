@@ -59,24 +59,19 @@ class HeartbeatLoop:
         self._soonest_ms = every_ms // SOONEST
         self._clock = clock
         self._soon = soon
-        self._named: dict[str, str] = {}  # leases in heartbeats since one was answered, and their attempts
         self.nobody_there = False
 
     async def beat(self) -> bool:
         """Say once that we live; whether anybody heard it."""
         sent_ms = self._clock.monotonic_ms()
-        message = self._message()
-        self._named |= {each.lease: each.holder for each in message.leases}
-        answer = await self._scheduler.beat(message)
+        answer = await self._scheduler.beat(self._message())
         self._note(answer)
         if isinstance(answer, Unheard):
             return False
         self._obey(answer, sent_ms=sent_ms)
         for lease in answer.lost_leases:
-            self._named.pop(lease, None)
             for attempt in self._attempts:
                 await attempt.slots.lost(lease)
-        self._give_up_again()
         return True
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -117,13 +112,6 @@ class HeartbeatLoop:
         if not nobody and self.nobody_there:
             logger.warning("a scheduler can be reached again")
         self.nobody_there = nobody
-
-    def _give_up_again(self) -> None:
-        """What was given up while a heartbeat named it: that one may have come later, and then it is held again."""
-        named, self._named = self._named, {}
-        for lease, holder in named.items():
-            if attempt := self._attempts.find(holder):
-                attempt.slots.give_up_again(lease)
 
     def _obey(self, reply: BeatReply, *, sent_ms: int) -> None:
         lease_ms = round(reply.lease_s * 1000)

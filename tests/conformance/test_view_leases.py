@@ -173,6 +173,46 @@ async def test_who_gives_up_waiting_is_not_granted(world: ViewScenario) -> None:
     assert grants == ()
 
 
+async def test_what_a_stage_has_given_up_is_held_again_by_no_heartbeat_that_was_under_way(world: ViewScenario) -> None:
+    await world.run("a")
+    await world.hold("inner", DB, owner="a:1")
+    await world.view.give_up("inner", now_ms=world.now_ms)
+
+    heard = await world.worker(holders=("a:1",), leases=(held("inner", DB, owner="a:1"),))
+
+    assert heard.lost_leases == ("inner",)
+    assert await world.active(DB) == []
+
+
+async def test_what_a_stage_has_given_up_is_granted_to_no_question_that_was_under_way(world: ViewScenario) -> None:
+    await world.run("a")
+    await world.hold("first", DB, owner="a:1")
+    for name in ("first", "second"):  # of the second no question has come yet
+        await world.view.give_up(name, now_ms=world.now_ms)
+
+    answers = [await world.acquire(name, DB, owner="a:1") for name in ("first", "second", "third")]
+
+    assert answers[:2] == [NotYours("a:1"), NotYours("a:1")]
+    assert await world.active(DB) == ["third"]
+
+
+async def test_what_a_stage_has_given_up_is_forgotten_after_two_minutes(world: ViewScenario) -> None:
+    await world.run("a")
+    for name in ("first", "second"):
+        await world.view.give_up(name, now_ms=world.now_ms)
+        world.later(60_000)
+
+    assert isinstance(await world.acquire("first", DB, owner="a:1"), Granted)
+    assert isinstance(await world.acquire("second", DB, owner="a:1"), NotYours)
+
+
+async def test_outside_jobs_a_name_may_be_used_again(world: ViewScenario) -> None:
+    await world.hold("lease", DB)
+    await world.view.give_up("lease", now_ms=world.now_ms)
+
+    assert isinstance(await world.acquire("lease", DB), Granted)
+
+
 async def test_giving_up_what_is_unknown_changes_nothing(world: ViewScenario) -> None:
     assert await world.view.give_up("nobody", now_ms=world.now_ms) == ()
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from libs.capacity.answers import Grant, Heartbeat, HeartbeatAnswer
+from libs.capacity.answers import Grant, Heartbeat, HeartbeatAnswer, HeldLease
 from libs.capacity.memory.blocking import owe_groups
 from libs.capacity.memory.planning import _Walk
-from libs.capacity.memory.slots import drop_waiter, hold, job_of
+from libs.capacity.memory.slots import drop_waiter, hold, is_running, job_of
 from libs.capacity.memory.state import SlotLease, State, shut_until
 from libs.capacity.rows import Row, Seed
 from tests.planted.bug import Bug
@@ -105,6 +105,21 @@ def opens_what_users_hold(sound: Any) -> Any:
     return open_
 
 
+def holds_what_was_given_up(sound: Any) -> Any:
+    def _hear(state: State, named: HeldLease, *, ttl_ms: int, now_ms: int) -> bool:
+        state.given_up.discard(named.lease)
+        return sound(state, named, ttl_ms=ttl_ms, now_ms=now_ms)
+
+    return _hear
+
+
+def grants_what_was_given_up(sound: Any) -> Any:
+    def _may_hold(state: State, name: str, owner: str, *, now_ms: int) -> bool:
+        return is_running(state, owner)
+
+    return _may_hold
+
+
 SLOTS: Final = (
     Bug(
         "release-on-time-out",
@@ -175,5 +190,19 @@ SLOTS: Final = (
         opens_what_users_hold,
         "After a loss of the view nothing is granted in a group of which users held slots until a lease has passed. "
         "Another gets the slot of one who works on (I5).",
+    ),
+    Bug(
+        "held-again-by-a-late-heartbeat",
+        "libs.capacity.memory.workers:_hear",
+        holds_what_was_given_up,
+        "A slot that a stage has given back is free. A heartbeat that named it and comes to the view after that holds "
+        "it again: it stays taken until a lease is over, with nobody inside (I8).",
+    ),
+    Bug(
+        "granted-after-it-was-given-up",
+        "libs.capacity.memory.slots:_may_hold",
+        grants_what_was_given_up,
+        "A slot that a stage no longer wants is free. Where the question for it was under way for longer than the word "
+        "that it is not needed, it is granted to nobody, and stays taken until a lease is over (I8).",
     ),
 )

@@ -75,4 +75,6 @@ class Deeds:
     answers: list[AnswerHeard] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     unread: list[tuple[int, str, str]] = field(default_factory=list)  # record, job, and the work that it names in vain
+    given_up: dict[str, float] = field(default_factory=dict[str, float])  # lease → when the view was told
+    held_again: list[tuple[str, float, float]] = field(default_factory=list)  # a stage's lease: given up, held again
     shut: set[str] = field(default_factory=set)  # jobs whose provider has had enough of them, once each

@@ -16,6 +16,7 @@ from tests.simulation.drawing_rush import is_rush, rush_of
 from tests.simulation.drawing_work import LONG_S, LONG_STAGES, faults_around_one
 from tests.simulation.indexes import erasures, faults_of_file, is_indexed
 from tests.simulation.late_copies import late_copies
+from tests.simulation.late_words import late_words
 from tests.simulation.losses import long_holds, losses_of
 from tests.simulation.outages import held_through, long_runs, outages_of
 from tests.simulation.plan import (
@@ -91,7 +92,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         slots=slots,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )
-    return late_copies(dice, plan) if faults else plan
+    return late_words(dice, late_copies(dice, plan)) if faults else plan
 
 
 def _within_the_days(orders: tuple[Order, ...]) -> tuple[Order, ...]:

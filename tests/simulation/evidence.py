@@ -34,7 +34,7 @@ from tests.simulation.readers import Heard
 from tests.simulation.receivers import Called
 
 ENDS: Final = frozenset({"ready", "failed", "cancelled"})
-SILENCING: Final = frozenset({"pause", "halt", "cut", "mute", "lossy", "slow"})
+SILENCING: Final = frozenset({"pause", "halt", "cut", "mute", "lossy", "late", "slow"})
 ENDED_WITHIN_S: Final = 1.0  # a process whose lease is over
 NEXT_BEAT_S: Final = 6.0  # of a worker that is back
 OBEYS_S: Final = 5.0  # from when it is heard again until it has stopped what is another's

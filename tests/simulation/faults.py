@@ -75,6 +75,9 @@ class Faults:
     def _lossy(self, fault: Fault) -> None:
         self._trouble(fault, Trouble(fault.who, fault.server, lossy=fault.share))
 
+    def _late(self, fault: Fault) -> None:
+        self._trouble(fault, Trouble(fault.who, fault.server, late=fault.share))
+
     def _mute(self, fault: Fault) -> None:
         self._trouble(fault, Trouble(fault.who, fault.server, mute=True))
 
@@ -111,6 +114,7 @@ class Faults:
         def put_back() -> None:
             self._system.say("the view is as old as that again")
             self._system.store.state = older
+            self._system.deeds.given_up.clear()  # it knows nothing of that
 
         self._system.network.later(fault.for_s, put_back)
 

@@ -40,7 +40,7 @@ from tests.simulation.judge_outages import outages_cost_nobody
 from tests.simulation.judge_positions import positions_were_true
 from tests.simulation.judge_reloads import reloads_are_heard
 from tests.simulation.judge_remains import work_was_kept
-from tests.simulation.judge_slots import slots_were_real
+from tests.simulation.judge_slots import slots_were_real, what_was_given_up_stays_free
 from tests.simulation.judge_streams import streams_are_whole
 from tests.simulation.judge_tries import pauses_were_kept, tries_were_counted
 from tests.simulation.judge_view import view_is_what_the_log_says
@@ -126,6 +126,7 @@ INVARIANTS: Final[tuple[Callable[[Evidence], Iterator[Finding]], ...]] = (
     answers_were_true,
     executions_were_apart,
     slots_were_real,
+    what_was_given_up_stays_free,
     nobody_waits_beside_a_free_slot,
     view_is_what_the_log_says,
     index_is_what_the_log_says,

@@ -32,6 +32,12 @@ def slots_were_real(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding("I5 real", group, f"{', '.join(inside)} at once in {limit}, at {at_s:.2f} s")
 
 
+def what_was_given_up_stays_free(evidence: Evidence) -> Iterator[Finding]:
+    """I8: no message that was under way has a stage's slot held again, by nobody, while others wait for it."""
+    for lease, given_up_s, held_s in evidence.deeds.held_again:
+        yield Finding("I8 slots", lease, f"was given up at {given_up_s:.2f} s and is held again at {held_s:.2f} s")
+
+
 def _whole_jobs(evidence: Evidence) -> Iterator[Holding]:
     """Attempts of jobs that name groups: while their process ran, as long as the log gives them the slots."""
     began = {(run.job, run.attempt): run for run in evidence.deeds.executions}

@@ -7,8 +7,6 @@ the queue is paused ─► resumed: all start at once, in one batch, which is he
                        then every copy of the batch arrives
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

@@ -95,10 +95,16 @@ def test_another_in_the_slot_of_a_forced_attempt_is_found() -> None:
     assert found.findings[0].invariant == "I5 real"
 
 
+def _hears_late(plan: Plan) -> bool:
+    return any(fault.kind == "late" for fault in plan.faults)
+
+
 NEEDS: Final[dict[str, tuple[Callable[[Plan], bool], str]]] = {
     "said-twice-at-the-joint": (lambda plan: bool(plan.readers), "I6"),
     "retry-forgets-its-count": (lambda plan: any("stumbles" in order.stages["code"] for order in plan.orders), "tries"),
     "link-kept-after-silence": (lambda plan: any(fault.kind == "held" for fault in plan.faults), "I5"),
+    "held-again-by-a-late-heartbeat": (_hears_late, "I8 slots"),
+    "granted-after-it-was-given-up": (_hears_late, "I8 slots"),
     "reload-not-planned-by": (lambda plan: plan.is_reloaded, "I5"),
     "answer-to-a-later-attempt": (
         lambda plan: any(order.answers_again_s is not None for order in plan.orders),

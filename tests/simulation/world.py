@@ -75,7 +75,7 @@ OWN = AnnouncedPipeline(name="own", pool="default")
 
 
 class _View(MemoryView):
-    """The view, which tells when it is made anew."""
+    """The view, which tells when it is made anew, and of each slot that is held again after it was given up."""
 
     def __init__(self, world: World) -> None:
         super().__init__(EPOCH, clock=world.clock.now_ms, store=world.store)
@@ -84,6 +84,27 @@ class _View(MemoryView):
     async def begin(self, epoch: str, **what: Any) -> None:
         self._world.begun_s.append(self._world.loop.time())
         await super().begin(epoch, **what)
+
+    async def acquire(self, *asked: Any, **more: Any) -> Any:
+        answer = await super().acquire(*asked, **more)
+        self._look_at_held()
+        return answer
+
+    async def beat(self, *said: Any, **more: Any) -> Any:
+        answer = await super().beat(*said, **more)
+        self._look_at_held()
+        return answer
+
+    async def give_up(self, lease: str, **more: Any) -> Any:
+        given_up = await super().give_up(lease, **more)
+        self._world.deeds.given_up[lease] = self._world.loop.time()
+        return given_up
+
+    def _look_at_held(self) -> None:
+        deeds, leases = self._world.deeds, self._world.store.state.leases  # type: ignore[union-attr]
+        for lease in sorted(leases.keys() & deeds.given_up.keys()):
+            if leases[lease].owner is not None:
+                deeds.held_again.append((lease, deeds.given_up.pop(lease), self._world.loop.time()))
 
 
 class World:

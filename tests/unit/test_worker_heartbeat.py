@@ -20,13 +20,9 @@ CUT_OFF_MS = 100_000
 class Slots:
     named: tuple[NamedLease, ...] = ()
     lost_ones: list[str] = field(default_factory=list)
-    asked_again: list[str] = field(default_factory=list)
 
     async def lost(self, lease: str) -> None:
         self.lost_ones.append(lease)
-
-    def give_up_again(self, lease: str) -> None:
-        self.asked_again.append(lease)
 
 
 @dataclass
@@ -170,19 +166,6 @@ async def test_an_attempt_that_is_to_be_cancelled_keeps_its_lease(scene: Scene) 
     await scene.heartbeat.beat()
 
     assert scene.attempt.lease == Lease(40_000)
-
-
-async def test_a_lease_is_looked_at_again_once_a_heartbeat_that_named_it_is_answered(scene: Scene) -> None:
-    """It may have been given up meanwhile, and the view held it again by the heartbeat."""
-    scene.attempt.slots.named = (NamedLease(lease="job-1-1-1", holder="job-1:1", groups=("llm:ollama",)),)
-    await scene.heartbeat.beat()  # which nobody answers, and which may come late
-    scene.attempt.slots.named = ()
-    unheard, scene.scheduler.answer = list(scene.attempt.slots.asked_again), reply()
-
-    await scene.heartbeat.beat()
-    await scene.heartbeat.beat()
-
-    assert (unheard, scene.attempt.slots.asked_again) == ([], ["job-1-1-1"])
 
 
 async def test_lost_slots_are_told_to_the_attempts(scene: Scene) -> None:

@@ -203,24 +203,6 @@ async def test_what_is_given_up_is_given_back_and_no_longer_named(clock: ManualC
     assert scene.scheduler.given_up == ["job-1-1-1"]
 
 
-async def test_what_a_late_heartbeat_may_have_brought_back_is_given_up_again(clock: ManualClock) -> None:
-    scene = Scene(clock, "granted")
-    for number in (1, 2, 3):
-        scene.ask(Acquire(lease=number, providers=("ollama",)))
-    await breathe()
-    scene.slots.give_up(1)
-    scene.scheduler.away = 1
-    scene.slots.shut(Shut(lease=2, provider="ollama", for_ms=1000))
-    await breathe()
-    scene.scheduler.given_up.clear()
-
-    for lease in ("job-1-1-1", "job-1-1-2", "job-1-1-3"):
-        scene.slots.give_up_again(lease)
-    await breathe()
-
-    assert scene.scheduler.given_up == ["job-1-1-1"]  # the third is held, the second until all were told of its pause
-
-
 async def test_a_lost_slot_is_told_once(clock: ManualClock) -> None:
     scene = Scene(clock, "granted")
     scene.ask(Acquire(lease=1, groups=("db",)))

@@ -108,7 +108,7 @@ catch_up.all()
 grants.tell_later()
 local held = redis.call('EXISTS', key('lease', lease)) == 1
 local waiting = not held and redis.call('EXISTS', key('waiter', lease)) == 1
-if owner ~= '' and not leases.is_running(owner) then
+if owner ~= '' and (not leases.is_running(owner) or leases.was_given_up(lease)) then
   return { 'not_yours' }
 elseif owner == '' and (held and not is_theirs(key('lease', lease)) or waiting and not is_theirs(key('waiter', lease))) then
   return { 'not_yours' }

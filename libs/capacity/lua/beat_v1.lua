@@ -2,7 +2,8 @@
 --   KEYS[1]  the shard's view
 --   ARGV     1 epoch, 2 now (ms or empty), 3 JSON: worker, pool, slots, draining, holders, leases (lease, owner, groups), ttl_ms
 --   GIVES    per holder kept, cancel or not_yours, in the order named · the leases that are not its any more · the grants
---   KEEPS    what runs is held, also above a limit. A lease that an operator freed is not held again.
+--   KEEPS    what runs is held, also above a limit. A lease that was freed or given up is not held
+--            again.
 -- include: head.lua
 -- include: time.lua
 -- use: reopening
@@ -21,6 +22,9 @@ end
 -- Whether the lease is its worker's still; one that the view does not know is held again, as its stage goes on.
 local function hear_lease(named)
   if not leases.is_running(named.owner) or redis.call('SISMEMBER', key('freed', leases.job_of(named.owner)), named.lease) == 1 then
+    return false
+  end
+  if leases.was_given_up(named.lease) then
     return false
   end
   local known = redis.call('HMGET', key('lease', named.lease), 'groups', 'ttl')

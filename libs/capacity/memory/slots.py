@@ -18,6 +18,7 @@ from libs.capacity.projection import is_inner
 from libs.capacity.rows import Row
 
 Freed = Counter[str]  # group → slots
+OVER_MS = 120_000  # how long a message about a lease that was given up may still be under way
 
 
 # ── running jobs ──────────────────────────────────────────────────────────────
@@ -75,7 +76,7 @@ def is_running(state: State, holder: str) -> bool:
 
 def acquire(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
     state.untold += catch_up(state, now_ms=now_ms)
-    if request.owner is not None and not is_running(state, request.owner):
+    if request.owner is not None and not _may_hold(state, request.lease, request.owner, now_ms=now_ms):
         return NotYours(request.owner)
     known = state.leases.get(request.lease) or state.waiting.get(request.lease)
     if known is not None and request.owner is None and not _is_theirs(known, request):
@@ -92,6 +93,15 @@ def acquire(state: State, request: LeaseRequest, *, now_ms: int) -> LeaseAnswer:
     if request.most is not None and has >= request.most:
         return LeasesFull(has)
     return _acquire_anew(state, request, now_ms=now_ms)
+
+
+def _may_hold(state: State, name: str, owner: str, *, now_ms: int) -> bool:
+    return is_running(state, owner) and not was_given_up(state, name, now_ms=now_ms)
+
+
+def was_given_up(state: State, name: str, *, now_ms: int) -> bool:
+    """Then a stage does not hold it again, whatever was under way: it would be held by nobody."""
+    return (state.given_up.score(name) or 0) > now_ms
 
 
 def _leased(state: State, user: str | None) -> int:
@@ -201,7 +211,15 @@ def give_up(state: State, name: str, *, user: str | None, wait_only: bool, now_m
         return with_unsent(state, [])
     drop_waiter(state, name)
     freed = Freed() if wait_only else end_lease(state, name)
+    if user is None:
+        _remember_as_given_up(state, name, now_ms=now_ms)
     return with_unsent(state, hand_on(state, freed, now_ms=now_ms))
+
+
+def _remember_as_given_up(state: State, name: str, *, now_ms: int) -> None:
+    for over in state.given_up.up_to(now_ms):
+        state.given_up.discard(over)
+    state.given_up.add(name, now_ms + OVER_MS)
 
 
 def force(state: State, group: str, name: str) -> Freed:

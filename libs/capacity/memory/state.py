@@ -147,6 +147,7 @@ class State:
     ends: SortedSet = field(default_factory=SortedSet)
     inner: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     freed: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    given_up: SortedSet = field(default_factory=SortedSet)  # lease → until when no stage holds it again
     waiters: defaultdict[str, SortedSet] = field(default_factory=lambda: defaultdict(SortedSet))
     waiting: dict[str, Waiter] = field(default_factory=dict[str, Waiter])
     deadlines: SortedSet = field(default_factory=SortedSet)

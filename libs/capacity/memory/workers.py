@@ -17,6 +17,7 @@ from libs.capacity.memory.slots import (
     is_running,
     job_of,
     wanted_groups,
+    was_given_up,
     with_unsent,
 )
 from libs.capacity.memory.state import SlotLease, State, Worker
@@ -48,6 +49,8 @@ def beat(state: State, heartbeat: Heartbeat, *, now_ms: int) -> HeartbeatAnswer:
 def _hear(state: State, named: HeldLease, *, ttl_ms: int, now_ms: int) -> bool:
     """Whether the lease is its worker's still. One that the view does not know is held again: its stage goes on."""
     if not is_running(state, named.owner) or named.lease in state.freed.get(job_of(named.owner), ()):
+        return False
+    if was_given_up(state, named.lease, now_ms=now_ms):
         return False
     known = state.leases.get(named.lease)
     if known is not None:

@@ -96,11 +96,6 @@ class StageSlots:
             _cancel(ask)
             _begin(self._scheduler.give_up(lease), f"give up {lease}", self._telling)
 
-    def give_up_again(self, lease: str) -> None:
-        """A heartbeat named it. Where it is not held any more, and not until a pause was told, it is given up now."""
-        if lease not in self._asks and lease not in self._held_until_told:
-            _begin(self._scheduler.give_up(lease), f"give up {lease}", self._telling)
-
     def shut(self, told: Shut) -> None:
         """A provider, whose slot is held by this lease, had enough. The lease goes only when all have been told, so
         that no other stage steps into the gap; whatever is asked for next waits for that too."""

@@ -11,6 +11,11 @@ function leases.is_running(holder)
   return redis.call('ZSCORE', key('leases'), holder) ~= false
 end
 
+-- Then a stage does not hold it again, whatever was under way: it would be held by nobody.
+function leases.was_given_up(lease)
+  return tonumber(redis.call('ZSCORE', key('given_up'), lease) or 0) > now
+end
+
 -- Each once, without those that the owner's job holds itself.
 function leases.wanted_groups(groups, owner)
   local wanted, seen = {}, {}
