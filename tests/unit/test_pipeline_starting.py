@@ -42,7 +42,14 @@ def test_the_tests_of_a_new_package_pass_and_nothing_is_wrong_with_it(
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("Two Words", "is no name"), ("build", "is built in"), ("there", "there already")]
+    ("name", "why"),
+    [
+        ("Two Words", "is no name"),
+        ("build", "is built in"),
+        ("there", "there already"),
+        ("json", "`import json` means something else"),
+        ("class", "`import class` means something else"),
+    ],
 )
 def test_a_package_is_made_under_a_free_name_alone(name: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()

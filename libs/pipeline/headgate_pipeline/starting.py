@@ -1,6 +1,8 @@
 """A new package with a pipeline and its tests, which pass: what `headgate pipelines new NAME` writes."""
 
 import re
+from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 from typing import Final
 
@@ -102,9 +104,12 @@ def start(name: str, below: Path) -> list[Path]:
         raise NotStarted(f"{name!r} is no name: begin with a letter, then up to 47 of a-z 0-9 _ -")
     if name in BUILT_IN:
         raise NotStarted(f"the name is taken: {name} is built in")
-    folder, told = below / name, {"name": name, "module": name.replace("-", "_")}
+    folder, module = below / name, name.replace("-", "_")
     if folder.exists():
         raise NotStarted(f"{folder} is there already: take another name, or remove it")
+    if iskeyword(module) or find_spec(module) is not None:
+        raise NotStarted(f"the name is taken: for Python `import {module}` means something else")
+    told = {"name": name, "module": module}
     written = [folder / path.format(**told) for path in FILES]
     for path, text in zip(written, FILES.values(), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
