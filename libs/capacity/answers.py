@@ -464,30 +464,3 @@ class ViewMark:
     generation: str
     applied: int
     open: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """Everything that can be observed of a view: what the twin and the store are compared by."""
-
-    mark: ViewMark
-    queue: tuple[QueueEntry, ...]
-    statuses: Mapping[str, str]
-    groups: Mapping[str, tuple[str, ...]]
-    waiters: Mapping[str, tuple[str, ...]]
-    quotas: Mapping[str, tuple[str, ...]]  # `<user>:<day>` → jobs
-    used: Mapping[str, int]  # `<user>:<day>` → places of it that jobs took which are gone
-    timers: Mapping[str, int]
-    limits: Mapping[str, int]
-    pauses: Mapping[str, Mapping[str, str]]
-    slots: Mapping[str, int]
-    room: tuple[str, ...]
-    leases: Mapping[str, int]  # running holder → when its lease ends
-    members: Mapping[str, tuple[str, ...]]  # scope, group or gate → entries of the queue that name it, in order
-    lapses: Mapping[str, int]  # job with a reservation → when it lapses
-    claims: Mapping[str, int]  # job with a claim → when that lapses
-    spent: Mapping[str, int]  # user → up to when the time is spent that reservations cost
-    shut: Mapping[str, int]  # group → until when
-    published: Mapping[str, str]
-    stored: Mapping[str, int]  # user → bytes of their inputs; under the empty name, of all
-    input_ends: Mapping[str, int]  # job → when its input is over, or what is held for it

@@ -22,7 +22,6 @@ from libs.capacity.answers import (
     HeartbeatAnswer,
     LeaseAnswer,
     LeaseRequest,
-    Observation,
     Outlook,
     QueueEntry,
     Release,
@@ -61,8 +60,6 @@ class ViewReadings(Protocol):
     async def workers(self, *, now_ms: int | None = None) -> tuple[WorkerStatus, ...]: ...
     async def pauses(self) -> tuple[Pause, ...]: ...
     async def tiers_queued(self) -> Mapping[str, int]: ...
-    async def observe(self, *, now_ms: int | None = None) -> Observation: ...
-
     async def refused(self, *, now_ms: int | None = None) -> Mapping[tuple[int, str], int]:
         """Submissions that were refused, by hour and reason, of the last 24 hours."""
         ...

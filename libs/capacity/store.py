@@ -25,7 +25,6 @@ from libs.capacity.answers import (
     HeartbeatAnswer,
     LeaseAnswer,
     LeaseRequest,
-    Observation,
     Outlook,
     QueueEntry,
     Release,
@@ -204,9 +203,6 @@ class _Readings(_Asked):
 
     async def tiers_queued(self) -> Mapping[str, int]:
         return store_readings.tiers(await self._ask("tiers_queued_v1"))
-
-    async def observe(self, *, now_ms: int | None = None) -> Observation:
-        return store_readings.observation(await self._ask("observe_v1", now_ms=now_ms), self._epoch)
 
 
 class _Refusals(_Asked):

@@ -11,12 +11,10 @@ from headgate_contracts import Holder
 from libs.capacity.answers import (
     DueTimer,
     GroupStatus,
-    Observation,
     Obstacle,
     Outlook,
     QueueEntry,
     SlotHolder,
-    ViewMark,
     WorkerStatus,
 )
 from libs.capacity.rows import Pause
@@ -90,39 +88,6 @@ def jobs_of(reply: Reply) -> tuple[tuple[str, int], ...]:
     return tuple((job, int(seq)) for job, seq in _pairs(reply))
 
 
-def observation(reply: Reply, epoch: str) -> Observation:
-    generation, applied, entries, statuses, groups, waiters, quotas, used, timers, limits, pauses, *rest = reply
-    slots, room, leases, members, lapses, claims, spent, *more = rest
-    shut, published, stored, input_ends = more
-    return Observation(
-        mark=ViewMark(epoch, generation, applied, open=True),
-        queue=queue(entries),
-        statuses=dict(_pairs(statuses)),
-        groups=_lists(groups),
-        waiters=_lists(waiters),
-        quotas={name: tuple(sorted(jobs)) for name, jobs in _pairs(quotas)},
-        used={name: count for day, of_day in _pairs(used) for name, count in _used(day, of_day)},
-        timers=_numbers(timers),
-        limits=_numbers(limits),
-        pauses={scope: json.loads(text) for scope, text in _pairs(pauses)},
-        slots=_numbers(slots),
-        room=tuple(room),
-        leases=_numbers(leases),
-        members=_lists(members),
-        lapses=_numbers(lapses),
-        claims=_numbers(claims),
-        spent=_numbers(spent),
-        shut=_numbers(shut),
-        published=dict(_pairs(published)),
-        stored=_numbers(stored),
-        input_ends=_numbers(input_ends),
-    )
-
-
-def _used(day: str, of_day: Sequence[Any]) -> Iterator[tuple[str, int]]:
-    return ((f"{user}:{day}", int(count)) for user, count in _pairs(of_day))
-
-
 def refused(reply: Reply) -> Mapping[tuple[int, str], int]:
     named = ((*name.split(":", 1), int(count)) for name, count in _pairs(reply))
     return {(int(hour_ms), reason): count for hour_ms, reason, count in named}
@@ -169,7 +134,3 @@ def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 
 def _numbers(flat: Sequence[Any]) -> Mapping[str, int]:
     return {name: int(number) for name, number in _pairs(flat)}
-
-
-def _lists(flat: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
-    return {name: tuple(members) for name, members in _pairs(flat)}

@@ -5,6 +5,7 @@ from dataclasses import replace
 from libs.capacity.answers import Claim, ClaimAnswer, Full, Grant, Granted, Unclaimed, WaitsInLine
 from tests.conformance.view_log import held
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 
 DB, OLLAMA = "group:shop:db", "llm:ollama"
 
@@ -42,7 +43,7 @@ async def test_the_dispatch_makes_it_last_and_its_end_gives_it_back(world: ViewS
     await world.finish("a")
 
     assert (lasting, await world.active(DB)) == (["a:1"], [])
-    assert (await world.view.observe(now_ms=world.now_ms)).claims == {}
+    assert (await observe(world.view, now_ms=world.now_ms)).claims == {}
 
 
 async def test_the_same_claim_again_is_the_same_and_lapses_later(world: ViewScenario) -> None:

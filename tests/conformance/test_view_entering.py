@@ -5,6 +5,7 @@ import pytest
 from libs.capacity.answers import Busy, Deferred, HorizonFull, Known, NotQueued, Reserved, ShareFull, TooFast
 from tests.conformance.view_log import DAY_MS, NOW_MS, TODAY
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 
 # ── a user's pace ─────────────────────────────────────────────────────────────
 
@@ -84,13 +85,13 @@ async def test_a_deferred_job_costs_time_too(world: ViewScenario) -> None:
 
 async def test_time_that_is_over_is_not_kept(world: ViewScenario) -> None:
     await world.reserve("a", cost_ms=30_000)
-    before = await world.view.observe(now_ms=world.now_ms)
+    before = await observe(world.view, now_ms=world.now_ms)
     world.later(30_000)
 
     await world.view.sweep(now_ms=world.now_ms)
 
     assert before.spent == {"ann": world.now_ms}
-    assert (await world.view.observe(now_ms=world.now_ms)).spent == {}
+    assert (await observe(world.view, now_ms=world.now_ms)).spent == {}
 
 
 # ── dry runs ──────────────────────────────────────────────────────────────────
@@ -117,10 +118,10 @@ async def test_a_dry_run_has_the_same_answer_and_changes_nothing(
     for job in ("a", "b"):
         await world.submit(job)
     await world.reserve("held", user="ann", cost_ms=60_000)
-    before = await world.view.observe(now_ms=world.now_ms)
+    before = await observe(world.view, now_ms=world.now_ms)
 
     tried = [await world.reserve("new", dry=True, **details) for _ in range(2)]
-    after = await world.view.observe(now_ms=world.now_ms)
+    after = await observe(world.view, now_ms=world.now_ms)
     meant = await world.reserve("new", **details)
 
     assert tried == [meant, meant]

@@ -8,6 +8,7 @@ from libs.capacity.answers import BytesFull, Deferred, Other, Reserved, TooFast
 from libs.capacity.rooms import Room
 from tests.conformance.view_log import DAY_MS, HOUR_MS, INPUT_MS, NOW_MS, TODAY
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 
 ROOMY = Room(share=1_000, crowded_at=8_000, bucket=10_000)
 TIGHT = Room(share=1_000, crowded_at=1_000, bucket=2_000)
@@ -25,12 +26,12 @@ async def test_a_user_holds_no_more_than_their_share_and_another_has_their_own(w
 
 
 async def test_what_is_refused_for_its_bytes_holds_nothing_and_costs_nothing(world: ViewScenario) -> None:
-    before = await world.view.observe(now_ms=world.now_ms)
+    before = await observe(world.view, now_ms=world.now_ms)
 
     refused = [await world.reserve("a", input_bytes=1_001, room=ROOMY, cost_ms=60_000, per_day=1) for _ in range(3)]
 
     assert refused == [BytesFull(0, 1_000, None)] * 3
-    assert await world.view.observe(now_ms=world.now_ms) == before
+    assert await observe(world.view, now_ms=world.now_ms) == before
     assert isinstance(await world.reserve("a", input_bytes=1_000, room=ROOMY, cost_ms=60_000), Reserved)
     assert isinstance(await world.reserve("b", input_bytes=1_000, room=ROOMY, cost_ms=60_000), TooFast)
 
@@ -59,7 +60,7 @@ async def test_forgotten_jobs_count_until_the_hour_is_over_in_which_their_inputs
         await world.finish(job)
 
     await world.forget("a", "b")
-    kept, seen = await world.view.stored("ann"), await world.view.observe(now_ms=world.now_ms)
+    kept, seen = await world.view.stored("ann"), await observe(world.view, now_ms=world.now_ms)
     full = await world.reserve("c", input_bytes=500, room=ROOMY)
     world.later(HOUR_MS - 1)
     await world.view.sweep(now_ms=world.now_ms)
@@ -76,11 +77,11 @@ async def test_a_rebuilt_view_counts_the_inputs_and_days_of_those_that_are_gone(
     await world.submit("a", input_bytes=600, room=ROOMY)
     await world.finish("a")
     await world.forget("a")
-    before = await world.view.observe(now_ms=world.now_ms)
+    before = await observe(world.view, now_ms=world.now_ms)
 
     hour = (NOW_MS + INPUT_MS) // HOUR_MS + 1
     await world.open(used={("ann", TODAY): 1}, leaving={("ann", hour): 600}, generation="g2")
-    after = await world.view.observe(now_ms=world.now_ms)
+    after = await observe(world.view, now_ms=world.now_ms)
 
     assert (after.used, after.stored, after.input_ends) == (before.used, before.stored, before.input_ends)
     assert await world.view.day_used("ann", TODAY) == 1
@@ -171,11 +172,11 @@ async def test_the_fuller_the_bucket_the_less_one_user_may_hold_and_who_holds_li
 @pytest.mark.parametrize("details", [{}, {"run_at_ms": NOW_MS + 1}], ids=["now", "later"])
 async def test_a_dry_run_says_the_same_of_bytes_and_holds_none(world: ViewScenario, details: dict[str, bool]) -> None:
     await world.submit("a", input_bytes=600, room=ROOMY)
-    before = await world.view.observe(now_ms=world.now_ms)
+    before = await observe(world.view, now_ms=world.now_ms)
 
     fits = await world.reserve("b", input_bytes=400, room=ROOMY, dry=True, **details)
     full = await world.reserve("b", input_bytes=401, room=ROOMY, dry=True, **details)
 
     assert isinstance(fits, Reserved | Deferred)
     assert full == BytesFull(600, 1_000, None)
-    assert await world.view.observe(now_ms=world.now_ms) == before
+    assert await observe(world.view, now_ms=world.now_ms) == before

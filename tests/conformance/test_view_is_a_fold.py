@@ -25,7 +25,7 @@ from redis.asyncio import Redis
 
 from headgate_contracts import Event, JobEvent, Writer
 from headgate_contracts.events import Group, JobQueued, LimitSet, LimitUnset, QueuePaused, QueueResumed
-from libs.capacity.answers import Observation, Request, Reserved
+from libs.capacity.answers import Request, Reserved
 from libs.capacity.errors import ViewLost
 from libs.capacity.folder import Folder
 from libs.capacity.ledger import Ledger
@@ -38,6 +38,7 @@ from libs.eventlog.memory import MemoryLog, MemoryServer
 from libs.policy import Policy
 from libs.runtime.clock import ManualClock
 from tests.fixtures.lives import STARTED_AT, event_id, wander
+from tests.fixtures.observing import Observation, observe
 
 EPOCH = "01JB00000000000000000000EP"
 POLICY = Policy()
@@ -240,7 +241,7 @@ class Bench:
             await self.take(folder)
         await folder.update_view()
         await self.view.sweep(now_ms=self.place.now_ms() + LAPSE_MS)
-        assert told(await self.view.observe()) == told(await self.from_the_log_alone(folder.ledger))
+        assert told(await observe(self.view)) == told(await self.from_the_log_alone(folder.ledger))
         self.older = await self.place.copy()
         self.looks += 1
 
@@ -254,7 +255,7 @@ class Bench:
         assert ledger.patience == held.patience
         fresh = MemoryView(EPOCH, clock=self.clock.now_ms)
         await self.folder_over(fresh, ledger).rebuild()
-        return await fresh.observe()
+        return await observe(fresh)
 
     def folder_over(self, view: View, ledger: Ledger) -> Folder:
         return Folder(view, ledger, epoch=EPOCH, lease_ms=LEASE_MS, new_generation=lambda: "fresh")

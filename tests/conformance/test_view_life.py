@@ -11,6 +11,7 @@ from libs.capacity.ports import View
 from libs.capacity.rows import Change, Pause, Seed, SetLimit, StandingOrders
 from tests.conformance.view_log import DAY_MS, DEFAULTS, LEASE_MS, TODAY, request, row
 from tests.conformance.view_scenario import Views, ViewScenario
+from tests.fixtures.observing import observe
 from tests.fixtures.stores import EPOCH
 
 QUESTIONS: dict[str, Any] = {
@@ -34,7 +35,7 @@ QUESTIONS: dict[str, Any] = {
     "jobs_of": lambda view: view.jobs_of("ann"),
     "day_used": lambda view: view.day_used("ann", TODAY),
     "queue": lambda view: view.queue(),
-    "observe": lambda view: view.observe(),
+    "observe": observe,
 }
 
 
@@ -121,7 +122,7 @@ async def test_a_new_generation_knows_nothing_of_the_last(world: ViewScenario) -
 
     await world.open(generation="generation-2")
 
-    seen = await world.view.observe(now_ms=world.now_ms)
+    seen = await observe(world.view, now_ms=world.now_ms)
     assert seen.mark == ViewMark(EPOCH, "generation-2", 1, open=True)
     assert (seen.queue, seen.statuses, seen.groups, seen.quotas, seen.slots) == ((), {}, {}, {}, {})
 
@@ -152,10 +153,10 @@ async def test_a_record_that_was_stepped_over_still_counts(world: ViewScenario) 
 async def test_a_row_that_is_folded_again_changes_nothing(world: ViewScenario) -> None:
     await world.submit("a")
     await world.dispatch("a")
-    before = await world.view.observe(now_ms=world.now_ms)
+    before = await observe(world.view, now_ms=world.now_ms)
 
     await world.fold(world.rows["a"])
-    after = await world.view.observe(now_ms=world.now_ms)
+    after = await observe(world.view, now_ms=world.now_ms)
 
     assert replace(after, mark=before.mark) == before
 
@@ -165,7 +166,7 @@ async def test_timers_are_those_of_the_newest_row(world: ViewScenario) -> None:
     await world.fold(replace(world.rows["a"], timers={"ageing": 5, "ttl": 9}))
     await world.fold(replace(world.rows["a"], timers={"ageing": 7}))
 
-    assert (await world.view.observe(now_ms=world.now_ms)).timers == {"ageing:a": 7}
+    assert (await observe(world.view, now_ms=world.now_ms)).timers == {"ageing:a": 7}
 
 
 async def test_an_end_leaves_nothing_but_the_row_and_its_day(world: ViewScenario) -> None:
@@ -173,7 +174,7 @@ async def test_an_end_leaves_nothing_but_the_row_and_its_day(world: ViewScenario
     await world.dispatch("a")
     await world.finish("a")
 
-    seen = await world.view.observe(now_ms=world.now_ms)
+    seen = await observe(world.view, now_ms=world.now_ms)
 
     assert seen.statuses == {"a": "ready"}
     assert (seen.queue, seen.groups, seen.leases) == ((), {}, {})
@@ -205,7 +206,7 @@ async def test_a_finished_job_is_forgotten_and_no_other(world: ViewScenario) -> 
     assert await world.view.job("done") is None
     assert await world.view.job("waits") == '{"id":"waits"}'
     assert await world.view.jobs_of("ann") == (("waits", 2),)
-    assert (await world.view.observe(now_ms=world.now_ms)).timers == {}
+    assert (await observe(world.view, now_ms=world.now_ms)).timers == {}
 
 
 # ── the view is a fold of the log ─────────────────────────────────────────────
@@ -219,11 +220,11 @@ async def test_a_rebuilt_view_equals_the_one_that_was_lost(world: ViewScenario) 
     await world.dispatch("fast")
     await world.schedule("tomorrow")
     await world.finish("a", "cancelled")
-    before = await world.view.observe(now_ms=world.now_ms)
+    before = await observe(world.view, now_ms=world.now_ms)
 
     await world.open(seeds=reversed(world.seeds()), generation="generation-2")
     await world.worker()
-    after = await world.view.observe(now_ms=world.now_ms)
+    after = await observe(world.view, now_ms=world.now_ms)
 
     assert replace(after, mark=before.mark) == before
     answer = await world.reserve("next")
@@ -242,7 +243,7 @@ async def test_a_seeded_view_has_the_standing_orders(view: View) -> None:
 
     assert isinstance(answer, Reserved)
     assert answer.arrival == 42
-    seen = await view.observe(now_ms=world.now_ms)
+    seen = await observe(view, now_ms=world.now_ms)
     assert seen.limits == {"user:ann": 7}
     assert seen.pauses == {"pool:gpu": {"by": "olga", "reason": "repair", "since_ms": "5"}}
 
@@ -319,7 +320,7 @@ async def test_the_limit_a_reader_sees_of_a_project_is_the_highest(world: ViewSc
 async def test_a_scheduled_job_has_a_day_and_no_place(world: ViewScenario) -> None:
     await world.schedule("a", day=TODAY + 3)
 
-    seen = await world.view.observe(now_ms=world.now_ms)
+    seen = await observe(world.view, now_ms=world.now_ms)
 
     assert seen.queue == ()
     assert seen.quotas == {f"ann:{TODAY + 3}": ("a",)}

@@ -20,6 +20,7 @@ from tests.conformance.view_log import NOW_MS, TODAY
 from tests.conformance.view_machine import BOUND, INNER, ViewMachine
 from tests.conformance.view_oracle import check_laws, scan
 from tests.conformance.view_pair import Pair
+from tests.fixtures.observing import observe
 from tests.fixtures.stores import EPOCH
 
 EVERY_DAY = 15
@@ -60,7 +61,7 @@ class TwinMachine(ViewMachine):
         world, state = self.world, self.store.state
         assert state is not None
         quarantined = world.now_ms < state.quarantine_until_ms and bool(state.unheard)
-        seen = self.run(world.view.observe(now_ms=world.now_ms))
+        seen = self.run(observe(world.view, now_ms=world.now_ms))
         of_class = {job: row for job, row in world.rows.items() if only_class in (None, row.class_number)}
         expected = list(scan(seen, of_class, world.orders, quarantined=quarantined))
         assert [pick.job for pick in plan.picks] == expected[:limit]

@@ -15,6 +15,7 @@ from libs.capacity.errors import ViewMisused
 from libs.capacity.rows import ARRIVAL_STEP
 from tests.conformance.view_log import TODAY
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 
 # ── release ───────────────────────────────────────────────────────────────────
 
@@ -49,7 +50,7 @@ async def test_a_released_job_waits_for_room_and_goes_before_new_ones(world: Vie
     assert new == Busy(queued=0, slots=100)
     assert impatient == NoRoom()
     assert isinstance(first, Reserved)
-    assert (await world.view.observe(now_ms=world.now_ms)).room == ("second",)
+    assert (await observe(world.view, now_ms=world.now_ms)).room == ("second",)
 
 
 async def test_an_end_gives_up_the_wait_for_room(world: ViewScenario) -> None:

@@ -9,6 +9,7 @@ from libs.capacity.rows import SetLimit
 from tests.conformance.view_log import DAY_MS
 from tests.conformance.view_oracle import scan
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 
 TEAM = {"limits": {"group:shop:db": 2}, "groups": ("group:shop:db",)}
 
@@ -163,7 +164,7 @@ async def test_paused_jobs_count_towards_the_queue(world: ViewScenario) -> None:
     await world.pause("user:ann")
 
     assert [entry.job for entry in await world.view.queue()] == ["a"]
-    assert (await world.view.observe(now_ms=world.now_ms)).pauses["user:ann"]["by"] == "olga"
+    assert (await observe(world.view, now_ms=world.now_ms)).pauses["user:ann"]["by"] == "olga"
 
 
 async def test_a_reserved_job_can_be_paused_and_resumed(world: ViewScenario) -> None:
@@ -232,7 +233,7 @@ async def test_the_plan_is_what_a_walk_over_the_whole_queue_would_pick(world: Vi
 
     for turn in range(30):
         plan = await world.plan(limit=100)
-        seen = await world.view.observe(now_ms=world.now_ms)
+        seen = await observe(world.view, now_ms=world.now_ms)
         assert plan == list(scan(seen, world.rows, world.orders, quarantined=False))
         await world.dispatch(*plan[: 1 + turn % 4])
         running = sorted(job for job, row in world.rows.items() if row.holder)

@@ -3,6 +3,7 @@
 from libs.capacity.answers import Reserved, SlotHolder, WaitsInLine
 from tests.conformance.view_log import LEASE_MS, held
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 
 DB, OLLAMA, GLOBAL = "group:shop:db", "llm:ollama", "llm:global"
 
@@ -26,7 +27,7 @@ async def test_a_heartbeat_extends_what_the_worker_holds(world: ViewScenario) ->
 
     await world.worker(holders=("a:1",), leases=(held("inner", DB, owner="a:1"),), ttl_ms=LEASE_MS)
 
-    seen = await world.view.observe(now_ms=world.now_ms)
+    seen = await observe(world.view, now_ms=world.now_ms)
     assert seen.leases == {"a:1": world.now_ms + LEASE_MS}
     status = await world.view.group(DB, now_ms=world.now_ms)
     assert [holder.expires_ms for holder in status.holders] == [world.now_ms + 60_000]
@@ -76,7 +77,7 @@ async def test_an_outage_is_added_to_all_that_ends_by_silence(world: ViewScenari
     swept = await world.view.sweep(now_ms=world.now_ms)
 
     assert (swept.grants, swept.gone_workers) == ((), ())
-    seen = await world.view.observe(now_ms=world.now_ms)
+    seen = await observe(world.view, now_ms=world.now_ms)
     assert seen.leases["a:1"] == world.now_ms - 5_999 + LEASE_MS + 5_000
     assert seen.groups[DB] == ("inner",)
     assert seen.waiters == {DB: ("waits",)}

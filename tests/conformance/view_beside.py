@@ -8,6 +8,7 @@ from libs.capacity.engine import Engine
 from libs.capacity.ports import View
 from libs.capacity.rows import Change, Seed
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 
 
 def beside(view: View) -> ViewScenario:
@@ -73,7 +74,7 @@ class Beside:
     async def _tell_the_border(self, engine: Engine) -> None:
         at_ms = self._world().now_ms
         now = {"now_ms": at_ms}
-        seen = await self.view.observe(**now)
+        seen = await observe(self.view, **now)
         engine.staff.take(await self.view.workers(**now))
         engine.unlearn()
         if await self._is_quarantined(now):

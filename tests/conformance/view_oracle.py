@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from headgate_contracts.vocabulary import Priority
-from libs.capacity.answers import Observation, Reserved
+from libs.capacity.answers import Reserved
 from libs.capacity.memory.blocking import bucket_of, group_of
 from libs.capacity.memory.entering import is_reserved
 from libs.capacity.memory.state import GATE, State, is_aside, times_passed
 from libs.capacity.rows import Row
 from tests.conformance.view_log import ENDS, Orders
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import Observation
 
 
 def scan(seen: Observation, rows: Mapping[str, Row], orders: Orders, *, quarantined: bool) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from libs.capacity.errors import ViewError
 from libs.capacity.ports import View
+from tests.fixtures.observing import observe
 
 Outcome = tuple[type[ViewError] | None, Any]
 
@@ -40,7 +41,7 @@ class Pair:
 
 def _put(view: View, question: tuple[Any, ...]) -> Any:
     verb, *arguments, details = question
-    return getattr(view, verb)(*arguments, **details)
+    return observe(view, **details) if verb == "observe" else getattr(view, verb)(*arguments, **details)
 
 
 def _difference(got: Any, expected: Any) -> str:

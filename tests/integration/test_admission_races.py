@@ -16,6 +16,7 @@ from services.admission.domain import etag_of
 from services.admission.events import Actor
 from services.admission.outcomes import Accepted, Changed, KeyReused, NotAsked, TooManyChanges
 from tests.fixtures.lives import life_of
+from tests.fixtures.observing import observe
 from tests.fixtures.replicas import Replica, replicas
 from tests.fixtures.suites import some_or_many
 
@@ -57,7 +58,7 @@ async def test_of_two_submissions_with_one_key_one_makes_the_job(pair: Pair, rac
     assert (await one.log.mark()).seq == races
     await other.fold()
     assert len(await other.view.queue(count=2 * races)) == races
-    today = (await other.view.observe()).quotas
+    today = (await observe(other.view)).quotas
     assert sum(map(len, today.values())) == races
 
 

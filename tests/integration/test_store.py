@@ -32,6 +32,7 @@ from libs.local.servers import ValkeyServer
 from libs.runtime.eventually import eventually
 from tests.conformance.view_beside import beside
 from tests.conformance.view_scenario import DAY_MS, LEASE_MS, NOW_MS, TODAY, ViewScenario, request, row
+from tests.fixtures.observing import observe
 from tests.fixtures.stores import EPOCH, SHARD
 
 
@@ -213,7 +214,7 @@ async def test_a_script_forgotten_in_the_middle_of_a_fold_costs_no_change(
     answer = await view.fold(changes, lease_ms=LEASE_MS)
 
     assert answer == Folded(10)
-    assert (await view.observe()).statuses == {f"j{number}": "queued" for number in range(10)}
+    assert (await observe(view)).statuses == {f"j{number}": "queued" for number in range(10)}
 
 
 async def test_more_changes_than_one_pipeline_holds_are_all_folded(view: RedisView) -> None:
@@ -222,7 +223,7 @@ async def test_more_changes_than_one_pipeline_holds_are_all_folded(view: RedisVi
     changes = [world.write(row(f"j{number}")) for number in range(2 * PIPELINE + 1)]
 
     assert await view.fold(changes, lease_ms=LEASE_MS) == Folded(2 * PIPELINE + 1)
-    assert len((await view.observe()).statuses) == 2 * PIPELINE + 1
+    assert len((await observe(view)).statuses) == 2 * PIPELINE + 1
 
 
 async def test_changes_folded_twice_or_by_two_at_once_count_once(view: RedisView) -> None:
@@ -272,7 +273,7 @@ async def test_an_outage_that_is_told_of_twice_is_added_once(world: ViewScenario
     for _ in range(2):
         await runner.run("prolong_v1", EPOCH, "", 5_000, "the same call")
 
-    seen = await world.view.observe(now_ms=world.now_ms)
+    seen = await observe(world.view, now_ms=world.now_ms)
     assert seen.leases == {"a:1": world.now_ms + LEASE_MS + 5_000}
 
 
@@ -310,7 +311,7 @@ async def test_a_pause_keeps_who_ordered_it_word_for_word(world: ViewScenario) -
     reason = 'a "quoted" reason, ü and \\n'
     await world.fold(order=Pause("all", by="olga", reason=reason, since_ms=7))
 
-    seen = await world.view.observe(now_ms=world.now_ms)
+    seen = await observe(world.view, now_ms=world.now_ms)
     assert seen.pauses == {"all": {"by": "olga", "reason": reason, "since_ms": "7"}}
 
 

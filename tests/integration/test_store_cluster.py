@@ -10,6 +10,7 @@ from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
 from libs.runtime.eventually import eventually
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 from tests.fixtures.stores import EPOCH
 from tests.integration.test_store import live
 
@@ -50,6 +51,6 @@ async def test_a_view_lives_on_a_cluster(view: RedisView) -> None:
     await world.open(seeds=world.seeds(), generation="g1", quarantine_ms=1)
     await view.cleaner.wait()
 
-    seen = await view.observe(now_ms=world.now_ms)
+    seen = await observe(view, now_ms=world.now_ms)
     assert seen.mark.generation == "g1"
     assert {entry.job for entry in seen.queue} >= {"c", "d", "e", "passing"}

@@ -13,6 +13,7 @@ from libs.capacity.store_cleaner import BATCH, GenerationCleaner
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
 from tests.conformance.view_scenario import ViewScenario, row
+from tests.fixtures.observing import observe
 from tests.fixtures.stores import EPOCH, SHARD
 
 
@@ -53,7 +54,7 @@ async def test_a_generation_begun_meanwhile_is_not_touched(view: RedisView, clie
     cleaner.start()
     await cleaner.wait()
 
-    assert (await view.observe()).mark.generation == "g2"
+    assert (await observe(view)).mark.generation == "g2"
     assert await client.hgetall("{hg:main}:g2:defaults") == {k: str(v) for k, v in world.orders.defaults.items()}
 
 

@@ -17,6 +17,7 @@ from libs.capacity.store_client import access_rules, open_client
 from libs.local.servers import ValkeyServer, ValkeyUser
 from tests.conformance.view_beside import beside
 from tests.conformance.view_scenario import ViewScenario
+from tests.fixtures.observing import observe
 from tests.fixtures.stores import EPOCH
 from tests.integration.test_store import live
 
@@ -77,7 +78,7 @@ async def test_a_service_may_do_all_that_a_view_needs(connect: Connect) -> None:
     await view.take_ticket("0" * 64)
     world.later(3_600_000)
     await view.sweep(now_ms=world.now_ms)
-    await view.observe(now_ms=world.now_ms)
+    await observe(view, now_ms=world.now_ms)
     await world.open(seeds=world.seeds(), generation="g2", quarantine_ms=1)
     await world.claim()
     await view.cleaner.wait()

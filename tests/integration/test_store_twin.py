@@ -17,6 +17,7 @@ from libs.capacity.store_client import open_client
 from tests.conformance.view_beside import Beside
 from tests.conformance.view_pair import Pair
 from tests.conformance.view_scenario import LEASE_MS, NOW_MS, ViewScenario, row
+from tests.fixtures.observing import observe
 from tests.fixtures.stores import EPOCH
 
 GROUPS = ("group:shop:a", "group:shop:b", "group:shop:c")
@@ -35,7 +36,7 @@ class PairScenario(ViewScenario):
 
     async def alike(self) -> None:
         pair = self.pair
-        seen, expected = [await each.observe(now_ms=self.now_ms) for each in (pair.store, pair.twin)]
+        seen, expected = [await observe(each, now_ms=self.now_ms) for each in (pair.store, pair.twin)]
         assert seen == expected
 
     async def plans(self, limit: int = 20) -> list[Plan]:
@@ -255,7 +256,7 @@ async def test_a_running_job_keeps_its_lease_whatever_else_changes(world: PairSc
     world.later(10_000)
     await world.fold(replace(world.rows["a"], timers={"deadline": world.now_ms + 1}, quota_day=None))
 
-    assert (await world.view.observe(now_ms=world.now_ms)).leases == {"a:1": ends_ms}
+    assert (await observe(world.view, now_ms=world.now_ms)).leases == {"a:1": ends_ms}
 
 
 @pytest.mark.lives

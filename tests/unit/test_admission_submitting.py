@@ -34,6 +34,7 @@ from services.admission.outcomes import (
 from tests.fixtures.admission_api import JOB, AdmissionApi
 from tests.fixtures.lives import step
 from tests.fixtures.memory_admission import EPOCH, MemoryAdmission
+from tests.fixtures.observing import observe
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 WORKER = Heartbeat(worker="w1", pool="default", slots=9, draining=False, holders=(), leases=(), ttl_ms=60_000)
@@ -302,14 +303,14 @@ async def test_the_key_of_a_job_that_left_the_view_takes_no_second_place() -> No
     await admission.changing.cancel(first.job, act=Actor("u1"))
     await admission.fold()
     await admission.forget_what_ended()
-    before = await admission.view.observe()
+    before = await observe(admission.view)
 
     again = await admission.submit(job_id=job_id)
     preview = await admission.submitting.preview(admission.new(job_id=job_id))
 
     assert isinstance(again, Accepted)
     assert isinstance(preview, Accepted)
-    assert await admission.view.observe() == before
+    assert await observe(admission.view) == before
 
 
 async def test_the_estimate_that_is_shown_stands_in_the_event(admission: MemoryAdmission) -> None:

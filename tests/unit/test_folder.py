@@ -12,6 +12,7 @@ from libs.capacity.ledger import Ledger
 from libs.capacity.memory import MemoryStore, MemoryView
 from libs.policy import Policy
 from tests.fixtures.lives import life_of
+from tests.fixtures.observing import observe
 from tests.unit.test_ledger import logged
 
 POLICY = Policy()
@@ -102,12 +103,12 @@ async def test_who_is_behind_the_view_waits_for_its_own_ledger() -> None:
 async def test_a_lost_view_is_opened_again_as_it_was() -> None:
     replica = Replica(MemoryStore())
     await replica.fold_to(12)
-    before = await replica.view.observe()
+    before = await observe(replica.view)
     replica.store.lose()
 
     await replica.folder.update_view()
 
-    after = await replica.view.observe()
+    after = await observe(replica.view)
     assert (after.mark.generation, after.mark.applied) == ("a2", 12)
     assert (after.queue, after.groups, after.quotas) == (before.queue, before.groups, before.quotas)
 
@@ -167,4 +168,4 @@ async def test_two_who_both_believe_to_lead_do_no_harm() -> None:
         await (one if through % 2 else other).fold_to(through)
 
     assert await one.fold_to(18) == ("a1", 18)
-    assert (await one.view.observe()).statuses == {f"job-{n}": "starting" for n in range(6)}
+    assert (await observe(one.view)).statuses == {f"job-{n}": "starting" for n in range(6)}

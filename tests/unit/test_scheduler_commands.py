@@ -22,6 +22,7 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import Group
 from services.scheduler.domain import SHUT_MAX_MS
 from services.scheduler.replica import Replica
+from tests.fixtures.observing import observe
 from tests.fixtures.schedulers import MemorySchedulers
 
 SECOND = 1000
@@ -121,7 +122,7 @@ async def test_a_slot_of_whole_jobs_is_refused_to_a_lease_by_the_name_of_its_gro
     world: MemorySchedulers, leader: Replica, group: str, holder: str | None
 ) -> None:
     """Who may start is planned without a word to the view: the planner would not know of it."""
-    before = await world.view.observe()
+    before = await observe(world.view)
 
     reply = await ask(world, leader, "l1", DB, group, holder=holder, wait_ms=60_000)
     named = (NamedLease(lease="l2", holder="job-1:1", groups=(DB, group)),)
@@ -129,7 +130,7 @@ async def test_a_slot_of_whole_jobs_is_refused_to_a_lease_by_the_name_of_its_gro
 
     assert reply == LeaseReply(lease="l1", state="refused", group=group)
     assert (heard.kept, heard.lost_leases) == (("job-1:1", "job-2:1"), ("l2",))
-    assert (await world.view.observe()).groups == before.groups
+    assert (await observe(world.view)).groups == before.groups
 
 
 async def test_an_attempt_that_is_over_gets_no_slot(world: MemorySchedulers, leader: Replica) -> None:

@@ -21,6 +21,7 @@ from libs.runtime.lifecycle import Health
 from services.scheduler import planning
 from services.scheduler.domain import Decision
 from services.scheduler.replica import Replica
+from tests.fixtures.observing import observe
 from tests.fixtures.schedulers import MemorySchedulers, a_world
 
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
@@ -530,13 +531,13 @@ async def test_a_start_goes_on_from_the_newest_snapshot(world: MemorySchedulers,
 async def test_a_start_joins_the_view_where_it_is(world: MemorySchedulers, leader: Replica) -> None:
     await world.submit_many(3)
     await world.settle(leader)
-    generation = (await world.view.observe()).mark.generation
+    generation = (await observe(world.view)).mark.generation
 
     await leader.leader.resign()
     again = world.replica("b")
     await world.settle(again)
 
-    assert (await world.view.observe()).mark.generation == generation
+    assert (await observe(world.view)).mark.generation == generation
     assert await world.view_is_the_log()
 
 

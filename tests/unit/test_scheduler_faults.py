@@ -23,6 +23,7 @@ from libs.eventlog.values import Appended, Conflicted
 from tests.fixtures.audit import audit
 from tests.fixtures.cuts import Interrupted, Once
 from tests.fixtures.logs import HastyClock
+from tests.fixtures.observing import observe
 from tests.fixtures.schedulers import EPOCH, MemorySchedulers
 
 SECOND = 1000
@@ -151,14 +152,14 @@ async def test_a_standby_leads_within_a_lease_and_goes_on_where_the_view_is(worl
     first, second = await world.submit_many(2)
     await world.beat(slots=1)
     await world.settle(a, b)
-    generation = (await world.view.observe()).mark.generation
+    generation = (await observe(world.view)).mark.generation
 
     await world.finish(first)
     await world.pass_ms(6 * SECOND, b)
 
     assert world.dispatched() == [first, second]
     assert leaders(world) == ["a", "b"]
-    assert (await world.view.observe()).mark.generation == generation
+    assert (await observe(world.view)).mark.generation == generation
 
 
 # ── commits that are refused, lost or unknown ─────────────────────────────────

@@ -10,7 +10,6 @@ from headgate_contracts import Holder
 from libs.capacity.answers import (
     DueTimer,
     GroupStatus,
-    Observation,
     Obstacle,
     Outlook,
     QueueEntry,
@@ -19,7 +18,6 @@ from libs.capacity.answers import (
     WorkerStatus,
 )
 from libs.capacity.memory.entering import RELEASABLE, is_reserved
-from libs.capacity.memory.inputs import stored
 from libs.capacity.memory.places import position
 from libs.capacity.memory.slots import job_of
 from libs.capacity.memory.sorted_set import SortedSet
@@ -201,43 +199,5 @@ def queue(state: State, *, offset: int, count: int | None) -> tuple[QueueEntry, 
     )
 
 
-def observe(state: State, *, now_ms: int) -> Observation:
-    held = {name: tuple(_holders(state, name, now_ms)) for name in state.held}
-    return Observation(
-        mark=mark(state),
-        queue=queue(state, offset=0, count=None),
-        statuses={job: row.status for job, row in state.rows.items()},
-        groups={name: holders for name, holders in held.items() if holders},
-        waiters=_in_order(state.waiters),
-        quotas={f"{user}:{day}": tuple(sorted(jobs)) for (user, day), jobs in state.quota.items() if jobs},
-        used={f"{user}:{day}": count for (user, day), count in state.used.items()},
-        timers=_scores(state.timers),
-        limits=dict(state.limits),
-        pauses={
-            scope: {"by": pause.by, "reason": pause.reason, "since_ms": str(pause.since_ms)}
-            for scope, pause in state.paused.items()
-        },
-        slots={pool: slots_of(state, pool, now_ms) for pool in live_pools(state, now_ms)},
-        room=tuple(state.room),
-        leases=_scores(state.running),
-        members={name: _ordered(state, jobs) for name, jobs in state.members.items()},
-        lapses=_scores(state.lapses),
-        claims=_scores(state.claim_lapses),
-        spent=_scores(state.spent),
-        shut=_scores(state.shut),
-        published=dict(state.published),
-        stored=dict(state.stored) | ({"": stored(state)} if state.stored else {}),
-        input_ends=_scores(state.input_ends),
-    )
-
-
 def _ordered(state: State, jobs: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(jobs, key=lambda job: (state.spots[job].score, job)))
-
-
-def _in_order(sets: dict[str, SortedSet]) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(members) for name, members in sets.items() if members}
-
-
-def _scores(members: SortedSet) -> dict[str, int]:
-    return {member: int(score) for score, member in members.entries()}

@@ -22,7 +22,6 @@ from libs.capacity.answers import (
     HeartbeatAnswer,
     LeaseAnswer,
     LeaseRequest,
-    Observation,
     Outlook,
     QueueEntry,
     Release,
@@ -212,9 +211,6 @@ class _Readings(_Kept):
 
     async def tiers_queued(self) -> Mapping[str, int]:
         return reading.tiers_queued(self._open())
-
-    async def observe(self, *, now_ms: int | None = None) -> Observation:
-        return reading.observe(self._open(), now_ms=self._now(now_ms))
 
 
 class _Refusals(_Kept):
