@@ -59,11 +59,11 @@ from services.worker.attempt.lines import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.attempt.tools import Tools
 from services.worker.attempts import Attempts
-from services.worker.commands import NatsScheduler
 from services.worker.heartbeat import LifeTerms, show_life
 from services.worker.intake import Intake
 from services.worker.sandbox.command import Level
 from services.worker.signals import Signals as WorkerSignals
+from services.worker.subscribers import NatsScheduler
 from services.worker.subscribers import subscribe as subscribe_worker
 
 ISSUER: Final = "headgate"

@@ -46,7 +46,7 @@ from libs.runtime.clock import Clock
 from libs.runtime.spans import step
 from services.admission.domain import NewJob, busy_minutes, day_number, digest_of_all, same_request
 from services.admission.events import FirstEvent, Stamp, queued_event, scheduled_event, waiting_event
-from services.admission.forecasts import Forecasts
+from services.admission.forecasts import Forecasts, prospect_of
 from services.admission.outcomes import (
     Accepted,
     KeyReused,
@@ -63,7 +63,6 @@ from services.admission.outcomes import (
 from services.admission.phases import job_in_log
 from services.admission.pipelines import Pipelines
 from services.admission.ports import Ids
-from services.admission.prospects import prospect_of
 
 DAY_S: Final = 86_400
 

@@ -39,7 +39,6 @@ from services.worker.attempt.tools import Tools
 from services.worker.attempts import LAST_WORDS_S, Attempts
 from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import Spawner
-from services.worker.commands import NatsLines, NatsScheduler
 from services.worker.equipment import installer, wheels
 from services.worker.errors import PremisesUnusable
 from services.worker.heartbeat import LifeTerms, show_life
@@ -53,7 +52,7 @@ from services.worker.sandbox.levels import find_level
 from services.worker.sandbox.tree import ProcessTree
 from services.worker.settings import WorkerSettings
 from services.worker.signals import Signals
-from services.worker.subscribers import subscribe
+from services.worker.subscribers import NatsLines, NatsScheduler, subscribe
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from headgate_contracts.commands import AcquireLease, LeaseReply, granted_subject
 from libs.twins.virtual import Process
-from services.worker.commands import NatsScheduler
+from services.worker.subscribers import NatsScheduler
 from tests.simulation.deeds import Holding, Wait
 from tests.simulation.edges import Broker
 from tests.simulation.visits import Visit

@@ -13,12 +13,11 @@ from services.worker.attempt.lines import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.attempt.tools import Tools
 from services.worker.attempts import Attempts
-from services.worker.commands import NatsLines, NatsScheduler
 from services.worker.heartbeat import HeartbeatLoop, Watchdog
 from services.worker.intake import Intake
 from services.worker.sandbox.command import Level
 from services.worker.signals import Signals
-from services.worker.subscribers import subscribe
+from services.worker.subscribers import NatsLines, NatsScheduler, subscribe
 from tests.simulation.edges import Broker
 from tests.simulation.plan import POLICY
 from tests.simulation.pool import PoolEdge
