@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 PIECE: Final = 200  # records in a transaction: some 20 ms of its thread
 AGAIN_AFTER_MS: Final = 1000  # where the log, or the disk, says no
 HOUR_MS: Final = 3_600_000
+REST_MS: Final = 20  # after a transaction, of which each has its price, unless somebody asks for what comes meanwhile
 LISTED_WITHIN_MS: Final = 500  # what a client was told is in its next list, unless the index is behind by more
 T = TypeVar("T")
 
@@ -74,6 +75,7 @@ class Indexing:
         self._reads = ThreadPoolExecutor(1, "index-reader")
         self._lost = asyncio.Event()
         self._moved = asyncio.Event()
+        self._asked = asyncio.Event()
         self.progress = Progress(0, 1)
 
     async def run(self, _stopping: asyncio.Event) -> None:
@@ -158,6 +160,14 @@ class Indexing:
             async for page in pages:
                 self._advance(self.progress.applied, page.last_seq)
                 await self.take(page.records, last=page.last_seq)
+                if self.progress.is_whole:
+                    await self._rest()
+
+    async def _rest(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REST_MS / 1000):
+                await self._asked.wait()
+        self._asked.clear()
 
     async def _mend(self, fault: BaseException) -> None:
         match fault:
@@ -177,6 +187,7 @@ class Indexing:
         with suppress(TimeoutError):
             async with asyncio.timeout(LISTED_WITHIN_MS / 1000):
                 while self.progress.applied < head:
+                    self._asked.set()
                     await self._moved.wait()
 
     def _advance(self, applied: int, last: int) -> None:

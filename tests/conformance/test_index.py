@@ -22,6 +22,7 @@ from libs.eventlog import Record
 from libs.eventlog.decoding import job_in
 from libs.runtime.eventually import eventually
 from libs.runtime.lifecycle import Health
+from services.admission import indexing
 from services.admission.events import Actor
 from services.admission.figures import ChartSpan, stats_of
 from services.admission.finding import Facet, JobFilter, Sort
@@ -382,6 +383,26 @@ async def test_what_was_just_submitted_is_in_the_next_list(admission: MemoryAdmi
     for _ in range(3):
         job = await admission.submitted(title="now")
         assert (await listed(admission, JobFilter(user="u1"), Sort.NEWEST, count=1))[0].id == job.id
+
+
+async def test_who_asks_ends_the_rest_between_two_transactions(
+    admission: MemoryAdmission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "REST_MS", 600_000)
+    monkeypatch.setattr(indexing, "LISTED_WITHIN_MS", 600_000)
+    index = _indexing(admission, tmp_path / "jobs.sqlite3")
+    running = asyncio.create_task(index.run(asyncio.Event()))
+
+    for _ in range(3):
+        job = await admission.submitted()
+        head = (await admission.log.mark()).seq
+        page = await index.page(JobFilter(user="u1"), Sort.NEWEST, before=None, count=1, head=head)
+        assert page is not None
+        assert [each.id for each in page.jobs] == [job.id]
+
+    running.cancel()
+    await asyncio.wait([running])
+    await index.close()
 
 
 async def test_two_replicas_of_a_machine_have_a_file_each(tmp_path: Path) -> None:
