@@ -151,3 +151,18 @@ def test_a_key_that_cannot_be_sent_is_wrong_by_its_name() -> None:
 def test_an_id_that_no_headgate_gives_is_not_sent_back() -> None:
     with pytest.raises(errors.NotHeadgate):
         call_of(Request(path="/v1/stream", headers={"Last-Event-ID": "é"}))
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../../../usage", "a//b", "a/"])
+def test_a_name_leads_to_no_other_route(name: str) -> None:
+    """httpx, as browsers do, makes another path of `..`: a file's path may be what a stranger has typed."""
+    asked = play(verbs.file("j1", name), Answer(200, {}, b"")).requests[0]
+
+    with pytest.raises(errors.Invalid, match="or a part of a file's path"):
+        call_of(asked)
+
+
+def test_an_empty_key_is_a_key_and_not_a_new_one() -> None:
+    played = play(verbs.submit("a URL shortener", project="shop", key=""), says(202, JOB))
+
+    assert played.requests[0].headers[KEY] == ""

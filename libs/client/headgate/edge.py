@@ -19,6 +19,7 @@ from headgate.exchange import KEY, Answer, NoAnswer, Patience, Request, Terms, u
 URL, TOKEN = "HEADGATE_URL", "HEADGATE_TOKEN"
 CONNECTED_WITHIN_S: Final = 10.0
 WORD: Final = re.compile(r"[!-~]+")  # printable ASCII without a blank
+ELSEWHERE: Final = frozenset({"", ".", ".."})  # parts of a path with which it leads to another route
 FAULTS: Final = (httpx.RequestError, httpx.StreamError)  # of the way to a server; what is left is a mistake of ours
 
 
@@ -88,6 +89,8 @@ def call_of(request: Request) -> dict[str, Any]:
     for name, value in request.headers.items():
         if not (value.isascii() and value.isprintable()):
             raise _unsendable(name)
+    if not ELSEWHERE.isdisjoint(request.path.partition("?")[0].split("/")[1:]):
+        raise _invalid("path", "", "an id, or a part of a file's path, is empty, `.` or `..`")
     timeout = httpx.Timeout(request.within_s, connect=min(request.within_s, CONNECTED_WITHIN_S))
     return {
         "method": request.method,
@@ -120,8 +123,13 @@ def _unsendable(name: str) -> Invalid | NotHeadgate:
     """The key is the caller's word; any other was a server's."""
     if name != KEY:
         return NotHeadgate()
-    wrong = {"in": "header", "field": KEY, "message": "only printable ASCII can be sent"}
-    return Invalid(422, {"type": "/problems/invalid", "detail": f"{KEY}: {wrong['message']}", "errors": [wrong]})
+    return _invalid("header", KEY, "only printable ASCII can be sent")
+
+
+def _invalid(place: str, field: str, message: str) -> Invalid:
+    """As the server would say it."""
+    wrong = {"in": place, "field": field, "message": message}
+    return Invalid(422, {"type": "/problems/invalid", "detail": f"{field or place}: {message}", "errors": [wrong]})
 
 
 def _is_here(host: str) -> bool:

@@ -57,7 +57,7 @@ def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[Jo
     they may be, under the same key and in their old places; one that is to wait for too long holds up none of them."""
     known = yield from terms()
     body = {"jobs": [dict(each.body) for each in orders]}
-    kept = key or known.new_key()
+    kept = known.new_key() if key is None else key
     ends_s = known.now_s() + known.patience.within_s
     for number in range(known.patience.tries):
         items = (yield from _keyed(path_of("jobs", "batch"), body, kept, ItemAnswers)).results
@@ -261,7 +261,7 @@ def outcome_of(item: ItemAnswer) -> JobState | Problem:
 
 def _keyed(path: str, body: Any, key: str | None, shape: type[T]) -> Script[T]:
     known = yield from terms()
-    headers = {KEY: key or known.new_key()}
+    headers = {KEY: known.new_key() if key is None else key}
     answer = yield from answered(Request(method="POST", path=path, body=body, headers=headers))
     return shaped(answer.content, shape)
 
