@@ -4,7 +4,8 @@
     CANCELLED · TIMED_OUT · STAGE_TIMED_OUT · FORCED · PROVIDER · DRAINED
                                        └──────► what runs is broken off; of two reasons the stronger one counts
 
-Refuses to know what follows from a reason: that is `domain`, and `executor` does it.
+Refuses to know what follows from a reason (that is `domain`, and `executor` does it), and when a lease has ended: by
+the worker's clock `domain.Lease` says it, by the view's `due_v1.lua`.
 """
 
 import asyncio
