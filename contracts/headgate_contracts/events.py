@@ -26,6 +26,7 @@ from headgate_contracts.records import (
     Rank,
     Record,
     Scope,
+    StageTitle,
     TokenId,
     Url,
     Who,
@@ -50,15 +51,6 @@ Tracestate = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 KeptAnswers = Annotated[tuple[KeptAnswer, ...], Field(max_length=MOST_ANSWERS)]
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:/@+-]{1,100}$")]
 StageNames = Annotated[tuple[Token, ...], Field(max_length=MOST_STAGES)]
-
-
-class StageTitle(Record):
-    """A stage, as its pipeline's author names it, and what people are told while it runs."""
-
-    name: Token
-    title: Annotated[str, StringConstraints(min_length=1, max_length=80)]
-
-
 StageTitles = Annotated[tuple[StageTitle, ...], Field(max_length=MOST_STAGES)]
 
 

@@ -79,6 +79,13 @@ class Record(_Base):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
+class StageTitle(Record):
+    """A stage, as its pipeline's author names it, and what people are told while it runs."""
+
+    name: Token
+    title: Annotated[str, StringConstraints(min_length=1, max_length=80)]
+
+
 def refused(error: ValidationError, *, skip: int = 0) -> InvalidEvent:
     """The first thing that is wrong, by the name of its field, without the first `skip` parts of that name."""
     first = error.errors(include_url=False, include_input=False)[0]

@@ -8,13 +8,16 @@ Owns that way, for the worker that writes it and for every reader that folds it.
 finished. Refuses to know why a cycle is not good enough.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from __future__ import annotations
 
-from headgate_contracts.events import StageTitle
-from headgate_contracts.job import Job
-from headgate_contracts.records import Record
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from headgate_contracts.records import Record, StageTitle
 from headgate_contracts.vocabulary import BUILD_STAGES, Status
+
+if TYPE_CHECKING:  # an attempt's process needs no model of a job, and is forked from one without
+    from headgate_contracts.job import Job
 
 
 class Stages(Record):

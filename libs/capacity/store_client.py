@@ -1,21 +1,15 @@
-"""How a service comes to the view's server: the client's options, and the rights it needs there.
+"""How a service comes to the view's server: the client's options. The rights it needs there are in `lua_files`.
 
-Owns both. Makes a client only when asked: the composition root's business.
+Makes a client only when asked: the composition root's business.
 """
 
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import ConnectionError as Unconnected
-
-from libs.capacity.keys import every_key
-from libs.capacity.scripts import load_scripts
-
-# What the store says itself, beside the commands that its scripts call.
-STORE_COMMANDS: Final = frozenset({"evalsha", "script|load", "hmget", "hget", "scan", "unlink", "getdel", "ping"})
 
 
 def open_client(url: str, *, connections: int = 50, answer_s: float = 5, authorities: Path | None = None) -> Redis:
@@ -43,12 +37,3 @@ def _secured(authorities: Path | None) -> dict[str, Any]:
     if authorities is None:
         return {}
     return {"ssl_ca_certs": str(authorities), "ssl_cert_reqs": "required", "ssl_check_hostname": True}
-
-
-def access_rules(shard: str) -> str:
-    """The rules of a Valkey user that may speak to one shard's view: its keys, and the commands that its scripts call.
-
-    Which script a user runs cannot be told apart there, so all services of a shard have the same rights.
-    """
-    commands = STORE_COMMANDS.union(*(script.commands for script in load_scripts().values()))
-    return f"~{every_key(shard)} resetchannels -@all {' '.join(f'+{command}' for command in sorted(commands))}"

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 from nats.aio.client import Client
 from pydantic import Field, StringConstraints, ValidationError
 
-from headgate_contracts.events import StageTitle
-from headgate_contracts.records import Record
+from headgate_contracts.records import Record, StageTitle
 from headgate_contracts.tokens import Token, check_token
 from headgate_contracts.vocabulary import MOST_STAGES
 from headgate_pipeline.rules import MAX_SCHEMA_BYTES

@@ -30,6 +30,7 @@ from typing import Final, NoReturn, Self
 from libs.local.tether import ending_with_parent
 
 MOST_BYTES: Final = 1 << 20
+WORD_BYTES: Final = 64
 COMMAND: Final = slice(45, 47)  # where it begins and ends in memory: of /proc/self/stat, behind the name
 
 
@@ -46,6 +47,32 @@ class ForkRequest:
     @classmethod
     def decoded(cls, message: bytes) -> Self:
         return cls(*json.loads(message))
+
+
+class ForkedProcess:
+    """One that the fork server has forked, to the supervisor: as `subprocess.Popen` shows a child."""
+
+    def __init__(self, pid: int, channel: socket.socket) -> None:
+        self.pid = pid
+        self._code: int | None = None
+        self._channel = channel
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended: with the fork server, in whatever way that did."""
+        with suppress(BlockingIOError):
+            if self._code is None:
+                word = self._channel.recv(WORD_BYTES)
+                self._code = int(word) if word else -signal.SIGKILL
+                self._channel.close()
+        return self._code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)

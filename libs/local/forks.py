@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from libs.local.errors import ServerDidNotStart
-from libs.local.forked import WORD_BYTES, ForkedProcess
-from libs.local.forking import ForkRequest
+from libs.local.forking import WORD_BYTES, ForkedProcess, ForkRequest
 from libs.local.process import ChildProcess
 from libs.local.tether import is_linux
 

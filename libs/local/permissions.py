@@ -29,7 +29,7 @@ from typing import Final
 from headgate_contracts import TABLE, EventName, OpsSubject, SchedSubject, Writer, consumer_filter
 from headgate_contracts.commands import CMD_PREFIX, LIVE_PREFIX, LOGS_PREFIX, command_subject, watching_subject
 from headgate_contracts.vocabulary import ActName
-from libs.capacity.store_client import access_rules
+from libs.capacity.lua_files import access_rules
 from libs.eventlog import LogSettings
 from libs.eventlog.connection import SHARED_INBOXES
 from libs.eventlog.pools import pool_consumer

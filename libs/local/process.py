@@ -18,7 +18,7 @@ from typing import IO, Any, Final, Self, cast
 
 from libs.local.environments import of_machine
 from libs.local.errors import ServerDidNotStart, ServerDidNotStop, ServerNotReady, ServerNotRunning, ServerPortTaken
-from libs.local.forked import ForkedProcess
+from libs.local.forking import ForkedProcess
 from libs.local.tether import ending_with_parent, is_linux, tether
 from libs.runtime.terminal import without_credentials
 

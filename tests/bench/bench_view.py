@@ -19,8 +19,9 @@ from redis.asyncio import Redis
 from libs.capacity.answers import Granted, Heartbeat, LeaseRequest
 from libs.capacity.engine import Engine
 from libs.capacity.keys import view_key
+from libs.capacity.lua_files import load_scripts
 from libs.capacity.rows import ARRIVAL_STEP, Change, Row, Seed, StandingOrders
-from libs.capacity.scripts import ScriptRunner, load_scripts
+from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store import PIPELINE, RedisView
 from libs.capacity.store_rows import change_args
 from tests.fixtures.stores import EPOCH, SHARD

@@ -11,9 +11,10 @@ from redis.exceptions import NoPermissionError
 from libs.capacity.errors import ViewMisused
 from libs.capacity.keys import lead_key
 from libs.capacity.lead import RedisLead
+from libs.capacity.lua_files import access_rules
 from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store import RedisView
-from libs.capacity.store_client import access_rules, open_client
+from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer, ValkeyUser
 from tests.conformance.view_beside import beside
 from tests.conformance.view_scenario import ViewScenario

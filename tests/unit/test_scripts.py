@@ -7,7 +7,7 @@ import pytest
 
 from libs.capacity.errors import ViewMisused
 from libs.capacity.keys import KEYS, TICKET, TICKETS
-from libs.capacity.scripts import FOLDER, PIECES, load_scripts
+from libs.capacity.lua_files import FOLDER, PIECES, load_scripts
 
 VERBS = sorted(FOLDER.glob("*.lua"))
 PIECE_FILES = sorted(PIECES.glob("*.lua"))

@@ -8,7 +8,8 @@ from redis import exceptions as client
 
 from libs.capacity.errors import ViewError, ViewLost, ViewMisused, ViewUnavailable
 from libs.capacity.keys import KEYS, generation_of, lead_key, ticket_key, view_key
-from libs.capacity.store_client import access_rules, open_client
+from libs.capacity.lua_files import access_rules
+from libs.capacity.store_client import open_client
 from libs.capacity.store_errors import TRANSLATIONS, translate, translated
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
-from headgate_contracts.events import StageTitle
+from headgate_contracts.records import StageTitle
 from headgate_contracts.vocabulary import MOST_STAGES
 from headgate_pipeline.context import Context
 from headgate_pipeline.errors import PipelineBroken
