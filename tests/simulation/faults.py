@@ -114,7 +114,7 @@ class Faults:
         def put_back() -> None:
             self._system.say("the view is as old as that again")
             self._system.store.state = older
-            self._system.deeds.given_up.clear()  # it knows nothing of that
+            self._system.deeds.given_up.clear()  # it knows nothing of those
 
         self._system.network.later(fault.for_s, put_back)
 

@@ -51,7 +51,7 @@ class _Model:
         for name, job in self.jobs.items():
             if job.able_since_s is not None:
                 yield name, job.able_since_s
-            if not self._is_able(job):
+            if job.status != "queued" or not self._is_able(job):
                 job.able_since_s = None
             elif job.able_since_s is None:
                 job.able_since_s = at_s
@@ -77,7 +77,7 @@ class _Model:
         return made
 
     def _is_able(self, job: _Job) -> bool:
-        if job.status != "queued" or job.gated or job.asked.groups:
+        if job.gated or job.asked.groups:
             return False
         if not self.standing.paused.isdisjoint(job.scopes | {f"priority:{job.priority}"}):
             return False

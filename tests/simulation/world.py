@@ -83,6 +83,7 @@ class _View(MemoryView):
 
     async def begin(self, epoch: str, **what: Any) -> None:
         self._world.begun_s.append(self._world.loop.time())
+        self._world.deeds.given_up.clear()  # it knows nothing of those
         await super().begin(epoch, **what)
 
     async def acquire(self, *asked: Any, **more: Any) -> Any:
