@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tarfile
 from collections.abc import AsyncIterator
 from typing import Any
@@ -341,6 +342,23 @@ async def test_a_log_is_searched_and_followed(there: Installation, visit: Visit)
         await log.get_by_role("link", name="Line 7", exact=True).click()
         await expect(log.locator("p.named")).to_have_count(1)
         assert await said(log.locator("p.named")) == "line 7: hay"
+
+
+async def test_a_timeline_says_what_held_the_job_before_anybody_looked(there: Installation, visit: Visit) -> None:
+    async with there.client("olga", Tier.CTO_SCALE, scope="jobs:read jobs:write ops") as olga:
+        await olga.post("/queue/pause", json={"scope": "user:tim", "reason": "a look"})
+        held = await submitted(there, "tim")
+        await olga.post("/queue/resume", json={"scope": "user:tim"})
+
+    async with visit(there, partner(there, "tim")) as tim:
+        await tim.go(f"jobs/{held}")
+        await expect(tim.page.locator(".job-head")).to_contain_text("Ready")
+        timeline = tim.card("Timeline")
+        await expect(timeline.get_by_role("group", name="checks")).to_be_visible()
+        if await timeline.get_by_label("What is drawn").count():
+            await timeline.get_by_label("What is drawn").select_option("All of it")
+        first = timeline.get_by_role("group", name="Waits").get_by_role("button").first
+        await expect(first).to_have_accessible_name(re.compile("^Your jobs were paused by olga: a look, "))
 
 
 async def test_a_log_is_narrowed_down_to_a_level(there: Installation, visit: Visit) -> None:
