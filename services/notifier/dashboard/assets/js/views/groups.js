@@ -20,7 +20,7 @@ export function Groups() {
     <div class="head"><h1 class="title" id="groups-title">Groups</h1>
       <div class="fit"><${Search} id="group-search" label="Search groups" wanted=${wanted} /></div></div>
     <${Late} fault=${fault} />
-    ${shown.length === 0 && html`<${Empty} title="No such group">It is there as soon as somebody asks for a slot of it.</>`}
+    ${shown.length === 0 && html`<${Empty} title="No such group">A group is shown once a slot of it is asked for.</>`}
     ${
       busy.length > 0 &&
       html`<div class="packed">
@@ -28,7 +28,7 @@ export function Groups() {
     }
     ${
       idle.length > 0 &&
-      html`<section class="card" aria-labelledby="idle-title"><h2 id="idle-title">Nobody in them</h2>
+      html`<section class="card" aria-labelledby="idle-title"><h2 id="idle-title">Not in use</h2>
       <ul class="lines">${idle.map(
         (group) => html`<li key=${group.group}><span class="job-name"><span class="mono cut" title=${group.group}>${group.group}</span>
       <${Copy} of=${group.group} label=${`Copy the group ${group.group}`} /></span>
@@ -91,7 +91,7 @@ function Limit({ group }) {
   if (group.group.startsWith("pool:")) return ""; // its workers' slots: nobody sets it
   const Fields = () => html`<div><label for="slots">Slots</label>
     <input id="slots" name="limit" type="number" min="1" max="10000" required defaultValue=${group.limit} /></div>`;
-  const text = "It counts at once. Lowered below what runs, it stops nothing: nothing new starts before there is room.";
+  const text = "It counts at once. Below what runs it stops nothing; nothing new starts until there is room.";
   const change = () =>
     askThenDo(
       { title: `Slots of ${group.group}`, text, act: "Set the limit", Fields },
@@ -104,7 +104,7 @@ function Limit({ group }) {
 
 const release = (group, holder) => () => {
   const own = "Where it is the job's own slot, its attempt is given back and starts again later.";
-  const text = holder.job_id ? `Job ${holder.job_id} holds it. ${own}` : "Whoever holds it is told that it is gone.";
+  const text = holder.job_id ? `Job ${holder.job_id} holds it. ${own}` : "Its holder is told that it is gone.";
   return askThenDo(
     { title: "Free this slot by force?", text, act: "Free it", danger: true },
     ({ reason }) => send("DELETE", `${pathOf(group)}/leases/${encodeURIComponent(holder.lease)}${because(reason)}`),

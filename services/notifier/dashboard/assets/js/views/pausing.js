@@ -17,9 +17,9 @@ const KINDS = {
 
 const scopeOf = ({ kind, name }) => (kind === "all" ? "all" : `${kind}:${name}`);
 
-/** Nothing of a scope is started until somebody resumes it. */
+/** Nothing in a scope starts until it is resumed. */
 export function Pause() {
-  const text = "Nothing of it is started until somebody resumes it. What runs goes on.";
+  const text = "Nothing in it starts until it is resumed. What runs goes on.";
   const pause = () =>
     askThenDo(
       { title: "Pause", text, act: "Pause it", Fields: Scope },

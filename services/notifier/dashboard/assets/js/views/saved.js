@@ -28,7 +28,7 @@ export function Saved({ filters }) {
 async function keep(hash) {
   const Fields = () => html`<div><label for="saved-name">Name</label>
     <input id="saved-name" name="name" required maxlength="60" pattern=".*\\S.*" /></div>`;
-  const text = "This browser keeps them under the name. The address has them too: whoever has the link sees the same filters.";
+  const text = "This browser keeps them under the name. The address has them too: anyone with the link sees the same filters.";
   const answer = await askFirst({ title: "Save these filters", text, act: "Save", Fields, reason: false });
   if (!answer) return;
   save(answer.name.trim(), hash);
