@@ -1,23 +1,23 @@
 """One mistake in one file: made from its syntax tree, and put in the place of what is imported.
 
-A mistake in a function goes into the function that is there, whoever has imported it by name. One in data is there
-before anybody imports the module.
+A mistake in a function goes into the function that is there, whoever has imported it by name. One in data takes the
+data's place in each module that has imported it by name.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import importlib.abc
-import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 from tests.mutants.operators import IN_DATA, IN_FUNCTIONS, Operator
+
+OURS: Final = ("headgate_contracts", "libs", "services", "tests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Mutant:
     module: str
     function: str  # by its path in the module; empty: in the data
     name: str
+    lines: range  # of the statement that it is in
     tree: ast.Module  # the sound one
     place: ast.AST
     change: ast.AST | None
@@ -40,12 +41,23 @@ class Mutant:
             place = _function(sys.modules[self.module], self.function)
             place.__code__ = _code_of(self.code(), self.function)
         else:
-            sys.meta_path.insert(0, _Loader(self))
+            self._plant_data()
+
+    def _plant_data(self) -> None:
+        """Wherever it was imported to by its name; what was made of it since stays sound."""
+        wrong: dict[str, Any] = {"__name__": self.module}
+        exec(self.code(), wrong)  # noqa: S102 - our own file, with one mistake
+        sound = vars(sys.modules[self.module])
+        other = {id(sound[name]): wrong[name] for name in sound if name[0] != "_" and wrong[name] is not sound[name]}
+        for module in tuple(sys.modules.values()):
+            if module.__name__.partition(".")[0] in OURS:
+                vars(module).update({name: other[id(it)] for name, it in vars(module).items() if id(it) in other})
 
 
 def mutants_of(module: str, source: str, *, data: bool) -> Iterator[Mutant]:
     """All of a file: of its data, or of its functions."""
     tree, seen = ast.parse(source), Counter[str]()
+    lines = _lines_of(tree)
     kinds = IN_DATA if data else IN_FUNCTIONS
     for place, function in _places(tree, data=data):
         for change in _changes(place, kinds):
@@ -53,7 +65,17 @@ def mutants_of(module: str, source: str, *, data: bool) -> Iterator[Mutant]:
             where = f"{function or 'data'}: `{before}` → `{after}`"
             seen[where] += 1
             name = where if seen[where] == 1 else f"{where} ({seen[where]})"
-            yield Mutant(module, function, name, tree, place, change)
+            yield Mutant(module, function, name, lines[id(place)], tree, place, change)
+
+
+def _lines_of(tree: ast.Module) -> dict[int, range]:
+    """The lines of the innermost statement around each node: who reaches none of them does not reach the node."""
+    lines = dict[int, range]()
+    for statement in ast.walk(tree):  # outer ones first
+        if isinstance(statement, ast.stmt):
+            around = range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+            lines.update((id(node), around) for node in ast.walk(statement))
+    return lines
 
 
 def _places(tree: ast.Module, *, data: bool) -> Iterator[tuple[ast.AST, str]]:
@@ -126,17 +148,3 @@ def _code_of(code: CodeType, path: str) -> CodeType:
             if path.startswith(f"{each.co_qualname}."):
                 return _code_of(each, path)
     raise LookupError(path)
-
-
-class _Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Says of one module what is not in its file."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        self._mutant = mutant
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> Any:
-        found = fullname == self._mutant.module
-        return importlib.util.spec_from_loader(fullname, self) if found else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(self._mutant.code(), vars(module))  # noqa: S102 - our own file, with one mistake

@@ -34,8 +34,9 @@ def page_of(parts: Mapping[str, Part], why: Reasons) -> str:
 
 Written by `make mutants` from what it keeps in [mutants.json](mutants.json). A mutant is a file with one small mistake
 in it: a comparison turned about, a line left out, a number one too high, a row of a table less.
-[tests/mutants](../../tests/mutants) makes them, and runs for each the tests that reach the file, then seeds {SEEDS[0]}
-to {SEEDS[-1]} of the [simulation](../../tests/simulation/README.md), until one fails.
+[tests/mutants](../../tests/mutants) makes them, and runs for each the tests that reach its line, the quickest first,
+until one fails. Where none does and no reason is written below, seeds {SEEDS[0]} to {SEEDS[-1]} of the
+[simulation](../../tests/simulation/README.md) are run too.
 
 | file | mutants | tried | noticed by a test | by a seed | never came back | survive | noticed |
 |---|---|---|---|---|---|---|---|

@@ -69,7 +69,13 @@ TARGETS: Final = (
         "engine",
         "libs.capacity.engine",
         "libs/capacity/engine.py",
-        (*_unit("engine", "scheduler_border"), *_conformance("view_plan", "view_shut")),
+        (*_unit("engine", "policy_reloading", "scheduler_border"), *_conformance("view_plan", "view_shut")),
+    ),
+    Target(
+        "staff",
+        "libs.capacity.staff",
+        "libs/capacity/staff.py",
+        (*_unit("engine", "scheduler_border", "scheduler_alone", "scheduler_cycle"), *_conformance("view_workers")),
     ),
     Target(
         "planner",

@@ -69,7 +69,7 @@ def test_rows_of_a_table_lose_elements_and_name_other_members() -> None:
 def test_each_mutant_has_a_name_of_its_own_and_compiles(target: Target) -> None:
     mutants = list(mutants_of(target.module, target.source, data=target.data))
 
-    assert len({mutant.name for mutant in mutants}) == len(mutants) > 50
+    assert len({mutant.name for mutant in mutants}) == len(mutants) > 10
     assert all(mutant.code() for mutant in mutants)
 
 
