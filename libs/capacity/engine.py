@@ -27,6 +27,7 @@ from libs.capacity.projection import row_of
 from libs.capacity.rows import Change, Row, Seed, StandingOrders
 from libs.capacity.staff import Staff
 
+NO_TIME_MS: Final = 0  # how long leases last here: a plan asks who holds slots, and never until when
 NAMELESS: Final = ""  # it has no generations, and is of one log for as long as it lives
 
 
@@ -40,7 +41,6 @@ class Engine:
         self._state = life.begin(NAMELESS, generation=NAMELESS, applied=applied, standing=standing)
         self.staff = Staff(self._state, clock)
         self._learned: dict[str, list[str]] = {}  # group → leases that stand for slots of which the log does not tell
-        self._shut: set[str] = set()
         self._pauses: dict[str, int] = {}  # provider → until when, as it was said
         self._seed(seeds)
 
@@ -55,14 +55,11 @@ class Engine:
         before = self._state
         self._state = life.begin(NAMELESS, generation=NAMELESS, applied=ledger.applied, standing=ledger.standing())
         self._state.workers, self._state.expiries = before.workers, before.expiries
-        self.staff = Staff(self._state, self._clock)
-        self._learned.clear()
-        self._shut.clear()
         self._seed(_seeds_of(ledger))
 
     def _seed(self, seeds: Iterable[Seed]) -> None:
         unfinished = (replace(seed, row=_planned(seed.row)) for seed in seeds if seed.row.status not in life.ENDS)
-        life.seed(self._state, unfinished, lease_ms=0, now_ms=self._clock())
+        life.seed(self._state, unfinished, lease_ms=NO_TIME_MS, now_ms=self._clock())
 
     @property
     def now_ms(self) -> int:
@@ -90,7 +87,7 @@ class Engine:
 
     def _fold(self, change: Change, *, now_ms: int) -> None:
         kept = change if change.row is None else replace(change, row=_planned(change.row))
-        folded = life.fold(self._state, (kept,), lease_ms=0, now_ms=now_ms)
+        folded = life.fold(self._state, (kept,), lease_ms=NO_TIME_MS, now_ms=now_ms)
         assert isinstance(folded, Folded), f"record {change.seq} does not follow {folded.applied}"
         if change.row is not None:
             life.forget(self._state, change.row.id)  # where it has ended
@@ -105,10 +102,7 @@ class Engine:
     def paused_until_ms(self, provider: str) -> int | None:
         """Null: as far as was heard, it is open."""
         until_ms = self._pauses.get(provider, 0)
-        if until_ms > self._clock():
-            return until_ms
-        self._pauses.pop(provider, None)
-        return None
+        return until_ms if until_ms > self._clock() else None
 
     # ── what the log does not tell ────────────────────────────────────────────
 
@@ -118,9 +112,10 @@ class Engine:
         self._unlearn(group)
         names = self._learned[group] = [f"{group} {number}" for number in range(others)]
         for name in names:
-            slots.hold(self._state, name, SlotLease((group,), owner=None, ttl_ms=0, since_ms=now_ms), end_ms=inf)
+            slots.hold(
+                self._state, name, SlotLease((group,), owner=None, ttl_ms=NO_TIME_MS, since_ms=now_ms), end_ms=inf
+            )
         if until_ms is not None and until_ms > now_ms:
-            self._shut.add(group)
             self._state.shut.add(group, until_ms)
 
     def quarantine(self, until_ms: int) -> None:
@@ -131,17 +126,16 @@ class Engine:
 
     def unlearn(self) -> None:
         """A slot was given back, or may have been: a job that is refused again says so again."""
-        self._state.unheard.clear()
-        slots.end_quarantine(self._state, now_ms=self._clock())
+        self._state.unheard.clear()  # the next plan ends the quarantine
         for group in [*self._learned]:
             self._unlearn(group)
 
     def _unlearn(self, group: str) -> None:
-        for name in self._learned.pop(group, ()):
+        if group not in self._learned:
+            return
+        for name in self._learned.pop(group):
             owe_groups(self._state, slots.end_lease(self._state, name).elements())
-        if group in self._shut:
-            self._shut.discard(group)
-            slots.open_(self._state, group)
+        slots.open_(self._state, group)
 
     # ── who may run ───────────────────────────────────────────────────────────
 

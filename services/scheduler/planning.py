@@ -47,7 +47,7 @@ class Proposal:
 
     batch: Batch | None
     more: bool
-    overdue: bool
+    overdue: bool = False
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Planner:
         if not decided:
             decided = await self._spread()
             if decided:
-                return Proposal(self._composed(decided, Starts(), (), leader=leader, now=now), more=True, overdue=False)
+                return Proposal(self._composed(decided, Starts(), (), leader=leader, now=now), more=True)
         starts, started = await self._start(decided, self.border.refused, now=now)
         batch = self._composed(decided, starts, started, leader=leader, now=now)
         return Proposal(batch, more=starts.plan.more, overdue=len(decided) >= BATCH_MAX)
@@ -89,14 +89,13 @@ class Planner:
 
         Who has slipped past the cap of a day waits for another day, which is asked for when the view is there again.
         """
-        self.engine.staff.forget_silent()
         self.engine.quarantine(self.engine.now_ms + AWAY_MS)
 
         async def unasked(jobs: Sequence[Job]) -> frozenset[str]:
             return self.border.unasked(jobs) | {job.id for job in self.ledger.days.slipped(self.ledger.jobs)}
 
         starts, started = await self._start((), unasked, now=now)
-        return Proposal(self._composed((), starts, started, leader=leader, now=now), starts.plan.more, overdue=False)
+        return Proposal(self._composed((), starts, started, leader=leader, now=now), starts.plan.more)
 
     def stand_by(self) -> None:
         """Another leads: what was seen and claimed here counts no more."""
@@ -149,8 +148,7 @@ class Planner:
     def _is_outdated(self, due: answers.DueTimer, job: Job, *, now_ms: int) -> bool:
         """Whether the job has a later timer of this kind: a view that was put back tells the one before, until a fold
         notices."""
-        later_ms = timers_of(job, self.policy).get(due.kind, 0)
-        return due.due_ms < later_ms and now_ms < later_ms
+        return max(due.due_ms, now_ms) < timers_of(job, self.policy).get(due.kind, 0)
 
     async def _circumstances(self, kind: str, job: Job, *, now: datetime, excused: int) -> Circumstances:
         given = self._given(job, now, outage=job.seq <= excused)

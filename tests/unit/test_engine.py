@@ -7,7 +7,8 @@ import pytest
 
 from libs.capacity.answers import Heartbeat, WorkerStatus
 from libs.capacity.engine import Engine
-from libs.capacity.rows import Change, Row, Seed, StandingOrders
+from libs.capacity.memory.blocking import LOOKS
+from libs.capacity.rows import Change, OperatorOrder, Row, Seed, SetLimit, StandingOrders
 from tests.conformance.view_log import DEFAULTS, NOW_MS, row
 
 DB = "group:shop:db"
@@ -31,6 +32,10 @@ class Fed:
     def write(self, row: Row) -> None:
         self.seq += 1
         self.engine.take([Change(seq=self.seq, prev=self.seq - 1, row=replace(row, seq=self.seq))])
+
+    def order(self, order: OperatorOrder) -> None:
+        self.seq += 1
+        self.engine.take([Change(seq=self.seq, prev=self.seq - 1, order=order)])
 
     def plan(self) -> list[str]:
         return [pick.job for pick in self.engine.plan(20).picks]
@@ -95,6 +100,15 @@ def test_a_step_of_a_running_job_changes_no_plan_and_is_counted(fed: Fed) -> Non
     fed.write(replace(running, status="code", job="{}"))
 
     assert (fed.plan(), fed.engine.applied) == ([], 3)
+
+
+def test_a_job_that_is_moved_is_planned_at_its_new_place(fed: Fed) -> None:
+    for place, job in enumerate("ab", 1):
+        fed.write(queued(job, place))
+
+    fed.write(replace(queued("a", 1), place=3))
+
+    assert fed.plan() == ["b", "a"]
 
 
 def test_a_record_that_does_not_follow_is_no_ones_to_fold(fed: Fed) -> None:
@@ -247,6 +261,56 @@ def test_of_those_that_are_passed_over_no_more_stay_on_the_walk_than_there_are_s
     assert {name: [*jobs] for name, jobs in state.parked.items()} == {"user:ann@default/50": ["j2", "j3", "j4", "j5"]}
 
 
+def test_as_many_come_out_of_a_bucket_as_slots_came_free(fed: Fed) -> None:
+    for number in range(6):
+        fed.write(of_ann(f"j{number}", number + 1))
+    for number, job in enumerate(fed.plan()):
+        fed.write(started(of_ann(job, number + 1)))
+    fed.plan()
+
+    fed.write(replace(of_ann("j0", 1), status="ready", place=None, holder=None))
+
+    assert fed.plan() == ["j2"]
+    assert _apart(fed) == (["j2"], ["j3", "j4", "j5"])
+
+
+def test_as_many_come_out_of_a_bucket_as_its_limit_has_risen(fed: Fed) -> None:
+    for number in range(6):
+        fed.write(of_ann(f"j{number}", number + 1))
+    for number, job in enumerate(("first", "second")):
+        fed.write(of_ann(job, number + 7, class_number=20))
+    fed.plan()
+    apart = []
+
+    for limit in (2, 3):
+        fed.order(SetLimit("user:ann", limit))
+        fed.engine.plan(20, only_class=90)
+        apart.append(_apart(fed))
+
+    waiting = ["first", "second", "j0", "j1"]
+    assert apart == [(waiting, ["j2", "j3", "j4", "j5"]), ([*waiting, "j2"], ["j3", "j4", "j5"])]
+
+
+def _apart(fed: Fed) -> tuple[list[str], list[str]]:
+    """Who is on the walk, and who is parked behind ann's own limit."""
+    state = fed.engine._state
+    return [*state.eligible["default"]], [*state.parked["user:ann@default/50"]]
+
+
+def test_nothing_is_owed_to_a_bucket_that_its_last_job_has_left(fed: Fed) -> None:
+    for number, job in enumerate("abc"):
+        fed.write(of_ann(job, number + 1))
+    for number, job in enumerate(fed.plan()):
+        fed.write(started(of_ann(job, number + 1)))
+    fed.plan()
+
+    fed.write(replace(of_ann("a", 1), status="ready", place=None, holder=None))
+    fed.write(replace(of_ann("c", 3), status="cancelled", place=None))
+
+    assert fed.engine._state.debts == {}
+    assert fed.plan() == []
+
+
 def test_debts_are_paid_whichever_class_is_planned(fed: Fed) -> None:
     for number, job in enumerate("abc"):
         fed.write(of_ann(job, number + 1))
@@ -260,6 +324,47 @@ def test_debts_are_paid_whichever_class_is_planned(fed: Fed) -> None:
 
     assert (owed, fed.engine._state.debts) == ({"user:ann@default/50": 1}, {})
     assert fed.plan() == ["c"]
+
+
+def test_a_plan_of_one_class_has_all_of_it_and_nothing_of_its_neighbours(fed: Fed) -> None:
+    for class_number in (49, 50, 51):
+        for place in (0, 1):
+            fed.write(queued(f"{class_number}/{place}", place, class_number=class_number))
+
+    planned = fed.engine.plan(20, only_class=50)
+
+    assert [pick.job for pick in planned.picks] == ["50/0", "50/1"]
+
+
+CACHE = "group:shop:cache"
+
+
+def between_two_groups(fed: Fed, *behind: Row) -> None:
+    """`both` has come free of one group's limit, those behind it have not; of its other group a job of another class
+    is picked before it."""
+    holder = started(queued("holder", groups=(DB,)))
+    fed.write(holder)
+    for waiting in (queued("both", 2, groups=(DB, CACHE)), *behind):
+        fed.write(waiting)
+    fed.write(queued("first", class_number=20, groups=(CACHE,)))
+    fed.write(replace(holder, status="ready", holder=None))
+
+
+def test_who_is_passed_over_leaves_its_other_slots_to_those_behind_it(fed: Fed) -> None:
+    between_two_groups(fed, queued("behind", 3, groups=(DB,)))
+
+    assert fed.plan() == ["first", "behind"]
+
+
+def test_a_plan_that_ran_out_of_looks_says_that_there_may_be_more(fed: Fed) -> None:
+    other = "group:shop:other"
+    fed.write(started(queued("elsewhere", groups=(other,))))
+    between_two_groups(fed, *(queued(f"j{place}", place, groups=(DB, other)) for place in range(3, LOOKS + 3)))
+
+    plan = fed.engine.plan(20)
+
+    assert [pick.job for pick in plan.picks] == ["first"]
+    assert plan.more
 
 
 def test_after_a_quarantine_those_it_held_up_are_looked_at_again(fed: Fed) -> None:

@@ -249,6 +249,27 @@ async def test_the_newest_record_and_the_end_of_the_log_are_read(server: MemoryS
     assert (newest.seq, end.seq) == (1, 2)
 
 
+async def test_how_full_the_log_is_is_told_by_its_bound() -> None:
+    log = in_memory(max_bytes=100_000)
+
+    before = await log.fill()
+    await log.append(queued("job-1"), after=None)
+    after = await log.fill()
+
+    assert (before.held, before.limit) == (0, 100_000)
+    assert after.held > 0
+
+
+async def test_an_end_that_the_log_has_not_reached_is_a_conflict_with_nobody(server: MemoryServer) -> None:
+    log = in_memory(server)
+    await log.append(queued("job-1"), after=None)
+
+    outcome = await log.append_batch([alone(over=5)])
+
+    assert isinstance(outcome, Conflicted)
+    assert outcome.winner is None
+
+
 async def test_a_sequence_beyond_the_log_is_not_believed_while_a_copy_is_under_way(server: MemoryServer) -> None:
     log = in_memory(server, fate=fated(LATE))
 
@@ -404,3 +425,13 @@ async def test_who_is_contradicted_without_a_rival_is_stored_in_the_next_try(ser
     outcome = await log.append(step(job, "dispatched") if job else queued("job-1"), after=stored or None)
 
     assert isinstance(outcome, Appended)
+
+
+async def test_an_event_that_goes_alone_and_has_no_rival_is_stored_in_the_next_try(server: MemoryServer) -> None:
+    await in_memory(server).append(queued("job-1"), after=None)
+    log = SettlingLog(Behind(server), clock=HastyClock())
+
+    outcome = await log.append_batch([alone(over=1)])
+
+    assert isinstance(outcome, Appended)
+    assert [record.seq for record in outcome.records] == [2]

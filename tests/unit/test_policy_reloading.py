@@ -14,6 +14,8 @@ from headgate_contracts.envelope import utc
 from headgate_contracts.events import LimitSet, PolicyReloaded
 from headgate_contracts.shown import ShownPolicy
 from headgate_contracts.tokens import ulid
+from libs.capacity.answers import Heartbeat
+from libs.capacity.engine import Engine
 from libs.capacity.ledger import Ledger
 from libs.capacity.memory import MemoryStore
 from libs.capacity.projection import row_of, said_in_rows
@@ -243,6 +245,25 @@ async def test_limits_alone_leave_the_view_and_boosts_make_it_anew() -> None:
     assert marks == ["a1", "a1", "a2"]
     [job] = folder.ledger.jobs.values()
     assert row_of(job, folder.ledger.policy).boost == 9
+
+
+def test_who_may_run_is_planned_by_the_policy_in_force_on_the_workers_known_before() -> None:
+    ledger = Ledger(Policy())
+    *queued, reload = logged([*(event for name in "abc" for event in life_of(name, "queued")), act(reloaded(**SLOWER))])
+    for record in queued:
+        ledger.apply(record)
+    engine = Engine.of(ledger, clock=lambda: 1000)
+    told = {"pool": "default", "draining": False, "holders": (), "leases": (), "ttl_ms": 30_000}
+    engine.staff.beat(Heartbeat(worker="w", slots=8, **told))
+    before = [pick.job for pick in engine.plan(20).picks]
+
+    ledger.apply(reload)
+    engine.renew(ledger)
+    after = [pick.job for pick in engine.plan(20).picks]
+    engine.staff.beat(Heartbeat(worker="w", slots=0, **told))
+
+    assert (before, after) == (["a", "b", "c"], ["a"])
+    assert (engine.applied, engine.plan(20).picks) == (4, ())
 
 
 @pytest.mark.parametrize("key", [key.path for key in keys(Policy()) if isinstance(key.value, int | float)])

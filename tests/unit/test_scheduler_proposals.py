@@ -12,6 +12,7 @@ from headgate_contracts import Job, Priority, Status, Tier
 from headgate_contracts.events import Group, JobDispatched
 from libs.capacity.answers import DueTimer, LeaseRequest, Pick, Plan
 from libs.capacity.ports import View
+from libs.capacity.projection import timers_of
 from libs.policy import Policy
 from services.scheduler import planning
 from services.scheduler.batches import BATCH_MAX
@@ -211,11 +212,15 @@ async def test_a_timer_that_the_job_has_a_later_one_of_is_left_alone(world: Memo
     [name] = await world.submit_many(1, tier=Tier.BOOTSTRAPPER)
     await world.settle(leader)
 
-    early = await propose(leader, DueTimer("age", name, 1))
-    due = await propose(leader, DueTimer("age", name, LATE_MS))
+    own_ms = timers_of(planner_of(leader).ledger.jobs[name], world.policy)["age"]
+
+    early = await propose(leader, DueTimer("age", name, own_ms - 1))
+    own = await propose(leader, DueTimer("age", name, own_ms))
+    later = await propose(leader, DueTimer("age", name, own_ms + 1))
 
     assert early.batch is None
-    assert due.batch is not None
+    assert own.batch is not None
+    assert later.batch is not None
 
 
 async def test_who_left_while_there_was_no_room_is_not_remembered(world: MemorySchedulers, leader: Replica) -> None:

@@ -120,8 +120,6 @@ def pay(state: State, looks: int, *, now_ms: int) -> int:
     """Look at what is owed, buckets in the order of their names; how many looks are left. Unpaid debts remain."""
     for bucket in sorted(state.debts):
         looks = _pay_one(state, bucket, looks, now_ms=now_ms)
-        if not looks:
-            break
     return looks
 
 
@@ -130,9 +128,9 @@ def _pay_one(state: State, bucket: str, looks: int, *, now_ms: int) -> int:
     while looks and bucket in state.debts:
         if is_full(state, group, tier=tier, now_ms=now_ms):
             del state.debts[bucket]  # every slot that comes free makes a new one
-            break
-        looks -= 1
-        _look(state, bucket, now_ms=now_ms)
+        else:
+            looks -= 1
+            _look(state, bucket, now_ms=now_ms)
     return looks
 
 
