@@ -305,6 +305,8 @@ def _write(path: Path, content: bytes, *, over: bool) -> None:
     except FileExistsError:
         raise _there_already(path) from None
     except OSError as error:
+        if not over:  # then what is there of it is ours
+            path.unlink(missing_ok=True)
         raise Usage(what=f"{path} cannot be written ({error.strerror}): name another file with -o.") from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -562,6 +563,19 @@ def test_what_cannot_be_written_is_said(
         assert carried_out(words) == 1
 
     assert capsys.readouterr().err == ("headgate: What is to be printed cannot be written (No space left on device).\n")
+
+
+def test_of_a_result_that_does_not_fit_nothing_is_left(tmp_path: Path) -> None:
+    place, (soft, hard) = tmp_path / "j1.tar.gz", resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(Usage, match="cannot be written"):
+            jobs._write(place, b"x" * 65_536, over=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert not place.exists()
 
 
 def test_a_file_of_teams_that_cannot_be_read_is_said(capsys: pytest.CaptureFixture[str]) -> None:
