@@ -1,7 +1,8 @@
 """Who is asking: a signed token becomes a `Principal`, or a refusal.
 
 Owns the check of tokens. A token never chooses how it is checked: its key does (`keysets`); what it says is believed
-only afterwards (`claims`).
+only afterwards (`claims`). A signature is verified once for as long as its key stays. Whether the token is of this
+time, and was not taken back, is asked at each request.
 """
 
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ READ: Final = "jobs:read"
 WRITE: Final = "jobs:write"
 LEASES: Final = "leases"
 OPS: Final = "ops"
+MOST_VERIFIED: Final = 1_000  # tokens, of 8 KiB at most
 SIGNATURES: Final = jwt.PyJWS(options={"enforce_minimum_key_length": True})
 BEARER: Final = HTTPBearer(bearerFormat="JWT", auto_error=False)  # the refusal is ours
 BearerToken = Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
@@ -52,23 +54,48 @@ class Principal:
         return self.owns(job) or self.may(OPS)
 
 
+@dataclass(frozen=True, slots=True)
+class _KnownToken:
+    """What a token says, and by which key that was verified."""
+
+    key: jwt.PyJWK
+    kid: str
+    claims: Claims
+
+
 class Tokens:
     """Checks tokens of one issuer for one audience."""
 
     def __init__(self, keys: Keys, terms: Terms, *, clock: Clock) -> None:
         self.keys = keys
+        self._known: dict[str, _KnownToken] = {}
         self.revocations = Revocations(clock=clock)
         self._terms = terms
         self._clock = clock
 
     async def check(self, token: str) -> Principal:
         """Whose token it is. Raises Unauthorized with the reason, or KeysAway."""
-        key = await self.keys.find(header_of(token).kid)
-        if key is None:
-            raise Unauthorized("The token is signed with an unknown key")
-        claims = claims_of(_verified(token, key))
+        claims = await self._claims_of(token)
         require_good(claims, self._terms, now_s=self._clock.now_ms() / 1000)
         return self.still_good(_principal_of(claims))
+
+    async def _claims_of(self, token: str) -> Claims:
+        """Once its signature is verified. The keys are read again every few minutes, and with each of them that is."""
+        known = self._known.get(token)
+        kid = header_of(token).kid if known is None else known.kid
+        key = await self.keys.find(kid)
+        if key is None:
+            raise Unauthorized("The token is signed with an unknown key")
+        if known is None or known.key is not key:
+            known = _KnownToken(key, kid, claims_of(_verified(token, key)))
+            self._keep(token, known)
+        return known.claims
+
+    def _keep(self, token: str, known: _KnownToken) -> None:
+        """Only the issuer fills it, as nobody else can sign; the one that was first verified goes first."""
+        self._known[token] = known
+        if len(self._known) > MOST_VERIFIED:
+            del self._known[next(iter(self._known))]
 
     def still_good(self, found: Principal) -> Principal:
         """Raises Unauthorized where the token that it goes back to was taken back."""

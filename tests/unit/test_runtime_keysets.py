@@ -8,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm
 
+from libs.runtime import auth
 from libs.runtime.auth import Tokens
 from libs.runtime.claims import ALGORITHMS
 from libs.runtime.clock import ManualClock
@@ -15,7 +16,7 @@ from libs.runtime.errors import KeysAway, Unauthorized
 from libs.runtime.eventually import eventually
 from libs.runtime.keys import Algorithm, KeyPair, jwks
 from libs.runtime.keysets import Keys, keys_of
-from tests.fixtures.issuer import EC, ED, RSA, SOURCE, STRANGER, TERMS, Issuer, claims
+from tests.fixtures.issuer import EC, ED, NOW_S, RSA, SOURCE, STRANGER, TERMS, Issuer, claims
 
 
 @pytest.fixture
@@ -115,6 +116,44 @@ async def test_a_withdrawn_key_is_noticed_within_minutes(keys: Keys, issuer: Iss
     assert await keys.find(ED.kid) is not None
     await clock.advance_ms(1_000)
     assert await keys.find(ED.kid) is None
+
+
+async def test_a_token_that_was_verified_is_refused_once_its_key_is_withdrawn_or_another(clock: ManualClock) -> None:
+    sets = [jwks(ED), json.dumps({"keys": [{**KeyPair.generate("EdDSA").jwk(), "kid": ED.kid}]}).encode(), jwks(EC)]
+
+    async def read(source: str) -> bytes:
+        return sets[0]
+
+    tokens, token = Tokens(Keys([SOURCE], clock=clock, read=read), TERMS, clock=clock), ED.sign(claims(exp=NOW_S + 900))
+    assert (await tokens.check(token)).user == "u1"
+
+    for why in ("not valid", "unknown key"):
+        del sets[0]
+        await clock.advance_ms(300_000)
+        with pytest.raises(Unauthorized, match=why):
+            await tokens.check(token)
+
+
+async def test_a_token_that_was_verified_expires(keys: Keys, clock: ManualClock) -> None:
+    tokens, token = Tokens(keys, TERMS, clock=clock), ED.sign(claims())
+    assert await tokens.check(token) == await tokens.check(token)
+
+    await clock.advance_ms(70_000)
+
+    with pytest.raises(Unauthorized, match="expired"):
+        await tokens.check(token)
+
+
+async def test_tokens_that_were_verified_are_remembered_up_to_a_bound(
+    keys: Keys, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "MOST_VERIFIED", 2)
+    tokens = Tokens(keys, TERMS, clock=clock)
+
+    users = [(await tokens.check(ED.sign(claims(sub=user)))).user for user in ("a", "b", "c", "a")]
+
+    assert users == ["a", "b", "c", "a"]
+    assert len(tokens._known) == 2
 
 
 async def test_nobody_with_a_known_key_waits_while_another_asks_again(
