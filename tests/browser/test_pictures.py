@@ -87,7 +87,8 @@ async def day(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Day]:
         await _commanded(there, PAUSE, as_whom="olga")
         await eventually(lambda: _full(olga))
         running = (await ann.get("/jobs", params={"status": "code"})).json()
-        yield Day(there, jobs | {"running": running[0]["id"]}, workflow)
+        waiting = (await ann.get("/jobs", params={"status": "queued"})).json()
+        yield Day(there, jobs | {"running": running[0]["id"], "waiting": waiting[0]["id"]}, workflow)
 
 
 async def _ended(there: Installation, ann: httpx.AsyncClient) -> dict[str, str]:
@@ -156,6 +157,7 @@ async def test_each_page_of_a_user_is_shown_in_four_forms(day: Day, visit: Visit
         await taken(ann, "result", ready, "Download the result")
         await taken(ann, "failed", f"jobs/{day.jobs['failed']}", "What went wrong")
         await taken(ann, "running", f"jobs/{day.jobs['running']}", "Writing code")
+        await taken(ann, "waiting", f"jobs/{day.jobs['waiting']}", "Why is it waiting?")
         await taken(ann, "workflow", f"workflows/{day.workflow}", TITLES[3])
 
 
