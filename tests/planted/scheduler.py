@@ -37,7 +37,7 @@ def commits_what_is_left(sound: Any) -> Any:
         )
         if link is None or not left:
             return False
-        self._ends_at = link.seq
+        self._ends_at = self._own = link.seq
         jobs = tuple(decision.job.id for decision in left)
         return await sound(self, Batch(batch.link.model_copy(update={"jobs": jobs}), left))
 

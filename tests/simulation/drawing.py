@@ -68,7 +68,6 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     orders = long_holds(dice, orders, losses=losses)
     orders = _notified(dice, asking(dice, stumbling(dice, orders)))
     slots = 1 if dice.chance("crowded", CROWDED) else SLOTS
-    orders, alone = withdrawn(dice, orders) if slots == 1 else (orders, ())
     indexed = is_indexed(dice)
     erased = erasures(dice) if indexed else ()
     readers = () if indexed else readers_of(dice, orders)  # nobody reads along where lines are erased
@@ -82,7 +81,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     plan = Plan(
         seed=seed,
         orders=orders,
-        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *alone, *erased, *reloads),
+        acts=(*(_act(dice) for _ in range(dice.whole("acts", 0, 5))), *pauses, *erased, *reloads),
         faults=tuple(sorted((*wrong, *lost, *outages, *losses), key=lambda fault: fault.at_s)),
         visits=visits,
         leases=leases,
@@ -92,7 +91,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         slots=slots,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )
-    return late_words(dice, late_copies(dice, plan)) if faults else plan
+    return withdrawn(dice, late_words(dice, late_copies(dice, plan)) if faults else plan)
 
 
 def _within_the_days(orders: tuple[Order, ...]) -> tuple[Order, ...]:

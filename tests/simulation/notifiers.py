@@ -40,7 +40,7 @@ from tests.simulation.plan import POLICY
 from tests.simulation.pool import PoolEdge
 from tests.simulation.world import EPOCH, SHARD, Machine, World
 
-TAP_DEPTH: Final = 6  # a seed has hundreds of records and not thousands
+TAP_DEPTH: Final = 3  # a seed has hundreds of records and not thousands
 LAGS: Final = 0.2  # of all looks at a copy
 AWAY: Final = (LogUnavailable,)
 T = TypeVar("T")

@@ -34,7 +34,7 @@ SILENT_AFTER_S: Final = POLICY.stream.comment_s * 2.5
 AGAIN_S: Final = (0.1, 2.5)
 CUT_WITHIN_BYTES: Final = 4000
 TAKES_BYTES: Final = 400  # at once
-SLOW_S: Final = (1.0, 14.0)
+SLOW_S: Final = ((1.0, 3.5), (1.0, 14.0))  # in some it takes the rest in time
 STATUSES: Final = frozenset(row.event for row in TABLE if row.then is not None)
 
 
@@ -127,6 +127,7 @@ class Browser:
     async def _take(self, connection: Connection, hearing: Hearing) -> None:
         """Piece by piece, and in troubled times only so far, or not for a while."""
         left, pauses = self._troubles()
+        slow_s = self._dice.one_of(f"{self._reader.name} slow", SLOW_S)
         rest = b""
         while piece := await connection.read(within_s=SILENT_AFTER_S, most=min(left, TAKES_BYTES)):
             left -= len(piece)
@@ -136,8 +137,8 @@ class Browser:
                 self._remember(sent)
             if left <= 0 or self.heard.over:
                 return
-            if pauses and self._dice.chance(f"{self._reader.name} pause", 0.2):
-                await asyncio.sleep(self._dice.between(f"{self._reader.name} pauses", *SLOW_S))
+            if pauses and self._dice.chance(f"{self._reader.name} pause", 0.4):
+                await asyncio.sleep(self._dice.between(f"{self._reader.name} pauses", *slow_s))
 
     def _troubles(self) -> tuple[int, bool]:
         if self._system.loop.time() > PEACE_S:
