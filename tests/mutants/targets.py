@@ -89,6 +89,7 @@ TARGETS: Final = (
             "scheduler_rules",
             "scheduler_ended",
             "scheduler_faults",
+            "scheduler_alone",
         ),
     ),
 )

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest_asyncio
 
-from headgate_contracts import Status, Tier
+from headgate_contracts import Priority, Status, Tier
 from headgate_contracts.commands import AcquireLease, Beat, ShutProvider
 from headgate_contracts.events import Group, SchedulerCommitted
 from libs.capacity.projection import defaults_of
 from libs.eventlog.values import Appended, Conflicted
+from services.scheduler.batches import BATCH_MAX
 from services.scheduler.replica import Replica
 from tests.fixtures.callers import today
 from tests.fixtures.cuts import Cut, Interrupted, Once, look
@@ -100,6 +101,22 @@ async def test_a_job_that_names_a_group_waits_and_holds_nobody_up(
 
     assert without == plain
     assert world.dispatched() == [*plain, "named"]
+
+
+async def test_a_batch_of_jobs_that_name_groups_holds_nobody_behind_it_up(
+    world: MemorySchedulers, way: Cut, leader: Replica
+) -> None:
+    for number in range(BATCH_MAX):
+        user, group = f"u{number}", Group(name=f"group:u{number}:p:db", limit=1)
+        await world.submit(f"named-{number}", user=user, project="p", groups=(group,))
+    await world.submit("plain", user="other", project="q", priority=Priority.LOW)
+    await world.settle(leader)
+
+    way.is_cut = True
+    overheard(leader, slots=2 * BATCH_MAX)
+    await pass_s(world, 1, leader)
+
+    assert world.dispatched() == ["plain"]
 
 
 async def test_a_job_that_waits_for_a_provider_starts_when_its_pause_is_over(

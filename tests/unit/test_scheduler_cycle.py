@@ -556,14 +556,16 @@ async def test_a_leader_that_stops_lets_the_other_lead_at_once(world: MemorySche
 async def test_who_led_before_counts_on_nothing_that_it_saw_then(world: MemorySchedulers, leader: Replica) -> None:
     await world.beat(slots=1)
     await world.pass_ms(SECOND, leader)
-    seen = dict(leader.cycle._planner.absences.seen)
+    planner = leader.cycle._planner
+    seen = dict(planner.absences.seen)
+    planner.border._pending.add("job-1:1")
     standby = world.replica("b")
 
     await leader.leader.resign()
     await world.settle(standby)
     await leader.cycle.turn()
 
-    assert (set(seen), leader.cycle._planner.absences.seen) == ({"default"}, {})
+    assert (set(seen), planner.absences.seen, planner.border._pending) == ({"default"}, {}, set())
 
 
 async def test_events_of_one_batch_follow_their_link(world: MemorySchedulers, leader: Replica) -> None:
