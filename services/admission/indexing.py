@@ -212,7 +212,7 @@ def index_file(folder: Path | None, health: Health) -> tuple[Path, Callable[[], 
             return _file_in(folder, stack), release
         except OSError as fault:
             note = f"the index of jobs cannot be in {folder} ({fault.strerror}), and is made anew at each start"
-            logger.warning("%s", note)
+            logger.warning("the index has no folder that lasts: %s", note)
             health.note("the index", note)
     passing = stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-index-"))
     return _file_in(Path(passing), stack), release

@@ -137,7 +137,8 @@ class Browser:
                 self._remember(sent)
             if left <= 0 or self.heard.over:
                 return
-            if pauses and self._dice.chance(f"{self._reader.name} pause", 0.4):
+            is_troubled = pauses and self._system.loop.time() < PEACE_S
+            if is_troubled and self._dice.chance(f"{self._reader.name} pause", 0.4):
                 await asyncio.sleep(self._dice.between(f"{self._reader.name} pauses", *slow_s))
 
     def _troubles(self) -> tuple[int, bool]:
