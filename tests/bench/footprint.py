@@ -16,7 +16,7 @@ from libs.runtime.eventually import eventually
 from tests.bench.asked import Asked, Told
 from tests.bench.field import ROOMY
 from tests.bench.page import table
-from tests.bench.processes import cpu_s, resident_mib
+from tests.bench.processes import cpu_s, parent, proportional_mib, resident_kib, resident_mib, trees
 from tests.fixtures.installation import Installation, installed
 from tests.fixtures.manifests import BASE, render, render_with
 
@@ -27,18 +27,20 @@ USERS: Final = 10
 LONG: Final = {"stages": {"scaffold": 0, "code": 600}, "log_lines": 0}
 UNCONTAINED: Final = {"HEADGATE_SANDBOX": "trusted"}  # these jobs start no command, so any machine will do
 GATEWAY: Final = "caddy"  # as `headgate up` calls it
+FORKS: Final = "the fork server"
 ORDER: Final = ("admission", "scheduler", "notifier", "worker", "worker-2", "nats", "valkey", GATEWAY)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """By one process with its descendants: of a processor's thousandths, and of memory."""
+    """By one process with its descendants: of a processor's thousandths, of memory, and its part of that."""
 
     milli: float
     mib: float
+    part_mib: float
 
     def __str__(self) -> str:
-        return f"{self.milli:,.0f}m, {self.mib:,.0f} MiB"
+        return f"{self.milli:,.0f}m, {self.mib:,.0f} MiB, {self.part_mib:,.0f}"
 
 
 async def footprint(asked: Asked) -> Told:
@@ -53,6 +55,7 @@ async def footprint(asked: Asked) -> Told:
             full = await _taken(there, asked)
             await client.post("/jobs/cancel", json={"project": "filled"})
     rows = [[name, _asked_for(name), str(idle[name]), str(full[name])] for name in ORDER]
+    rows.append([FORKS, "", str(idle[FORKS]), str(full[FORKS])])
     running = f"{jobs} jobs, of which {2 * SLOTS} run"
     return Told(table(("process", "asks for in the base", "idle", running), rows))
 
@@ -74,9 +77,12 @@ async def _taken(there: Installation, asked: Asked) -> Mapping[str, Taken]:
     before, begun = {name: cpu_s([pid]) for name, pid in pids.items()}, time.perf_counter()
     await asyncio.sleep(asked.some(WATCHED_S, least=2))
     seconds = time.perf_counter() - begun
-    return {
-        name: Taken(1000 * (cpu_s([pid]) - before[name]) / seconds, resident_mib([pid])) for name, pid in pids.items()
+    taken = {
+        name: Taken(1000 * (cpu_s([pid]) - before[name]) / seconds, resident_mib([pid]), proportional_mib(trees([pid])))
+        for name, pid in pids.items()
     }
+    forks = parent(pids["admission"])
+    return taken | {FORKS: Taken(0, resident_kib(forks) / 1024, proportional_mib([forks]))}  # it sleeps
 
 
 def _asked_for(name: str) -> str:

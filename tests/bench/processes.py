@@ -22,6 +22,15 @@ def resident_mib(roots: Iterable[int]) -> float:
     return sum(map(_resident_kib, trees(roots))) / 1024
 
 
+def proportional_mib(pids: Iterable[int]) -> float:
+    """What each of these alone holds: of a page that several share, its part (PSS)."""
+    return sum(map(_proportional_kib, pids)) / 1024
+
+
+def parent(pid: int) -> int:
+    return int(_stat(PROC / str(pid) / "stat")[1])
+
+
 def descriptors(pid: int) -> int:
     """Files, sockets and pipes that it has open."""
     try:
@@ -61,11 +70,19 @@ def _ticks(pid: int) -> int:
 
 
 def _resident_kib(pid: int) -> int:
+    return _kib(PROC / str(pid) / "status", "VmRSS:")
+
+
+def _proportional_kib(pid: int) -> int:
+    return _kib(PROC / str(pid) / "smaps_rollup", "\nPss:")
+
+
+def _kib(path: Path, name: str) -> int:
     try:
-        said = (PROC / str(pid) / "status").read_text(encoding="utf-8")
+        said = path.read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return int(said.partition("VmRSS:")[2].split()[0]) if "VmRSS:" in said else 0
+    return int(said.partition(name)[2].split()[0]) if name in said else 0
 
 
 def _stat(path: Path) -> list[str]:
