@@ -1,6 +1,7 @@
 """From a folded job and the policy to what the view keeps: the row, its groups, its timers, the default limits.
 
-Pure. Owns which groups a job needs and when something is due about it. Refuses to count or to decide.
+Pure. Owns which groups a job needs and when something is due about it: an unanswered question's reminder and end too.
+Refuses to count, and to decide what comes of it.
 """
 
 from datetime import datetime, timedelta

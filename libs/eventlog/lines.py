@@ -1,8 +1,8 @@
 """The logs of jobs, as they stand: the lines that the stream LOGS still holds, those that come, and their erasure.
 
 A worker numbers the lines of each attempt from 1, in the id of each message, so a reader can tell where some are gone:
-the stream drops its oldest ones by age, and when it is full. Lines that cannot be read are passed over like those.
-Where a line stands in the stream tells a reader of one job how far it has read.
+the stream drops its oldest ones by age, and when it is full (`_logs` in `streams.py`). Lines that cannot be read are
+passed over like those. Where a line stands in the stream tells a reader of one job how far it has read.
 """
 
 import asyncio

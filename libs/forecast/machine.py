@@ -15,8 +15,9 @@ from headgate_contracts import Holder
 from headgate_contracts.vocabulary import PRIORITY_OF_CLASS
 from libs.capacity.answers import Heartbeat, Plan, Request, Reserved
 from libs.capacity.memory import MemoryStore, MemoryView
+from libs.capacity.memory.limits import limit_of
 from libs.capacity.memory.planning import plan as planned
-from libs.capacity.memory.state import State, limit_of
+from libs.capacity.memory.state import State
 from libs.capacity.rows import Change, OperatorOrder, Row, Seed, StandingOrders
 from libs.capacity.turns import Turns, next_starts
 from libs.policy import Policy

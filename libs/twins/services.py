@@ -55,7 +55,7 @@ from services.scheduler.subscribers import NatsCommands
 from services.scheduler.subscribers import subscribe as subscribe_scheduler
 from services.worker.announcing import Announcing
 from services.worker.attempt.checkpoints import Shelf
-from services.worker.attempt.lines import LinePump
+from services.worker.attempt.job_log import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.attempt.tools import Tools
 from services.worker.attempts import Attempts

@@ -22,7 +22,7 @@ from services.admission.api import Edge, Submitter, route_group
 from services.admission.api_jobs import IdempotencyKey, act_of
 from services.admission.intake import Intake, key_of
 from services.admission.outcomes import Accepted, Ended
-from services.admission.refusals import AWAY
+from services.admission.submission_counts import AWAY
 
 AT_ONCE: Final = 16  # cancellations of one request under way; the log syncs its disk once for all of them
 

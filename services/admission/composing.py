@@ -30,9 +30,9 @@ from services.admission.overseeing import Overseeing
 from services.admission.pipelines import Pipelines
 from services.admission.ports import Ids
 from services.admission.reading import Reading
-from services.admission.refusals import Refusals
 from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
+from services.admission.submission_counts import Refusals
 from services.admission.submitting import Submitting
 from services.admission.waiting import Waiting
 

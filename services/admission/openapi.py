@@ -13,8 +13,8 @@ from opentelemetry.metrics import NoOpMeter
 
 from libs.runtime.openapi import part
 from services.admission.api import Edge
-from services.admission.refusals import Refusals
 from services.admission.routes import ROUTES
+from services.admission.submission_counts import Refusals
 
 
 def routers() -> Iterator[APIRouter]:

@@ -8,7 +8,8 @@
                                                           └ a refusal: nothing is kept, and the janitor takes an input
                                                             that was put already
 
-The log decides. A reservation is never released here: it is folded into its job, or it lapses.
+What refuses at `reserve`, the cap and the day among it, is `lua/reserve_v1.lua` of `libs/capacity`, in Python
+`memory/entering.py`. The log decides. A reservation is never released here: it is folded into its job, or it lapses.
 """
 
 import asyncio

@@ -61,7 +61,8 @@ Interest = OfJob | OfUser | OfToken
 
 
 class TooSlow(Exception):
-    """The client did not take what it was sent. It is cut off, and comes back with its last id."""
+    """The client did not take what it was sent. It is cut off (`streaming` says how), and comes back with its last
+    id."""
 
 
 class TokenOver(Exception):

@@ -33,18 +33,18 @@ from libs.runtime.settings import read_settings
 from libs.runtime.tls import trusting
 from services.worker.announcing import Announcing
 from services.worker.attempt.checkpoints import Shelf
-from services.worker.attempt.lines import LinePump
+from services.worker.attempt.job_log import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.attempt.tools import Tools
 from services.worker.attempts import LAST_WORDS_S, Attempts
 from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import Spawner
+from services.worker.endpoints import endpoints
 from services.worker.equipment import installer, wheels
 from services.worker.errors import PremisesUnusable
 from services.worker.heartbeat import LifeTerms, show_life
 from services.worker.intake import Intake
 from services.worker.premises import Premises, settle
-from services.worker.providers import endpoints
 from services.worker.sandbox.command import Level
 from services.worker.sandbox.errors import SandboxMissing
 from services.worker.sandbox.kinship import adopt_orphans, adopts_orphans, keep_private

@@ -62,7 +62,7 @@ first_pause_s = 0.1
 BUILT_WITHIN_S: Final = 120.0  # a machine under full load
 RARE: Final = {"headgate.refused"}  # where two schedulers commit at once
 ATTRIBUTE: Final = r"`((?:headgate|gen_ai|process)\.[a-z_.]+)`"
-TROUBLES: Final = ("libs.runtime.troubles", "services.admission.refusals")
+TROUBLES: Final = ("libs.runtime.troubles", "services.admission.submission_counts")
 FORCED: Final = "the job's slot was forced free"  # by an operator
 
 

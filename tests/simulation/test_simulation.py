@@ -71,7 +71,7 @@ def _takes_all(sound: Callable[..., Any]) -> Callable[..., Any]:
 PLANTED: Final = {
     "a position too low": ("libs.forecast.place:queue_part", _one_ahead),
     "a call that failed is over": ("services.notifier.webhooks:Webhooks._is_taken", _takes_all),
-    "a slot too many": ("libs.capacity.memory.state:is_full", _one_too_many),
+    "a slot too many": ("libs.capacity.memory.limits:is_full", _one_too_many),
     "a repeated key is another's": ("services.admission.submitting:Submitting._known", _knows_nothing),
 }
 

@@ -9,7 +9,7 @@ from libs.runtime.lifecycle import Loop, Service
 from libs.twins.quiet import quiet_telemetry
 from libs.twins.virtual import LoopClock, Process
 from services.worker.attempt.checkpoints import Shelf
-from services.worker.attempt.lines import LinePump
+from services.worker.attempt.job_log import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.attempt.tools import Tools
 from services.worker.attempts import Attempts

@@ -402,12 +402,12 @@ async def test_of_a_batch_what_a_server_that_is_away_refuses_is_counted_too() ->
 async def test_a_refused_submission_leaves_a_line_with_its_user(
     admission: MemoryAdmission, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", logger="services.admission.refusals")
+    caplog.set_level("INFO", logger="services.admission.submission_counts")
     async with AdmissionApi(admission).client() as ann:
         await ann.post("/v1/jobs?dry_run=0", json={})
         await ann.post("/v1/jobs/batch", json={"jobs": [JOB, {}]})
 
-    lines = [each for each in caplog.records if each.name == "services.admission.refusals"]
+    lines = [each for each in caplog.records if each.name == "services.admission.submission_counts"]
     assert [line.message for line in lines] == ["a submission was refused: invalid"] * 2
     assert None not in [vars(line)["user_id"] for line in lines]
 

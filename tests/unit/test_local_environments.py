@@ -19,7 +19,7 @@ from services.notifier.settings import NotifierSettings
 from services.scheduler.settings import SchedulerSettings
 from services.worker.child.messages import ProviderEndpoint
 from services.worker.children import PASSED_ON
-from services.worker.providers import endpoints
+from services.worker.endpoints import endpoints
 from services.worker.settings import WorkerSettings
 
 SETTINGS: Final[dict[str, type[ServiceSettings]]] = {

@@ -12,7 +12,8 @@ a starving class is planned by itself. What a gate blocks has a bucket of its ow
 
 from collections.abc import Collection, Iterable, Mapping
 
-from libs.capacity.memory.state import GATE, State, is_full, limit_of
+from libs.capacity.memory.limits import is_full, limit_of
+from libs.capacity.memory.state import GATE, State
 from libs.capacity.rows import Row
 
 LOOKS = 1_000  # at parked or eligible jobs in one call, so that no call blocks the others

@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 from math import inf
 
 from libs.capacity.answers import Claim, ClaimAnswer, Unclaimed
+from libs.capacity.memory.limits import is_full
 from libs.capacity.memory.slots import Freed, catch_up, hand_on, is_running, job_of, let_go
-from libs.capacity.memory.state import GATE, HeldClaim, State, is_full, is_quarantined, shut_until
+from libs.capacity.memory.state import GATE, HeldClaim, State, is_quarantined, shut_until
 from libs.capacity.rows import Row
 
 

@@ -10,8 +10,9 @@ from libs.capacity.answers import Folded, Grant, StaleView
 from libs.capacity.memory import claims, inputs, slots
 from libs.capacity.memory.blocking import enter, leave, limits_of, owe_raises
 from libs.capacity.memory.entering import RELEASABLE, cancel_reservation, give_day, take_day
+from libs.capacity.memory.limits import named_default
 from libs.capacity.memory.places import join, quit_queue, spot_of
-from libs.capacity.memory.state import State, is_aside, named_default
+from libs.capacity.memory.state import State, is_aside
 from libs.capacity.rows import (
     CLASS_STEP,
     Change,

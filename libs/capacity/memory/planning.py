@@ -11,9 +11,10 @@ from math import inf
 
 from libs.capacity.answers import Pick, Plan
 from libs.capacity.memory.blocking import LOOKS, bucket_of, first_full, leave, owe_groups, park, pay
+from libs.capacity.memory.limits import is_full, limit_of
 from libs.capacity.memory.slots import catch_up
 from libs.capacity.memory.sorted_set import ScoredMember
-from libs.capacity.memory.state import State, active, is_full, limit_of, shut_until, slots_of
+from libs.capacity.memory.state import State, active, shut_until, slots_of
 from libs.capacity.rows import Row, score_of
 from libs.capacity.scopes import ALL
 

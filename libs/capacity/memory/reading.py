@@ -18,6 +18,7 @@ from libs.capacity.answers import (
     WorkerStatus,
 )
 from libs.capacity.memory.entering import RELEASABLE, is_reserved
+from libs.capacity.memory.limits import is_full, limit_of
 from libs.capacity.memory.places import position
 from libs.capacity.memory.slots import job_of
 from libs.capacity.memory.sorted_set import SortedSet
@@ -25,9 +26,7 @@ from libs.capacity.memory.state import (
     State,
     Worker,
     active,
-    is_full,
     is_quarantined,
-    limit_of,
     live_pools,
     shut_until,
     slots_of,

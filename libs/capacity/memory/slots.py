@@ -13,7 +13,8 @@ from math import inf
 from headgate_contracts import Holder
 from libs.capacity.answers import Full, Grant, Granted, LeaseAnswer, LeaseRequest, LeasesFull, NotYours, WaitsInLine
 from libs.capacity.memory.blocking import owe_all, owe_groups
-from libs.capacity.memory.state import GATE, SlotLease, State, Waiter, active, is_full, limit_of, shut_until
+from libs.capacity.memory.limits import is_full, limit_of
+from libs.capacity.memory.state import GATE, SlotLease, State, Waiter, active, shut_until
 from libs.capacity.projection import is_inner
 from libs.capacity.rows import Row
 

@@ -1,11 +1,9 @@
-"""Everything the view in memory holds, and the two questions every decision asks of it: how many, and how many at most.
+"""Everything the view in memory holds, and what each decision asks first: how many slots are held, and there.
 
 Owns the shape. A field is one kind of key of the Redis store, under the same name where it has one, or for plans alone.
 """
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from libs.capacity.answers import Deferred, Grant, Reserved
@@ -15,7 +13,6 @@ from libs.capacity.rows import Pause, Row
 from libs.capacity.scopes import owners_of, taking_aside
 
 GATE = "shut:"  # before a group that blocks by being shut alone, as no slot of it is wanted
-_OWN_LIMIT = re.compile(r"stage:.*:([0-9]{1,9})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +176,7 @@ def is_aside(state: State, spot: Spot) -> bool:
     return not state.paused.keys().isdisjoint(taking_aside(spot.class_number, spot.owners))
 
 
-# ── how many, and how many at most ────────────────────────────────────────────
+# ── how many ────────────────────────────────────────────
 
 
 def active(state: State, group: str, now_ms: int) -> int:
@@ -194,41 +191,6 @@ def slots_of(state: State, pool: str, now_ms: int) -> int:
         for name, worker in state.workers.items()
         if worker.pool == pool and not worker.draining and (state.expiries.score(name) or 0) > now_ms
     )
-
-
-def limit_of(state: State, group: str, *, tier: str | None, now_ms: int) -> int:
-    """The group's limit for a row of this tier; for a reader without a row the highest there is."""
-    kind, _, name = group.partition(":")
-    if kind == "pool":
-        return slots_of(state, name, now_ms)
-    if group in state.limits:
-        return state.limits[group]
-    if kind in ("user", "project"):
-        found = _limit_by_tier(state.defaults, kind, state.tiers.get(name) if kind == "user" else tier)
-    else:
-        found = named_default(state.defaults, group)
-    if found is None:
-        found = _own_limit(group)
-    return state.defaults.get("group", 0) if found is None else found
-
-
-def named_default(defaults: Mapping[str, int], group: str) -> int | None:
-    """What policy says of this group by name, or of every project's group of its last name."""
-    if group in defaults or not group.startswith("group:"):
-        return defaults.get(group)
-    return defaults.get(f"group/{group.rpartition(':')[2]}")
-
-
-def _own_limit(group: str) -> int | None:
-    """A stage's own group ends with its limit."""
-    named = _OWN_LIMIT.fullmatch(group)
-    return named and int(named[1])
-
-
-def _limit_by_tier(defaults: Mapping[str, int], kind: str, tier: str | None) -> int | None:
-    if tier is not None:
-        return defaults.get(f"{kind}/{tier}")
-    return max((limit for name, limit in defaults.items() if name.startswith(f"{kind}/")), default=None)
 
 
 def live_pools(state: State, now_ms: int) -> set[str]:
@@ -250,11 +212,3 @@ def is_quarantined(state: State, group: str, now_ms: int) -> bool:
     """Whether no job and no lease may take a slot of this group until the running jobs have said what they hold of
     it."""
     return now_ms < state.quarantine_until_ms and bool(state.unheard) and is_inner(group)
-
-
-def is_full(state: State, group: str, *, tier: str | None, now_ms: int, picked: int = 0) -> bool:
-    if group.startswith(GATE):
-        return shut_until(state, group.removeprefix(GATE), now_ms) is not None
-    if shut_until(state, group, now_ms) or is_quarantined(state, group, now_ms):
-        return True
-    return active(state, group, now_ms) + picked >= limit_of(state, group, tier=tier, now_ms=now_ms)

@@ -23,7 +23,7 @@ from headgate_contracts.vocabulary import Fault
 from libs.policy import Runs
 from libs.policy.sections import Sandbox as SandboxBounds
 from services.worker.attempt.checkpoints import Checkpoints
-from services.worker.attempt.lines import JobLog
+from services.worker.attempt.job_log import JobLog
 from services.worker.attempt.progress import AttemptProgress
 from services.worker.attempt.questions import AttemptQuestions
 from services.worker.attempt.secrets import for_users

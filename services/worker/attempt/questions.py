@@ -4,7 +4,8 @@
                   └─ no ─► `open`: the stage ends, and the attempt with `awaiting_confirmation`
 
 Owns how a question is cleared of secrets, as it stands in an event, and what of it cannot be asked. The stage is told
-the choice that its author wrote, whatever of it was masked.
+the choice that its author wrote, whatever of it was masked. When it is reminded of and given up: `timers_of` in
+`libs/capacity/projection.py`; who answers too late: `services/admission/answering.py`.
 """
 
 import json

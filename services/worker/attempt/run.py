@@ -17,7 +17,7 @@ from headgate_contracts import EventName, Holder, Job
 from services.worker.attempt.chain import Chain
 from services.worker.attempt.checkpoints import Checkpoints
 from services.worker.attempt.executor import Executor
-from services.worker.attempt.lines import JobLog
+from services.worker.attempt.job_log import JobLog
 from services.worker.attempt.process import AttemptProcess
 from services.worker.attempt.progress import AttemptProgress
 from services.worker.attempt.questions import AttemptQuestions

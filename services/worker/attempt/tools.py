@@ -12,7 +12,7 @@ from libs.eventlog.ports import EventLog, Inputs, Objects, ProgressBucket
 from libs.policy import Policy
 from libs.runtime.clock import Clock
 from services.worker.attempt.checkpoints import Shelf
-from services.worker.attempt.lines import LinePump
+from services.worker.attempt.job_log import LinePump
 from services.worker.attempt.process import Limits
 from services.worker.children import Spawner
 from services.worker.ports import Scheduler

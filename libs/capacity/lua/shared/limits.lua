@@ -1,4 +1,5 @@
--- How many slots a group has, how many are held, and whether that is all of them.
+-- How many slots a group has, how many are held, and whether that is all of them: for leases, claims and
+-- readers. Which jobs of a user or a project start is decided by memory/limits.py.
 -- `tier` is that of the row that asks; nil: nobody's, then the most generous tier counts where a tier decides.
 -- use: quarantine
 -- use: shutting

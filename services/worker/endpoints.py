@@ -7,7 +7,8 @@
     <NAME>_MODEL                                     OPENAI_MODEL
 
 Four are known, with defaults for URL and model; any other name needs all three. Owns those names. The keys go to the
-process of an attempt over its socket, and nowhere else: nothing that a job runs inherits this environment.
+process of an attempt over its socket, and nowhere else: nothing that a job runs inherits this environment. How long one
+pauses after a 429 is `StageSlots.shut` in `attempt/slots.py`.
 """
 
 from collections.abc import Iterable, Mapping

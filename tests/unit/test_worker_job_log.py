@@ -9,8 +9,8 @@ import pytest_asyncio
 from headgate_contracts.commands import LogLine
 from libs.policy import Runs
 from libs.runtime.clock import SystemClock
-from services.worker.attempt import lines
-from services.worker.attempt.lines import JobLog, LinePump
+from services.worker.attempt import job_log
+from services.worker.attempt.job_log import JobLog, LinePump
 from services.worker.child.messages import cut
 from tests.fixtures.lives import job_after
 
@@ -45,7 +45,7 @@ def out() -> Out:
 
 @pytest_asyncio.fixture
 async def pump(out: Out, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LinePump]:
-    monkeypatch.setattr(lines, "AGAIN_AFTER_MS", 1)
+    monkeypatch.setattr(job_log, "AGAIN_AFTER_MS", 1)
     pump = LinePump(out, SystemClock())
     running = asyncio.create_task(pump.run(asyncio.Event()))
     yield pump
@@ -112,7 +112,7 @@ async def test_nobody_waits_for_a_stream_that_is_away(pump: LinePump, out: Out) 
 async def test_what_waited_through_an_outage_arrives_and_what_did_not_fit_is_counted(
     pump: LinePump, out: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MAX_WAITING", 5)
+    monkeypatch.setattr(job_log, "MAX_WAITING", 5)
     log = log_of(pump)
     for number in range(12):
         log.add("code", str(number))
@@ -127,7 +127,7 @@ async def test_what_waited_through_an_outage_arrives_and_what_did_not_fit_is_cou
 async def test_lines_that_are_missing_at_the_end_are_counted_there(
     pump: LinePump, out: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MAX_WAITING", 5)
+    monkeypatch.setattr(job_log, "MAX_WAITING", 5)
     log = log_of(pump)
     for number in range(12):
         log.add("code", str(number))
@@ -142,7 +142,7 @@ async def test_lines_that_are_missing_at_the_end_are_counted_there(
 async def test_a_log_that_is_cut_while_too_many_lines_wait_says_both(
     pump: LinePump, out: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MAX_WAITING", 2)
+    monkeypatch.setattr(job_log, "MAX_WAITING", 2)
     log = log_of(pump, log_lines=4)
     for number in range(9):
         log.add("code", str(number))

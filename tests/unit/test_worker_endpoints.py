@@ -3,7 +3,7 @@
 import pytest
 
 from libs.runtime.errors import SettingsWrong
-from services.worker.providers import endpoints
+from services.worker.endpoints import endpoints
 
 KEYS = {"OPENAI_API_KEY": "k-1", "GEMINI_API_KEY": "k-2", "DEEPSEEK_API_KEY": "k-3"}
 
