@@ -109,7 +109,7 @@ KEYS: Final = (
     Key("inner:<job>", "SET", "the leases taken inside a job", "as lease", "no member"),
     Key("leased:<user>", "SET", "what they hold and wait for outside any job", "as lease, as waiters", "no member"),
     Key("freed:<job>", "SET", "leases inside it that an operator freed", "fold, acquire", "the holder's end"),
-    Key("given_up", "ZSET", "leases → until when no stage holds them again", "give_up", "give_up, once past"),
+    Key("given_up", "ZSET", "leases → until when no stage holds them again", "give_up", "sweep, once past"),
     Key("waiters:<group>", "ZSET", "who waits for a slot → ticket", "acquire; whatever frees a slot", "no member"),
     Key("awaited", "ZSET", "groups with waiters, all of score 0: in name order", "as waiters", "no member"),
     Key(

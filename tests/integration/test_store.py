@@ -63,7 +63,7 @@ async def live(world: ViewScenario) -> None:
     assert await world.release("later", cap=1) is not None
     await world.dispatch("a", "b")
     await world.hold("inside", "llm:ollama", owner="a:1")
-    await world.view.give_up("given back")
+    await world.view.give_up("given back", now_ms=world.now_ms)
     await world.acquire("waits inside", "llm:ollama", owner="b:1")
     await world.acquire("waits outside", "llm:ollama", wait_ms=50_000, user="ann")
     await world.pause("user:cleo")

@@ -10,7 +10,6 @@
 local OVER_MS = 120000 -- how long a message about a lease that was given up may still be under way
 
 if ARGV[4] == '' then
-  redis.call('ZREMRANGEBYSCORE', key('given_up'), '-inf', now)
   redis.call('ZADD', key('given_up'), now + OVER_MS, ARGV[3])
 end
 if ARGV[4] == '' or leases.user_of(ARGV[3]) == ARGV[4] then

@@ -16,6 +16,7 @@
 local lapsed = reservations.lapse()
 claims.lapse()
 redis.call('ZREMRANGEBYSCORE', key('spent'), '-inf', now)
+redis.call('ZREMRANGEBYSCORE', key('given_up'), '-inf', now)
 refusals.forget_old()
 inputs.sweep()
 ended.sweep()

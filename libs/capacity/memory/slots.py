@@ -213,14 +213,8 @@ def give_up(state: State, name: str, *, user: str | None, wait_only: bool, now_m
     drop_waiter(state, name)
     freed = Freed() if wait_only else end_lease(state, name)
     if user is None:
-        _remember_as_given_up(state, name, now_ms=now_ms)
+        state.given_up.add(name, now_ms + OVER_MS)
     return with_unsent(state, hand_on(state, freed, now_ms=now_ms))
-
-
-def _remember_as_given_up(state: State, name: str, *, now_ms: int) -> None:
-    for over in state.given_up.up_to(now_ms):
-        state.given_up.discard(over)
-    state.given_up.add(name, now_ms + OVER_MS)
 
 
 def force(state: State, group: str, name: str) -> Freed:

@@ -67,6 +67,8 @@ def sweep(state: State, *, now_ms: int) -> Swept:
     unused = hand_on(state, claims.lapse(state, now_ms=now_ms), now_ms=now_ms)
     for user in state.spent.up_to(now_ms):
         state.spent.discard(user)
+    for lease in state.given_up.up_to(now_ms):
+        state.given_up.discard(lease)
     inputs.sweep(state, now_ms=now_ms)
     forget_days(state, now_ms=now_ms)
     state.refused = Counter(refused(state, now_ms=now_ms))
