@@ -3,7 +3,8 @@
 Owns what counts as an entry: plain files and folders, below the archive's own root, as many and as large as was
 allowed. Refuses anything else, and then the archive as a whole: links, devices, pipes, names that lead elsewhere, more
 than there was to be. `tarfile` takes an archive apart and writes none of it: its own filter is not in every Python
-(3.11.4 has it, 3.11.2 does not), and lets links through.
+(3.11.4 has it, 3.11.2 does not), and lets links through. The client imports nothing of ours, and has a rule of its own
+for a user's machine: `headgate/unpacking.py`.
 """
 
 import gzip

@@ -2,7 +2,7 @@
 
 Owns the check of tokens. A token never chooses how it is checked: its key does (`keysets`); what it says is believed
 only afterwards (`claims`). A signature is verified once for as long as its key stays. Whether the token is of this
-time, and was not taken back, is asked at each request.
+time (`claims`), and was not taken back (`revocations`), is asked at each request.
 """
 
 from dataclasses import dataclass, field

@@ -202,7 +202,7 @@ def tries_of(job: Job) -> int:
 
 
 def try_again(job: Job, failed: Failed, *, most: int, pause_s: float, now: datetime) -> JobTryFailed | None:
-    """Null where it has been tried often enough."""
+    """Null where it has been tried often enough. `most` and `pause_s` are the author's: `StageRules`."""
     tries = tries_of(job) + 1
     if job.stage is None or tries > most:
         return None
@@ -295,7 +295,7 @@ def hands_over(*, draining_ms: int, grace_ms: int) -> bool:
     """Between two stages of a worker that is told to stop: go on, or hand over at this point where nothing is lost?
 
     In the first half of the grace a job may still end by itself. In the second half another stage would only be begun
-    to be broken off.
+    to be broken off. What still runs when it ends: `Attempts.stop`.
     """
     return 2 * draining_ms >= grace_ms
 
