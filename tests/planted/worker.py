@@ -41,13 +41,6 @@ def names_it_as_the_attempt_before(sound: Any) -> Any:
     return checkpoint_name
 
 
-def knows_its_worker_alone(sound: Any) -> Any:
-    def still_ours(job: Job | None, *, attempt: int, worker: str) -> bool:
-        return job is not None and sound(job, attempt=job.attempt, worker=worker)
-
-    return still_ours
-
-
 def extends_by_and_not_to(sound: Any) -> Any:
     def extended(self: Lease, *, sent_ms: int, lease_ms: int) -> Lease:
         return Lease(max(self.ends_ms, sent_ms) + lease_ms)
@@ -114,13 +107,6 @@ WORKER: Final = (
         names_it_as_the_attempt_before,
         "A checkpoint's name is never used twice. The second attempt writes over the first one's: where it dies before "
         "its event, or an old worker stores late, the next goes on from work that the log does not tell of.",
-    ),
-    Bug(
-        "fence-without-the-attempt",
-        "services.worker.domain:still_ours",
-        knows_its_worker_alone,
-        "At most one attempt is accepted (I3). Where a job is given back and comes to the same worker again, its old "
-        "attempt takes the new one for itself and writes in its name.",
     ),
     Bug(
         "goes-on-after-its-lease",
