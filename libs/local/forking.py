@@ -164,18 +164,18 @@ def become(asked: ForkRequest) -> NoReturn:
     """The program, by its name and with its environment and nothing else of ours."""
     os.environ.clear()
     os.environ.update(asked.environment)
-    _call_it(f"{sys.executable} -m {asked.module}")
+    _call_it(sys.executable, "-m", asked.module)
     sys.argv = [asked.module]
     runpy.run_module(asked.module, run_name="__main__", alter_sys=True)
     sys.exit(0)
 
 
-def _call_it(title: str) -> None:
+def _call_it(*command: str) -> None:
     """For whoever lists processes: in the place of our own command, which is longer."""
     with suppress(OSError):  # not everywhere may a process write to itself
         told = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2]
         start, end = map(int, told.split()[COMMAND])
-        words = title.replace(" ", "\0").encode()[: end - start - 1]
+        words = "\0".join(command).encode()[: end - start - 1]
         with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
             memory.seek(start)
             memory.write(words.ljust(end - start, b"\0"))
