@@ -38,7 +38,7 @@ from services.admission.ports import Ids
 from services.admission.reading import Reading
 from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
-from services.admission.submission_counts import Refusals
+from services.admission.submission_counts import SubmissionCounts
 from services.admission.submitting import Submitting
 from services.admission.waiting import Waiting
 
@@ -75,7 +75,7 @@ class Edge:
     policy: Policy
     clock: Clock
     telemetry: Telemetry
-    refusals: Refusals
+    counts: SubmissionCounts
     ids: Ids
     folded: Callable[[int], Awaitable[bool]]  # whether the view has come as far as this record of the log, soon enough
 

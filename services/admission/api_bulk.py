@@ -75,9 +75,9 @@ async def _submit_one(
 
 async def _counted(edge: Edge, end: ShownJob | Problem, began_s: float, who: Principal) -> ItemOutcome:
     if isinstance(end, Problem):
-        await edge.refusals.refused(end, began_s, who.user)
+        await edge.counts.refused(end, began_s, who.user)
         return _refused(end)
-    edge.refusals.took(202, began_s)
+    edge.counts.took(202, began_s)
     return ItemOutcome(status=202, job=end)
 
 

@@ -25,7 +25,7 @@ DryRun = Annotated[bool, Query(description="what would come of it; nothing is su
 
 def submit_routes(edge: Edge) -> APIRouter:
     """Jobs come in."""
-    router = route_group(edge.refusals.route())
+    router = route_group(edge.counts.route())
     intake = Intake(edge)
 
     @router.post("/jobs", status_code=202, response_model=ShownJob, responses={200: {"model": ShownJob}})

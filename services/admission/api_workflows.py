@@ -21,7 +21,7 @@ from services.admission.workflows import workflow_status
 
 def workflow_submit_routes(edge: Edge) -> APIRouter:
     """Workflows come in."""
-    router = route_group(edge.refusals.route())
+    router = route_group(edge.counts.route())
     intake = Intake(edge)
 
     @router.post("/workflows", status_code=202, response_model=ShownWorkflow, responses={200: {"model": ShownWorkflow}})

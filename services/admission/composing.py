@@ -32,7 +32,7 @@ from services.admission.ports import Ids
 from services.admission.reading import Reading
 from services.admission.reloading import Reloading
 from services.admission.retrying import Retrying
-from services.admission.submission_counts import Refusals
+from services.admission.submission_counts import SubmissionCounts
 from services.admission.submitting import Submitting
 from services.admission.waiting import Waiting
 
@@ -97,7 +97,7 @@ def assemble(
         policy=policy,
         clock=clock,
         telemetry=telemetry,
-        refusals=Refusals(view, telemetry.meter),
+        counts=SubmissionCounts(view, telemetry.meter),
         ids=ids,
         folded=partial(has_folded, view, clock=clock, within_ms=TOLD_WITHIN_MS),
     )

@@ -14,13 +14,13 @@ from opentelemetry.metrics import NoOpMeter
 from libs.runtime.openapi import part
 from services.admission.api import Edge
 from services.admission.routes import ROUTES
-from services.admission.submission_counts import Refusals
+from services.admission.submission_counts import SubmissionCounts
 
 
 def routers() -> Iterator[APIRouter]:
     """All of them. No route is called here, so none needs what it would answer from."""
     nobody = cast("Any", None)
-    edge = cast("Edge", SimpleNamespace(refusals=Refusals(nobody, NoOpMeter("nobody"))))
+    edge = cast("Edge", SimpleNamespace(counts=SubmissionCounts(nobody, NoOpMeter("nobody"))))
     return (routes(edge) for routes in ROUTES)
 
 

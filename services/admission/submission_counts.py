@@ -31,7 +31,7 @@ REFUSALS: Final = (Refused, ContractError, RequestValidationError, *AWAY)  # of 
 _FLAG: Final = TypeAdapter(bool)
 
 
-class Refusals:
+class SubmissionCounts:
     """Counters and times of one replica's answers to submissions."""
 
     def __init__(self, view: View, meter: Meter) -> None:
