@@ -21,7 +21,7 @@ from headgate_contracts.vocabulary import Tier
 from libs.local.environments import of_service
 from libs.local.nats_config import NatsUser
 from libs.local.permissions import UP_USERS, VALKEY_USERS, nats_users, valkey_users
-from libs.local.servers import NatsServer, ValkeyServer, ValkeyUser
+from libs.local.servers import ValkeyUser
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.policy import Policy
@@ -68,17 +68,18 @@ class Provisions:
         )
 
     def environment(
-        self, service: str, *, name: str, nats: NatsServer, valkey: ValkeyServer, inherited: Mapping[str, str]
+        self, service: str, *, name: str, nats_url: str, redis_url: str, inherited: Mapping[str, str]
     ) -> dict[str, str]:
-        """All that a service finds: what it may inherit, and over that what it is told here.
+        """All that a service finds: what it may inherit, and over that what it is told here. The servers' URLs may be
+        anybody's.
 
         Its name stays the same over restarts. That is safe here, as the one before it is known to be dead, and good: a
         scheduler takes its own lead back at once, a worker's slots are not counted twice.
         """
-        user = self.valkey.get(service)
+        at_nats, at_valkey = self.nats[service], self.valkey.get(service)
         told = {
-            "HEADGATE_NATS_URL": nats.url_for(self.nats[service]),
-            "HEADGATE_REDIS_URL": valkey.url_for(user) if user else f"redis://127.0.0.1:{valkey.port}/0",
+            "HEADGATE_NATS_URL": with_user(nats_url, at_nats.name, at_nats.password),
+            "HEADGATE_REDIS_URL": with_user(redis_url, *((at_valkey.name, at_valkey.password) if at_valkey else ())),
             "HEADGATE_INSTANCE": name,
             "HEADGATE_SHARD": self.settings.shard,
         }
@@ -150,10 +151,11 @@ def system_url(nats_url: str, state: StateFolder) -> str:
     return with_user(nats_url, SYSTEM, state.passwords([SYSTEM])[SYSTEM])
 
 
-def with_user(nats_url: str, user: str, password: str) -> str:
-    """The same server, as somebody else."""
-    parts = urlsplit(nats_url)
-    return f"{parts.scheme}://{user}:{password}@{parts.hostname}:{parts.port}"
+def with_user(url: str, user: str = "", password: str = "") -> str:
+    """The same server, as somebody else, or as nobody."""
+    parts = urlsplit(url)
+    door = f"{parts.hostname}:{parts.port}"
+    return parts._replace(netloc=f"{user}:{password}@{door}" if user else door).geturl()
 
 
 def _of(passwords: Mapping[str, str], prefix: str) -> dict[str, str]:

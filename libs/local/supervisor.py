@@ -197,7 +197,7 @@ class Supervisor:
 
     def _service(self, kind: str, name: str) -> SupervisedProcess[ServiceProcess]:
         environment = self._provisions.environment(
-            kind, name=name, nats=self._nats, valkey=self._valkey, inherited=self._shell
+            kind, name=name, nats_url=self._nats.url, redis_url=self._valkey.url, inherited=self._shell
         )
         return self._kept(
             ServiceProcess(

@@ -284,7 +284,7 @@ async def another_scheduler(there: Installation) -> AsyncIterator[None]:
         "services.scheduler",
         name="scheduler-2",
         folder=there.state / "logs",
-        environment=environment_of(there.pid("scheduler")) | instance("scheduler-2"),
+        environment=there.environment("scheduler", name="scheduler-2"),
     )
     await second.start()
     try:
@@ -292,11 +292,6 @@ async def another_scheduler(there: Installation) -> AsyncIterator[None]:
         yield
     finally:
         await second.stop()
-
-
-def environment_of(pid: int) -> dict[str, str]:
-    text = Path(f"/proc/{pid}/environ").read_text(encoding="utf-8")
-    return dict(pair.split("=", 1) for pair in text.split("\0") if pair)
 
 
 def instance(name: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ one too many inside, and no slot stays with somebody who has gone for longer tha
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -111,16 +110,10 @@ async def killed(there: Installation) -> list[str]:
     return gone
 
 
-def environment_of(pid: int) -> dict[str, str]:
-    told = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    named = (os.fsdecode(each).partition("=") for each in told if each)
-    return {name: value for name, _, value in named}
-
-
 @asynccontextmanager
 async def another_admission(there: Installation) -> AsyncIterator[str]:
     """With all that the first one was told, on a port of its own."""
-    environ = environment_of(there.pid("admission"))
+    environ = there.environment("admission", name="admission-2")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -139,5 +132,6 @@ async def another_admission(there: Installation) -> AsyncIterator[str]:
         await eventually(is_ready, within_s=20, every_s=0.1)
         yield url
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):
+            process.kill()
         await process.wait()

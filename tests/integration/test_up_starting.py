@@ -18,7 +18,7 @@ import pytest
 from libs.local import keeping, process, supervisor
 from libs.local.errors import NotReady, ServerDidNotStart, ServerNotReady, StartFailed
 from libs.local.provisions import Provisions
-from libs.local.servers import NatsServer, ValkeyServer
+from libs.local.servers import NatsServer
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.local.supervisor import Supervisor
@@ -159,10 +159,11 @@ async def test_a_server_that_lives_and_does_not_serve_is_ended(tmp_path: Path, m
 
 def test_a_policy_that_is_not_asked_for_reaches_no_service(tmp_path: Path) -> None:
     given = Provisions.of(UpSettings(port=0, state=tmp_path, policy=None), StateFolder(tmp_path), Policy())
-    nats, valkey = NatsServer(tmp_path / "nats"), ValkeyServer(tmp_path / "valkey")
     inherited = {"HEADGATE_POLICY": "mine.toml", "TZ": "UTC"}
 
-    told = given.environment("worker", name="w", nats=nats, valkey=valkey, inherited=inherited)
+    told = given.environment(
+        "worker", name="w", nats_url="nats://127.0.0.1:4222", redis_url="redis://127.0.0.1:6379/0", inherited=inherited
+    )
 
     assert "HEADGATE_POLICY" not in told
     assert told["TZ"] == "UTC"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -53,6 +52,8 @@ PROVIDERS: Final = {
     "MINE_BASE_URL": "https://mine.example",
     "MINE_MODEL": "m",
 }
+NATS: Final = "nats://somebody:password@127.0.0.1:4222"
+VALKEY: Final = "redis://127.0.0.1:6379/0"
 PROXY: Final = {"HTTPS_PROXY": "http://user:word@proxy"}
 
 
@@ -62,8 +63,7 @@ def provisions(tmp_path: Path) -> Provisions:
 
 
 def given(provisions: Provisions, service: str, shell: dict[str, str]) -> dict[str, str]:
-    server: Any = SimpleNamespace(url_for=lambda user: f"server://{user.name}", port=1)
-    return provisions.environment(service, name=service, nats=server, valkey=server, inherited=shell)
+    return provisions.environment(service, name=service, nats_url=NATS, redis_url=VALKEY, inherited=shell)
 
 
 @pytest.mark.parametrize("service", SETTINGS)
