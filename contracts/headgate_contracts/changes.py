@@ -36,7 +36,7 @@ from headgate_contracts.events import (
 )
 from headgate_contracts.job import Job, Standing
 from headgate_contracts.questions import MOST_ANSWERS, KeptAnswer, Question, question_id, whether_to_continue
-from headgate_contracts.stages import in_common, is_in_last, kept_by_cycle, next_stage_of
+from headgate_contracts.stages import in_common, is_in_last, kept_by_iteration, next_stage_of
 from headgate_contracts.usage import usage_after
 from headgate_contracts.vocabulary import ChangeReason, EventName, Fault, GivenBackReason, QuestionKind, Status
 
@@ -104,7 +104,7 @@ def _started(job: Job, data: JobStarted, at: datetime) -> Changes:
 def _stage(job: Job, data: JobStage, at: datetime) -> Changes:
     """A job that was given back passes through its finished stages again, each `restored`, and runs none of them.
 
-    So does, in its first cycle, a job that goes on from the work of another.
+    So does, in its first iteration, a job that goes on from the work of another.
     """
     expected = next_stage_of(job)
     if expected is None:
@@ -161,10 +161,10 @@ def _awaiting_confirmation(job: Job, data: JobAwaitingConfirmation, at: datetime
 
 
 def _cycle_after(job: Job, question: Question) -> Changes:
-    """The stage that wants to know something begins again in the same cycle; "Continue?" comes after its end."""
+    """The stage that wants to know something begins again in the same iteration; "Continue?" comes after its end."""
     if question.kind is QuestionKind.CONTINUE:
         _in_last_stage(job)
-        return {"cycle_over": True, "finished_stages": kept_by_cycle(job)}
+        return {"cycle_over": True, "finished_stages": kept_by_iteration(job)}
     if question.key is None:
         raise IllegalTransition("data.question.key", "a stage's question has a key, by which it finds its answer")
     return {}

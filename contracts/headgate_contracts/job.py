@@ -92,7 +92,7 @@ class Job(Record):
 
     @property
     def tier(self) -> Tier:
-        """Whose cycles and cap the job has: that of its user's newest submission when it was last started."""
+        """Whose iterations and cap the job has: that of its user's newest submission when it was last started."""
         return self.users_tier or self.submission.tier
 
     @property

@@ -5,7 +5,7 @@ job it is about (another owner, another attempt, a gap in the sequence, a stage 
 log with `advance` holds the same job as every other. `step_over` takes an event of a newer version, and only what
 every event says.
 
-Refuses to know policy: how many cycles, how many lost workers, how long a question stays open.
+Refuses to know policy: how many iterations, how many lost workers, how long a question stays open.
 """
 
 from collections.abc import Iterable

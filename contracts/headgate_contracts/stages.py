@@ -1,11 +1,11 @@
 """The way of a job through the stages of its pipeline: which one follows, and which status the job has in it.
 
     first ─► … ─► last ─┬─► ready
-      ▲                 └─► another cycle: at `again_at`, where the author names one, else at the first
+      ▲                 └─► another iteration: at `again_at`, where the author names one, else at the first
       └─────────────────────┘
 
-Owns that way, for the worker that writes it and for every reader that folds it. What a cycle does not run again is
-finished. Refuses to know why a cycle is not good enough.
+Owns that way, for the worker that writes it and for every reader that folds it. What an iteration does not run again is
+finished. Refuses to know why an iteration is not good enough.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # an attempt's process needs no model of a job, and is forked
 
 
 class Stages(Record):
-    """What a pipeline's author has named: the stages in order, and where another cycle begins."""
+    """What a pipeline's author has named: the stages in order, and where another iteration begins."""
 
     titles: tuple[StageTitle, ...] = ()
     again_at: str | None = None
@@ -47,8 +47,8 @@ def next_stage_of(job: Job) -> NextStage | None:
     if job.worker is None or not names:
         return None
     opens = job.cycle_over or is_in_last(job)
-    finished = kept_by_cycle(job) if opens and job.iteration else job.finished_stages
-    at = 0 if job.stage is None else len(kept_by_cycle(job)) if opens else names.index(job.stage) + 1
+    finished = kept_by_iteration(job) if opens and job.iteration else job.finished_stages
+    at = 0 if job.stage is None else len(kept_by_iteration(job)) if opens else names.index(job.stage) + 1
     restored = names[at] in finished
     status = status_in(names[at], names, again_at=job.again_at)
     return NextStage(names[at], status, job.iteration + opens, restored, finished if restored else names[:at])
@@ -64,8 +64,8 @@ def is_in_last(job: Job) -> bool:
     return bool(job.stages) and job.stage == job.stages[-1].name
 
 
-def kept_by_cycle(job: Job) -> tuple[str, ...]:
-    """The stages that another cycle does not run again."""
+def kept_by_iteration(job: Job) -> tuple[str, ...]:
+    """The stages that another iteration does not run again."""
     names = job.stage_names
     return names[: names.index(job.again_at)] if job.again_at in names else ()
 

@@ -762,8 +762,8 @@ export interface JobStageEvent {
  * This worker claimed the attempt.
  *
  * `stages` are those of the job's pipeline, in order; none where the worker has no such pipeline, and those of `build`
- * where nothing is said. A new cycle begins again at `again_at`, or at the first of them. What follows in the log can
- * be read by this alone.
+ * where nothing is said. A new iteration begins again at `again_at`, or at the first of them. What follows in the log
+ * can be read by this alone.
  */
 export interface JobStarted {
   readonly job_id: string;
@@ -783,8 +783,8 @@ export interface JobStarted {
  * This worker claimed the attempt.
  *
  * `stages` are those of the job's pipeline, in order; none where the worker has no such pipeline, and those of `build`
- * where nothing is said. A new cycle begins again at `again_at`, or at the first of them. What follows in the log can
- * be read by this alone.
+ * where nothing is said. A new iteration begins again at `again_at`, or at the first of them. What follows in the log
+ * can be read by this alone.
  */
 export interface JobStartedEvent {
   readonly specversion: "1.0";

@@ -1,8 +1,8 @@
 """How long jobs will hold their slots, from how long jobs of their tier held them lately.
 
-What was observed counts as it was, with its failures and its many cycles; a job that runs already is one of those that
-ran longer than it has. Each job draws by its own id, so it is dealt the same each time the queue is run forward, and
-what is shown of it does not jump. Pure.
+What was observed counts as it was, with its failures and its many iterations; a job that runs already is one of those
+that ran longer than it has. Each job draws by its own id, so it is dealt the same each time the queue is run forward,
+and what is shown of it does not jump. Pure.
 """
 
 from bisect import bisect_right

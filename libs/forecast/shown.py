@@ -99,14 +99,14 @@ def message_of(job: Job, iterations: Iterations, *, now: datetime) -> str:
         case Status.READY | Status.CANCELLED:
             return job.status.value.capitalize()
         case _:
-            cycle = f", iteration {job.iteration}" if job.iteration > 1 else ""
+            iteration = f", iteration {job.iteration}" if job.iteration > 1 else ""
             again = (
                 f", try {job.tried.tries + 1} of {job.tried.most + 1}"
                 if job.tried and job.tried.stage == job.stage
                 else ""
             )
             stopping = ", stopping" if job.cancel_requested_by else ""
-            return f"{title_of_stage(job) or 'Starting'}{cycle}{again}{stopping}"
+            return f"{title_of_stage(job) or 'Starting'}{iteration}{again}{stopping}"
 
 
 def asked_message(job: Job, iterations: Iterations) -> str:
@@ -139,7 +139,7 @@ def scheduled_message(opens_at: datetime | None, *, now: datetime) -> str:
 
 
 def iterations_of(job: Job, policy: Policy) -> Iterations:
-    """Cycles used and granted, by the tier's numbers of today."""
+    """Iterations used and granted, by the tier's numbers of today."""
     tier = policy.tier_limits(job.tier)
     return Iterations(
         used=job.iteration, batch=tier.cycles_per_batch, cap=tier.hard_cap, confirmations=job.confirmations

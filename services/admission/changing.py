@@ -49,7 +49,7 @@ from services.admission.outcomes import (
 from services.admission.phases import job_in_log, workflow_phases
 from services.admission.ports import Ids
 
-TRIES: Final = 20  # each lost try means that a job went on by one event; a cycle has five
+TRIES: Final = 20  # each lost try means that a job went on by one event; an iteration has five
 PAGE: Final = 100
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class Changing:
         return await self.settle(jobs, decide, spender=_spender(act))
 
     async def confirm(self, job: Job, *, by: str) -> Accepted | NotAsked | TooManyChanges:
-        """Grant another batch of cycles, if that is what the job waits for."""
+        """Grant another batch of iterations, if that is what the job waits for."""
         answered = job.confirmations  # a later question is another one
 
         async def decide(seen: SeenJobs) -> Steps | NotAsked:

@@ -117,7 +117,7 @@ def cancelling_event(job: Job, act: Actor, stamp: Stamp) -> JobEvent | None:
 
 
 def confirming_event(job: Job, stamp: Stamp, *, by: str, policy: Policy) -> JobEvent | None:
-    """Another batch of cycles, as far as the hard cap goes; null where the job does not ask for one."""
+    """Another batch of iterations, as far as the hard cap goes; null where the job does not ask for one."""
     tier = policy.tier_limits(job.tier)
     batch = min(tier.cycles_per_batch, tier.hard_cap - job.iteration)
     if job.status is not Status.AWAITING_CONFIRMATION or batch < 1 or asks_to_know(job):

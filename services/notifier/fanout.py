@@ -19,7 +19,7 @@ from typing import Final, Protocol
 from services.notifier.frames import chunk
 from services.notifier.moments import KeepAlive, LoopTurn, Render
 
-TAP_DEPTH: Final = 1000  # a job has about ten events a cycle; log lines are what fills it
+TAP_DEPTH: Final = 1000  # a job has about ten events an iteration; log lines are what fills it
 TAP_BYTES: Final = 1024 * 1024  # so many lines may be long
 BEAT_S: Final = 15.0
 

@@ -1,10 +1,10 @@
 """What a worker decides, as pure functions on the job as it was last seen: what follows a finished stage, failed
 checks, an interruption, a conflict; what a message from the pool is worth; when a lease has ended.
 
-Owns the way through a cycle and out of it. Refuses to know how a stage is run, or how a word of it gets into the log.
+Owns the way through an iteration and out of it. Refuses to know how a stage is run, or how it gets into the log.
 
     claimed ─► first stage ─► … ─► last stage ─┬─ passed ────────────────► ready
-                  ▲                            ├─ failed, cycles left ──► the next cycle, at the stage its author names
+                  ▲                            ├─ failed, iterations left ► the next one, at the stage its author names
                   └────────────────────────────┤
                                                ├─ failed, batch used up ► awaiting_confirmation
                                                └─ failed, hard cap ─────► failed (limit)
@@ -119,7 +119,7 @@ def claim(job: Job, worker: str, stages: Stages) -> JobStarted:
 
 
 def next_stage(job: Job) -> JobStage:
-    """The stage that follows where the job stands. After the last that is the one with which another cycle begins."""
+    """The stage that follows where the job stands. After the last it is the one that begins another iteration."""
     following = next_stage_of(job)
     if following is None:
         raise AssertionError("a stage of an attempt that is not claimed, or of no pipeline")
@@ -163,7 +163,7 @@ def superseded(before: str | None, job: Job) -> str | None:
 def after_failed_checks(
     job: Job, failed: ChecksFailed, *, policy: Policy, now: datetime, debug_id: str
 ) -> JobStage | JobAwaitingConfirmation | JobFailed:
-    """The next cycle, the question whether to go on, or the end: by the numbers of the job's tier as they are now."""
+    """The next iteration, the question whether to go on, or the end: by the numbers that its tier has now."""
     limits = policy.tier_limits(job.tier)
     used = job.iteration
     if used >= limits.hard_cap:

@@ -161,7 +161,7 @@ def staged(stage: str, iteration: int, at: str) -> dict[str, Any]:
     return {"event": "stage", "stage": stage, "iteration": iteration, "at": at}
 
 
-async def test_each_cycle_tells_what_passed_and_what_did_not(js: Any) -> None:
+async def test_each_iteration_tells_what_passed_and_what_did_not(js: Any) -> None:
     stages = [staged(stage, 1, T0) for stage in ("scaffold", "code", "deps")] + [staged("checks", 1, T1)]
     asked = {"event": "awaiting_confirmation", "at": T2}
     granted = {"event": "confirmed", "at": T3, "batch": 2}

@@ -119,7 +119,7 @@ async def test_a_job_that_asks_holds_no_slot(customers: Customers) -> None:
     await eventually(free)
 
 
-async def test_a_users_new_tier_holds_for_the_cycles_of_the_jobs_they_had_before(customers: Customers) -> None:
+async def test_a_users_new_tier_holds_for_the_iterations_of_the_jobs_they_had_before(customers: Customers) -> None:
     await customers.paused("user:tier-1")
     before = await customers("tier-1", tier=Tier.BOOTSTRAPPER)
     job = await before.submitted(ASKS)

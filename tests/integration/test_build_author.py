@@ -75,7 +75,7 @@ async def test_files_of_a_good_answer_are_taken_and_the_slot_is_given_back(tmp_p
     assert setup.link.acts == ["acquire parrot", "give up parrot"]
 
 
-async def test_a_later_cycle_is_shown_the_failure_and_changes_only_what_it_names(tmp_path: Path) -> None:
+async def test_a_later_iteration_is_shown_the_failure_and_changes_only_what_it_names(tmp_path: Path) -> None:
     mended = {"src/shop/cart.py": "TOTAL = 2\n"}
 
     draft, _, provider = await written(
@@ -153,7 +153,7 @@ async def test_a_model_that_only_talks_is_given_up_and_the_user_is_told_what_was
     assert fault.fault is Fault.JOB
 
 
-async def test_an_answer_in_a_later_cycle_that_changes_nothing_is_complained_about(tmp_path: Path) -> None:
+async def test_an_answer_in_a_later_iteration_that_changes_nothing_is_complained_about(tmp_path: Path) -> None:
     _, _, provider = await written(
         tmp_path, says("It looks fine to me."), says(files(GOOD)), draft=Draft(GOOD, ()), failure="E"
     )

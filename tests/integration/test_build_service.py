@@ -29,7 +29,7 @@ from tests.fixtures.worker_system import WorkerSystem, a_worker_system, heard_li
 
 pytestmark = pytest.mark.timeout(600)
 BUILT_WITHIN_S = 240.0  # a machine under full load; an idle one needs 3
-CYCLE = "scaffold code deps checks"
+ITERATION = "scaffold code deps checks"
 OFFLINE: dict[str, Any] = {"HEADGATE_PIPELINES": "services.worker.build", "HEADGATE_INDEX": ""}
 TIDY = {
     "src/shop/cart.py": '"""A cart."""\n\n\ndef total(prices):\n    return sum(prices)\n',
@@ -72,7 +72,7 @@ async def test_a_prompt_becomes_a_package_without_key_or_network(system: WorkerS
 
         await system.until("job-1", "ready", "failed", "awaiting_confirmation", within_s=BUILT_WITHIN_S)
 
-    assert await system.story("job-1") == f"queued dispatched started {CYCLE} ready", lines
+    assert await system.story("job-1") == f"queued dispatched started {ITERATION} ready", lines
     result = await system.result("job-1")
     assert b"class Shortener" in result["url-shortener/src/url_shortener/shortener.py"]
     assert any(" passed in " in line.line for line in lines)
@@ -80,7 +80,7 @@ async def test_a_prompt_becomes_a_package_without_key_or_network(system: WorkerS
 
 
 @pytest.mark.builds
-async def test_a_model_that_fails_first_is_shown_the_failure_and_the_job_is_ready_after_two_cycles(
+async def test_a_model_that_fails_first_is_shown_the_failure_and_the_job_is_ready_after_two_iterations(
     system: WorkerSystem, nats_url: str
 ) -> None:
     answers = files(WRONG), files({"src/shop/cart.py": TIDY["src/shop/cart.py"]})
@@ -90,7 +90,7 @@ async def test_a_model_that_fails_first_is_shown_the_failure_and_the_job_is_read
 
         job = await system.until("job-1", "ready", "failed", "awaiting_confirmation", within_s=BUILT_WITHIN_S)
 
-    assert await system.story("job-1") == f"queued dispatched started {CYCLE} {CYCLE} ready"
+    assert await system.story("job-1") == f"queued dispatched started {ITERATION} {ITERATION} ready"
     assert job.iteration == 2
     [usage] = job.model_usage
     assert (usage.stage, usage.provider, usage.model) == ("code", "parrot", "parrot-1")
@@ -130,7 +130,7 @@ async def test_too_many_calls_shut_the_provider_and_are_not_the_jobs_failure(sys
 
         await system.until("job-1", "ready", "failed", within_s=BUILT_WITHIN_S)
 
-    assert await system.story("job-1") == f"queued dispatched started {CYCLE} ready"
+    assert await system.story("job-1") == f"queued dispatched started {ITERATION} ready"
     assert len(provider.asked) == 3
 
 
@@ -169,7 +169,7 @@ async def test_a_job_whose_worker_is_killed_goes_on_with_another_and_asks_the_mo
         await system.until("job-1", "ready", "failed", within_s=BUILT_WITHIN_S)
 
     story = await system.story("job-1")
-    assert story.startswith(f"queued dispatched started {CYCLE} given_back dispatched started (scaffold) (code)")
+    assert story.startswith(f"queued dispatched started {ITERATION} given_back dispatched started (scaffold) (code)")
     assert story.endswith("checks ready")
     assert len(provider.asked) == 1
     [usage] = (await system.job("job-1")).model_usage

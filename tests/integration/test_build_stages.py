@@ -1,4 +1,4 @@
-"""The stages of a build with real uv, ruff and pytest: environments, checks, cycles, results."""
+"""The stages of a build with real uv, ruff and pytest: environments, checks, iterations, results."""
 
 from __future__ import annotations
 
@@ -61,25 +61,25 @@ class Bench:
         self.providers: dict[str, Endpoint] = {}
         self.asked = BuildInput(prompt=prompt, **asked)
 
-    def context(self, at: str, *, cycle: int = 1) -> Context:
+    def context(self, at: str, *, iteration: int = 1) -> Context:
         return a_context(
             self.workspace,
             self.asked,
             link=self.link,
             at=at,
-            iteration=cycle,
+            iteration=iteration,
             failure=self.failure,
             providers=self.providers,
         )
 
-    async def run(self, *stages: str, cycle: int = 1) -> None:
+    async def run(self, *stages: str, iteration: int = 1) -> None:
         for name in stages or BUILD_STAGES:
-            await pipeline.step(name).run(self.context(name, cycle=cycle))
+            await pipeline.step(name).run(self.context(name, iteration=iteration))
 
-    async def cycle(self, number: int) -> bool:
+    async def iteration(self, number: int) -> bool:
         """Whether its checks passed. What they said is kept, as a worker does."""
         try:
-            await self.run(cycle=number)
+            await self.run(iteration=number)
         except ChecksFailed as failed:
             self.failure = failed.detail or failed.summary
             return False
@@ -162,7 +162,7 @@ async def test_a_build_without_a_provider_makes_a_package_that_passes_and_can_be
     bench = Bench(tmp_path / "job", "a URL shortener with expiry")
     bench.workspace.mkdir()
 
-    assert await bench.cycle(1)
+    assert await bench.iteration(1)
 
     pack(bench.workspace / "result", tmp_path / "result.tar.gz", max_bytes=1_000_000)
     with tarfile.open(tmp_path / "result.tar.gz") as archive:
@@ -182,8 +182,8 @@ async def test_a_model_that_fails_first_is_shown_the_failure_and_mends_it(bench:
     async with a_provider(says(files(WRONG)), mended) as provider:
         bench.providers = {"parrot": provider.endpoint}
 
-        first = await bench.cycle(1)
-        second = await bench.cycle(2)
+        first = await bench.iteration(1)
+        second = await bench.iteration(2)
 
     assert (first, second) == (False, True)
     assert "assert 2 == 3" in provider.asked[1].last
@@ -310,7 +310,7 @@ async def test_wheels_that_are_missing_are_the_systems_fault_and_say_so(
     assert "wheels" in failed.value.detail
 
 
-async def test_a_package_that_cannot_be_had_is_for_the_next_cycle_to_mend(bench: Bench) -> None:
+async def test_a_package_that_cannot_be_had_is_for_the_next_iteration_to_mend(bench: Bench) -> None:
     await bench.run("scaffold", "code")
     bench.put(render_frame(name_package("a shop", project="p"), needs=("httpx",)))
     (bench.workspace / "project" / "uv.lock").unlink()
@@ -339,9 +339,9 @@ async def test_what_a_model_asks_for_is_fetched_from_the_index_as_wheels_alone(
         monkeypatch.setenv("HEADGATE_INDEX", url)
         bench.providers = {"parrot": provider.endpoint}
 
-        first = await bench.cycle(1)
+        first = await bench.iteration(1)
         said, bench.failure = bench.failure, "again"
-        second = await bench.cycle(2)
+        second = await bench.iteration(2)
 
     assert (first, second) == (False, True)
     assert "onlysource" in said
@@ -439,7 +439,7 @@ async def test_checks_that_fail_say_which_and_why(bench: Bench, broken: dict[str
     assert not (bench.workspace / "result").exists()
 
 
-async def test_layout_and_imports_are_tidied_and_cost_no_cycle(bench: Bench) -> None:
+async def test_layout_and_imports_are_tidied_and_cost_no_iteration(bench: Bench) -> None:
     await bench.run("scaffold", "code", "deps")
     bench.put({"src/shop/a.py": "import os, sys\nimport json\ndef  f( x ) :\n  return json.dumps(x)\n"})
 
@@ -462,7 +462,7 @@ async def test_an_author_cannot_switch_the_checks_off(bench: Bench) -> None:
         }
     )
 
-    await bench.run("scaffold", cycle=2)
+    await bench.run("scaffold", iteration=2)
 
     assert {"ruff.toml", ".ruff.toml", "conftest.py"}.isdisjoint(bench.project)
     assert 'select = ["B"' in bench.project["pyproject.toml"]

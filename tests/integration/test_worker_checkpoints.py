@@ -154,8 +154,8 @@ async def test_a_job_that_was_lost_goes_on_with_its_work_and_runs_no_recorded_st
     assert shop.story("job-1").endswith("given_back dispatched started (scaffold) (code) deps checks ready")
 
 
-async def test_what_failed_checks_said_reaches_the_next_cycle_and_the_next_attempt(shop: Shop) -> None:
-    await begun(shop, "awaiting_confirmation", failing_cycles=4)  # a partner has 3 cycles a batch
+async def test_what_failed_checks_said_reaches_the_next_iteration_and_the_next_attempt(shop: Shop) -> None:
+    await begun(shop, "awaiting_confirmation", failing_cycles=4)  # a partner has 3 iterations a batch
     asked = shop.datas("job-1")[-1]
     await shop.write("job-1", "confirmed", batch=3)
     shop.hand(await shop.write("job-1", "dispatched"))
@@ -163,8 +163,10 @@ async def test_what_failed_checks_said_reaches_the_next_cycle_and_the_next_attem
     steps = await made(shop, "steps.txt")
 
     said = [line.line for line in shop.lines.lines if line.line.startswith("failure=")]
-    assert said == ["failure=", *(f"failure=the report of cycle {cycle}" for cycle in (1, 2, 3, 4))]
-    assert steps == [f"{stage} {cycle}" for cycle in range(1, 6) for stage in ("scaffold", "code", "deps", "checks")]
+    assert said == ["failure=", *(f"failure=the report of iteration {iteration}" for iteration in (1, 2, 3, 4))]
+    assert steps == [
+        f"{stage} {iteration}" for iteration in range(1, 6) for stage in ("scaffold", "code", "deps", "checks")
+    ]
     assert isinstance(asked, JobAwaitingConfirmation)
     assert asked.checkpoint == "job-1-1-12"
 

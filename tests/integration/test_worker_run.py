@@ -293,20 +293,22 @@ def said(shop: Shop) -> str:
     return "\n".join(line.line for line in shop.lines.lines)
 
 
-async def test_failed_checks_go_to_the_next_cycle_and_then_it_passes(shop: Shop) -> None:
+async def test_failed_checks_go_to_the_next_iteration_and_then_it_passes(shop: Shop) -> None:
     shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_cycles": 1}))
 
     job = await shop.until("job-1", "ready", "failed")
 
-    cycle = "scaffold code deps checks"
-    assert shop.story("job-1") == f"queued dispatched started {cycle} {cycle} ready"
+    iteration = "scaffold code deps checks"
+    assert shop.story("job-1") == f"queued dispatched started {iteration} {iteration} ready"
     [said] = shop.lines.lines
     assert (said.stage, said.line) == ("checks", f"{CHECKS_FAILED}Told to fail by its input: failing_cycles is 1.")
     assert job.iteration == 2
 
 
-async def test_a_used_up_batch_asks_and_a_confirmed_job_goes_on_with_the_next_cycle(shop: Shop) -> None:
-    shop.hand(await shop.dispatched("job-1", {"stages": QUICK, "failing_cycles": 4}))  # a partner has 3 cycles a batch
+async def test_a_used_up_batch_asks_and_a_confirmed_job_goes_on_with_the_next_iteration(shop: Shop) -> None:
+    shop.hand(
+        await shop.dispatched("job-1", {"stages": QUICK, "failing_cycles": 4})
+    )  # a partner has 3 iterations a batch
 
     await shop.until("job-1", "awaiting_confirmation")
     asked = shop.datas("job-1")[-1]

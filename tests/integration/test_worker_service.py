@@ -253,7 +253,7 @@ async def test_a_worker_that_sleeps_through_its_lease_has_lost_it_and_goes_on_wi
 
 
 @pytest.mark.kills
-async def test_a_job_whose_process_is_killed_for_want_of_memory_goes_on_and_costs_no_cycle(
+async def test_a_job_whose_process_is_killed_for_want_of_memory_goes_on_and_costs_no_iteration(
     nats_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with a_worker_system(nats_url, redis_url, tmp_path, policy=SHORT_LEASES) as system:

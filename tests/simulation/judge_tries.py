@@ -13,16 +13,16 @@ from tests.simulation.evidence import Evidence, Finding
 from tests.simulation.stumbles import RETRIES
 
 EARLY_S: Final = 0.05  # a claim is dated by the log, and arrives a moment later
-Tries = dict[tuple[str, int, str], list[tuple[float, JobTryFailed]]]  # job, cycle, stage
+Tries = dict[tuple[str, int, str], list[tuple[float, JobTryFailed]]]  # job, iteration, stage
 
 
 def tries_were_counted(evidence: Evidence) -> Iterator[Finding]:
     """A stage is run again as often as its author allows, over all attempts; each run is told how often it was."""
     written = _written(evidence)
-    for (job, cycle, stage), tries in written.items():
+    for (job, iteration, stage), tries in written.items():
         counts = [data.tried.tries for _, data in tries]
         if counts != [*range(1, len(counts) + 1)] or len(counts) > RETRIES:
-            yield Finding("tries", job, f"{stage} of cycle {cycle} has failed {counts} times of {RETRIES}")
+            yield Finding("tries", job, f"{stage} of iteration {iteration} has failed {counts} times of {RETRIES}")
     for run in evidence.deeds.tries:
         yield from _of_run(run, written)
 

@@ -117,7 +117,7 @@ async def test_a_stage_that_did_not_run_or_does_not_exist_is_no_start(admission:
 async def test_a_stage_begins_with_what_it_had_the_last_time_and_what_was_restored_did_not_run(
     admission: MemoryAdmission,
 ) -> None:
-    job = await ran(admission, ends="scaffold")  # another cycle
+    job = await ran(admission, ends="scaffold")  # another iteration
     job = await begun(admission, job, "code", "s-5")
     job = await lived(admission, job, "given_back:lost dispatched started scaffold failed")
 

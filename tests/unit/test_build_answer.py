@@ -222,7 +222,7 @@ def test_a_tree_beyond_its_bounds_is_refused_with_the_bound(tree: dict[str, str]
 # ── what a model is told ──────────────────────────────────────────────────────
 
 
-def test_the_first_cycle_asks_for_a_package_and_a_later_one_shows_what_failed() -> None:
+def test_the_first_iteration_asks_for_a_package_and_a_later_one_shows_what_failed() -> None:
     tree = {"src/shop/a.py": "A = 1\n"}
 
     first = opening("a shop", NAMES, tree, failure="", can_fetch=True)[1]["content"]

@@ -18,7 +18,7 @@ from libs.policy.model import DEFAULTS
 from libs.policy.reloading import as_toml
 from libs.policy.sections import Order, keys, toml_text
 
-# jobs per user, per project and per day, boost, cycles, hard cap, first duration, highest priority, has a tier above
+# jobs per user, per project and per day, boost, iterations, hard cap, first duration, highest priority, tier above
 TIERS = {
     Tier.BOOTSTRAPPER: (2, 2, 5, 0, 2, 6, 480, Priority.NORMAL, False),
     Tier.PARTNER: (3, 3, 50, 2, 3, 9, 600, Priority.HIGH, False),

@@ -51,7 +51,7 @@ from services.worker.outcomes import ChecksFailed, Failed
 from tests.fixtures.lives import STARTED_AT, event_id, job_after, life_of, lives, step, submission
 
 STAGES = Stages(titles=tuple(StageTitle(name=name, title=name) for name in BUILD_STAGES))
-CYCLE = "scaffold code deps checks"
+ITERATION = "scaffold code deps checks"
 POLICY = Policy()
 DEBUG = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -62,7 +62,7 @@ def after_checks(story: str, policy: Policy = POLICY) -> JobData:
 
 
 def test_the_question_whether_to_continue_says_what_failed_in_bounds() -> None:
-    job = job_after(f"queued dispatched started {CYCLE} {CYCLE} {CYCLE}")
+    job = job_after(f"queued dispatched started {ITERATION} {ITERATION} {ITERATION}")
 
     asked = after_failed_checks(
         job, ChecksFailed("2 failed" * 100, "a\nb" * 4000), policy=POLICY, now=STARTED_AT, debug_id=DEBUG
@@ -117,7 +117,7 @@ def test_a_job_that_the_log_does_not_know_is_not_to_be_had() -> None:
         ("queued dispatched", False),
         ("queued dispatched started given_back:lost", False),
         ("queued dispatched started given_back:lost dispatched started", False),
-        (f"queued dispatched started {CYCLE} ready", False),
+        (f"queued dispatched started {ITERATION} ready", False),
     ],
 )
 def test_an_attempt_is_ours_while_it_runs_and_bears_our_name(story: str, *, ours: bool) -> None:
@@ -138,7 +138,7 @@ def test_a_new_job_runs_the_four_stages_in_order() -> None:
         seen.append((data.stage, data.iteration, data.restored))
         job = written(job, data)
 
-    assert seen == [(stage, 1, False) for stage in CYCLE.split()]
+    assert seen == [(stage, 1, False) for stage in ITERATION.split()]
 
 
 def test_a_job_that_came_back_restores_what_was_finished_and_runs_the_rest() -> None:
@@ -151,15 +151,15 @@ def test_a_job_that_came_back_restores_what_was_finished_and_runs_the_rest() -> 
     assert seen == [("scaffold", True), ("code", False), ("deps", False), ("checks", False)]
 
 
-def test_failed_checks_begin_the_next_cycle_while_the_batch_lasts() -> None:
-    data = after_checks(CYCLE)
+def test_failed_checks_begin_the_next_iteration_while_the_batch_lasts() -> None:
+    data = after_checks(ITERATION)
 
     assert isinstance(data, JobStage)
     assert (data.stage, data.iteration, data.restored) == ("scaffold", 2, False)
 
 
 def test_failed_checks_ask_when_the_batch_is_used_up() -> None:
-    data = after_checks(f"{CYCLE} {CYCLE} {CYCLE}")
+    data = after_checks(f"{ITERATION} {ITERATION} {ITERATION}")
 
     assert isinstance(data, JobAwaitingConfirmation)
     assert (data.iterations_used, data.next_batch) == (3, 3)
@@ -167,7 +167,9 @@ def test_failed_checks_ask_when_the_batch_is_used_up() -> None:
 
 
 def test_the_depth_is_that_of_the_tier_that_the_user_had_at_the_start() -> None:
-    job = job_after(f"queued dispatched started {CYCLE} {CYCLE}").model_copy(update={"users_tier": Tier.BOOTSTRAPPER})
+    job = job_after(f"queued dispatched started {ITERATION} {ITERATION}").model_copy(
+        update={"users_tier": Tier.BOOTSTRAPPER}
+    )
 
     data = after_failed_checks(job, ChecksFailed("2 failed"), policy=POLICY, now=STARTED_AT, debug_id=DEBUG)
 
@@ -178,16 +180,16 @@ def test_the_depth_is_that_of_the_tier_that_the_user_had_at_the_start() -> None:
 def test_the_last_batch_is_no_larger_than_what_the_hard_cap_leaves() -> None:
     policy = Policy.model_validate({"tiers": {"partner": {"cycles_per_batch": 3, "hard_cap": 4}}})
 
-    data = after_checks(f"{CYCLE} {CYCLE} {CYCLE}", policy)
+    data = after_checks(f"{ITERATION} {ITERATION} {ITERATION}", policy)
 
     assert isinstance(data, JobAwaitingConfirmation)
     assert data.next_batch == 1
 
 
 def test_a_confirmation_grants_one_more_batch() -> None:
-    three = f"{CYCLE} {CYCLE} {CYCLE} awaiting_confirmation confirmed dispatched started"
+    three = f"{ITERATION} {ITERATION} {ITERATION} awaiting_confirmation confirmed dispatched started"
 
-    after_fourth, after_fifth = after_checks(f"{three} {CYCLE}"), after_checks(f"{three} {CYCLE} {CYCLE}")
+    after_fourth, after_fifth = after_checks(f"{three} {ITERATION}"), after_checks(f"{three} {ITERATION} {ITERATION}")
 
     assert isinstance(after_fourth, JobStage)  # the test's life grants two
     assert isinstance(after_fifth, JobAwaitingConfirmation)
@@ -196,7 +198,7 @@ def test_a_confirmation_grants_one_more_batch() -> None:
 def test_at_the_hard_cap_the_job_fails_whatever_was_granted() -> None:
     policy = Policy.model_validate({"tiers": {"partner": {"cycles_per_batch": 2, "hard_cap": 2}}})
 
-    data = after_checks(f"{CYCLE} {CYCLE}", policy)
+    data = after_checks(f"{ITERATION} {ITERATION}", policy)
 
     assert isinstance(data, JobFailed)
     assert (data.fault, data.debug_id) == (Fault.LIMIT, DEBUG)
@@ -285,8 +287,8 @@ def test_a_job_tried_again_passes_through_what_the_other_one_finished() -> None:
     assert walked == [("scaffold", True, 1), ("code", True, 1), ("deps", False, 1)]
 
 
-def test_a_new_cycle_has_nothing_finished() -> None:
-    job = job_after(f"queued dispatched started {CYCLE}")
+def test_a_new_iteration_has_nothing_finished() -> None:
+    job = job_after(f"queued dispatched started {ITERATION}")
 
     data = next_stage(job)
 
@@ -310,7 +312,7 @@ def test_a_checkpoint_is_named_by_what_hands_work_on_and_by_nothing_else() -> No
         ("scaffold code", "job-1-1-1", None, False),  # the first one
         ("scaffold code", "job-1-2-1", "job-0-7-4", False),  # another job's: others may go on from it too
         ("scaffold code", "job-1-2-1", "job-1-2-7-4", False),  # the same, of a phase that bears our name
-        (f"{CYCLE} ready", "job-1-1-3", "job-1-1-3", True),  # nobody goes on from a good end
+        (f"{ITERATION} ready", "job-1-1-3", "job-1-1-3", True),  # nobody goes on from a good end
         ("scaffold code failed", "job-1-1-1", "job-1-1-1", False),  # a retry may
     ],
 )
@@ -365,7 +367,7 @@ def test_a_worker_that_was_told_of_the_job_writes_what_one_writes_that_has_read_
 
 
 def decisions(job: Job) -> list[JobEvent]:
-    """What a worker may write about the job: at once, and at the end of a cycle of it."""
+    """What a worker may write about the job: at once, and at the end of an iteration of it."""
     said: list[JobEvent] = []
 
     def decide(data: JobData) -> JobEvent:

@@ -35,7 +35,7 @@ def test_a_pipeline_has_1_to_20_stages_each_under_its_own_name() -> None:
         Pipeline("double", (*pipeline.steps, pipeline.steps[0]))
 
 
-def test_a_cycle_begins_again_at_a_stage_that_there_is() -> None:
+def test_an_iteration_begins_again_at_a_stage_that_there_is() -> None:
     assert Pipeline("mine", pipeline.steps, again_at="code").stages.again_at == "code"
     with pytest.raises(PipelineBroken, match="it begins again at deploy, which is none of its stages"):
         Pipeline("mine", pipeline.steps, again_at="deploy")
@@ -213,7 +213,7 @@ async def test_the_rehearsal_says_as_much_as_it_is_asked_for_while_it_holds_its_
 
 
 @pytest.mark.parametrize(("iteration", "passes"), [(1, False), (2, False), (3, True)])
-async def test_the_first_cycles_fail_and_then_it_passes(tmp_path: Path, iteration: int, *, passes: bool) -> None:
+async def test_the_first_iterations_fail_and_then_it_passes(tmp_path: Path, iteration: int, *, passes: bool) -> None:
     asked = RehearsalInput(stages={"checks": 0.0}, failing_cycles=2)
     ctx = context(KeptLink(), tmp_path, asked, at="checks", iteration=iteration)
 

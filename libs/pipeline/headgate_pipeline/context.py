@@ -65,7 +65,7 @@ class Context:
     """All that a stage is given.
 
     `tries`: how often this stage has failed already and was run again.
-    `failure` is what the last failed checks of this job said, in whichever attempt; empty in its first cycle.
+    `failure` is what the last failed checks of this job said, in whichever attempt; empty in its first iteration.
     `providers` are those that the worker may call, in the order in which they are preferred.
     """
 

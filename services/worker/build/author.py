@@ -68,7 +68,7 @@ class Draft:
 
 @dataclass(slots=True)
 class ModelAuthor:
-    """One cycle's conversation with one provider."""
+    """One iteration's conversation with one provider."""
 
     ctx: Context
     provider: str
@@ -79,7 +79,7 @@ class ModelAuthor:
     sleep: Sleep = asyncio.sleep
 
     async def write(self, draft: Draft) -> Draft:
-        """The files as the model wants them: new ones in the first cycle, mended ones in a later one."""
+        """The files as the model wants them: new ones in the first iteration, mended ones in a later one."""
         asked: BuildInput = self.ctx.input
         failure, can_fetch = self.ctx.failure, self.can_fetch
         said = list(opening(asked.prompt, self.names, draft.files, failure=failure, can_fetch=can_fetch))

@@ -50,7 +50,7 @@ WITHOUT_NEEDS: Final = "Use the standard library alone: no other package can be 
 def opening(
     prompt: str, names: Names, tree: Mapping[str, str], *, failure: str, can_fetch: bool
 ) -> tuple[ChatMessage, ChatMessage]:
-    """The first two messages of a cycle."""
+    """The first two messages of an iteration."""
     rules = RULES.format(
         package=names.package,
         needs=WITH_NEEDS if can_fetch else WITHOUT_NEEDS,

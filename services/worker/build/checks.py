@@ -1,7 +1,7 @@
 """Ruff and pytest, run as commands without a network, and what they found, in words for a user and for a model.
 
 Owns which checks there are and what counts as failed. First a machine mends what a machine can mend (imports, layout):
-no cycle of a model is spent on that. Their rules come from files that the build itself writes.
+no iteration of a model is spent on that. Their rules come from files that the build itself writes.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final, assert_never
 from headgate_pipeline import Context, Ran
 from services.worker.build.deps import ENVIRONMENT, PROJECT
 
-MAX_OUTPUT_CHARS: Final = 7_000  # of one check, for the next cycle: its beginning and its end
+MAX_OUTPUT_CHARS: Final = 7_000  # of one check, for the next iteration: its beginning and its end
 _COUNTED: Final = re.compile(r"\d+ (?:failed|passed|error).{0,80}|Found \d+ errors?|\d+ files? would be reformatted")
 _BIN: Final = f"../{ENVIRONMENT}/bin"
 _RUFF: Final = (f"{_BIN}/ruff",)
@@ -59,7 +59,7 @@ async def tidy(ctx: Context) -> None:
 
 
 async def find_faults(ctx: Context) -> list[Finding]:
-    """All checks, whatever the first of them says: one cycle mends what all have found."""
+    """All checks, whatever the first of them says: one iteration mends what all have found."""
     findings: list[Finding] = []
     for each in CHECKS:
         ran = await _run(ctx, each)
@@ -75,7 +75,7 @@ def summary_of(findings: list[Finding]) -> str:
 
 
 def detail_of(findings: list[Finding]) -> str:
-    """What the next cycle is shown."""
+    """What the next iteration is shown."""
     return "\n\n".join(f"$ {each.name}: {each.how}\n{shortened(each.output)}" for each in findings)
 
 

@@ -26,7 +26,7 @@ PYPI: Final = "https://pypi.org/simple"
 UV_TIMEOUT_S: Final = 300.0
 SYSTEM_CERTS: Final = "1"  # uv trusts what the machine trusts: behind a company's proxy its own list is not enough
 CANNOT_BE_MET: Final = 1  # uv's exit code for needs that contradict each other or do not exist; 2 for all else
-# No cache: one that jobs share could be written by one and read by another, and one job needs each wheel once a cycle.
+# No cache: what jobs share one could write and another read, and a job needs each wheel once an iteration.
 COMMON: Final = ("--quiet", "--no-progress", "--no-config", "--no-cache", "--no-python-downloads", "--color=never")
 
 
@@ -61,8 +61,8 @@ class NeedsNotMet(Exception):
 
 
 async def install(ctx: Context, sources: Sources) -> None:
-    """A fresh environment, or `NeedsNotMet`. Whatever else lies beside the project goes: the tests of an earlier cycle
-    may have left a `pyproject.toml` there, and uv would take it for the root of a workspace."""
+    """A fresh environment, or `NeedsNotMet`. Whatever else lies beside the project goes: the tests of an earlier
+    iteration may have left a `pyproject.toml` there, and uv would take it for the root of a workspace."""
     for left in [path for path in ctx.workspace.iterdir() if path.name != PROJECT]:
         clear(left)
     await _uv(ctx, "venv", "--no-project", "--python", sys.executable, f"../{ENVIRONMENT}")

@@ -3,13 +3,13 @@
     scaffold ─► code ─────────────► deps ─► checks ─► result
     the frame   model or offline    uv      ruff, pytest in the sandbox
        ▲                                       │ failed
-       └──────────── next cycle ◄──────────────┘  with what the checks said
+       └────────── next iteration ◄────────────┘  with what the checks said
 
     <workspace>/project   the package         <workspace>/env   its environment, made again where it is missing
     <workspace>/result    what is downloaded: the package as it was when it passed
 
 Each stage reads the project as a value and writes it as a whole, so one that is run again begins where it began. The
-configuration is rendered anew in every cycle: neither a model nor a command of the job can switch the checks off.
+configuration is rendered anew in every iteration: neither a model nor a command of the job can switch the checks off.
 """
 
 import os

@@ -46,7 +46,7 @@ def render_frame(names: Names, *, needs: Sequence[str]) -> dict[str, str]:
 
 
 def is_configuration(path: str) -> bool:
-    """What the build itself writes into every package, in every cycle. The rest of the frame an author may change."""
+    """What the build itself writes into every package, in every iteration. An author may change the rest."""
     return path in {PYPROJECT, LOCK.name, IGNORED}
 
 

@@ -42,7 +42,7 @@ class Folder:
         return ""
 
     def failed(self, why: str) -> None:
-        """What the next cycle is to know."""
+        """What the next iteration is to know."""
         self._failure.write_text(cut(why, max_chars=MAX_FAILURE_CHARS), encoding="utf-8", errors="replace")
 
     def pack(self) -> StoreReady | None:

@@ -18,7 +18,7 @@ from services.worker.sandbox.command import CommandBounds, EndedBy, Level
 
 MAX_LINE_CHARS: Final = 8192  # of one line of a job's log, as the contract has it
 MAX_MESSAGE_BYTES: Final = 128 * 1024  # a log line at its bound, each character escaped, fits
-MAX_FAILURE_CHARS: Final = 16_000  # what failed checks say to the next cycle; the same bound with escapes
+MAX_FAILURE_CHARS: Final = 16_000  # what failed checks say to the next iteration; the same bound with escapes
 MAX_WAIT_MS: Final = 7 * 86_400_000
 MOST_TOKENS: Final = 10**9
 MAX_SHUT_MS: Final = 86_400_000
