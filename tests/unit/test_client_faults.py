@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
 
-from headgate import Headgate, Patience, SyncHeadgate, errors, verbs, waiting
+from headgate import Headgate, Patience, SyncHeadgate, errors, fetching, verbs, waiting
 from headgate.edge import call_of, no_answer, target_of
 from headgate.exchange import KEY, Answer, Request
 from libs.cli.client import ending_of
@@ -166,3 +167,67 @@ def test_an_empty_key_is_a_key_and_not_a_new_one() -> None:
     played = play(verbs.submit("a URL shortener", project="shop", key=""), says(202, JOB))
 
     assert played.requests[0].headers[KEY] == ""
+
+
+# ── what no request can say ───────────────────────────────────────────────────
+
+
+def _never(_: httpx.Request) -> httpx.Response:
+    raise AssertionError("it was sent")
+
+
+def _unasked() -> SyncHeadgate:
+    return SyncHeadgate("http://there", "t", transport=httpx.MockTransport(_never))
+
+
+LOOP: dict[str, object] = {}
+LOOP["self"] = LOOP
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda hg: hg.job("\udcff"),
+        lambda hg: list(hg.jobs(text="\udcff")),
+        lambda hg: hg.job("x" * 100_000),
+        lambda hg: hg.submit(LOOP, project="shop"),
+        lambda hg: hg.submit({"many": 10**5000}, project="shop"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_in_the_clients_own_words(ask: Callable[[SyncHeadgate], object]) -> None:
+    with _unasked() as hg, pytest.raises(errors.Invalid, match=r"surrogate|at most 8192|as JSON"):
+        ask(hg)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda hg: hg.job(None), "an id or a name is a text, not None"),
+        (lambda hg: hg.submit(None, project="shop"), "from a prompt or from an input, a mapping, not from NoneType"),
+        (lambda hg: hg.submit_workflow("a shop", project="shop"), "a list of prompts"),
+        (lambda hg: hg.batch(["a shop"]), r"order\(…\)"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_pythons_error_and_says_the_right_one(
+    ask: Callable[[SyncHeadgate], object], words: str
+) -> None:
+    """A text is a list of letters too: each of them would have been a phase."""
+    with _unasked() as hg, pytest.raises(TypeError, match=words):
+        ask(hg)
+
+
+def test_patience_has_one_try_at_least() -> None:
+    with pytest.raises(ValueError, match="1 or more"):
+        Patience(tries=0)
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/", "a\0b"])
+def test_a_result_is_saved_in_place_of_files_alone(place: str) -> None:
+    """A device would be replaced by a file, by who may."""
+    with pytest.raises(errors.NotStored, match=r"no file|no place"):
+        play(fetching.save("j1", place))
+
+
+def test_a_place_that_takes_no_file_is_named_as_the_caller_did(tmp_path: Path) -> None:
+    with pytest.raises(errors.NotStored, match=r"away/result\.tar\.gz: No such file"):
+        play(fetching.save("j1", tmp_path / "away" / "result.tar.gz"))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
@@ -20,6 +20,7 @@ URL, TOKEN = "HEADGATE_URL", "HEADGATE_TOKEN"
 CONNECTED_WITHIN_S: Final = 10.0
 WORD: Final = re.compile(r"[!-~]+")  # printable ASCII without a blank
 ELSEWHERE: Final = frozenset({"", ".", ".."})  # parts of a path with which it leads to another route
+LONGEST_TARGET: Final = 8192  # characters; of more than that and a token gateways and servers cut the connection
 FAULTS: Final = (httpx.RequestError, httpx.StreamError)  # of the way to a server; what is left is a mistake of ours
 
 
@@ -91,14 +92,28 @@ def call_of(request: Request) -> dict[str, Any]:
             raise _unsendable(name)
     if not ELSEWHERE.isdisjoint(request.path.partition("?")[0].split("/")[1:]):
         raise _invalid("path", "", "an id, or a part of a file's path, is empty, `.` or `..`")
+    target = request.target
+    if len(target) > LONGEST_TARGET:
+        raise _invalid("path", "", f"with the query it has {len(target)} characters, at most {LONGEST_TARGET} are sent")
+    try:
+        unquote(target, errors="strict")
+    except UnicodeDecodeError:
+        raise _invalid("path", "", "a name or a word holds half of a surrogate pair, which is no character") from None
     timeout = httpx.Timeout(request.within_s, connect=min(request.within_s, CONNECTED_WITHIN_S))
     return {
         "method": request.method,
-        "url": request.target,
-        "content": request.content,
+        "url": target,
+        "content": _content_of(request),
         "headers": request.all_headers,
         "timeout": timeout,
     }
+
+
+def _content_of(request: Request) -> bytes | None:
+    try:
+        return request.content
+    except (ValueError, RecursionError) as error:  # what holds itself, a number of more digits than Python writes
+        raise _invalid("body", "", f"it cannot be written as JSON ({error})") from error
 
 
 def answer_of(response: httpx.Response, *, content: bytes = b"") -> Answer:

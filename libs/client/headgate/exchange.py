@@ -39,7 +39,9 @@ class Request:
 
     @property
     def target(self) -> str:
-        return f"{self.path}?{urlencode(self.query, doseq=True)}" if self.query else self.path
+        """With half of a surrogate pair written as it is, which the edge refuses."""
+        asked_for = urlencode(self.query, doseq=True, errors="surrogatepass")
+        return f"{self.path}?{asked_for}" if self.query else self.path
 
     @property
     def content(self) -> bytes | None:
@@ -90,6 +92,10 @@ class Patience:
     within_s: float = 60.0
     pause_s: float = 0.5  # doubled with each try that nobody answers
     longest_pause_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.tries < 1:
+            raise ValueError("tries: write 1 or more, as the first is one too")
 
 
 def unheard(_: str) -> None:
@@ -198,7 +204,10 @@ def sifted(stream: Stream[T], keep: Callable[[T], R | None]) -> Stream[R]:
 
 def path_of(*names: str) -> str:
     """Where the API has it: each name is a part of its own, whatever is in it."""
-    return "/".join(("/v1", *(quote(name, safe="") for name in names)))
+    for name in names:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller's, and none checks it
+            raise TypeError(f"an id or a name is a text, not {name!r}")
+    return "/".join(("/v1", *(quote(name, safe="", errors="surrogatepass") for name in names)))
 
 
 def asked(**given: object) -> dict[str, Any]:

@@ -92,12 +92,14 @@ def content(job_id: str) -> Script[bytes]:
 
 def save(job_id: str, path: Path | str) -> Script[Path]:
     """As a .tar.gz of that name, which is replaced when all of it is there."""
-    target = Path(path)
+    target = _place_of(path)
+    if target.exists() and not target.is_file():  # a device, a folder: a file in its place would be worse than none
+        raise NotStored(f"{target} is there and is no file: name another place")
     part = target.parent / f".{uuid4().hex}.part"  # of its own: the same may be saved twice at once
     try:
-        with _or_not_stored(partial(part.open, "xb")) as file:
+        with _or_not_stored(partial(part.open, "xb"), target) as file:
             yield from download(job_id, file)
-        yield from _here(partial(part.replace, target))
+        yield from _here(partial(part.replace, target), target)
     finally:
         part.unlink(missing_ok=True)
     return target
@@ -107,10 +109,11 @@ def extract(job_id: str, folder: Path | str) -> Script[tuple[Path, ...]]:
     """Below the folder, which is made; what was put there. Nothing is unpacked before all of it is there and whole. A
     folder that was not there is there with all of it or not at all; in one that was, whole files are replaced one after
     the other."""
+    place = _place_of(folder)
     with TemporaryFile() as file:
         yield from download(job_id, file)
         yield from _here(partial(file.seek, 0))
-        return (yield from _here(partial(unpack, file, Path(folder))))
+        return (yield from _here(partial(unpack, file, place), place))
 
 
 def digest_of(etag: str | None) -> str:
@@ -170,15 +173,22 @@ def _part(it: Download, file: BinaryIO, begin: int) -> Script[HeadgateError | No
         yield from _here(partial(file.write, piece))
 
 
-def _here(work: Callable[[], T]) -> Script[T]:
-    return (yield from done(partial(_or_not_stored, work)))
+def _place_of(path: Path | str) -> Path:
+    if "\0" in str(path):
+        raise NotStored(f"{str(path)!r} names no place: it holds a NUL")
+    return Path(path)
 
 
-def _or_not_stored(work: Callable[[], T]) -> T:
+def _here(work: Callable[[], T], place: Path | None = None) -> Script[T]:
+    return (yield from done(partial(_or_not_stored, work, place)))
+
+
+def _or_not_stored(work: Callable[[], T], place: Path | None = None) -> T:
+    """`place` is what the caller named: what is made beside it meanwhile has a name that says nothing."""
     try:
         return work()
     except OSError as fault:
-        where = f"{fault.filename}: " if fault.filename else ""
+        where = f"{place or fault.filename}: " if place or fault.filename else ""
         raise NotStored(f"{where}{fault.strerror or fault}") from fault
 
 

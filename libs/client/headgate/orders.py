@@ -75,12 +75,18 @@ def phase(what: What, **options: Unpack[PhaseOptions]) -> Order:
 
 
 def workflow(phases: Sequence[What | Order], project: str, options: WorkflowOptions) -> dict[str, Any]:
+    if isinstance(phases, str | Mapping):  # each letter would be a phase, and cost what a phase costs
+        raise TypeError("phases: name a list of prompts, inputs or phase(…)s, not a single one")
     each = [one if isinstance(one, Order) else phase(one) for one in phases]
     return {"project_id": project, "phases": [dict(one.body) for one in each], **_plain(options)}
 
 
 def input_of(what: What) -> dict[str, Any]:
-    return {"prompt": what} if isinstance(what, str) else dict(what)
+    if isinstance(what, str):
+        return {"prompt": what}
+    if not isinstance(what, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller's, and none checks it
+        raise TypeError(f"a job is made from a prompt or from an input, a mapping, not from {type(what).__name__}")
+    return dict(what)
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:

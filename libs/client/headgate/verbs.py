@@ -55,6 +55,8 @@ def dry_run(what: What, *, project: str, **options: Unpack[Options]) -> Script[J
 def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[JobState | Problem, ...]]:
     """What became of each, in their order: the job, or why there is none. Those that come too fast are sent again when
     they may be, under the same key and in their old places; one that is to wait for too long holds up none of them."""
+    if not all(isinstance(each, Order) for each in orders):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError("orders: make each of them by order(…)")
     known = yield from terms()
     body = {"jobs": [dict(each.body) for each in orders]}
     kept = known.new_key() if key is None else key

@@ -5,7 +5,7 @@
         assert (told.status, [each.stage for each in told.tries]) == ("ready", ["fetch"])
 
 It runs in the process of the test: no server, and commands without a sandbox. Pauses between tries are not waited.
-With `isolated=True` the worker's own spawner, process and sandbox run it (`pip install headgate-server`).
+With `isolated=True` the worker's own spawner, process and sandbox run it, which are in `headgate-server`.
 """
 
 import asyncio
@@ -72,4 +72,4 @@ def _isolated() -> type[OwnHands]:
         return importlib.import_module(ISOLATED).IsolatedHands
     except ModuleNotFoundError as missing:
         wrong = f"isolated=True runs the worker's own code, and {missing.name} is not installed"
-        raise RuntimeError(f"{wrong}: pip install headgate-server") from missing
+        raise RuntimeError(f"{wrong}: install headgate-server, which `make wheels` makes") from missing
