@@ -27,6 +27,7 @@ async def wait_for(
     health: Health,
     clock: Clock,
     attempt_s: float = ATTEMPT_S,
+    longest_pause_ms: int = LONGEST_PAUSE_MS,
 ) -> Connected:
     """The first connection that works. Never gives up: it ends by being cancelled, when the service stops.
 
@@ -43,7 +44,7 @@ async def wait_for(
         else:
             health.is_there(what)
             return connected
-        await clock.sleep_ms(pause_ms(attempt, luck=random.random()))
+        await clock.sleep_ms(min(pause_ms(attempt, luck=random.random()), longest_pause_ms))
         attempt += 1
 
 

@@ -40,6 +40,7 @@ from services.admission.schedulers import NatsSchedulers, subscribe_to_turns
 from services.admission.settings import AdmissionSettings
 
 OPENED: Final = "the view"
+LOOK_EVERY_MS: Final = 50  # whether a scheduler has opened it: of a store that is there, and every start waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,8 @@ async def compose(service: Service) -> None:
     front.app.speaks_for = openapi_document()  # the whole API, the notifier's part too
     waited = partial(wait_for, health=ground.health, clock=ground.clock)
     head = await waited(LOG, ground.log.mark, away=(LogUnavailable,))
-    await waited(OPENED, partial(_require_folded, view, head), away=(ViewLost, ViewUnavailable))
+    folded = partial(_require_folded, view, head)
+    await waited(OPENED, folded, away=(ViewLost, ViewUnavailable), longest_pause_ms=LOOK_EVERY_MS)
     await service.start(ground.gate)
 
 

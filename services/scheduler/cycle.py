@@ -1,6 +1,6 @@
 """The leader's loop. Nothing is decided before all that is known was taken; only what is in the log has happened.
 
-                 ┌────────────── a record, a nudge, or one second ──────────────┐
+                 ┌───────── a record, a nudge, the lead, or one second ─────────┐
                  ▼                                                              │
     take ──► leads? ─no─► stand by ────────────────────────────────────────────►┤
                  │yes                                                           │

@@ -28,17 +28,25 @@ from services.scheduler.ports import Adapters
 
 logger = logging.getLogger(__name__)
 
-FIT_SOON_MS = 100  # at a start: until the log was read
+FIT_SOON_MS = 25  # at a start: until the log was read
 
 
 class Leader:
-    """One replica's end of the lead."""
+    """One replica's end of the lead. It sets `begun` when that begins."""
 
     def __init__(
-        self, adapters: Adapters, *, name: str, policy: Policy, outages: Outages, fit: Callable[[], bool]
+        self,
+        adapters: Adapters,
+        *,
+        name: str,
+        policy: Policy,
+        outages: Outages,
+        fit: Callable[[], bool],
+        begun: asyncio.Event,
     ) -> None:
         self.name = name
         self._fit = fit
+        self._begun = begun
         self._lead = adapters.lead
         self._clock = adapters.clock
         self._health = adapters.health
@@ -89,6 +97,8 @@ class Leader:
         self._outages.leading(leads=self.leads)
         if self.leads is not led_before:
             logger.info("%s leads, this replica %s", led.by, "decides" if self.leads else "stands by")
+            if self.leads:
+                self._begun.set()
         return self.leads
 
     async def _stand_back(self, *, led_before: bool) -> None:

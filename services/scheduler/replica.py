@@ -55,7 +55,7 @@ def assemble(
     signals = Signals(adapters.telemetry, labels, peaks)
     inbox = Inbox(adapters.log, after=ledger.applied, arrived=woken, clock=clock)
     outages = _outages(inbox, clock, patience_ms=patience_ms, lease_ms=lease_ms)
-    leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up)
+    leader = Leader(adapters, name=name, policy=policy, outages=outages, fit=lambda: inbox.keeps_up, begun=woken)
     folding = Folding()
     planner = _planner(ledger, leader, folding, shard=shard, patience_ms=patience_ms, adapters=adapters)
     handlers = _handlers(planner, leader, Granting(adapters.commands, signals, shard), adapters=adapters)

@@ -102,6 +102,15 @@ async def test_a_fault_that_time_does_not_heal_passes_through(clock: ManualClock
         await wait_for("NATS", refused, away=(ConnectionError,), health=Health("NATS"), clock=clock)
 
 
+async def test_what_comes_soon_is_asked_for_more_often() -> None:
+    server, health, clock = Server(), Health("the view"), Impatient()
+    clock.after = lambda pauses: setattr(server, "up", pauses == 20)
+
+    await wait_for("the view", server.connect, away=(ConnectionError,), health=health, clock=clock, longest_pause_ms=50)
+
+    assert clock.pauses_ms == [50] * 20
+
+
 def test_pauses_double_up_to_the_longest_and_differ_by_half() -> None:
     assert [pause_ms(attempt, luck=0.0) for attempt in (0, 1, 2, 3, 4, 5, 1000)] == [
         100,

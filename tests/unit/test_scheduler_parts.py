@@ -324,6 +324,21 @@ async def test_nobody_leads_before_having_read_the_log(world: MemorySchedulers) 
     assert (first, await a.leader.renew()) == (False, True)
 
 
+async def test_who_begins_to_lead_has_a_turn_at_once(world: MemorySchedulers) -> None:
+    a = world.replica("a")
+    await a.leader.renew()
+    await breathe()
+    await a.cycle.turn()
+
+    a.woken.clear()
+    await a.leader.renew()
+    at_the_beginning = a.woken.is_set()
+    a.woken.clear()
+    await a.leader.renew()
+
+    assert (at_the_beginning, a.woken.is_set()) == (True, False)
+
+
 async def test_a_leader_that_can_no_longer_read_the_log_lets_another_lead(world: MemorySchedulers) -> None:
     health = Health("the fold of the log")
     a, b = world.replica("a", health=health), world.replica("b")
