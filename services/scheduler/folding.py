@@ -9,7 +9,7 @@ Owns the wait: before the view is asked anything, and at the end of the turn. Re
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 
@@ -21,8 +21,9 @@ class Folding:
 
     @asynccontextmanager
     async def beside(self, fold: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-        """It has ended when this does, which raises what it has raised."""
-        task = self._task = asyncio.create_task(fold)
+        """It has ended when this does, which raises what it has raised. It begins one turn of the event loop late: what
+        is decided without a question is on its way into the log before the first row is made."""
+        task = self._task = asyncio.create_task(_late(fold))
         try:
             yield
         finally:
@@ -33,3 +34,9 @@ class Folding:
         """The view has all that was taken. Raises what the fold has raised: then nothing is to be asked."""
         if self._task is not None:
             await asyncio.shield(self._task)
+
+
+async def _late(fold: Coroutine[Any, Any, None]) -> None:
+    with closing(fold):  # also where it is cancelled before it has begun
+        await asyncio.sleep(0)
+        await fold

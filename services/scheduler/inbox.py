@@ -9,7 +9,10 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import aclosing
+from typing import Final
 
+from headgate_contracts import Event
+from headgate_contracts.events import JobStage, JobStarted
 from libs.eventlog.ports import EventLog
 from libs.eventlog.values import Page
 from libs.runtime.clock import Clock
@@ -18,10 +21,13 @@ logger = logging.getLogger(__name__)
 
 PAGES_AHEAD = 8  # a reader that starts from nothing must not hold the whole log in memory
 STALLED_AFTER_MS = 10_000  # a reader finds a restarted server again within four seconds
+UNHURRIED: Final = (JobStarted, JobStage)  # they free nothing and bring nothing: no plan is another for them
+UNHURRIED_MS: Final = 25  # such records wait to be folded together, unless something else comes
 
 
 class Inbox:
-    """Pages in order. `arrived` is set with each: somebody should take it."""
+    """Pages in order. `arrived` is set with each, a moment later where its records are in no hurry: somebody should
+    take it."""
 
     def __init__(self, log: EventLog, *, after: int, arrived: asyncio.Event, clock: Clock) -> None:
         self._log = log
@@ -32,6 +38,7 @@ class Inbox:
         self.reached = after  # all up to here was taken
         self.ends_at: int | None = None  # as far as it was told; null: not yet
         self._moved_ms: int | None = None  # when it last came nearer to the end; null: it has never caught up
+        self._soon: asyncio.TimerHandle | None = None
 
     @property
     def caught_up(self) -> bool:
@@ -76,7 +83,25 @@ class Inbox:
         async with aclosing(self._log.follow(after=self.reached)) as pages:
             async for page in pages:
                 self._pages.append(page)
-                self._arrived.set()
+                self._tell(page)
                 while len(self._pages) >= PAGES_AHEAD:
                     self._room.clear()
                     await self._room.wait()
+
+    def _tell(self, page: Page) -> None:
+        if not is_unhurried(page) or len(self._pages) >= PAGES_AHEAD:
+            self._tell_now()
+        elif self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(UNHURRIED_MS / 1000, self._tell_now)
+
+    def _tell_now(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+        self._soon = None
+        self._arrived.set()
+
+
+def is_unhurried(page: Page) -> bool:
+    """Whether nothing that is decided depends on when the page is taken. An empty one tells that the end is reached."""
+    events = (record.event for record in page.records)
+    return bool(page.records) and all(isinstance(each, Event) and isinstance(each.data, UNHURRIED) for each in events)

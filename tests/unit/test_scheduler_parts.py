@@ -12,17 +12,18 @@ from libs.capacity.errors import ViewUnavailable
 from libs.capacity.lead import Led, MemoryLead
 from libs.eventlog.errors import LogUnavailable
 from libs.eventlog.memory import MemoryLog, MemorySnapshots
-from libs.eventlog.values import Entry, Mark, Page, Wanted
+from libs.eventlog.values import Entry, Mark, Page, Record, Wanted
 from libs.policy import Policy, load_policy
 from libs.runtime.clock import ManualClock
 from libs.runtime.errors import SettingsWrong
 from libs.runtime.eventually import eventually
 from libs.runtime.lifecycle import Health, Loop
+from services.scheduler import inbox as inboxes
 from services.scheduler import snapshots
 from services.scheduler.inbox import PAGES_AHEAD, Inbox
 from services.scheduler.outages import Outages
 from services.scheduler.settings import SchedulerSettings, report, require_patience
-from tests.fixtures.lives import step
+from tests.fixtures.lives import life_of, step
 from tests.fixtures.logs import HastyClock, commit
 from tests.fixtures.schedulers import EPOCH, MemorySchedulers, breathe
 
@@ -141,6 +142,60 @@ async def test_a_slow_taker_is_not_read_ahead_of_for_ever(world: MemoryScheduler
     assert full == PAGES_AHEAD
     assert taken is not None
     assert log.given == PAGES_AHEAD + 1
+    reading.cancel()
+
+
+class Told(MemoryLog):
+    """A log whose pages hold these records of a job's life: queued, dispatched, started, four stages, ready."""
+
+    def __init__(self, world: MemorySchedulers) -> None:
+        super().__init__(world.server, clock=world.clock)
+        self.pages = asyncio.Queue[Page]()
+
+    def tell(self, *seqs: int) -> None:
+        life = life_of()
+        records = tuple(Record(seq, life[seq - 1].time, life[seq - 1]) for seq in seqs)
+        self.pages.put_nowait(Page(records, max(seqs, default=0)))
+
+    async def follow(self, *, after: int, wanted: Wanted | None = None) -> AsyncGenerator[Page, None]:
+        while True:
+            yield await self.pages.get()
+
+
+@pytest.mark.parametrize(
+    ("seqs", "is_hurried"), [((3,), False), ((3, 4, 5), False), ((2, 3), True), ((7, 8), True), ((), True)]
+)
+async def test_a_start_and_a_stage_wait_to_be_folded_with_others(
+    world: MemorySchedulers, monkeypatch: pytest.MonkeyPatch, seqs: tuple[int, ...], *, is_hurried: bool
+) -> None:
+    monkeypatch.setattr(inboxes, "UNHURRIED_MS", 600_000)
+    log, arrived = Told(world), asyncio.Event()
+    reading = asyncio.create_task(Inbox(log, after=0, arrived=arrived, clock=world.clock).run(asyncio.Event()))
+
+    log.tell(*seqs)
+    await breathe()
+
+    assert arrived.is_set() is is_hurried
+    reading.cancel()
+
+
+async def test_what_waits_to_be_folded_is_taken_a_moment_later_or_with_whatever_comes(world: MemorySchedulers) -> None:
+    log, arrived = Told(world), asyncio.Event()
+    inbox = Inbox(log, after=2, arrived=arrived, clock=world.clock)
+    reading = asyncio.create_task(inbox.run(asyncio.Event()))
+
+    log.tell(3)
+    await arrived.wait()
+    inbox.take()
+    arrived.clear()
+    log.tell(4, 5, 6, 7)
+    log.tell(8)
+    await breathe()
+    await arrived.wait()
+    inbox.take()
+    inbox.take()
+
+    assert inbox.reached == 8
     reading.cancel()
 
 
