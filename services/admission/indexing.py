@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 PIECE: Final = 200  # records in a transaction: some 20 ms of its thread
 AGAIN_AFTER_MS: Final = 1000  # where the log, or the disk, says no
 HOUR_MS: Final = 3_600_000
-REST_MS: Final = 200  # after a transaction, of which each has its price, unless somebody asks for what comes meanwhile
+REST_MS: Final = 80  # after a transaction, of which each has its price, unless somebody asks for what comes meanwhile
 LISTED_WITHIN_MS: Final = 500  # what a client was told is in its next list, unless the index is behind by more
 T = TypeVar("T")
 
