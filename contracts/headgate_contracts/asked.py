@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from headgate_contracts.records import LabelKey, LabelValue, Note, TokenId, Url
+from headgate_contracts.titles import MOST_TITLE
 from headgate_contracts.tokens import JobId, Token
 from headgate_contracts.vocabulary import MAX_INPUT_BYTES, Priority
 
@@ -63,7 +64,7 @@ NotifyUrl = Annotated[
 ]
 Title = Annotated[
     str,
-    StringConstraints(max_length=200, pattern=ONE_LINE, strip_whitespace=True),
+    StringConstraints(max_length=MOST_TITLE, pattern=ONE_LINE, strip_whitespace=True),
     Field(description="what lists call it; without one the first line of the prompt. It is content: in no event"),
 ]
 Labels = Annotated[dict[LabelKey, Annotated[LabelValue, StringConstraints(pattern=ONE_LINE)]], Field(max_length=16)]

@@ -493,9 +493,9 @@ class ScopeChange(Shown):
 
 
 class ShownPolicy(Shown):
-    """The policy in force. `by` somebody `since` then, or null where it is the file that the services started with.
-    `version`: the same for the same numbers; quoted it is the ETag. `changed`: what this request has changed, number by
-    number, in words."""
+    """The policy in force: since when, by whom and why, or null where it is the file that the services started with.
+    `version` is a digest of the numbers that a reload may change, so two replicas with the same numbers tell the same
+    one; in quotes it is the ETag. `changed` names what this request has changed, number by number."""
 
     policy: dict[str, Any]
     version: str

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-MOST: Final = 200  # characters, as the contracts allow
+MOST_TITLE: Final = 200  # characters
 
 
 def title_of(asked: str | None, content: dict[str, Any]) -> str:
@@ -23,7 +23,7 @@ def first_line(prompt: object) -> str:
         return ""
     lines = (" ".join("".join(_shown(each) for each in line).split()) for line in prompt.splitlines())
     line = next(filter(None, lines), "")
-    return line if len(line) <= MOST else f"{line[: MOST - 1].rstrip()}…"
+    return line if len(line) <= MOST_TITLE else f"{line[: MOST_TITLE - 1].rstrip()}…"
 
 
 def _shown(character: str) -> str:

@@ -127,7 +127,7 @@ class Replay:
 
     def _come(self, job: str) -> None:
         life = self._lives[job]
-        row = _row(life, self._policy, at_ms=self._machine.now_ms)
+        row = _row(life, self._policy)
         match answer(self._machine.view.reserve(self._request(life, row))):
             case Reserved() as reserved:
                 self._enter(row, reserved)
@@ -246,7 +246,7 @@ class Replay:
         return epoch_ms(release_at(life.user, place, spread_s=spread_s, run_at=run_at))
 
 
-def _row(life: Life, policy: Policy, *, at_ms: int) -> Row:
+def _row(life: Life, policy: Policy) -> Row:
     """The job before it has a place."""
     own = (*owners_of(life.user, life.project), *(("workflows",) if life.workflow else ()))
     return Row(

@@ -79,9 +79,9 @@ class Planner:
         if not decided:
             decided = await self._spread()
             if decided:
-                return Proposal(self._composed(decided, Starts(), (), leader=leader, now=now), more=True)
+                return Proposal(self._composed(decided, Starts(), (), leader=leader), more=True)
         starts, started = await self._start(decided, self.border.refused, now=now)
-        batch = self._composed(decided, starts, started, leader=leader, now=now)
+        batch = self._composed(decided, starts, started, leader=leader)
         return Proposal(batch, more=starts.plan.more, overdue=len(decided) >= BATCH_MAX)
 
     async def go_on(self, *, leader: str, now: datetime) -> Proposal:
@@ -95,7 +95,7 @@ class Planner:
             return self.border.unasked(jobs) | {job.id for job in self.ledger.days.slipped(self.ledger.jobs)}
 
         starts, started = await self._start((), unasked, now=now)
-        return Proposal(self._composed((), starts, started, leader=leader, now=now), starts.plan.more)
+        return Proposal(self._composed((), starts, started, leader=leader), starts.plan.more)
 
     def stand_by(self) -> None:
         """Another leads: what was seen and claimed here counts no more."""
@@ -220,7 +220,6 @@ class Planner:
         started: Sequence[Decision],
         *,
         leader: str,
-        now: datetime,
     ) -> Batch | None:
         return compose(
             decided,

@@ -127,7 +127,7 @@ def starts_what_it_cannot_ask_about(sound: Any) -> Any:
             return frozenset()
 
         starts, started = await self._start((), unasked, now=now)
-        return Proposal(self._composed((), starts, started, leader=leader, now=now), starts.plan.more)
+        return Proposal(self._composed((), starts, started, leader=leader), starts.plan.more)
 
     return go_on
 
