@@ -11,7 +11,7 @@ EXPLAIN_EXAMPLES: Final = """examples:
   headgate explain JOB
   headgate explain JOB --json | jq -r '.waiting_on[].reason'
 
-HEADGATE_TOKEN says who asks: an operator may ask about any job."""
+HEADGATE_TOKEN decides who asks: an operator may ask about any job."""
 
 USAGE_EXAMPLES: Final = """examples:
   headgate usage
@@ -27,17 +27,16 @@ AUDIT_EXAMPLES: Final = """examples:
 
 ERASE_EXAMPLES: Final = """examples:
   headgate erase u1 --reason "asked to be forgotten"
-  headgate erase u1 --yes    asks nothing, for programs
+  headgate erase u1 --yes    without a question, for scripts
 
-Ends with 1 while a worker still ends a job of theirs: the same command again
-erases what that job wrote."""
+Exits with 1 while a worker is still ending one of the user's jobs: run the same
+command again to erase what that job has written."""
 
 REBUILD_EXAMPLES: Final = """examples:
   headgate rebuild
   HEADGATE_REDIS_URL=rediss://user:password@valkey:6379 headgate rebuild --within 300
 
-Nothing is lost by it: the log is the truth. Until it is done, submissions are
-answered with 503."""
+Nothing is lost: the log is the truth. Until it is done, submissions get a 503."""
 
 WORKFLOW_EXAMPLES: Final = """examples:
   headgate workflow submit "a URL shortener" "an API for it" --project shop
@@ -54,7 +53,7 @@ QUEUE_EXAMPLES: Final = """examples:
   headgate queue stats --since 7d
 
 scopes: all, priority:NAME, pool:NAME, user:ID, project:ID, workflow:ID
-  project:shop is the project that all share whose tokens name it, project:ann:shop is ann's own"""
+  project:shop is the project shared by all whose tokens name it, project:ann:shop is ann's own"""
 
 CONCURRENCY_EXAMPLES: Final = """examples:
   headgate concurrency status
@@ -66,8 +65,8 @@ CONCURRENCY_EXAMPLES: Final = """examples:
   headgate concurrency extend staging-db LEASE --project shop
   headgate concurrency give-back staging-db LEASE --project shop
 
-Where nobody has set the LIMIT of a project, it depends on the tier of the job
-that starts: the highest is shown, `headgate explain JOB` tells a job's own."""
+If a project's LIMIT is not set, it depends on the tier of the job that starts:
+the highest is shown here, `headgate explain JOB` shows the one of a job."""
 
 PIPELINES_EXAMPLES: Final = """examples:
   headgate pipelines list
@@ -75,19 +74,20 @@ PIPELINES_EXAMPLES: Final = """examples:
   headgate pipelines check weather     what is wrong with the module weather.py
   headgate pipelines remove weather --pool default
 
-An input is checked when a job is submitted: `--json` has each one's JSON Schema."""
+Inputs are checked when a job is submitted; `--json` shows each JSON Schema."""
 
 POLICY_EXAMPLES: Final = """examples:
-  headgate policy check policy.toml    here alone: what is wrong with it, line by line
+  headgate policy check policy.toml    on this machine: what is wrong with it, line by line
   headgate policy show > policy.toml
-  headgate policy diff policy.toml     ends with 1 where they differ
+  headgate policy diff policy.toml     exits with 1 if they differ
   headgate policy reload policy.toml --reason "the launch"
   headgate policy reload policy.toml --replaces 5d41402abc4b2a76    as diff has named it
 
-A reload holds from its record in the log on, above the file that services start
-with. It ends no running job; what only a start can change, it refuses."""
+A reload takes effect with its record in the log, and takes precedence over the
+file that services start with. It ends no running job. It refuses numbers that
+only a restart can change."""
 
-REASON: Final = "kept in the log, with who it was"
+REASON: Final = "kept in the log, with who did it"
 
 
 def why() -> click.Option:
@@ -95,7 +95,7 @@ def why() -> click.Option:
 
 
 def add_workflow(root: CommandGroup) -> None:
-    workflow = root.below("workflow", "phases in order, whole or not at all", WORKFLOW_EXAMPLES)
+    workflow = root.below("workflow", "several jobs in a row, as phases", WORKFLOW_EXAMPLES)
     priorities = click.Choice([priority.value for priority in Priority])
     workflow.verb(
         "submit",
@@ -103,11 +103,11 @@ def add_workflow(root: CommandGroup) -> None:
         "submit all phases, or none",
         argument("prompts", "what each phase builds, in words", nargs=-1, metavar="[PROMPT]..."),
         option("--file", metavar="FILE", help="a JSON list of phases, each with input, pipeline, pool"),
-        option("--project", required=True, help="whose it is"),
+        option("--project", required=True, help="the project it belongs to"),
         option("--priority", type=priorities, help="of all phases (normal)"),
-        option("--idempotency-key", metavar="KEY", help="the same key again is the same workflow (a new one)"),
+        option("--idempotency-key", metavar="KEY", help="the same key again gives the same workflow (a new key)"),
     )
-    workflow.verb("show", "workflows.show", "its phases, and where each stands", argument("workflow"))
+    workflow.verb("show", "workflows.show", "a workflow's phases, and where each stands", argument("workflow"))
     workflow.verb("cancel", "workflows.cancel", "end all phases that have not ended", argument("workflow"), why())
 
 
@@ -115,34 +115,34 @@ def add_operators(root: CommandGroup) -> None:
     job = argument("job", shell_complete=completed_by("job_ids"))
     reason = "why a job waits, who holds what, what would let it run"
     root.verb("explain", "queue.explain", reason, job, examples=EXPLAIN_EXAMPLES)
-    used = "how many jobs one has used today, and how many are left"
+    used = "how many jobs you have used today, and how many are left"
     root.verb("usage", "jobs.usage", used, examples=USAGE_EXAMPLES)
     _add_queue(root)
     _add_concurrency(root)
     _add_pipelines(root)
     _add_policy(root)
-    root.verb("workers", "operators.workers", "who is there to run jobs", examples=WORKERS_EXAMPLES)
-    since = option("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
+    root.verb("workers", "operators.workers", "the workers, and what they run", examples=WORKERS_EXAMPLES)
+    since = option("--since", type=moment, metavar="WHEN", help="from then on: a time, or 90m, 24h, 7d ago (24h)")
     root.verb("audit", "operators.audit", "who did what to the queue, and why", since, examples=AUDIT_EXAMPLES)
     root.verb(
         "erase",
         "operators.erase",
-        "a user's inputs, workspaces, results and logs, for good",
+        "erase a user's inputs, workspaces, results and logs for good",
         argument("user"),
         why(),
-        flag("--yes", "erase without a question"),
+        flag("--yes", "erase without asking"),
         examples=ERASE_EXAMPLES,
     )
     within = option("--within", type=positive, default=120, metavar="SECONDS", help="how long to wait for it (120)")
-    root.verb("rebuild", "rebuilding.rebuild", "fold the view again from the log", within, examples=REBUILD_EXAMPLES)
+    root.verb("rebuild", "rebuilding.rebuild", "rebuild the view from the log", within, examples=REBUILD_EXAMPLES)
 
 
 def _add_queue(root: CommandGroup) -> None:
-    queue = root.below("queue", "who waits, and what operators do about it", QUEUE_EXAMPLES)
+    queue = root.below("queue", "what waits, and what operators can do about it", QUEUE_EXAMPLES)
     scope = argument("scope", "(all)", required=False, default="all", shell_complete=completed_by("scopes"))
     queue.verb("show", "queue.show", "every job that waits, in order")
-    queue.verb("pause", "queue.pause", "start nothing in a scope until it is resumed", scope, why())
-    queue.verb("resume", "queue.resume", "let a scope start again", scope, why())
+    queue.verb("pause", "queue.pause", "start no job of a scope until it is resumed", scope, why())
+    queue.verb("resume", "queue.resume", "let jobs of a scope start again", scope, why())
     queue.verb(
         "move",
         "queue.move",
@@ -153,63 +153,69 @@ def _add_queue(root: CommandGroup) -> None:
         why(),
         one_of=("before", "after"),
     )
-    since = option("--since", type=moment, metavar="WHEN", help="from then on: a moment, or 90m, 24h, 7d (24h)")
-    queue.verb("stats", "queue.stats", "what was queued, ran, started and ended, how long it waited, over time", since)
-    queue.verb("analytics", "queue.analytics", "waits by priority and tier, and how good the forecast was")
+    since = option("--since", type=moment, metavar="WHEN", help="from then on: a time, or 90m, 24h, 7d ago (24h)")
+    queue.verb("stats", "queue.stats", "jobs queued, running, started and ended, and their waits, over time", since)
+    queue.verb("analytics", "queue.analytics", "waits by priority and tier, and how accurate the forecast was")
 
 
 def _add_concurrency(root: CommandGroup) -> None:
-    groups = root.below("concurrency", "how many at once, and who holds what", CONCURRENCY_EXAMPLES)
+    groups = root.below("concurrency", "limits of groups, and who holds their slots", CONCURRENCY_EXAMPLES)
     group = argument("group", shell_complete=completed_by("group_names"))
     maybe = argument("group", required=False, shell_complete=completed_by("group_names"))
-    groups.verb("status", "concurrency.status", "every group, or one with its holders", maybe)
+    groups.verb("status", "concurrency.status", "all groups, or one with its holders", maybe)
     groups.verb(
         "release",
         "concurrency.release",
-        "free a lease by force",
+        "free a slot by force",
         group,
         argument("lease"),
-        option("--force", is_flag=True, required=True, help="its holder is told that it is gone"),
+        option("--force", is_flag=True, required=True, help="required: the holder loses it"),
         why(),
     )
-    limit = option("--limit", type=positive, required=True, metavar="N", help="so many at once")
-    groups.verb("set", "concurrency.set_limit", "another limit, at once and for good", group, limit, why())
-    groups.verb("unset", "concurrency.unset_limit", "what was set is taken back", group, why())
-    project = option("--project", required=True, help="whose group it is")
+    limit = option("--limit", type=positive, required=True, metavar="N", help="slots at once")
+    groups.verb(
+        "set", "concurrency.set_limit", "set a group's limit, at once and until it is unset", group, limit, why()
+    )
+    groups.verb("unset", "concurrency.unset_limit", "remove a limit that was set", group, why())
+    project = option("--project", required=True, help="the project the group belongs to")
     name, lease = argument("group", "its name within the project"), argument("lease")
-    ttl = option("--ttl", type=positive, metavar="SECONDS", help="how long it is held (300)")
+    ttl = option("--ttl", type=positive, metavar="SECONDS", help="how long to hold it (300)")
     groups.verb(
         "take",
         "concurrency.take",
-        "a slot of a project's group for what is no job",
+        "take a slot of a project's group outside any job",
         name,
         project,
-        option("--limit", type=positive, metavar="N", help="so many at once, where nobody has set the group's limit"),
+        option("--limit", type=positive, metavar="N", help="slots at once, if the group's limit is not set"),
         ttl,
-        option("--wait", type=positive, metavar="SECONDS", help="wait in line for so long at most (until it is there)"),
-        option("--lease", metavar="ULID", help="the same lease again is the same slot (a new one)"),
+        option(
+            "--wait", type=positive, metavar="SECONDS", help="wait in line for at most this long (until it is free)"
+        ),
+        option("--lease", metavar="ULID", help="the same lease again gives the same slot (a new lease)"),
     )
     groups.verb("extend", "concurrency.extend", "hold a slot for longer", name, lease, project, ttl)
-    groups.verb("give-back", "concurrency.give_back", "let go of a slot", name, lease, project)
+    groups.verb("give-back", "concurrency.give_back", "give a slot back", name, lease, project)
 
 
 def _add_policy(root: CommandGroup) -> None:
-    policy = root.below("policy", "every number an operator may change", POLICY_EXAMPLES)
+    policy = root.below("policy", "limits, priorities and all other numbers of the policy", POLICY_EXAMPLES)
     file = argument("file", "(policy.toml)", type=FILE, required=False)
-    policy.verb("show", "policy.show", "what is in force, as a file")
-    policy.verb("check", "policy.check", "what is wrong with a file, or what it changes of the defaults", file)
-    policy.verb("diff", "policy.diff", "from what is in force to what a file says", file)
-    seen = option("--replaces", metavar="VERSION", help="only in place of this one, as `show` and `diff` name it")
-    text = "a file in place of what is in force, for everybody at once"
+    policy.verb("show", "policy.show", "print the policy in force, as a file")
+    policy.verb(
+        "check", "policy.check", "check a file: what is wrong with it, or how it differs from the defaults", file
+    )
+    policy.verb("diff", "policy.diff", "how a file differs from the policy in force", file)
+    seen = option("--replaces", metavar="VERSION", help="only if this version is in force; `show` and `diff` print it")
+    text = "put a file in force in all services at once"
     policy.verb("reload", "policy.reload", text, file, seen, why())
 
 
 def _add_pipelines(root: CommandGroup) -> None:
-    pipelines = root.below("pipelines", "which there are; a new one, what is wrong with one", PIPELINES_EXAMPLES)
-    pipelines.verb("list", "pipelines.show", "each with its pool, its stages and its input")
-    name = argument("name", "of the pipeline, and of its folder here")
+    pipelines = root.below("pipelines", "list, create, check and remove pipelines", PIPELINES_EXAMPLES)
+    pipelines.verb("list", "pipelines.show", "all pipelines, with pool, stages and input")
+    name = argument("name", "name of the pipeline and of its new folder")
     pipelines.verb("new", "pipelines.new", "write a package with a pipeline and its tests", name)
     module = argument("module")
-    pipelines.verb("check", "pipelines.check", "load a module as a worker would, and say what is wrong", module)
-    pool = option("--pool", default="default", metavar="POOL", help="whose workers had announced it (default)")
-    pipelines.verb("remove", "pipelines.remove", "take in no more jobs of one", argument("pipeline"), pool, why())
+    pipelines.verb("check", "pipelines.check", "load a module as a worker would, and report what is wrong", module)
+    pool = option("--pool", default="default", metavar="POOL", help="the pool whose workers announced it (default)")
+    pipelines.verb("remove", "pipelines.remove", "stop accepting jobs of a pipeline", argument("pipeline"), pool, why())

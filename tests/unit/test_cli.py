@@ -716,9 +716,9 @@ def test_bash_completes_a_word_with_and_without_a_colon(line: str, offered: list
     ("shell", "words", "current", "said"),
     [
         ("zsh", "headgate queue pause priority:u", "3", "plain\npriority:urgent\n_\n"),
-        ("zsh", "headgate jobs re", "2", "plain\nresult\nfetch what it made, and list what is in it\nplain\nretry\n"),
+        ("zsh", "headgate jobs re", "2", "plain\nresult\ndownload a job's result, and list its files\nplain\nretry\n"),
         ("fish", "headgate queue pause priority:u", "priority:u", "plain,priority:urgent\n"),
-        ("fish", "headgate jobs ", "", "plain,list\tone's own, newest first; an operator's: everybody's\n"),
+        ("fish", "headgate jobs ", "", "plain,list\tyour jobs, newest first; for operators, everybody's\n"),
     ],
 )
 def test_zsh_and_fish_are_answered_as_their_scripts_ask(
