@@ -32,16 +32,17 @@ def bulk_routes(edge: Edge) -> APIRouter:
 
     @router.post("/jobs/batch", status_code=207, response_model=Outcomes)
     async def submit_jobs(body: SubmitBatch, who: Submitter, idempotency_key: IdempotencyKey = None) -> JSONResponse:
-        """In order, each by the code of a single one, by the user's rate too: of more than may be submitted in a minute
-        the later ones are 429, each with `retry_after_s`; send those again then, under the same Idempotency-Key and in
-        their old places. With a server away the rest is not tried. There is no dry run of many."""
+        """Submits up to 100 jobs in order, each as if it came alone, and counts each against the user's rate. Items
+        above the rate are 429, each with `retry_after_s`: send the whole batch again after that time, under the same
+        Idempotency-Key and in the same order. If a server is away, the remaining items are not tried. There is no dry
+        run of a batch."""
         key_of(idempotency_key)  # a bad one is the whole request's fault
         return _outcomes(await _submit_each(edge, body.jobs, who, idempotency_key))
 
     @router.post("/jobs/cancel", status_code=207, response_model=Outcomes)
     async def cancel_jobs(body: CancelJobs, who: Submitter) -> JSONResponse:
-        """Each of one's own jobs that is meant and has not ended. Of more than a user may change in a minute the others
-        are 429, each with `retry_after_s`: ask again then."""
+        """Cancels the user's own unfinished jobs of a project, a workflow or a label. Jobs above the rate at which a
+        user may change jobs are 429, each with `retry_after_s`: send the request again after that time."""
         jobs = await edge.changing.unfinished(who.user, wanted=_meant(body))
         return _outcomes(await _cancel_each(edge, jobs, who, body.reason))
 

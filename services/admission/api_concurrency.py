@@ -42,10 +42,12 @@ def group_routes(edge: Edge) -> APIRouter:
 
     @router.get("/concurrency")
     async def list_groups(who: Operator) -> list[ShownGroup]:
+        """All groups with their limits, their active slots and what waits for them."""
         return await edge.overseeing.groups()
 
     @router.get("/concurrency/{group:path}")
     async def get_group(group: GroupPath, who: Operator) -> ShownGroup:
+        """One group with the holders of its slots, and since when they hold them."""
         return await edge.overseeing.group(_named(group))
 
     return router
@@ -57,8 +59,9 @@ def slot_routes(edge: Edge) -> APIRouter:
 
     @router.delete("/concurrency/{group:path}/leases/{lease}", response_model=LeaseRelease, responses=GIVEN_BACK)
     async def release_slot(group: GroupPath, lease: LeasePath, who: Releaser, reason: ReasonQuery = "") -> Response:
-        """A lease of one's own is given back, and whoever waits has it at once: 204. An operator forces any slot free;
-        a running job's, its own or its stage's, is free once its attempt was given back: 202."""
+        """A holder gives its own lease back, and the next in line gets the slot at once: 204. An operator frees any
+        slot by force. The slot of a running job, its own or one of its stage's, is free once its attempt has been given
+        back: 202."""
         if who.may(LEASES) and not (who.may(OPS) and await _is_anothers(edge, group, lease, who)):
             own_group(edge, group, who)
             await edge.leasing.give_back(lease, user=who.user)
@@ -79,7 +82,8 @@ def limit_routes(edge: Edge) -> APIRouter:
 
     @router.put("/concurrency/{group:path}")
     async def set_limit(group: GroupPath, body: SetGroupLimit, who: Operator) -> ShownGroup:
-        """From now on, for the backlog too. It stands above the policy, survives restarts, and ends no running job."""
+        """Sets the group's number of slots, for jobs that wait already too. It takes precedence over the policy,
+        survives restarts, and ends no running job."""
         name = _named(group)
         if name.startswith("pool:"):
             raise Refused(problems.pool_limit(name))
@@ -89,7 +93,8 @@ def limit_routes(edge: Edge) -> APIRouter:
 
     @router.delete("/concurrency/{group:path}")
     async def unset_limit(group: GroupPath, who: Operator, reason: ReasonQuery = "") -> ShownGroup:
-        """Takes back what an operator has set: the group has the slots that its jobs bring, or that policy says."""
+        """Removes the limit that an operator has set: the group has the slots that its jobs bring, or that the policy
+        says."""
         name = _named(group)
         await _require(edge, name)
         await edge.operating.unset_limit(name, by=who.user, reason=reason)

@@ -101,7 +101,8 @@ def result_routes(edge: Edge) -> APIRouter:
 
     @router.get("/jobs/{job_id}/result", response_class=Response, responses=RESULT)
     async def get_result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
-        """A .tar.gz. Its ETag is its digest, so a download that broke off goes on with `Range` and `If-Range`."""
+        """The result as a .tar.gz. Its ETag is its digest, so an interrupted download continues with `Range` and
+        `If-Range`."""
         it = await stored_result(edge, job_id, who)
         if has_it(asked.if_none_match, etag=it.etag):
             return Response(status_code=304, headers=it.headers)
@@ -109,7 +110,7 @@ def result_routes(edge: Edge) -> APIRouter:
 
     @router.head("/jobs/{job_id}/result", response_class=Response)
     async def head_result(job_id: JobIdPath, who: Reader, asked: Conditional) -> Response:
-        """Its size and ETag."""
+        """Size and ETag of the result."""
         it = await stored_result(edge, job_id, who)
         if has_it(asked.if_none_match, etag=it.etag):
             return Response(status_code=304, headers=it.headers)
@@ -138,7 +139,7 @@ def input_routes(edge: Edge) -> APIRouter:
 
     @router.get("/jobs/{job_id}/input", response_class=Response, responses=INPUT)
     async def get_input(job_id: JobIdPath, who: Reader) -> Response:
-        """What the job was made from, as long as that is kept."""
+        """The job's input, for as long as it is kept."""
         job = await edge.own(job_id, who)
         content = await edge.inputs.get(input_name(job.id, job.submission.input_digest))
         if content is None:
@@ -153,7 +154,7 @@ def log_routes(edge: Edge) -> APIRouter:
 
     @router.get("/jobs/{job_id}/log", response_class=Response, responses=LOG)
     async def get_log(job_id: JobIdPath, who: Reader, accept: Accept = "*/*") -> Response:
-        """What the job has said so far: as text, or where `application/x-ndjson` is accepted one object a line."""
+        """The job's log so far: as text, or, if `application/x-ndjson` is accepted, as one JSON object per line."""
         job = await edge.own(job_id, who)
         pages = edge.lines.of(job.id)
         first = await anext(pages, None)
@@ -183,7 +184,8 @@ def erasure_routes(edge: Edge) -> APIRouter:
 
     @router.delete("/users/{user_id:path}/content", response_model=Erasure, responses=ERASURE)
     async def erase_content(user_id: ForeignPath, who: Operator, reason: ReasonQuery = "") -> JSONResponse:
-        """Ends the user's jobs and deletes their inputs, workspaces, results and logs. Repeat it where it is 202."""
+        """Ends the user's jobs and deletes their inputs, workspaces, results and logs. If the answer is 202, a worker
+        was still ending one of the jobs: send the request again."""
         user = foreign_token(user_id)
         match await edge.erasing.erase(user, by=who.user, reason=reason):
             case NobodysJobs():

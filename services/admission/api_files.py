@@ -64,7 +64,7 @@ def file_routes(edge: Edge) -> APIRouter:
 
     @router.get("/jobs/{job_id}/files", response_model=ShownFiles)
     async def list_files(job_id: JobIdPath, who: Reader, known: Known = None) -> Response:
-        """What the result holds: path, size and type of each file."""
+        """The files of the result: path, size and type of each."""
         it = await stored_result(edge, job_id, who)
         headers = _headers(it)
         if has_it(known, etag=it.etag):
@@ -75,7 +75,7 @@ def file_routes(edge: Edge) -> APIRouter:
 
     @router.get("/jobs/{job_id}/files/{path:path}", response_class=Response, responses=FILE)
     async def get_file(job_id: JobIdPath, path: FilePath, who: Reader, known: Known = None) -> Response:
-        """One of its files."""
+        """One file of the result."""
         it = await stored_result(edge, job_id, who)
         headers = {**_headers(it), **SANDBOXED, "Content-Disposition": _attachment(path)}
         if has_it(known, etag=it.etag):

@@ -32,6 +32,8 @@ def submit_routes(edge: Edge) -> APIRouter:
     async def submit_job(
         body: SubmitJob, who: Submitter, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
     ) -> JSONResponse:
+        """Submits a job, or with `dry_run` says what would become of it. The same Idempotency-Key with the same job
+        gives the first one back."""
         key = key_of(idempotency_key)
         if dry_run:
             preview = await intake.job_preview(body, who, key)
@@ -42,15 +44,15 @@ def submit_routes(edge: Edge) -> APIRouter:
     async def retry_job(
         job_id: JobIdPath, who: Submitter, body: RetryJob | None = None, idempotency_key: IdempotencyKey = None
     ) -> JSONResponse:
-        """One that failed or was cancelled goes on from the work that its finished stages left. With `from` any job
-        that has ended is run again from that stage, on the workspace that the stage began with."""
+        """Runs a failed or cancelled job again, from the work that its finished stages left. With `from`, any job that
+        has ended is run again from that stage, on the workspace that the stage began with. It becomes a new job."""
         job = await edge.own(job_id, who)
         key = key_of(idempotency_key, "retry")
         return await edge.located(await intake.retry(job, who, key, body or RetryJob()), who)
 
     @router.get("/jobs/{job_id}/retry", response_model=ShownStarts)
     async def list_starts(job_id: JobIdPath, who: Submitter) -> ShownStarts:
-        """From which stages the job can be run again now, and why not from the others."""
+        """The stages from which the job can be run again now, and why not from the others."""
         return await edge.retrying.starts(await edge.own(job_id, who))
 
     return router
@@ -62,19 +64,21 @@ def life_routes(edge: Edge) -> APIRouter:
 
     @router.post("/jobs/{job_id}/cancel", status_code=202, response_model=ShownJob)
     async def cancel_job(job_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
+        """Cancels the job. A running one ends once its worker has noticed."""
         job = await edge.own(job_id, who)
         outcome = await edge.changing.cancel(job, act=act_of(who, body.reason if body else ""))
         return await edge.answer_change(outcome, who, status=202)
 
     @router.post("/jobs/{job_id}/confirm", status_code=202, response_model=ShownJob)
     async def confirm_job(job_id: JobIdPath, who: Submitter) -> JSONResponse:
+        """Lets a job that asks "Continue?" go on for another batch of iterations."""
         job = await edge.own(job_id, who)
         outcome = await edge.changing.confirm(job, by=who.user)
         return await edge.answer_change(outcome, who, status=202)
 
     @router.post("/jobs/{job_id}/answer", status_code=202, response_model=ShownJob)
     async def answer_job(job_id: JobIdPath, who: Submitter, body: AnswerQuestion) -> JSONResponse:
-        """The answer to what the job asks: "Continue?" is answered by `yes` or `no`."""
+        """Answers the job's open question. "Continue?" is answered by `yes` or `no`."""
         job = await edge.own(job_id, who)
         outcome = await edge.answering.answer(job, body, by=who.user)
         if isinstance(outcome, NotAllowed):
@@ -90,6 +94,7 @@ def place_routes(edge: Edge) -> APIRouter:
 
     @router.patch("/jobs/{job_id}", response_model=ShownJob)
     async def prioritize_job(job_id: JobIdPath, who: Changer, body: ChangePriority, expected: SeenTags) -> JSONResponse:
+        """Changes the priority of a job that has not started, and of its workflow's phases that have not."""
         job = await edge.own(job_id, who)
         refusal = None if who.may(OPS) else priority_refusal(body.priority, who.tier, edge.policy)
         if refusal is not None:
@@ -100,6 +105,7 @@ def place_routes(edge: Edge) -> APIRouter:
 
     @router.post("/queue/move", response_model=ShownJob)
     async def move_job(who: Operator, body: MoveJob) -> JSONResponse:
+        """Puts a queued job right before or right after another one, in that one's class."""
         if body.job_id in (body.before, body.after):
             field = "before" if body.before else "after"
             raise Refused(problems.invalid(NotAllowed(field, "a job cannot stand next to itself: name another one")))

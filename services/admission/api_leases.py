@@ -40,16 +40,16 @@ def lease_routes(edge: Edge) -> APIRouter:
 
     @router.post("/concurrency/{group:path}/leases", status_code=201)
     async def take_slot(group: GroupPath, body: TakeLease, who: Lessee, request: Request) -> ShownLease:
-        """Holds a slot of `group:<project>:<name>` until `expires_at`. The same lease asked for again is the same
-        lease, held for as long from now. Where all slots are taken it waits in line for `wait_s`, then it is 429;
-        so is it for a user who holds and waits for as many as one may."""
+        """Takes a slot of `group:<project>:<name>` until `expires_at`. The same lease sent again is the same lease,
+        held for its time from now. If all slots are taken, the request waits in line for `wait_s`, and is then 429. A
+        user who holds and waits for as many slots as one user may is 429 at once."""
         wanted = replace(_wanted(edge, group, body.lease, body, who), wait_ms=body.wait_s * 1000)
         return _shown(group, wanted, await while_there(request, edge.leasing.take(wanted)), edge)
 
     @router.patch("/concurrency/{group:path}/leases/{lease}")
     async def extend_slot(group: GroupPath, lease: UlidPath, body: ExtendLease, who: Lessee) -> ShownLease:
-        """Holds it for as long from now. 404: it is not held any more. `held_until` is the `expires_at` that its holder
-        was told last: by it the lease goes on where nobody else knows of it any more."""
+        """Holds the slot for its time from now. 404: it is no longer held. `held_until` is the `expires_at` that the
+        holder was told last; with it the lease continues even where the view has lost it meanwhile."""
         told_ms = 0 if body.held_until is None else epoch_ms(body.held_until)
         wanted = replace(_wanted(edge, group, lease, body, who), held_until_ms=told_ms)
         return _shown(group, wanted, await edge.leasing.extend(wanted), edge)

@@ -23,16 +23,16 @@ def pipeline_routes(edge: Edge) -> APIRouter:
 
     @router.get("/pipelines")
     async def list_pipelines(who: Reader) -> tuple[ShownPipeline, ...]:
-        """Each with its stages and the JSON Schema of its input, by pool. What is built in is there before any worker
-        has announced it, without a pool: it runs in all of them."""
+        """All pipelines by pool, with their stages and the JSON Schema of their input. Built-in pipelines are listed
+        before any worker has announced them, and without a pool, as every pool runs them."""
         return tuple(_shown(edge.submitting.pipelines.book))
 
     @router.delete("/pipelines/{name}")
     async def remove_pipeline(
         name: NamePath, who: Operator, pool: PoolQuery = "default", reason: ReasonQuery = ""
     ) -> RemovedPipeline:
-        """No new job of it is taken in from now on; those that were go on. A worker that still has it announces it
-        again when it starts."""
+        """Accepts no new jobs of the pipeline from now on; jobs that were accepted go on. A worker that still has the
+        pipeline announces it again when it starts."""
         pipelines = edge.submitting.pipelines
         match await edge.operating.remove_pipeline(name, pool, pipelines=pipelines, by=who.user, reason=reason):
             case NotAnnounced(names):

@@ -17,14 +17,15 @@ def policy_routes(edge: Edge) -> APIRouter:
 
     @router.get("/policy", response_model=ShownPolicy)
     async def get_policy(who: Operator) -> JSONResponse:
-        """Every number, and since when it is so. Its ETag is what `If-Match` is compared with."""
+        """The policy in force with all its numbers, and since when. Its ETag is what `If-Match` is compared with."""
         return _answer(edge.reloading.in_force())
 
     @router.put("/policy", response_model=ShownPolicy)
     async def reload_policy(body: ReloadPolicy, who: Operator, expected: SeenTags) -> JSONResponse:
-        """Checked as at a start; one that cannot be changes nothing. It holds for the backlog too, ends no running job,
-        and survives restarts. What only a start can change is refused by its key. With `If-Match` it is refused where
-        another policy is in force than the one that was seen."""
+        """Checks the policy as a start would, and puts it in force in all services. A policy with a mistake changes
+        nothing. The new one counts for jobs that wait already, ends no running job, and survives restarts. Numbers that
+        only a restart can change are refused by their keys. With `If-Match` the request is refused if another policy is
+        in force than the one you have seen."""
         try:
             outcome = await edge.reloading.reload(body.policy, by=who.user, reason=body.reason, expected=expected)
         except PolicyError as error:

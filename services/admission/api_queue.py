@@ -26,15 +26,17 @@ def queue_routes(edge: Edge) -> APIRouter:
 
     @router.get("/queue")
     async def get_queue(who: Reader) -> ShownQueue:
-        """For operators every job in order, for users how long it is and where their own jobs stand."""
+        """For operators all queued jobs in order; for users the queue's length and where their own jobs stand."""
         return await (edge.overseeing.whole_queue() if who.may(OPS) else edge.overseeing.queue_of(who.user))
 
     @router.get("/queue/analytics")
     async def get_analytics(who: Operator) -> Analytics:
+        """Waits by priority and tier, and how accurate the forecast was."""
         return await edge.overseeing.analytics()
 
     @router.get("/workers")
     async def list_workers(who: Operator) -> list[ShownWorker]:
+        """The live workers: pool, slots, the jobs they run, and when they were last heard."""
         return await edge.overseeing.workers()
 
     return router
@@ -46,14 +48,14 @@ def pause_routes(edge: Edge) -> APIRouter:
 
     @router.post("/queue/pause")
     async def pause(body: ChangeScope, who: Operator) -> ScopeChange:
-        """Nothing of the scope is started any more. Pausing what is paused changes nothing and says so."""
+        """Starts no more jobs of the scope. Pausing a scope that is paused changes nothing and says so."""
         scope = scope_named(body.scope)
         outcome = await edge.operating.pause(scope, by=who.user, reason=body.reason)
         return await _changed(edge, scope, outcome)
 
     @router.post("/queue/resume")
     async def resume(body: ChangeScope, who: Operator) -> ScopeChange:
-        """The scope may start again. Resuming what is not paused changes nothing and says so."""
+        """Lets jobs of the scope start again. Resuming a scope that is not paused changes nothing and says so."""
         scope = scope_named(body.scope)
         outcome = await edge.operating.resume(scope, by=who.user, reason=body.reason)
         return await _changed(edge, scope, outcome)
@@ -72,7 +74,7 @@ def audit_routes(edge: Edge) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000)] = 200,
         cursor: Annotated[str | None, Query(max_length=256)] = None,
     ) -> JSONResponse:
-        """What operators did, oldest first; without `since` that of the last day."""
+        """What operators did, oldest first; without `since`, of the last day."""
         since = since or utc(edge.clock.now_ms()) - AUDITED
         name = f"audit {edge.reading.log.epoch}"
         after = read_cursor(cursor, name=name) if cursor else 0

@@ -88,7 +88,7 @@ def list_routes(edge: Edge) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=100)] = 50,
         cursor: Annotated[str | None, Query(max_length=256)] = None,
     ) -> JSONResponse:
-        """One's own jobs, an operator: everybody's. `Link` names the next page where there is one."""
+        """The user's own jobs; for operators, everybody's. `Link` names the next page if there is one."""
         name = wanted.name(edge.reading.log.epoch, sort)
         page = await edge.listing.page(wanted, sort, before=_begins_at(cursor, name), count=limit)
         if page is None:
@@ -118,7 +118,7 @@ def count_routes(edge: Edge) -> APIRouter:
         by: Annotated[tuple[Facet, ...], Query(description="one or more; `status` where none is named")] = (),
     ) -> JSONResponse:
         """How many jobs the same filters find, by status, project and the like: the 100 most frequent names of each.
-        `user` counts for operators."""
+        Counting by `user` is for operators."""
         counted = await edge.listing.counts(wanted, by or (Facet.STATUS,))
         if counted is None:
             raise Refused(problems.no_index())
@@ -130,7 +130,7 @@ def count_routes(edge: Edge) -> APIRouter:
 
     @router.get("/usage")
     async def get_usage(who: Reader) -> Usage:
-        """What is used of today; of iterations, what a job has that is submitted now."""
+        """What the user has used today, and how many iterations a job submitted now would have."""
         return await edge.reading.usage(who.user, who.tier)
 
     return router
@@ -146,11 +146,12 @@ def job_routes(edge: Edge) -> APIRouter:
 
     @router.get("/jobs/{job_id}", response_model=ShownJob)
     async def get_job(job_id: JobIdPath, who: Reader) -> JSONResponse:
+        """The job as it stands now."""
         return await edge.answer(await edge.own(job_id, who), who)
 
     @router.get("/jobs/{job_id}/events")
     async def list_events(job_id: JobIdPath, who: Reader) -> list[HistoryEntry]:
-        """Its history, from the log."""
+        """The job's history, from the log."""
         found = await edge.own(job_id, who)
         return await edge.reading.history(found.id)
 

@@ -30,8 +30,8 @@ def stats_routes(edge: Edge) -> APIRouter:
             Query(ge=60, le=86_400, multiple_of=60, description="seconds; longer where it would be over 1,000 steps"),
         ] = None,
     ) -> JSONResponse:
-        """Charts: what is queued, runs, starts and ends, how long jobs waited, what was refused; as far back as the log
-        goes."""
+        """Figures for charts: jobs queued, running, started and ended, how long they waited, and refused submissions;
+        as far back as the log goes."""
         found = await edge.charting.stats(since or utc(edge.clock.now_ms()) - A_DAY, step_s=step)
         if found is None:
             raise Refused(problems.no_index())
@@ -41,7 +41,7 @@ def stats_routes(edge: Edge) -> APIRouter:
     async def list_attempts(
         who: Operator, worker: Token | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> JSONResponse:
-        """What workers took up and what became of it, the newest first."""
+        """The attempts that workers took up and what became of them, newest first."""
         found = await edge.charting.attempts(worker, count=limit)
         if found is None:
             raise Refused(problems.no_index())

@@ -30,6 +30,7 @@ def ticket_routes(edge: Edge) -> APIRouter:
 
     @router.post("/stream-tickets", status_code=201)
     async def create_stream_ticket(who: Reader) -> StreamTicket:
+        """A ticket that opens one stream within 30 s, for clients that cannot send a header."""
         now_ms = edge.clock.now_ms()
         ticket = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         text, most = redeemed_by(who).model_dump_json(), edge.policy.stream.tickets_per_user
@@ -65,8 +66,8 @@ def token_routes(edge: Edge) -> APIRouter:
 
     @router.post("/tokens/revoke")
     async def revoke_token(body: RevokeToken, who: Operator) -> TokenRevocation:
-        """The token with this `jti` lets nobody in any more: here at once, at every replica within seconds, and what it
-        has opened ends. Taken back again nothing changes. A token without a `jti` cannot be taken back."""
+        """Revokes the token with this `jti`: at this replica at once, at every other within seconds. Streams that were
+        opened with it end. Revoking it again changes nothing. A token without a `jti` cannot be revoked."""
         outcome = await edge.revoking.revoke(body.jti, by=who.user, reason=body.reason)
         message = "it was taken back before" if outcome.again else "it lets nobody in any more"
         return TokenRevocation(jti=body.jti, until=outcome.until, changed=not outcome.again, message=message)

@@ -28,6 +28,8 @@ def workflow_submit_routes(edge: Edge) -> APIRouter:
     async def submit_workflow(
         body: SubmitWorkflow, who: Submitter, idempotency_key: IdempotencyKey = None, *, dry_run: DryRun = False
     ) -> JSONResponse:
+        """Submits several jobs as phases of a workflow: all of them or none. A phase is queued once the one before it
+        is ready."""
         key = key_of(idempotency_key)
         if dry_run:
             return _answer(await intake.workflow_preview(body, who, key))
@@ -44,10 +46,12 @@ def workflow_routes(edge: Edge) -> APIRouter:
 
     @router.get("/workflows/{workflow_id}", response_model=ShownWorkflow)
     async def get_workflow(workflow_id: JobIdPath, who: Reader) -> JSONResponse:
+        """The phases of the workflow, in order, and where each stands."""
         return await _shown(edge, await _own(edge, workflow_id, who), who)
 
     @router.post("/workflows/{workflow_id}/cancel", status_code=202, response_model=ShownWorkflow)
     async def cancel_workflow(workflow_id: JobIdPath, who: Changer, body: CancelJob | None = None) -> JSONResponse:
+        """Cancels all phases that have not ended."""
         phases = await _own(edge, workflow_id, who)
         outcome = await edge.changing.cancel(*phases, act=act_of(who, body.reason if body else ""))
         return await _shown(edge, (await edge.changed(outcome)).jobs, who, status=202)

@@ -79,8 +79,8 @@ class Edge:
 
 
 async def viewer(request: Request, token: BearerToken, ticket: Ticket = None) -> Principal:
-    """Whoever asks: by a token, or by a ticket, as a page's own reader of streams sends no headers. A request that is
-    wrong in another way spends no ticket, so this is asked after the guard, and not by it."""
+    """The client, by a token or by a ticket, as an EventSource sends no headers. A request that is wrong in another way
+    spends no ticket, so this is asked after the guard, and not by it."""
     if token is not None or ticket is None:
         return await READER.find(request)
     told = await cast("RedeemedTickets", request.app.state.tickets).redeem(ticket)
@@ -101,12 +101,13 @@ def streams(edge: Edge) -> APIRouter:
 
     @router.get("/jobs/{job_id}/stream", response_class=Response, responses=_answers("JobStreamItem"))
     async def stream_job(job_id: JobIdPath, who: Viewer, known: Annotated[Known, Depends(_known)]) -> Response:
-        """After the snapshot come the lines that are kept. Whoever comes back with an id and no `log_after` is told
-        what is said from then on."""
+        """Server-sent events of one job: a snapshot, the lines of its log that are kept, then what happens. A client
+        that reconnects with an id but without `log_after` gets the lines from then on."""
         return edge.answer(who, edge.notifier.of_job(job_id, known, who))
 
     @router.get("/stream", response_class=Response, responses=_answers("JobsStreamItem"))
     async def stream_jobs(who: Viewer, header: LastEventId = None, asked: AskedEventId = None) -> Response:
+        """Server-sent events of all of the user's jobs: a snapshot, then what happens, without log lines."""
         return edge.answer(who, edge.notifier.of_user(header or asked, who))
 
     return router
