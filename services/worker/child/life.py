@@ -10,7 +10,6 @@ SIGTERM cancels the running stage, so that it can clear up, and ends the process
 import asyncio
 import os
 import signal
-import socket
 import sys
 import tempfile
 import traceback
@@ -77,18 +76,17 @@ class Work:
         )
 
 
-def run(channel: socket.socket, pipelines: Mapping[str, Pipeline], *, tie: int) -> int:
+def run(link: ParentLink, pipelines: Mapping[str, Pipeline], *, tie: int) -> int:
     """The whole life of the process; its exit code. Keepers of its commands hold the tie as long as they live."""
-    link = ParentLink(channel)
-    signal.signal(signal.SIGTERM, lambda *_: link.loop.terminate())
     try:
-        _serve(link, pipelines, tie)
+        serve(link, pipelines, tie=tie)
     except (Terminated, asyncio.CancelledError):
         return TERMINATED
     return 0
 
 
-def _serve(link: ParentLink, pipelines: Mapping[str, Pipeline], tie: int) -> None:
+def serve(link: ParentLink, pipelines: Mapping[str, Pipeline], *, tie: int) -> None:
+    """One attempt after the other, until the worker wants no more."""
     while isinstance(begin := link.next_order(), Begin):
         _live(link, begin, pipelines[begin.pipeline], tie)
         os.chdir("/")

@@ -9,6 +9,7 @@ until it has gone.
 """
 
 import asyncio
+import selectors
 import socket
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
@@ -27,6 +28,32 @@ class Terminated(BaseException):
     """The process is to end now, and no stage runs that could clear up."""
 
 
+class ForkedLoop(asyncio.SelectorEventLoop):
+    """An event loop that may run before a fork and again in each process forked then. All that it has of the kernel's
+    is a pair of sockets by which threads and signals wake it: that is made where it runs, and closed where it `rests`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(selectors.PollSelector())  # the one without a descriptor
+        self._wakes = False
+
+    def _make_self_pipe(self) -> None:
+        """Called as the loop is made, which is too early."""
+
+    def open(self) -> None:
+        if not self._wakes:
+            super()._make_self_pipe()  # type: ignore[misc] - not in the stubs, and so named since Python 3.4
+            self._wakes = True
+
+    def _close_self_pipe(self) -> None:
+        if self._wakes:
+            super()._close_self_pipe()  # type: ignore[misc] - the same
+            self._wakes = False
+
+    def rest(self) -> None:
+        self._close_self_pipe()
+
+
 @dataclass(slots=True)
 class StageLoop:
     """The loop that all stages of a process share, and its socket to the worker."""
@@ -38,13 +65,14 @@ class StageLoop:
     _heard: bytes = b""  # of a word whose end is still to come
     _unsent: bytearray = field(default_factory=bytearray)
     _waits_for_room: bool = False
-    _loop: asyncio.AbstractEventLoop | None = None
+    _loop: ForkedLoop | None = None
     _stage: asyncio.Task[Any] | None = None
     _sent: asyncio.Event = field(default_factory=asyncio.Event)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a stage to its end."""
-        loop = self._loop = self._loop or asyncio.SelectorEventLoop()
+        loop = self._loop = self._loop or ForkedLoop()
+        loop.open()
         self._stage = loop.create_task(work)
         loop.add_reader(self.channel.fileno(), self._words_have_come)
         try:
@@ -53,6 +81,15 @@ class StageLoop:
             self._stage = None
             loop.remove_reader(self.channel.fileno())
             self._wait_for_room(waits=False)
+
+    def rest(self) -> None:
+        """Until `go_on`, in a process that is forked from here."""
+        if self._loop is not None:
+            self._loop.rest()
+
+    def go_on(self, channel: socket.socket) -> None:
+        """With another worker's end of a socket, and the loop that was made before the fork."""
+        self.channel, self.hung_up, self._heard = channel, False, b""
 
     def end_tasks(self) -> None:
         """Nothing goes on that stages have left running."""

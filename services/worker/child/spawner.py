@@ -37,7 +37,9 @@ from headgate_pipeline import Pipeline
 from headgate_pipeline.loading import load_pipelines
 from headgate_pipeline.rules import KnownPipeline
 from services.worker.child import life
+from services.worker.child.link import ParentLink
 from services.worker.child.messages import ChildMessage
+from services.worker.child.warming import warm_link
 from services.worker.sandbox.kinship import (
     adopt_orphans,
     adopts_orphans,
@@ -128,6 +130,7 @@ class _Spawner:
 
     commands: socket.socket
     pipelines: Mapping[str, Pipeline]
+    link: ParentLink  # each attempt goes on with it, in its own process
     attempts: dict[int, _Attempt] = field(default_factory=dict[int, _Attempt])
     heard: bytes = b""  # of a command whose end is still to come
     passed: deque[int] = field(default_factory=deque[int])  # sockets of attempts that are still to be made
@@ -174,7 +177,7 @@ class _Spawner:
         tie, theirs = os.pipe()
         pid = os.fork()
         if pid == 0:
-            _become_attempt(channel, self.pipelines, spawner=ours, tie=theirs)
+            self._become_attempt(channel, spawner=ours, tie=theirs)
         channel.close()
         os.close(theirs)
         os.set_blocking(tie, False)
@@ -182,6 +185,24 @@ class _Spawner:
         with contextlib.suppress(PermissionError, ProcessLookupError):
             os.setpgid(pid, pid)
         self.attempts[pid] = _Attempt(command.name, command.until_ms, tie)
+
+    def _become_attempt(self, channel: socket.socket, *, spawner: int, tie: int) -> NoReturn:
+        """In the forked process: leave everything of the spawner's behind, then live the attempt."""
+        code, loop = 1, self.link.loop
+        try:
+            os.setpgid(0, 0)
+            end_with_parent()  # no attempt outlives the spawner either
+            if os.getppid() != spawner:
+                os._exit(code)
+            signal.set_wakeup_fd(-1)
+            _keep_only(channel.fileno(), tie)
+            signal.signal(signal.SIGTERM, lambda *_: loop.terminate())
+            for number in (signal.SIGCHLD, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            loop.go_on(channel)
+            code = life.run(self.link, self.pipelines, tie=tie)
+        finally:
+            os._exit(code)  # nothing of the spawner's is to be cleaned up here a second time
 
     def _reap(self) -> None:
         """Take note of what has ended. An attempt is gone when nothing is left that was its own."""
@@ -265,23 +286,6 @@ def _group_of(pid: int) -> int | None:
     return None
 
 
-def _become_attempt(channel: socket.socket, pipelines: Mapping[str, Pipeline], *, spawner: int, tie: int) -> NoReturn:
-    """In the forked process: leave everything of the spawner's behind, then live the attempt."""
-    code = 1
-    try:
-        os.setpgid(0, 0)
-        end_with_parent()  # no attempt outlives the spawner either
-        if os.getppid() != spawner:
-            os._exit(code)
-        signal.set_wakeup_fd(-1)
-        _keep_only(channel.fileno(), tie)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
-        code = life.run(channel, pipelines, tie=tie)
-    finally:
-        os._exit(code)  # nothing of the spawner's is to be cleaned up here a second time
-
-
 def _keep_only(*kept: int) -> None:
     """Of all that is open only these stay. What is printed goes nowhere: the worker's own log is not the job's."""
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -304,11 +308,12 @@ def main() -> None:
     keep_private()
     adopt_orphans()
     loaded = load_pipelines(sys.argv[2:])
-    gc.collect()
-    gc.freeze()  # what is loaded stays shared with the attempts: no collection ever writes into it
     stages = {name: pipeline.stages for name, pipeline in loaded.found.items()}
     commands.sendall(Ready(pipelines=stages, refused=loaded.refused).encoded())
-    _Spawner(commands, loaded.found).serve()
+    link = warm_link()
+    gc.collect()
+    gc.freeze()  # what is loaded stays shared with the attempts: no collection ever writes into it
+    _Spawner(commands, loaded.found, link).serve()
 
 
 if __name__ == "__main__":
