@@ -81,6 +81,7 @@ def js(page: Page) -> Any:
     ("name", "given", "words"),
     [
         ("span", [0], "0 seconds"),
+        ("span", [0.4], "less than a second"),
         ("span", [1], "1 second"),
         ("span", [89.6], "2 minutes"),
         ("span", [60 * 89], "89 minutes"),
@@ -336,13 +337,14 @@ async def test_a_failure_in_the_last_stage_is_one_that_did_not_pass(js: Any) -> 
     assert last == ("checks", "broken", 16, 20)
 
 
-async def test_a_job_that_mostly_waited_is_drawn_from_its_attempt_on(js: Any) -> None:
+async def test_all_of_a_life_is_drawn_first_and_an_attempt_that_is_but_a_part_can_be(js: Any) -> None:
     drawn = await js("timeline", "timelineOf", [*LIVED, told("failed", 15, summary="no")], JOB)
 
     ranges = await js("timeline", "rangesOf", drawn, 0)
+    alone = await js("timeline", "rangesOf", drawn | {"from": drawn["attempts"][0]["at"]}, 0)
 
-    assert ranges["first"] == 1
-    assert [(each["number"], (each["until"] - each["from"]) / 1000) for each in ranges["all"]] == [(0, 15), (1, 5)]
+    assert [(each["number"], (each["until"] - each["from"]) / 1000) for each in ranges] == [(0, 15), (1, 5)]
+    assert [each["number"] for each in alone] == [0]
 
 
 @pytest.mark.parametrize(("seconds", "ticks", "step"), [(4, 5, 1), (59, 6, 10), (3600, 7, 600), (86400 * 3, 7, 43200)])

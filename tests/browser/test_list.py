@@ -70,6 +70,8 @@ async def test_48_jobs_are_on_two_screens_and_for_everybody(there: Installation,
     async with visit(there, ann_of(there), width=1440, look="table") as ann:
         await expect(rows(ann)).to_have_count(JOBS)
         await expect(ann.page.get_by_text("Everything is paused")).to_be_visible()
+        await expect(rows(ann).filter(has_text="Paused by olga: maintenance")).to_have_count(JOBS)
+        await expect(rows(ann).filter(has_text="#")).to_have_count(0)  # of what is paused no place counts
         first = await ann.page.evaluate(ON_THE_SCREEN)
         await ann.page.evaluate("scrollTo(0, document.body.scrollHeight)")
         second = await ann.page.evaluate(ON_THE_SCREEN)
@@ -187,6 +189,8 @@ async def test_own_times_and_saved_filters_are_an_address(there: Installation, v
         await ann.page.get_by_role("button", name="Save", exact=True).click()
         await expect(saved.locator("option:checked")).to_have_text("Since July")
         await ann.look("saved-filters")
+        await ann.page.set_viewport_size({"width": 390, "height": 844})
+        await expect(saved).to_be_in_viewport(ratio=1)
         assert await ann.audit() == []
         await ann.go("jobs")
         await ann.page.reload()

@@ -355,8 +355,6 @@ async def test_a_timeline_says_what_held_the_job_before_anybody_looked(there: In
         await expect(tim.page.locator(".job-head")).to_contain_text("Ready")
         timeline = tim.card("Timeline")
         await expect(timeline.get_by_role("group", name="checks")).to_be_visible()
-        if await timeline.get_by_label("What is drawn").count():
-            await timeline.get_by_label("What is drawn").select_option("All of it")
         first = timeline.get_by_role("group", name="Waits").get_by_role("button").first
         await expect(first).to_have_accessible_name(re.compile("^Your jobs were paused by olga: a look, "))
 
@@ -468,7 +466,7 @@ async def test_two_users_do_not_see_each_other(there: Installation, visit: Visit
 
         await pam.page.evaluate("(view) => { location.hash = view }", f"#/jobs/{hers}")
 
-        await expect(pam.page.get_by_text("This job cannot be shown")).to_be_visible()
+        await expect(pam.page.get_by_role("heading", name="This job cannot be shown", level=1)).to_be_visible()
         await expect(pam.page.get_by_role("link", name="Back to your jobs")).to_be_visible()
 
 

@@ -66,7 +66,7 @@ async def _jobs_in_every_state(user: httpx.AsyncClient) -> dict[str, str]:
     failure = {"summary": "It did not fit. " * 12, "detail": "x" * 400, "lines": ["y" * 600, "z z " * 200]}
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
     jobs = {
-        "ready": await submit(input=QUICK),
+        "ready": await submit(input=QUICK, title="It goes on and on for a whole line. " * 5),
         "asks": await submit(input=QUICK | {"failing_cycles": 9}),
         "failed": await submit(pipeline="speaking", input=failure),
         "scheduled": await submit(input=QUICK, run_at=tomorrow),

@@ -1,6 +1,7 @@
 """Somebody before the page, in a profile of their own. Whatever they do, the page must not break its rules:
 
-no fault in a script, no violation of the content policy, no request to another host, nothing wider than the screen.
+no fault in a script, no violation of the content policy, no request to another host, nothing wider than the screen, no
+word broken in two.
 """
 
 from __future__ import annotations
@@ -41,6 +42,22 @@ TOO_WIDE = """
 () => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
   .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
   .map((one) => one.outerHTML.slice(0, 120)).slice(0, 5)
+"""
+LONG_WORD = 24  # letters: a longer one may be broken
+BROKEN = """
+(most) => {
+  const broken = [], texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    if (text.parentElement.closest("pre, code, .log, .visually-hidden")) continue;
+    for (const {0: word, index} of text.data.matchAll(/\\p{L}+/gu)) {
+      const range = new Range();
+      range.setStart(text, index), range.setEnd(text, index + word.length);
+      if (word.length <= most && new Set([...range.getClientRects()].map(({top}) => top)).size > 1) broken.push(word);
+    }
+  }
+  return broken.slice(0, 5);
+}
 """
 GO = """
 (view) => new Promise((there) => {
@@ -111,11 +128,13 @@ class Visitor:
         await dialog.wait_for(state="detached")
 
     async def look(self, name: str) -> None:
-        """A picture for developers of the page, and nothing wider than the screen."""
+        """A picture for developers of the page, nothing wider than the screen, and no word broken in two."""
         SCREENSHOTS.mkdir(exist_ok=True)
         await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
         too_wide: list[str] = await self.page.evaluate(TOO_WIDE)
         assert too_wide == [], f"{name} is wider than its screen"
+        broken: list[str] = await self.page.evaluate(BROKEN, LONG_WORD)
+        assert broken == [], f"words of {name} are broken in two"
 
     async def audit(self) -> list[str]:
         """What axe-core finds."""

@@ -2,21 +2,24 @@
 
 import { html, signal } from "/assets/vendor/preact.js";
 import { horizon, now } from "./feed.js";
-import { isRunning, stageTitle } from "./state.js";
+import { isPaused, isRunning, stageTitle } from "./state.js";
 import { ago, clock, date, short, span, statusWord, until } from "./words.js";
 
 export const Badge = ({ kind = "", children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
 export const Priority = ({ of }) => html`<span class=${`badge priority ${of}`}>${of}</span>`;
-const wordOf = (job) => (job.status === "running" && stageTitle(job)) || statusWord(job.status);
+/** Where a job stands, in a word or two. */
+export function stateWord(job) {
+  if (job.status === "queued" && isPaused(job)) return "Paused";
+  return (job.status === "running" && stageTitle(job)) || statusWord(job.status);
+}
 export const lookOf = (job) => (isRunning(job) ? "running" : job.status);
-export const StatusBadge = ({ job }) => html`<span class=${`badge dot ${lookOf(job)}`}>${wordOf(job)}
+export const StatusBadge = ({ job }) => html`<span class=${`badge dot ${lookOf(job)}`}>${stateWord(job)}
   </span>`;
-export const Empty = ({ picture, title, children }) =>
-  html`<div class="empty">${picture}${
-    title &&
-    html`<strong>
-  ${title}</strong>`
-  }<span>${children}</span></div>`;
+export const Empty = ({ picture, title, is = "strong", children }) =>
+  html`<div class="empty">${picture}${title && html`<${is} class="says">${title}</>`}<div>${children}</div></div>`;
+/** In place of a page, for which there is nothing to show. */
+export const Missing = ({ what, fault }) => html`<${Empty} title=${`This ${what} cannot be shown`} is="h1">
+  <p class="sentence">${fault.message}.</p><p><a href="#/jobs">Back to your jobs</a></p></>`;
 export const Ago = ({ of }) => html`<time datetime=${of} title=${date(of)}>
   ${ago(of, Math.max(now.value, Date.now() - 2_000))}</time>`;
 export const Until = ({ of }) => html`<time datetime=${of} title=${date(of)}>${until(of, now.value)}</time>`;
@@ -29,14 +32,14 @@ const SIGNS = {
   cancelled: ["M6 12h12"],
   scheduled: ["M12 4a8 8 0 1 0 .01 0", "M12 8v4.5l3 2"],
   waiting: ["M6 12h.01", "M12 12h.01", "M18 12h.01"],
-  queued: ["M6 7h12", "M6 12h12", "M6 17h7"],
+  queued: ["M9 6v12", "M15 6v12"], // paused: without a place
   awaiting_confirmation: ["M9 9a3 3 0 1 1 4.5 2.6c-1 .6-1.5 1.2-1.5 2.4", "M12 18h.01"],
 };
 
-/** Where a job stands, as a sign: its place in the queue, or a drawing. */
+/** Where a job stands, as a sign: its place in the queue, which a paused one has not, or a drawing. */
 export function Mark({ job, large = false }) {
   const look = lookOf(job),
-    place = job.status === "queued" && job.queue?.position;
+    place = job.status === "queued" && !isPaused(job) && job.queue?.position;
   const sign = html`<svg viewBox="0 0 24 24">${(SIGNS[look] ?? SIGNS.queued).map((d) => html`<path d=${d} />`)}</svg>`;
   return html`<span class=${`mark ${look} ${large ? "large" : ""}`} aria-hidden="true">${place ? `#${place}` : sign}
     </span>`;

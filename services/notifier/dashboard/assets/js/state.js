@@ -7,6 +7,7 @@ export const ENDS = ["ready", "failed", "cancelled"];
 export const RUNNING = ["starting", "scaffold", "code", "deps", "checks", "running"]; // the middle four: of `build`
 export const hasEnded = (job) => ENDS.includes(job.status);
 export const isRunning = (job) => RUNNING.includes(job.status);
+export const isPaused = ({ waiting_on = [] }) => waiting_on.some(({ reason }) => reason === "paused");
 export const stageNames = (job) => (job.stages ?? []).map(({ name }) => name);
 export const stageTitle = (job) => job.stages?.find(({ name }) => name === job.stage)?.title ?? job.stage;
 const MOVES_KEPT = 5;

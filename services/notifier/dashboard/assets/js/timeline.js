@@ -10,7 +10,7 @@ const ENTERED = {
   phase_ready: "The phase before it is ready: in the queue",
 };
 const ENDED = { ready: "ready", failed: "failed", cancelled: "left" };
-const MOSTLY_WAITED = 0.4; // of its life that it was worked on: with less the work would be slivers
+const NEARLY_ALL = 0.9;
 const HELD = {
   paused: "pause",
   user_limit: "held",
@@ -161,7 +161,7 @@ function end(told, event, at) {
   else leave(told, at);
 }
 
-/** What can be drawn: all of it, or one attempt; and what is drawn first, where it waited for most of the time. */
+/** What can be drawn: all of it, as number 0, or one attempt that is not nearly all of it. */
 export function rangesOf({ from, until, attempts, lanes }, now) {
   const end = until ?? Math.max(now, from + 1000);
   const parts = lanes.flatMap((lane) => lane.parts);
@@ -169,9 +169,8 @@ export function rangesOf({ from, until, attempts, lanes }, now) {
     const own = parts.filter((part) => part.attempt === number);
     return { number, from: at, until: Math.max(at + 1000, ...own.map((part) => part.until ?? end)) };
   });
-  const worked = ranges.reduce((sum, range) => sum + range.until - range.from, 0);
-  const first = ranges.length && worked < MOSTLY_WAITED * (end - from) ? ranges.at(-1).number : 0;
-  return { all: [{ number: 0, from, until: end }, ...ranges], first };
+  const parted = ranges.filter((range) => range.until - range.from < NEARLY_ALL * (end - from));
+  return [{ number: 0, from, until: end }, ...parted];
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];

@@ -9,7 +9,7 @@ export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 
 /** 45 seconds, 17 minutes, 2 h 05 min. */
 export function span(seconds) {
   const whole = Math.max(0, Math.round(seconds));
-  if (whole < 90) return plural(whole, "second");
+  if (whole < 90) return whole || seconds <= 0 ? plural(whole, "second") : "less than a second";
   if (whole < 90 * MINUTE) return plural(Math.round(whole / MINUTE), "minute");
   if (whole < 2 * DAY) return hours(Math.round(whole / MINUTE));
   return plural(Math.round(whole / DAY), "day");

@@ -31,7 +31,7 @@ export function Attempts() {
 }
 
 function Rows({ of }) {
-  return html`<table class="cards"><thead><tr><th>Taken up</th><th>Worker</th><th>Job</th><th class="number">Attempt</th>
+  return html`<table class="cards attempts"><thead><tr><th>Taken up</th><th>Worker</th><th>Job</th><th class="number">Attempt</th>
     <th class="number">Lasted</th><th>Then</th></tr></thead><tbody>${of.map(
       (row) => html`<tr key=${row.job_id + row.attempt}>
       <td data-name="Taken up"><time datetime=${row.began_at} title=${date(row.began_at)}>${minute(row.began_at)}</time></td>

@@ -3,7 +3,7 @@ import { announce } from "../announce.js";
 import { download, get, Refusal, send } from "../api.js";
 import { tokensOf } from "../cycles.js";
 import { keep } from "../feed.js";
-import { Ago, At, Badge, Empty, Looking, Mark, Priority, say, sayFault, StatusBadge } from "../parts.js";
+import { Ago, At, Badge, Looking, Mark, Missing, Priority, say, sayFault, StatusBadge } from "../parts.js";
 import { jobLink, workflowLink } from "../route.js";
 import { hasEnded, heard, linesAfter, newer } from "../state.js";
 import { follow } from "../stream.js";
@@ -26,9 +26,7 @@ const ENDS_A_WAIT = new Set(["queued", "dispatched", "cancelled", "failed"]);
 /** One job: its own stream, its history, and what can be done about it. */
 export function Job({ id }) {
   const { job, events, waits, lines, fault } = useJob(id);
-  if (fault.value)
-    return html`<${Empty} title="This job cannot be shown">
-    ${fault.value.message}. <a href="#/jobs">Back to your jobs</a></>`;
+  if (fault.value) return html`<${Missing} what="job" fault=${fault.value} />`;
   if (job.value === null) return html`<${Looking} />`;
   return html`<article class="stack">
     <${Head} job=${job.value} />

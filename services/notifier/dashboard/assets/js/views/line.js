@@ -4,7 +4,7 @@ import { askThenDo } from "../dialog.js";
 import { now } from "../feed.js";
 import { Badge } from "../parts.js";
 import { jobLink } from "../route.js";
-import { PRIORITIES } from "../state.js";
+import { isPaused, PRIORITIES } from "../state.js";
 import { titleOf } from "../titles.js";
 import { date, short } from "../words.js";
 import { Copy } from "./copy.js";
@@ -50,7 +50,8 @@ export function Line({ line, n, lines, held, drop, told }) {
 
 /** As its owner is told: in its pool, and of what is paused no place counts. */
 const placeOf = (line) => (isPaused(line) ? "–" : `${line.position}`);
-const isPaused = (line) => line.waiting_on.some(({ reason }) => reason === "paused");
+
+const spotOf = (line) => (isPaused(line) ? "paused" : `#${line.position}`);
 
 function Why({ line }) {
   const why = line.waiting_on.map(({ message }) => message).join(". ");
@@ -90,11 +91,11 @@ const cancel = (line) => () =>
 const toPlace = (line, lines) => () => {
   const others = lines.filter(({ job_id }) => job_id !== line.job_id);
   const nameOf = (other) =>
-    `#${placeOf(other)}: ${titleOf(other)} (${other.user_id}, ${other.project_id}, ${other.priority})`;
+    `${spotOf(other)}: ${titleOf(other)} (${other.user_id}, ${other.project_id}, ${other.priority})`;
   const Fields = () => html`<div><label for="to-place">Before the job at</label>
     <select id="to-place" name="before" required>
       ${others.map((other) => html`<option value=${other.job_id}>${nameOf(other)}</option>`)}</select></div>`;
-  const text = `“${titleOf(line)}” of ${line.user_id}, now at #${placeOf(line)}.`;
+  const text = `“${titleOf(line)}” of ${line.user_id}, now ${isPaused(line) ? "paused" : `at ${spotOf(line)}`}.`;
   return askThenDo(
     { title: "Move this job", text, act: "Move it", Fields },
     ({ before, reason }) => send("POST", "/queue/move", { job_id: line.job_id, before, reason }),

@@ -1,7 +1,7 @@
 import { html } from "/assets/vendor/preact.js";
 import { UTC_DAYS } from "../days.js";
 import { At, Range, Until } from "../parts.js";
-import { hasEnded, isRunning } from "../state.js";
+import { hasEnded, isPaused, isRunning } from "../state.js";
 import { date, moveWords, plural } from "../words.js";
 
 /** Where a job stands, when it will start, what keeps it, and what has moved it. */
@@ -10,7 +10,8 @@ export function Place({ job }) {
   if (hasEnded(job) || isRunning(job) || job.status === "awaiting_confirmation") return "";
   return html`<section class="card" aria-labelledby="place-title">
     <h2 id="place-title">${queue ? "Place in the queue" : "Why it waits"}</h2>
-    ${queue && html`<${Standing} queue=${queue} />`}
+    ${queue && !isPaused(job) && html`<${Standing} queue=${queue} />`}
+    ${queue && isPaused(job) && html`<p>It keeps its place, and has its number again once it is resumed.</p>`}
     ${
       job.scheduled_for &&
       !queue &&

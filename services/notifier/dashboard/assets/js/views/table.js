@@ -2,12 +2,12 @@ import { html } from "/assets/vendor/preact.js";
 import { now } from "../feed.js";
 import { COLUMNS, columnsFor, liking } from "../liking.js";
 import { chosen } from "../list.js";
-import { Mark, Priority } from "../parts.js";
+import { Mark, Priority, stateWord } from "../parts.js";
 import { jobLink, workflowLink } from "../route.js";
 import { isOperator } from "../session.js";
-import { hasEnded, isRunning, stageTitle } from "../state.js";
+import { hasEnded, isPaused, isRunning } from "../state.js";
 import { titleOf } from "../titles.js";
-import { date, lasted, minute, pauseWords, plural, startWords, statusWord } from "../words.js";
+import { date, lasted, minute, pauseWords, plural, startWords } from "../words.js";
 import { Copy } from "./copy.js";
 
 const NUMBERS = new Set(["created", "updated", "took", "attempt", "iterations"]);
@@ -41,15 +41,12 @@ function rowOf(job, columns) {
 function Row({ job, columns, held }) {
   return html`<tr class=${held ? `${job.status} held` : job.status} data-job=${job.id}>
     <td class="c-choose"><${Choose} job=${job} held=${held} /></td>
-    <td class="c-status"><${Mark} job=${job} /><span>${wordOf(job)}</span></td>
+    <td class="c-status"><${Mark} job=${job} /><span>${stateWord(job)}</span></td>
     <td class="c-title"><span class="line"><a class="what" href=${jobLink(job.id)}>${titleOf(job)}</a>
       <span class="tail">${tailOf(job)}</span></span></td>
     ${columns.map((name) => html`<td class=${classOf(name)}>${CELLS[name](job)}</td>`)}
   </tr>`;
 }
-
-const wordOf = (job) =>
-  isRunning(job) ? ((job.status === "running" && stageTitle(job)) || statusWord(job.status)) : statusWord(job.status);
 
 const CELLS = {
   id: (job) => html`<${Copy} of=${job.id} label=${`Copy the id ${job.id}`}><code>${job.id.slice(0, 8)}…</code></>`,
@@ -86,15 +83,16 @@ function Took({ job }) {
 export function tailOf(job) {
   const { used, batch, confirmations } = job.iterations;
   if (job.status === "failed") return job.message;
-  if (job.status === "queued") return [placeOf(job), startWords(job.queue)].filter(Boolean).join(", ");
+  if (job.status === "queued") return [pauseWords(job), startWords(job.queue), placeOf(job)].filter(Boolean).join(" · ");
   if (job.status === "scheduled") return job.scheduled_for ? `enters the queue ${date(job.scheduled_for)}` : job.message;
+  if (job.question?.kind === "ask") return job.question.text;
   if (job.status === "awaiting_confirmation") return `${used} of ${batch * (1 + confirmations)} iterations used`;
   if (isRunning(job)) return used > 1 ? `iteration ${used} of ${batch * (1 + confirmations)}` : "";
   return job.status === "ready" && used > 1 ? plural(used, "iteration") : "";
 }
 
 const PLAIN = /^You are #\d+ in queue$/; // the mark says it
-const placeOf = (job) => pauseWords(job) ?? (job.queue?.position_message ?? "").replace(PLAIN, "");
+const placeOf = (job) => (isPaused(job) ? "" : (job.queue?.position_message ?? "").replace(PLAIN, ""));
 
 function Choose({ job, held }) {
   const toggle = ({ target, shiftKey }) => chooseTo(job.id, target.checked, shiftKey);

@@ -26,17 +26,17 @@ const KINDS = {
 /** When what happened, on the clock: a lane for waits, one for each stage, one for questions. */
 export function Timeline({ job, events, waits, lines }) {
   const chosen = useSignal(null),
-    drawn = useSignal(null);
+    drawn = useSignal(0);
   const told = timelineOf(events, job, waits);
   if (told.from === null) return "";
-  const { all, first } = rangesOf(told, now.value);
-  const range = all.find(({ number }) => number === (drawn.value ?? first)) ?? all[0];
+  const all = rangesOf(told, now.value);
+  const range = all.find(({ number }) => number === drawn.value) ?? all[0];
   const axis = axisOf(range.from, range.until, innerWidth < 700 ? NARROW_TICKS : TICKS);
   const choose = (part) => (chosen.value = chosen.value && same(chosen.value, part) ? null : part);
   return html`<section class="card" aria-labelledby="timeline-title">
     <div class="head"><h2 id="timeline-title">Timeline <span class="soft">${lasted(told.from, all[0].until)}
       ${hasEnded(job) ? "" : " so far"}</span></h2>
-      ${(all.length > 2 || first > 0) && html`<${Range} all=${all} range=${range} drawn=${drawn} />`}</div>
+      ${all.length > 1 && html`<${Range} all=${all} range=${range} drawn=${drawn} />`}</div>
     <div class="timeline">
       <${Axis} axis=${axis} attempts=${range.number ? [] : told.attempts} />
       ${told.lanes.map(
@@ -47,7 +47,7 @@ export function Timeline({ job, events, waits, lines }) {
   </section>`;
 }
 
-/** All of its life, or one attempt: a job that waited for a night would be slivers. */
+/** All of its life, or one attempt: of one that waited for a night, its work is slivers. */
 function Range({ all, range, drawn }) {
   const pick = ({ target }) => (drawn.value = Number(target.value));
   return html`<div class="fit"><label class="visually-hidden" for="timeline-range">What is drawn</label>

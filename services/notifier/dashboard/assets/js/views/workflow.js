@@ -2,7 +2,7 @@ import { html, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { get, send } from "../api.js";
 import { stagesOf } from "../cycles.js";
 import { keep } from "../feed.js";
-import { Ago, Empty, Looking, Mark, Priority, say, sayFault, Stages, StatusBadge } from "../parts.js";
+import { Ago, Looking, Mark, Missing, Priority, say, sayFault, Stages, StatusBadge } from "../parts.js";
 import { jobLink, workflowLink } from "../route.js";
 import { hasEnded, isRunning, jobs, newer } from "../state.js";
 import { isOwnTitle, titleOf } from "../titles.js";
@@ -29,7 +29,7 @@ export function Workflow({ id }) {
     return () => ((left = true), clearTimeout(timer));
   }, [id]);
   if (fault.value?.status === 404)
-    return html`<${Empty} title="This workflow cannot be shown">${fault.value.message}. <a href="#/jobs">Back to your jobs</a></>`;
+    return html`<${Missing} what="workflow" fault=${fault.value} />`;
   if (told.value === null) return html`<${Looking} fault=${fault.value} />`;
   const phases = told.value.phases.map((phase) => (jobs.value.has(phase.id) ? newer(jobs.value.get(phase.id), phase) : phase));
   return html`<article class="stack">
