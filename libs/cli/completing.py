@@ -12,6 +12,7 @@ from typing import Final
 from click.shell_completion import CompletionItem, ShellComplete, ZshComplete
 
 from headgate import HeadgateError, Patience, SyncHeadgate
+from headgate.overseen import GroupState
 from headgate_contracts.vocabulary import Priority
 from libs.cli.arguments import commands
 from libs.cli.calling import NAME
@@ -42,7 +43,13 @@ def job_ids(beginning: str) -> list[CompletionItem]:
 
 
 def group_names(beginning: str) -> list[CompletionItem]:
-    return _offered(_asked(lambda hg: [(group.group, "") for group in hg.ops.groups()], as_operator=True), beginning)
+    """Each with how full it is."""
+    groups = _asked(lambda hg: [(group.group, _fullness(group)) for group in hg.ops.groups()], as_operator=True)
+    return _offered(groups, beginning)
+
+
+def _fullness(group: GroupState) -> str:
+    return f"{group.active} of {group.limit} slots taken, {group.waiting} waiting"
 
 
 def scopes(beginning: str) -> list[CompletionItem]:

@@ -21,9 +21,12 @@ from typing import Any
 
 import jwt
 import pytest
+from click.shell_completion import ZshComplete
 
 from headgate import async_driver, sync_driver
 from libs.cli.__main__ import main
+from libs.cli.arguments import commands
+from libs.cli.grammar import COMPLETING
 from libs.runtime.keys import KeyPair, keep_keys
 from tests.fixtures.scripted import JOB
 from tests.fixtures.terminal import HIDDEN, Terminal
@@ -106,6 +109,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 ERASED = {"user_id": "eve", "message": "erased", "unfinished": [], "jobs": 1, "cancelled": []}
 HISTORY = {"job_id": "j1", "user_id": "u1", "project_id": "shop", "status": "queued"}
 REVOKED = {"jti": "lost-1", "until": "2030-01-01T00:00:00Z", "changed": True, "message": "it lets nobody in any more"}
+FULL = {"group": "user:ann", "limit": 2, "active": 2, "waiting": 7, "holders": []}
 ARCHIVE = packed({"app.py": b"print()"})
 END = ("end", dict[str, Any](), None)
 
@@ -238,6 +242,22 @@ def test_jobs_are_listed_for_people_and_for_programs(far: Far, capsys: pytest.Ca
     assert table[0].split() == ["JOB", "STATUS", "PROJECT", "CREATED", "(UTC)", "TITLE", "MESSAGE"]
     assert table[1].startswith("j1   queued  shop")
     assert json.loads(capsys.readouterr().out) == [JOB]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "said"),
+    [
+        (["jobs", "show", "j"], as_json(200, [JOB | {"title": "A shop, a cart"}]), "j1\nA shop, a cart"),
+        (["concurrency", "status", ""], as_json(200, [FULL]), "user\\:ann\n2 of 2 slots taken, 7 waiting"),
+    ],
+)
+def test_ids_and_groups_are_completed_each_with_what_it_stands_for(
+    far: Far, words: list[str], answer: Answer, said: str
+) -> None:
+    far.says(answer)
+    zsh = ZshComplete(commands(), {}, "headgate", COMPLETING)
+
+    assert [zsh.format_completion(each) for each in zsh.get_completions(words[:-1], words[-1])] == [f"plain\n{said}"]
 
 
 def test_a_list_goes_on_to_the_pages_it_needs(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
