@@ -106,18 +106,19 @@ class Edge:
         await self.folded(max(job.seq for job in outcome.jobs))
         return outcome
 
-    async def taken(self, job: Job, who: Principal) -> ShownJob:
-        """A job that was just taken in or changed, whatever has become of the view since."""
-        return self._for(who, (await self.reading.taken([job], owner=who.owns(job)))[0])
+    async def taken(self, job: Job, who: Principal, *, titles: Mapping[str, str] | None = None) -> ShownJob:
+        """A job that was just taken in or changed, whatever has become of the view since. `titles`: where they are
+        known."""
+        return self._for(who, (await self.reading.taken([job], owner=who.owns(job), titles=titles))[0])
 
     def _for(self, who: Principal, shown: ShownJob) -> ShownJob:
         """With what operators alone are shown."""
         url = self.policy.tracing.url_of(shown.debug_id) if who.may(OPS) else None
         return shown.model_copy(update={"trace_url": url}) if url else shown
 
-    async def located(self, job: Job, who: Principal) -> JSONResponse:
+    async def located(self, job: Job, who: Principal, *, titles: Mapping[str, str] | None = None) -> JSONResponse:
         """That job as the body, and where it is found from now on."""
-        return _answer(job, await self.taken(job, who), 202, {"Location": f"/v1/jobs/{job.id}"})
+        return _answer(job, await self.taken(job, who, titles=titles), 202, {"Location": f"/v1/jobs/{job.id}"})
 
 
 async def seen_tags(

@@ -68,10 +68,10 @@ async def _submit_one(
     edge: Edge, item: dict[str, Any], who: Principal, header: str | None, number: int
 ) -> ShownJob | Problem:
     try:
-        job = await Intake(edge).job(SubmitJob.model_validate(item), who, key_of(header, number))
+        accepted = await Intake(edge).job(SubmitJob.model_validate(item), who, key_of(header, number))
     except (ValidationError, Refused, ContractError) as fault:
         return problem_of_item(fault) if isinstance(fault, ValidationError) else problem_for(fault, {})
-    return await edge.taken(job, who)
+    return await edge.taken(accepted.job, who, titles=accepted.titles)
 
 
 async def _counted(edge: Edge, end: ShownJob | Problem, began_s: float, who: Principal) -> ItemOutcome:

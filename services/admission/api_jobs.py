@@ -38,7 +38,8 @@ def submit_routes(edge: Edge) -> APIRouter:
         if dry_run:
             preview = await intake.job_preview(body, who, key)
             return JSONResponse(preview.model_dump(mode="json"))
-        return await edge.located(await intake.job(body, who, key), who)
+        accepted = await intake.job(body, who, key)
+        return await edge.located(accepted.job, who, titles=accepted.titles)
 
     @router.post("/jobs/{job_id}/retry", status_code=202, response_model=ShownJob)
     async def retry_job(

@@ -33,9 +33,10 @@ def workflow_submit_routes(edge: Edge) -> APIRouter:
         key = key_of(idempotency_key)
         if dry_run:
             return _answer(await intake.workflow_preview(body, who, key))
-        phases = await intake.workflow(body, who, key)
-        located = {"Location": f"/v1/workflows/{phases[0].submission.workflow}"}
-        return _answer(await edge.reading.taken(phases), status=202, headers=located)
+        accepted = await intake.workflow(body, who, key)
+        located = {"Location": f"/v1/workflows/{accepted.job.submission.workflow}"}
+        shown = await edge.reading.taken(accepted.jobs, titles=accepted.titles)
+        return _answer(shown, status=202, headers=located)
 
     return router
 

@@ -48,19 +48,17 @@ class Intake:
 
     edge: Edge
 
-    async def job(self, body: SubmitJob, who: Principal, key: str | None) -> Job:
+    async def job(self, body: SubmitJob, who: Principal, key: str | None) -> Accepted:
         """The job that was taken in."""
-        accepted = await self._submit(self._new_job(body, who, key))
-        return accepted.job
+        return await self._submit(self._new_job(body, who, key))
 
     async def job_preview(self, body: SubmitJob, who: Principal, key: str | None) -> ShownJob:
         [shown] = await self._preview(self._new_job(body, who, key))
         return shown
 
-    async def workflow(self, body: SubmitWorkflow, who: Principal, key: str | None) -> tuple[Job, ...]:
+    async def workflow(self, body: SubmitWorkflow, who: Principal, key: str | None) -> Accepted:
         """The phases that were taken in."""
-        accepted = await self._submit(self._new_workflow(body, who, key))
-        return accepted.jobs
+        return await self._submit(self._new_workflow(body, who, key))
 
     async def workflow_preview(self, body: SubmitWorkflow, who: Principal, key: str | None) -> tuple[ShownJob, ...]:
         return await self._preview(self._new_workflow(body, who, key))

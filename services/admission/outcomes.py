@@ -1,6 +1,7 @@
 """What may come of what admission was asked for. Values only: `problems` has the words for refusals."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from headgate_contracts import Job
 from libs.capacity.answers import Outlook
@@ -9,10 +10,12 @@ from services.admission.limits import NotAllowed
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """It is in the log: the job, or each phase of a workflow in order. `again`: it was there before."""
+    """It is in the log: the job, or each phase of a workflow in order. `again`: it was there before. `titles`: what those
+    are called that were written just now; null: it has to be looked up."""
 
     jobs: tuple[Job, ...]
     again: bool = False
+    titles: Mapping[str, str] | None = field(default=None, compare=False)
 
     @property
     def job(self) -> Job:

@@ -66,30 +66,34 @@ class Reading:
             if isinstance(record.event, Event) and isinstance(record.event.data, JobData)
         ]
 
-    async def shown(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
-        """The jobs as their owners see them, or an operator in their place."""
+    async def shown(
+        self, jobs: Sequence[Job], *, owner: bool = True, titles: Mapping[str, str] | None = None
+    ) -> list[ShownJob]:
+        """The jobs as their owners see them, or an operator in their place. `titles`: as far as they are known."""
         users = {job.user_id for job in jobs}
         running = [job.id for job in jobs if job.status.is_running]
-        seen, used, titles, progress = await asyncio.gather(
+        seen, used, titled, progress = await asyncio.gather(
             self.seen(jobs, owner=owner),
             self._used_today(users),
-            self.titles.of([job.id for job in jobs]),
+            self._titles(jobs, titles),
             self.progress.of(running),
         )
         return [
-            self._in_words(each, used_today=used[each.job.user_id], titles=titles, progress=progress) for each in seen
+            self._in_words(each, used_today=used[each.job.user_id], titles=titled, progress=progress) for each in seen
         ]
 
-    async def taken(self, jobs: Sequence[Job], *, owner: bool = True) -> list[ShownJob]:
+    async def taken(
+        self, jobs: Sequence[Job], *, owner: bool = True, titles: Mapping[str, str] | None = None
+    ) -> list[ShownJob]:
         """What was just taken in or changed. It is in the log: that the view is away by now must not look like a
         refusal, or who sends no Idempotency-Key submits it twice. Then no place can be told, nor what else the day has
         seen."""
         try:
-            return await self.shown(jobs, owner=owner)
+            return await self.shown(jobs, owner=owner, titles=titles)
         except (ViewLost, ViewUnavailable):
             used = sum(job.quota_day == self._now().date() for job in jobs)
-            titles = await self.titles.of([job.id for job in jobs])
-            return [self._in_words(Seen(job, None, ()), used_today=used, titles=titles) for job in jobs]
+            titled = await self._titles(jobs, titles)
+            return [self._in_words(Seen(job, None, ()), used_today=used, titles=titled) for job in jobs]
 
     async def seen(self, jobs: Sequence[Job], *, owner: bool = True) -> list[Seen]:
         """Where each of the jobs stands, in words for its owner or for an operator."""
@@ -124,6 +128,9 @@ class Reading:
         today, names = day_number(self._now()), sorted(users)
         counts = await asyncio.gather(*(self.view.day_used(user, today) for user in names))
         return dict(zip(names, counts, strict=True))
+
+    async def _titles(self, jobs: Sequence[Job], known: Mapping[str, str] | None) -> Mapping[str, str]:
+        return await self.titles.of([job.id for job in jobs]) if known is None else known
 
     def _in_words(
         self,

@@ -182,7 +182,8 @@ class Submitting:
         if isinstance(answer, Conflicted):
             return await self._known(phases) or KeyReused(phases[0].id)
         stored = zip(begun, answer.records, strict=True)
-        return Accepted(tuple(each.stored(record.seq) for each, record in stored))
+        titles = {new.id: new.title for new in phases if new.title}
+        return Accepted(tuple(each.stored(record.seq) for each, record in stored), titles=titles)
 
     async def _used_before(self, phases: Sequence[NewJob]) -> Accepted | KeyReused | None:
         """What a key stands for. It takes no second place, not even for a moment: so the log is asked first, as the

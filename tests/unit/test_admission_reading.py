@@ -6,8 +6,10 @@ from typing import Any
 
 from headgate_contracts import Status, Tier
 from headgate_contracts.events import JobData
+from headgate_contracts.tokens import job_id_for_key
 from libs.capacity.answers import Heartbeat
 from services.admission.finding import JobFilter
+from services.admission.outcomes import Accepted
 from tests.fixtures.memory_admission import MemoryAdmission
 
 DAY_MS = 86_400_000
@@ -176,3 +178,22 @@ async def test_the_usage_is_the_users_own(admission: MemoryAdmission) -> None:
     used = await admission.reading.usage("u1", Tier.BOOTSTRAPPER)
 
     assert (used.jobs_used, used.jobs_remaining, used.iterations_remaining) == (2, 3, 6)
+
+
+# ── titles ────────────────────────────────────────────────────────────────────
+
+
+async def test_who_is_told_of_a_job_just_taken_in_reads_its_title_and_a_later_one_asks_for_it(
+    admission: MemoryAdmission,
+) -> None:
+    job_id = job_id_for_key("u1", "key")
+    first = await admission.submit(job_id=job_id, title="A shop")
+    await admission.titles.delete(job_id)  # erased since
+    again = await admission.submit(job_id=job_id, title="A shop")
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
+
+    [told] = await admission.reading.taken(first.jobs, titles=first.titles)
+    [retold] = await admission.reading.taken(again.jobs, titles=again.titles)
+
+    assert (told.title, retold.title, again.again) == ("A shop", None, True)
