@@ -1,7 +1,15 @@
-"""The view's scripts, run on a server. What they are made of is in `lua_files`."""
+"""The view's scripts, run on a server. What they are made of is in `lua_files`.
 
+    run ─┐
+    run ─┼─ in one turn of the event loop ─► one round trip ─► an answer each
+    run ─┘
+
+To send costs more than most scripts do, so what is asked together travels together. Each has its own answer or refusal.
+"""
+
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
@@ -11,6 +19,8 @@ from libs.capacity.store_errors import translate, translated
 
 Arg = str | int
 Reply = Any  # nested lists of str, int and null, as the verb's header says
+ScriptCall = tuple[Script, Sequence[Arg]]
+TOGETHER: Final = 100  # scripts in one round trip: some milliseconds, in which nobody else has a turn at the server
 
 
 class ScriptRunner:
@@ -20,15 +30,19 @@ class ScriptRunner:
         self._client = client
         self._view = view
         self._scripts = load_scripts() if scripts is None else scripts
+        self._gathering: tuple[list[ScriptCall], asyncio.Task[list[Reply]]] | None = None  # what is about to be sent
 
     async def run(self, name: str, *args: Arg) -> Reply:
-        script = self._scripts[name]
+        calls, asked = self._gathering or self._gather()
+        calls.append((self._scripts[name], args))
+        number = len(calls) - 1
+        if len(calls) == TOGETHER:
+            self._gathering = None
         with translated():
-            try:
-                return await self._call(script, args)
-            except NoScriptError:
-                await self._give(script)
-                return await self._call(script, args)
+            reply = (await asyncio.shield(asked))[number]  # others ask with it: who is cancelled ends nothing
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
 
     async def run_all(self, name: str, calls: Sequence[Sequence[Arg]]) -> list[Reply]:
         """One after the other, without waiting for an answer in between."""
@@ -43,12 +57,31 @@ class ScriptRunner:
             raise translate(error) from error
         return replies
 
-    async def _call(self, script: Script, args: Sequence[Arg]) -> Reply:
-        return await cast(Any, self._client).evalsha(script.sha, 1, self._view, *args)
+    def _gather(self) -> tuple[list[ScriptCall], asyncio.Task[list[Reply]]]:
+        calls = list[ScriptCall]()
+        self._gathering = calls, asyncio.create_task(self._ask(calls))
+        return self._gathering
+
+    async def _ask(self, calls: list[ScriptCall]) -> list[Reply]:
+        """All that was gathered until this has its first turn. What the server has forgotten is asked again."""
+        if self._gathering is not None and self._gathering[0] is calls:
+            self._gathering = None
+        replies = await self._sent(calls)
+        forgotten = [number for number, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+        if forgotten:
+            again = [calls[number] for number in forgotten]
+            for script in {script.sha: script for script, _ in again}.values():
+                await self._give(script)
+            for number, reply in zip(forgotten, await self._sent(again), strict=True):
+                replies[number] = reply
+        return replies
 
     async def _send(self, script: Script, calls: Sequence[Sequence[Arg]]) -> list[Reply]:
+        return await self._sent([(script, args) for args in calls])
+
+    async def _sent(self, calls: Sequence[ScriptCall]) -> list[Reply]:
         pipeline = cast(Any, self._client).pipeline(transaction=False)
-        for args in calls:
+        for script, args in calls:
             pipeline.execute_command("EVALSHA", script.sha, 1, self._view, *args)
         return await pipeline.execute(raise_on_error=False)
 

@@ -4,6 +4,7 @@ Owns the order of arguments. What a question means is in the script's own header
 how answers are read `store_answers`. Refuses to decide anything here.
 """
 
+import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -174,7 +175,7 @@ class _Readings(_Asked):
     async def outlooks(self, jobs: Sequence[str], *, now_ms: int | None = None) -> tuple[Outlook | None, ...]:
         starts = range(0, len(jobs) or 1, OUTLOOKS)  # without a job too: whether there is a view
         calls = [(self._epoch, _text(now_ms), *jobs[start : start + OUTLOOKS]) for start in starts]
-        replies = await self._scripts.run_all("outlook_v1", calls)
+        replies = await asyncio.gather(*(self._scripts.run("outlook_v1", *call) for call in calls))
         return tuple(store_readings.outlook(each) for reply in replies for each in reply)
 
     async def group(self, group: str, *, tier: str | None = None, now_ms: int | None = None) -> GroupStatus:

@@ -10,8 +10,8 @@ from services.admission.limits import NotAllowed
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """It is in the log: the job, or each phase of a workflow in order. `again`: it was there before. `titles`: what those
-    are called that were written just now; null: it has to be looked up."""
+    """It is in the log: the job, or each phase of a workflow in order. `again`: it was there before. `titles`: what was
+    written of them just now; null: it has to be looked up."""
 
     jobs: tuple[Job, ...]
     again: bool = False

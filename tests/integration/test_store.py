@@ -25,7 +25,7 @@ from libs.capacity.answers import (
 from libs.capacity.errors import ViewLost, ViewMisused, ViewUnavailable
 from libs.capacity.keys import KEYS, VIEW, ticket_key, view_key
 from libs.capacity.rows import CLASS_STEP, Change, Pause, Seed, StandingOrders
-from libs.capacity.scripts import ScriptRunner
+from libs.capacity.scripts import TOGETHER, ScriptRunner
 from libs.capacity.store import PIPELINE, RedisView
 from libs.capacity.store_client import open_client
 from libs.local.servers import ValkeyServer
@@ -188,6 +188,48 @@ async def test_a_server_that_is_gone_is_unavailable_and_is_found_again(valkey_se
 
 
 # ── asked twice, by many, or of a server that forgets ─────────────────────────
+
+
+async def test_what_is_asked_together_is_one_round_trip(view: RedisView, client: Redis) -> None:
+    await ViewScenario(view).open()
+    await view.day_used("ann", TODAY)
+
+    before = (await client.info("stats"))["total_reads_processed"]
+    await asyncio.gather(*(view.day_used("ann", TODAY) for _ in range(TOGETHER)))
+    after = (await client.info("stats"))["total_reads_processed"]
+
+    assert after - before < TOGETHER / 10, "all of it is some kilobytes"
+
+
+async def test_of_what_is_asked_together_each_has_its_own_answer(view: RedisView, client: Redis) -> None:
+    await ViewScenario(view).open()
+    runner = ScriptRunner(client, view=view_key(SHARD))
+    await client.script_flush()
+
+    async def asked(verb: str, epoch: str, *args: str | int) -> object:
+        return await runner.run(verb, epoch, str(NOW_MS), *args)
+
+    answers = await asyncio.gather(
+        asked("day_used_v1", EPOCH, "ann", TODAY),
+        asked("day_used_v1", "another log", "ann", TODAY),
+        *(asked("job_v1", EPOCH, f"j{number}") for number in range(TOGETHER)),
+        return_exceptions=True,
+    )
+
+    assert answers[0] == 0
+    assert isinstance(answers[1], ViewLost)
+    assert answers[2:] == [None] * TOGETHER
+
+
+async def test_an_asker_that_gives_up_takes_no_answer_from_those_who_asked_with_it(view: RedisView) -> None:
+    await ViewScenario(view).open()
+    gone, stays = (asyncio.create_task(view.day_used("ann", TODAY)) for _ in range(2))
+    await asyncio.sleep(0)
+
+    gone.cancel()
+
+    assert await stays == 0
+    assert gone.cancelled()
 
 
 async def test_a_server_that_forgot_the_scripts_is_given_them_again(world: ViewScenario, client: Redis) -> None:
