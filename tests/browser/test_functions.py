@@ -1,4 +1,4 @@
-"""The page's pure functions, by tables: words, colours, what is heard of a job, its cycles, the queue's order."""
+"""The page's pure functions, by tables: words, colours, what is heard of a job, its iterations, the queue's order."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ async def test_each_iteration_tells_what_passed_and_what_did_not(js: Any) -> Non
     granted = {"event": "confirmed", "at": T3, "batch": 2}
 
     first, second = await js(
-        "cycles", "cyclesOf", [*stages, asked, granted, staged("code", 2, T3)], JOB | {"status": "code"}
+        "iterations", "iterationsOf", [*stages, asked, granted, staged("code", 2, T3)], JOB | {"status": "code"}
     )
 
     assert [stage["state"] for stage in first["stages"].values()] == ["done", "done", "done", "broken"]
@@ -188,7 +188,7 @@ async def test_tokens_are_of_the_stage_before_the_event_that_tells_them(js: Any)
         staged("deps", 1, T3) | used,
     ]
 
-    assert await js("cycles", "tokensOf", events) == [
+    assert await js("iterations", "tokensOf", events) == [
         ["code", {"input": 30, "output": 6}],
         ["deps", {"input": 15, "output": 3}],
     ]
@@ -197,8 +197,8 @@ async def test_tokens_are_of_the_stage_before_the_event_that_tells_them(js: Any)
 async def test_an_attempt_that_was_given_back_leaves_its_stage_open(js: Any) -> None:
     events = [staged("scaffold", 1, T0), staged("code", 1, T1), {"event": "given_back", "at": T2, "reason": "lost"}]
 
-    [broken_off] = await js("cycles", "cyclesOf", events, JOB)
-    [again] = await js("cycles", "cyclesOf", [*events, staged("code", 1, T3)], JOB | {"status": "code"})
+    [broken_off] = await js("iterations", "iterationsOf", events, JOB)
+    [again] = await js("iterations", "iterationsOf", [*events, staged("code", 1, T3)], JOB | {"status": "code"})
 
     assert broken_off["stages"]["code"]["state"] == "left"
     assert again["stages"]["code"] == {"state": "now", "from": T3, "until": None, "restored": False}

@@ -134,9 +134,9 @@ const MESSAGES = {
 function messageOf(job) {
   const under_way = isRunning(job) && stageTitle(job);
   if (!under_way) return MESSAGES[job.status] ?? job.message;
-  const cycle = job.iterations.used > 1 ? `, iteration ${job.iterations.used}` : "";
+  const iteration = job.iterations.used > 1 ? `, iteration ${job.iterations.used}` : "";
   const { tried } = job;
-  return under_way + cycle + (tried?.stage === job.stage ? `, try ${tried.tries + 1} of ${tried.most + 1}` : "");
+  return under_way + iteration + (tried?.stage === job.stage ? `, try ${tried.tries + 1} of ${tried.most + 1}` : "");
 }
 
 /** The lines of a log after these events. After a `resync` it is told anew. */

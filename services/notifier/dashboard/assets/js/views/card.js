@@ -1,6 +1,6 @@
 import { html } from "/assets/vendor/preact.js";
 import { download } from "../api.js";
-import { stagesOf } from "../cycles.js";
+import { stagesOf } from "../iterations.js";
 import { Ago, Mark, Priority, Range, sayFault, Stages, StatusBadge } from "../parts.js";
 import { jobLink } from "../route.js";
 import { isRunning } from "../state.js";

@@ -1,7 +1,7 @@
 import { html, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { announce } from "../announce.js";
 import { download, get, Refusal, send } from "../api.js";
-import { tokensOf } from "../cycles.js";
+import { tokensOf } from "../iterations.js";
 import { keep } from "../feed.js";
 import { Ago, At, Badge, Looking, Mark, Missing, Priority, say, sayFault, StatusBadge } from "../parts.js";
 import { jobLink, workflowLink } from "../route.js";

@@ -1,5 +1,5 @@
 import { html } from "/assets/vendor/preact.js";
-import { cyclesOf } from "../cycles.js";
+import { iterationsOf } from "../iterations.js";
 import { now } from "../feed.js";
 import { stageNames } from "../state.js";
 import { clock, lasted } from "../words.js";
@@ -24,28 +24,29 @@ export function HowFar({ job: { progress, stage } }) {
 
 /** Every iteration a row, every stage a column: what passed, what did not, and how long it took. */
 export function Progress({ job, events }) {
-  const cycles = cyclesOf(events, job),
+  const iterations = iterationsOf(events, job),
     names = stageNames(job);
-  if (cycles.length === 0) return "";
+  if (iterations.length === 0) return "";
   return html`<section class="card" aria-labelledby="progress-title">
     <div class="head"><h2 id="progress-title">Progress</h2><span class="soft">
-      ${cycles.length === 1 ? "1 iteration" : `${cycles.length} iterations`} of at most ${job.iterations.cap}</span>
+      ${iterations.length === 1 ? "1 iteration" : `${iterations.length} iterations`} of at most ${job.iterations.cap}</span>
       </div>
-    <table class="cycles" aria-labelledby="progress-title">
+    <table class="iterations" aria-labelledby="progress-title">
       <thead><tr><th scope="col"><span class="visually-hidden">Iteration</span></th>
         ${names.map((stage) => html`<th scope="col">${stage}</th>`)}</tr></thead>
-      <tbody>${cycles.map((cycle) => html`<${Cycle} key=${cycle.number} cycle=${cycle} names=${names} />`)}</tbody>
+      <tbody>${iterations.map((each) => html`<${IterationRow} key=${each.number} iteration=${each} names=${names} />`)}</tbody>
     </table>
   </section>`;
 }
 
-function Cycle({ cycle, names }) {
-  return html`<tr><th scope="row"><span class="word">Iteration </span>${cycle.number}</th>
-    ${names.map((stage) => html`<${Stage} of=${cycle.stages[stage]} />`)}</tr>
+function IterationRow({ iteration, names }) {
+  return html`<tr><th scope="row"><span class="word">Iteration </span>${iteration.number}</th>
+    ${names.map((stage) => html`<${Stage} of=${iteration.stages[stage]} />`)}</tr>
     ${
-      cycle.asked &&
+      iteration.asked &&
       html`<tr class="asked">
-      <td colspan=${names.length + 1}>Asked you at ${clock(cycle.asked)}${cycle.granted ? `; you granted ${cycle.granted} more` : ""}
+      <td colspan=${names.length + 1}>Asked you at ${clock(iteration.asked)}
+        ${iteration.granted ? `; you granted ${iteration.granted} more` : ""}
       </td></tr>`
     }`;
 }

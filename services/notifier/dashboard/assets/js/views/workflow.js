@@ -1,6 +1,6 @@
 import { html, useEffect, useSignal } from "/assets/vendor/preact.js";
 import { get, send } from "../api.js";
-import { stagesOf } from "../cycles.js";
+import { stagesOf } from "../iterations.js";
 import { keep } from "../feed.js";
 import { Ago, Looking, Mark, Missing, Priority, say, sayFault, Stages, StatusBadge } from "../parts.js";
 import { jobLink, workflowLink } from "../route.js";

@@ -1,16 +1,16 @@
-// The cycles of a job from its events: how far each stage came, from when to when. Pure.
+// The iterations of a job from its events: how far each stage came, from when to when. Pure.
 
 import { isRunning, stageNames } from "./state.js";
 
 /** [{number, stages: {code: {state, from, until}}, asked, granted}]; state: done, now, broken (checks that did not
  *  pass), failed, left or ready. */
-export function cyclesOf(events, job) {
-  const cycles = [];
+export function iterationsOf(events, job) {
+  const iterations = [];
   let names = stageNames(job);
   for (const event of events) {
-    const last = cycles.at(-1);
+    const last = iterations.at(-1);
     if (event.event === "started") names = (event.stages ?? []).map(({ name }) => name);
-    else if (event.event === "stage") enter(cycles, event, names);
+    else if (event.event === "stage") enter(iterations, event, names);
     else if (last && event.event === "awaiting_confirmation" && event.question?.kind === "ask")
       leave(last, event.at, "left");
     else if (last && event.event === "awaiting_confirmation")
@@ -22,29 +22,29 @@ export function cyclesOf(events, job) {
       leave(last, event.at, last.stages[names.at(-1)]?.state === "now" ? "broken" : "failed");
     else if (last && event.event === "cancelled") leave(last, event.at, "left");
   }
-  if (cycles.length && !isRunning(job)) leave(cycles.at(-1), null, "left");
-  return cycles;
+  if (iterations.length && !isRunning(job)) leave(iterations.at(-1), null, "left");
+  return iterations;
 }
 
 /** A stage begins, so what was under way is over: well, or with checks that did not pass. */
-function enter(cycles, { stage, iteration, at, restored }, names) {
-  const before = cycles.at(-1);
+function enter(iterations, { stage, iteration, at, restored }, names) {
+  const before = iterations.at(-1);
   if (before) leave(before, at, before.number < iteration ? "broken" : "done");
-  while (cycles.length < iteration) cycles.push({ number: cycles.length + 1, stages: {}, asked: null, granted: null });
-  const { stages } = cycles[iteration - 1];
+  while (iterations.length < iteration) iterations.push({ number: iterations.length + 1, stages: {}, asked: null, granted: null });
+  const { stages } = iterations[iteration - 1];
   for (const name of names.slice(names.indexOf(stage))) delete stages[name]; // an attempt that begins again
   for (const name of names.slice(0, names.indexOf(stage)))
     stages[name] ??= { state: "done", from: null, until: null };
   stages[stage] = { state: "now", from: at, until: null, restored: Boolean(restored) };
 }
 
-function leave(cycle, at, state) {
-  for (const stage of Object.values(cycle.stages)) {
+function leave(iteration, at, state) {
+  for (const stage of Object.values(iteration.stages)) {
     if (stage.state === "now") Object.assign(stage, { state, until: at });
   }
 }
 
-/** [[stage, {input, output}]]: the tokens of each stage, over all cycles and attempts. An event tells those of the stage
+/** [[stage, {input, output}]]: the tokens of each stage, over all iterations and attempts. An event tells those of the stage
  *  before it. */
 export function tokensOf(events) {
   const stages = new Map();
@@ -59,7 +59,7 @@ export function tokensOf(events) {
   return [...stages];
 }
 
-/** How far the stages of the current cycle have come, from the one that the job is in. */
+/** How far the stages of the current iteration have come, from the one that the job is in. */
 export function stagesOf(job) {
   const names = stageNames(job),
     at = names.indexOf(job.stage);
