@@ -23,6 +23,10 @@ class Observed:
     average_s: float
     holds_s: tuple[float, ...]
 
+    def is_outlasted(self, age_s: float) -> bool:
+        """A job that has held its slot for so long is like none that was seen."""
+        return len(self.holds_s) >= FEW and age_s > self.holds_s[-1]
+
     def draw(self, share: float, *, age_s: float = 0.0) -> float:
         """How much longer a job holds its slot that has held it for so long: at `share` of what may come."""
         if len(self.holds_s) < FEW:

@@ -52,7 +52,7 @@ def make_forecast(
     return Forecast(
         policy=policy,
         made_ms=scene.now_ms,
-        learned=any(pace.holds for pace in past.paces.values()),
+        learned=any(pace.holds for pace in past.paces.values()) and not _is_beyond_the_past(scene, tiers),
         averages={tier: seen.average_s for tier, seen in tiers.items()},
         queued=Counter(row.tier for row in scene.waiting),
         starts=starts,
@@ -61,6 +61,13 @@ def make_forecast(
         spread=spread_of(past.waits, policy),
         spreads=spreads_of(past.waits, policy),
     )
+
+
+def _is_beyond_the_past(scene: Scene, tiers: Mapping[str, Observed]) -> bool:
+    """Every slot is held, each by a job that has outlasted all that were seen: nothing tells when one comes free."""
+    running = scene.running
+    slots = sum(pool.slots for pool in scene.pools)
+    return 0 < slots <= len(running) and all(tiers[row.tier].is_outlasted(scene.age_s(row)) for row in running)
 
 
 def durations_of(paces: Mapping[str, Pace], policy: Policy) -> dict[str, Observed]:

@@ -43,6 +43,14 @@ class Scene:
     def waiting(self) -> list[Row]:
         return [seed.row for seed in self.seeds if seed.row.place is not None]
 
+    @property
+    def running(self) -> list[Row]:
+        return [seed.row for seed in self.seeds if seed.row.holder is not None]
+
+    def age_s(self, row: Row) -> float:
+        """For how long this job has held its slots."""
+        return max(0, self.now_ms - (row.started_ms or self.now_ms)) / 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -116,10 +124,8 @@ class _Run:
         self.machine.employ(scene.pools)
         for group, until_ms in scene.shut.items():
             self.machine.shut(group, until_ms)
-        for seed in scene.seeds:
-            if seed.row.holder is not None:
-                age_s = max(0, scene.now_ms - (seed.row.started_ms or scene.now_ms)) / 1000
-                self._hold(seed.row, age_s=age_s)
+        for row in scene.running:
+            self._hold(row, age_s=scene.age_s(row))
         self.waiting = {row.id for row in scene.waiting}
         for pool in scene.pools:
             for number in CLASS_NUMBERS.values() if pool.slots else ():

@@ -62,7 +62,7 @@ class Forecast:
 
     policy: Policy = field(repr=False)
     made_ms: int | None = None  # null: nothing was run
-    learned: bool = False  # some job has ended, so how long jobs take is more than a guess
+    learned: bool = False  # from jobs that ended, which not all that run have outlasted: more than a guess
     averages: Mapping[str, float] = field(default_factory=dict[str, float])  # tier → seconds
     queued: Mapping[str, int] = field(default_factory=dict[str, int])  # tier → jobs
     starts: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])  # ms since it was made

@@ -271,6 +271,15 @@ def test_no_number_is_told_before_any_job_has_ended() -> None:
     assert guess.estimate_of("b", wanted(2), now_ms=NOW_MS) is None
 
 
+def test_no_number_is_told_where_every_slot_has_a_job_that_outlasted_all_that_were_seen() -> None:
+    both = (running("a", 1, since_s=101), running("b", 2, since_s=900))
+    one_is_like_others = (running("a", 1, since_s=99), running("b", 2, since_s=900))
+
+    assert told_s(forecast_of(scene(*both, row("c", 3), slots=2)), wanted()) is None
+    assert told_s(forecast_of(scene(*both, row("c", 3), slots=3)), wanted()) is not None
+    assert told_s(forecast_of(scene(*one_is_like_others, row("c", 3), slots=2)), wanted()) is not None
+
+
 def test_a_group_that_is_full_now_and_was_in_no_run_leaves_the_start_open() -> None:
     forecast = forecast_of(scene(slots=9))
 
