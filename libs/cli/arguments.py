@@ -146,7 +146,7 @@ def commands() -> CommandGroup:
     """All of them."""
     root = CommandGroup("headgate", ABOUT, EXAMPLES, params=[version_flag()])
     _add_up(root)
-    root.verb("demo", "demo.demo", "a tour: the whole system in a temporary folder, step by step")
+    root.verb("demo", "command.demo", "a tour: the whole system in a temporary folder, step by step")
     _add_submit(root)
     _add_jobs(root)
     add_workflow(root)
@@ -167,7 +167,7 @@ def job() -> click.Argument:
 def _add_up(root: CommandGroup) -> None:
     root.verb(
         "up",
-        "up.up",
+        "command.up",
         "start everything on this machine, until Ctrl-C",
         option("--port", type=int, help="port of the dashboard and the API (HEADGATE_PORT, 8080; 0: any free one)"),
         option("--state", type=FILE, help="folder for all state (HEADGATE_STATE, .headgate)"),

@@ -46,6 +46,21 @@ def _run(words: Sequence[str] | None) -> int:
     return code
 
 
+def up(args: Any, out: Any) -> int:
+    return _beside_the_services("up", args, out)
+
+
+def demo(args: Any, out: Any) -> int:
+    return _beside_the_services("demo", args, out)
+
+
+def _beside_the_services(name: str, args: Any, out: Any) -> int:
+    """Another process begins to load the services, then what the command itself needs is imported, as slow a thing."""
+    forks = import_module("libs.local.forks").launched()
+    code: int = getattr(import_module(f"libs.cli.{name}"), name)(args, out, forks)
+    return code
+
+
 def _unwritten(fault: OSError) -> int:
     """Nobody reads on, as they have seen enough or their terminal was closed; or what is printed has no room."""
     if reader_is_gone(fault):

@@ -29,6 +29,7 @@ from libs.cli.jobs import contents
 from libs.cli.output import Output
 from libs.cli.run_folder import run_folder
 from libs.cli.up import run
+from libs.local.forks import ForkServer
 from libs.local.provisions import USER_SCOPE, signed
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
@@ -57,12 +58,12 @@ ACTS: Final = (
 )
 
 
-def demo(args: Namespace, out: Output) -> int:
+def demo(args: Namespace, out: Output, forks: ForkServer | None) -> int:
     """The tour, from start to stop."""
     with Interrupts() as told, run_folder("headgate-demo-") as folder:
         settings = UpSettings(port=0, state=folder, policy=None, workers=1, slots=SLOTS)
         out.say("Headgate starts: its four services, and the servers NATS and Valkey.", style="bold")
-        run(settings, told, then=lambda up: _tour(up, settings, out), out=out, stay=False)
+        run(settings, told, then=lambda up: _tour(up, settings, out), out=out, forks=forks, stay=False)
     return 0
 
 

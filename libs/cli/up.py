@@ -12,13 +12,14 @@ from libs.cli.errors import Interrupted
 from libs.cli.interrupts import Interrupts
 from libs.cli.output import Output, local_time
 from libs.cli.reporting import reported
+from libs.local.forks import ForkServer
 from libs.local.settings import UpSettings, read_up_settings
 from libs.local.state import DEFAULT_STATE
 from libs.local.supervisor import Say, Supervisor
 from libs.local.up_file import UpFile
 
 
-def up(args: Namespace, out: Output) -> int:
+def up(args: Namespace, out: Output, forks: ForkServer | None) -> int:
     """Start, say where, stay."""
     names = ("port", "state", "policy", "workers", "slots")
     is_ready = asyncio.Event()
@@ -40,7 +41,7 @@ def up(args: Namespace, out: Output) -> int:
     out.say(f"Headgate starts on {settings.state.absolute()} …")
     try:
         with Interrupts() as told:
-            run(settings, told, then=tell, out=out)
+            run(settings, told, then=tell, out=out, forks=forks)
     except Interrupted:
         with suppress(OSError):
             out.say("Headgate has stopped. The next start goes on from here.")
@@ -68,6 +69,7 @@ def run(
     *,
     then: Callable[[UpFile], Awaitable[None]],
     out: Output,
+    forks: ForkServer | None,
     stay: bool = True,
 ) -> None:
     """The system until `then` is done, which begins once it is ready; where it stays, until it is told to stop."""
@@ -76,7 +78,7 @@ def run(
         with suppress(OSError):  # what runs does not end because nobody reads this
             out.say(text, style="yellow")
 
-    supervisor = Supervisor(settings, say=say)
+    supervisor = Supervisor(settings, say=say, forks=forks)
     with reported():
         asyncio.run(_run(supervisor, told, _life(supervisor, then=then, stay=stay), say=say))
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from libs.local.errors import NothingContains
-from libs.policy.loading import ENVIRONMENT_PREFIX
 from libs.runtime.switches import SIGNALS, is_sent
 
 SANDBOX: Final = "HEADGATE_SANDBOX"
@@ -37,6 +36,7 @@ OWN: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
 }
+LIMITS: Final = "LLM_MAX_CONCURRENCY_"  # as `libs.policy.loading` reads them, which the first moments do not wait for
 TELEMETRY: Final = "OTEL_"
 # How what is sent gets there, a proxy's password included: only where something is sent.
 SENDING: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
@@ -64,7 +64,7 @@ def _of_providers(named: str) -> frozenset[str]:
 
 def _is_for_all(name: str, shell: Mapping[str, str]) -> bool:
     """A policy is the same for all of them; so is what becomes of traces, metrics and logs."""
-    if name.startswith((ENVIRONMENT_PREFIX, TELEMETRY)):
+    if name.startswith((LIMITS, TELEMETRY)):
         return True
     return name.upper() in SENDING and any(is_sent(signal, shell) for signal in SIGNALS)
 

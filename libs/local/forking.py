@@ -5,9 +5,10 @@
         ▲                                        │
         └──────────── pid, exit code ────────────┘
 
-It has one thread, no event loop and no connection, so that forking is safe, and it was given no password before it is
-asked for the service that needs it. A service runs as `python -m` runs it: that it was forked it does not know. All of
-them end with this process, and it ends with the supervisor.
+It loads them one after the other and forks each as soon as it has loaded that one: a service has begun while the next
+is loaded. It has one thread, no event loop and no connection, so that forking is safe, and it was given no password
+before it is asked for the service that needs it. A service runs as `python -m` runs it: that it was forked it does not
+know. All of them end with this process, and it ends with the supervisor.
 """
 
 import gc
@@ -20,6 +21,7 @@ import select
 import signal
 import socket
 import sys
+from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -80,13 +82,14 @@ class _ForkLoop:
     """Forks whenever it is asked. To each process that it has forked belongs a socket, on which its end is told."""
 
     requests: socket.socket
+    unloaded: deque[str]
     living: dict[int, socket.socket] = field(default_factory=dict[int, socket.socket])
 
     def serve(self) -> ForkRequest | None:
         """Null once the supervisor has hung up; in a forked process, what that is to be."""
         with _child_ends() as ends:
             while True:
-                ready, _, _ = select.select([self.requests, ends], [], [])
+                ready, _, _ = select.select([self.requests, ends], [], [], 0 if self.unloaded else None)
                 if ends in ready:
                     ends.recv(4096)
                     self._tell_ends()
@@ -94,8 +97,20 @@ class _ForkLoop:
                     message, passed, _, _ = socket.recv_fds(self.requests, MOST_BYTES, 2)
                     if not message:
                         return None
+                    asked = ForkRequest.decoded(message)
+                    self._load_up_to(asked.module)
                     if self._is_forked(log=passed[0], channel=socket.socket(fileno=passed[1])):
-                        return ForkRequest.decoded(message)
+                        return asked
+                elif self.unloaded:
+                    self._load_next()
+
+    def _load_up_to(self, module: str) -> None:
+        while module in self.unloaded:
+            self._load_next()
+
+    def _load_next(self) -> None:
+        with suppress(ImportError):  # the forked process will say it, in its own log
+            load(self.unloaded.popleft())
 
     def _is_forked(self, *, log: int, channel: socket.socket) -> bool:
         """True in the forked process."""
@@ -183,12 +198,8 @@ def _call_it(*command: str) -> None:
 
 def main() -> None:
     gc.disable()  # what is loaded lasts, and stays shared: no collection ever looks at it
-    requests = socket.socket(fileno=int(sys.argv[1]))
-    for module in sys.argv[2:]:
-        with suppress(ImportError):  # the forked process will say it, in its own log
-            load(module)
-    gc.freeze()
-    asked = _ForkLoop(requests).serve()
+    loop = _ForkLoop(socket.socket(fileno=int(sys.argv[1])), deque(sys.argv[2:]))
+    asked = loop.serve()
     if asked is not None:
         become(asked)
 

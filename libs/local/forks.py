@@ -1,10 +1,12 @@
 """The supervisor's side of the fork server (`forking`).
 
 Owns the socket to it. Whoever needs a fork starts the server where there is none. Linux alone: elsewhere a process
-that has loaded a system library may not be forked, and none ends with its parent.
+that has loaded a system library may not be forked, and none ends with its parent. Quick to import: it is launched
+before anything else of `headgate up` is.
 """
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,12 +14,17 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from libs.local.environments import of_service
 from libs.local.errors import ServerDidNotStart
 from libs.local.forking import WORD_BYTES, ForkedProcess, ForkRequest
 from libs.local.process import ChildProcess
 from libs.local.tether import is_linux
 
 ANSWERS_WITHIN_S: Final = 120.0  # it loads everything first, on a busy machine; an idle one needs 1
+MODULES: Final[Mapping[str, str]] = {  # whose start is waited for longest comes first
+    name: f"services.{name}" for name in ("scheduler", "worker", "admission", "notifier")
+}
+NOWHERE: Final = Path("/")  # no module is found there
 
 
 def can_fork() -> bool:
@@ -25,12 +32,21 @@ def can_fork() -> bool:
     return is_linux()
 
 
-class ForkServer(ChildProcess):
-    """Loads these modules once."""
+def launched() -> "ForkServer | None":
+    """One that loads the four services from now on; null where each has to load its own."""
+    if not can_fork():
+        return None
+    forks = ForkServer(tuple(MODULES.values()), folder=NOWHERE)
+    forks.launch()
+    return forks
 
-    def __init__(self, modules: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> None:
+
+class ForkServer(ChildProcess):
+    """Loads these modules once. What it says before it has a folder is not kept: the next one says it again."""
+
+    def __init__(self, modules: Sequence[str], *, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         super().__init__(name="forks", folder=folder)
-        self.environment = environment
+        self.environment = of_service("", os.environ) if environment is None else environment
         self._modules = modules
         self._requests: socket.socket | None = None
 
@@ -46,6 +62,11 @@ class ForkServer(ChildProcess):
         with theirs:
             self.inherited = (theirs.fileno(),)
             self._spawn()
+
+    def settle(self, folder: Path) -> None:
+        """Its log is there from the next start on, and so are those of what it forks."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.log_path = folder, folder / f"{self.name}.log"
 
     async def start(self) -> None:
         self.launch()
@@ -70,6 +91,9 @@ class ForkServer(ChildProcess):
                 closing.pop_all()
                 return ForkedProcess(int(word), ours)
         raise ServerDidNotStart(name=name, said=self.last_words(), log=self.log_path)
+
+    def _opened_log(self) -> IO[bytes]:
+        return Path(os.devnull).open("ab") if self.folder == NOWHERE else super()._opened_log()
 
     def _hang_up(self) -> None:
         if self._requests is not None:

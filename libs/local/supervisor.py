@@ -1,7 +1,7 @@
 """The whole system on one machine: two servers, the four services, a gateway in front of them.
 
     start    lock ─► nats-server, Valkey ─► streams and buckets ─► scheduler, workers, admission, notifier,
-                     forked from a process that loads meanwhile
+                     each forked once a process that was launched first has loaded it
     ready    all of them ready ─► gateway ─► up.json
     stop     up.json ─► workers, admission, notifier ─► scheduler ─► gateway ─► nats-server, Valkey ─► lock
 
@@ -25,9 +25,9 @@ from headgate_contracts.vocabulary import Tier
 from libs.eventlog import LogSettings, connect, migrate
 from libs.eventlog.teams import settle_teams
 from libs.local.caddy import CaddyServer, open_door
-from libs.local.environments import SANDBOX, of_service, sandbox_here
+from libs.local.environments import SANDBOX, sandbox_here
 from libs.local.errors import GatewayPortTaken, NotReady
-from libs.local.forks import ForkServer, can_fork
+from libs.local.forks import MODULES, ForkServer, can_fork
 from libs.local.keeping import SupervisedProcess
 from libs.local.nats_config import TEAMS_FILE
 from libs.local.process import ChildProcess
@@ -45,20 +45,27 @@ from libs.policy.model import DAY_S
 Say = Callable[[str], None]
 C = TypeVar("C", bound=ChildProcess)
 
-MODULES: Final[Mapping[str, str]] = {
-    name: f"services.{name}" for name in ("scheduler", "worker", "admission", "notifier")
-}
 LOOK_EVERY_S: Final = 0.05
 SAY_AFTER_S: Final = 15.0  # who is not ready by then is named
 READY_WITHIN_S: Final = 300.0  # a long log is folded first, on a busy machine; an idle one with a new log needs 2
 
 
 class Supervisor:
-    """One machine's Headgate. `start`, `ready`, then `stop` whatever happened; the latter may be called at any time."""
+    """One machine's Headgate. `start`, `ready`, then `stop` whatever happened; the latter may be called at any time.
+
+    `forks` may have been launched before.
+    """
 
     name = "headgate"
 
-    def __init__(self, settings: UpSettings, *, say: Say, modules: Mapping[str, str] = MODULES) -> None:
+    def __init__(
+        self,
+        settings: UpSettings,
+        *,
+        say: Say,
+        modules: Mapping[str, str] = MODULES,
+        forks: ForkServer | None = None,
+    ) -> None:
         self.state = StateFolder(settings.state)
         self._settings = settings
         self._say = say
@@ -66,7 +73,7 @@ class Supervisor:
         self._servers: list[SupervisedProcess[NatsServer] | SupervisedProcess[ValkeyServer]] = []
         self._services: dict[str, list[SupervisedProcess[ServiceProcess]]] = {}
         self._door: socket.socket | None = None
-        self._forks: ForkServer | None = None
+        self._forks = forks
         self._gateway: SupervisedProcess[CaddyServer] | None = None
         self._up: UpFile | None = None
         self._token_ttl_s = TOKEN_TTL_S
@@ -80,7 +87,7 @@ class Supervisor:
         with self.state.usable():
             self.state.up_file.unlink(missing_ok=True)
             self._door = self._open_door()
-            self._forks = self._load_services()
+            self._load_services()
             self._provisions = Provisions.of(self._settings, self.state, policy)
             self._shell = (
                 os.environ | {SANDBOX: self._sandbox} | await equipment(os.environ, self.state.wheels, say=self._say)
@@ -152,16 +159,13 @@ class Supervisor:
         self._valkey = ValkeyServer(root / "valkey", users=list(provisions.valkey.values()))
         self._servers = [self._kept(self._nats), self._kept(self._valkey)]
 
-    def _load_services(self) -> ForkServer | None:
-        """What they import, while the servers start; null where each has to load its own."""
-        if not can_fork():
-            return None
-        environment = of_service("", os.environ)
-        forks = ForkServer(
-            tuple(dict.fromkeys(self._modules.values())), folder=self.state.logs, environment=environment
-        )
-        forks.launch()
-        return forks
+    def _load_services(self) -> None:
+        """What they import, while the servers start; where nothing is forked each loads its own."""
+        if self._forks is None and can_fork():
+            self._forks = ForkServer(tuple(dict.fromkeys(self._modules.values())), folder=self.state.logs)
+        if self._forks is not None:
+            self._forks.settle(self.state.logs)
+            self._forks.launch()
 
     async def _migrate(self, settings: LogSettings) -> None:
         client = await connect(self._nats.url_for(self._provisions.nats["operator"]), name="migrate")

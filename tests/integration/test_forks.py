@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.local.forks import ForkServer, can_fork
+from libs.local.forks import NOWHERE, ForkServer, can_fork
 from libs.local.service import ServiceProcess
 from libs.runtime.eventually import eventually
 from tests.fixtures.worker_system import lives
@@ -71,6 +71,38 @@ async def test_services_end_with_the_fork_server_and_are_forked_from_the_next_on
         assert await eventually(one.ready)
         assert forks.pid != server
     assert not one.running
+
+
+async def test_a_service_is_forked_before_the_next_one_is_loaded(tmp_path: Path) -> None:
+    os.mkfifo(gate := tmp_path / "gate")
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "__init__.py").write_text("")
+    (tmp_path / "late" / "__main__.py").write_text(f"open({str(gate)!r}).read()")
+    told = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    forks = ForkServer((STANDIN, "late"), folder=tmp_path, environment=told)
+
+    async with forked(tmp_path, forks, "one") as one:
+        assert one.running  # and the other one never is loaded, as nothing comes through the gate
+        await forks.stop()
+
+
+async def test_what_was_launched_without_a_folder_has_a_log_from_the_next_start_on(tmp_path: Path) -> None:
+    told = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    forks = ForkServer((STANDIN,), folder=NOWHERE, environment=told)
+    forks.launch()
+    first = forks.pid
+
+    forks.settle(tmp_path / "logs")
+    async with forked(tmp_path, forks, "one") as one:
+        logged = forks.log_path.exists()
+        assert forks.pid == first
+        await forks.kill()
+        await eventually(lambda: not one.running)
+        await one.start()
+
+        assert await eventually(one.ready)
+        assert (logged, forks.log_path.exists()) == (False, True)
+    await forks.stop()
 
 
 async def test_what_is_frozen_and_forked_is_thawed_to_be_stopped(tmp_path: Path, forks: ForkServer) -> None:

@@ -12,6 +12,7 @@ from libs.local.provisions import Provisions
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.policy import Policy
+from libs.policy.loading import ENVIRONMENT_PREFIX
 from libs.runtime.settings import ServiceSettings
 from services.admission.settings import AdmissionSettings
 from services.notifier.settings import NotifierSettings
@@ -102,7 +103,9 @@ def test_a_worker_finds_all_that_it_passes_on() -> None:
 
 @pytest.mark.parametrize("service", SETTINGS)
 def test_limits_of_providers_are_everybodys_as_policy_is(service: str) -> None:
-    assert of_service(service, {"LLM_MAX_CONCURRENCY_OPENAI": "3"}) == {"LLM_MAX_CONCURRENCY_OPENAI": "3"}
+    limit = {f"{ENVIRONMENT_PREFIX}OPENAI": "3"}
+
+    assert of_service(service, limit) == limit
 
 
 @pytest.mark.parametrize("service", SETTINGS)
