@@ -61,6 +61,12 @@ def _refusal(fault: headgate.Problem) -> CliError:
             wrong = detail.partition(". ")[0]  # what comes after it is for programs that write headers
             remedy = f"Set HEADGATE_TOKEN to a valid one: `{called()} token` signs one on this machine."
             return Refused(detail=f"{wrong}. {remedy}")
+        case headgate.NotAllowed() if "lacks the scope" in detail:
+            wrong = detail.partition(". ")[0]
+            remedy = f"Set HEADGATE_TOKEN to one that has it: `{called()} token --help` says how it is signed."
+            return Refused(detail=f"{wrong}. {remedy}")
+        case headgate.NotFound() if "/openapi.json" in detail:  # no route, where an id or a name has a slash
+            return Refused(detail="There is nothing of that name. An id has letters, digits, - and _.")
         case _:
             return Refused(detail=f"{detail}.")
 

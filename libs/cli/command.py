@@ -10,17 +10,21 @@ from typing import Any, Final
 
 from libs.cli import signals
 from libs.cli.arguments import parse
-from libs.cli.errors import CliError, Interrupted, Usage, reader_is_gone
+from libs.cli.errors import CliError, Interrupted, Refused, Usage, reader_is_gone
 from libs.runtime.terminal import plain
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+HALF: Final = "surrogate"  # of a pair: what a byte that is no UTF-8 is read as, and no request can say
 
 
 def carried_out(words: Sequence[str] | None) -> int:
     """The exit code. What is expected to go wrong is one message; anything else is a fault of ours and shows itself."""
+    given = sys.argv[1:] if words is None else words
     try:
         return _run(words)
     except CliError as error:
+        if isinstance(error, Refused) and HALF in str(error) and not all(map(_is_text, given)):
+            return _no_text()
         sys.stderr.write(f"headgate: {plain(str(error))}\n")
         return error.exit_code
     except Interrupted as told:
@@ -29,10 +33,9 @@ def carried_out(words: Sequence[str] | None) -> int:
         _let_go()
         return told.exit_code
     except UnicodeEncodeError:
-        if all(map(_is_text, sys.argv[1:] if words is None else words)):
+        if all(map(_is_text, given)):
             raise
-        sys.stderr.write("headgate: A word of the command holds bytes that are no UTF-8.\n")
-        return Usage.exit_code
+        return _no_text()
     except OSError as error:
         _let_go()
         return _unwritten(error)
@@ -69,6 +72,12 @@ def _unwritten(fault: OSError) -> int:
         raise fault
     sys.stderr.write(f"headgate: What is to be printed cannot be written ({fault.strerror}).\n")
     return CliError.exit_code
+
+
+def _no_text() -> int:
+    """What the file system takes as a name no request can say."""
+    sys.stderr.write("headgate: A word of the command holds bytes that are no UTF-8.\n")
+    return Usage.exit_code
 
 
 def _is_text(word: str) -> bool:

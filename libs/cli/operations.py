@@ -4,6 +4,7 @@ import asyncio
 import base64
 import os
 import secrets
+import sys
 import time
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -31,6 +32,7 @@ from libs.local.provisions import OPERATOR_SCOPE, USER_SCOPE, operator_url, sign
 from libs.local.state import state_here
 from libs.local.teams import Team, consumers_of, read_teams
 from libs.policy import load_policy
+from libs.policy.sections import TokenRules
 from libs.runtime.claims import claims_of
 from libs.runtime.errors import Unauthorized
 from libs.runtime.keys import PRIVATE_FILE
@@ -38,6 +40,7 @@ from libs.runtime.tls import authorities_in, trusting
 
 NATS_URL: Final = "HEADGATE_NATS_URL"
 AGAIN_AFTER_S: Final = 1.0
+LONGEST_DAYS: Final = TokenRules().longest_days
 
 
 def token(args: Namespace, out: Output) -> int:
@@ -51,6 +54,9 @@ def token(args: Namespace, out: Output) -> int:
     _require_known(scope.split())
     made = signed(state.keys, user=args.user, tier=Tier(args.tier), scope=scope, ttl_s=ttl_s, projects=args.project)
     _require_taken(made.text)
+    if args.expires.days > LONGEST_DAYS:
+        usual = f"{LONGEST_DAYS} days where it says nothing (tokens.longest_days)"
+        sys.stderr.write(f"headgate: No service takes it where policy allows less: {usual}.\n")
     until = made.expires_at.isoformat()
     about = {"user": args.user, "tier": args.tier, "scope": scope, "jti": made.id, "expires_at": until}
     out.data({"token": made.text, **about})

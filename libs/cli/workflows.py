@@ -50,6 +50,6 @@ def _phases(args: Namespace) -> list[str | Order]:
     if not args.file:
         raise Usage(what="Say what the phases are: a prompt for each, or --file with a JSON list of them.")
     phases = json_of_file(args.file, option="--file")
-    if not isinstance(phases, list):
-        raise Usage(what='--file holds no list: write [{"input": {"prompt": "…"}}, …].')
+    if not isinstance(phases, list) or not all(isinstance(each, dict) for each in phases):  # pyright: ignore[reportUnknownVariableType]
+        raise Usage(what='--file holds no list of objects: write [{"input": {"prompt": "…"}}, …].')
     return [Order(each) for each in phases]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - the API checks each

@@ -30,10 +30,24 @@ KINDS: Final = {
     "model_type": "write an object",
     "model_attributes_type": "write an object",  # the same, where FastAPI reads it
     "bool_parsing": "write true or false",
+    "bool_type": "write true or false",
+    "int_parsing": "write a whole number",
+    "int_type": "write a whole number",
+    "int_from_float": "write a whole number",
+    "string_type": "write a text",
     "datetime_parsing": "write a moment and its time zone, as in 2030-01-31T06:00:00Z",
     "datetime_from_date_parsing": "write a moment and its time zone, as in 2030-01-31T06:00:00Z",
     "timezone_aware": "add the time zone, as in 2030-01-31T06:00:00Z",
 }
+SIZES: Final = {  # by what their context says
+    "too_short": ("min_length", "write {} or more", "item"),
+    "too_long": ("max_length", "write {} at most", "item"),
+    "string_too_short": ("min_length", "write {} or more", "character"),
+    "string_too_long": ("max_length", "write {} at most", "character"),
+    "greater_than_equal": ("ge", "write {} or more", ""),
+    "less_than_equal": ("le", "write {} or less", ""),
+}
+EXPECTED: Final = "Input should be "  # a list of words, which pydantic writes well
 
 
 def counted(count: int, unit: str) -> str:
@@ -46,6 +60,12 @@ def worded(error: Mapping[str, Any]) -> str:
     kind, said = error["type"], str(error["msg"])
     if kind == "string_pattern_mismatch":
         return form_of(error["ctx"]["pattern"]) or said
+    if kind in SIZES:
+        name, words, unit = SIZES[kind]
+        bound = error["ctx"][name]
+        return words.format(counted(bound, unit) if unit else bound)
+    if kind in ("enum", "literal_error"):
+        return f"write {said.removeprefix(EXPECTED)}"
     return KINDS.get(kind) or said.removeprefix("Value error, ")
 
 

@@ -28,6 +28,8 @@ GroupPath = Annotated[
 ]
 LeasePath = Annotated[str, Path(min_length=1, max_length=160, json_schema_extra={"pattern": HELD_LEASE})]
 
+PEOPLES: Final = ("user:", "project:")  # anybody may come: a user without a job is no mistyped name
+
 Releaser = Annotated[Principal, Depends(Identity(OPS, LEASES))]
 
 GIVEN_BACK: Final[dict[int | str, dict[str, Any]]] = {
@@ -48,7 +50,11 @@ def group_routes(edge: Edge) -> APIRouter:
     @router.get("/concurrency/{group:path}")
     async def get_group(group: GroupPath, who: Operator) -> ShownGroup:
         """One group with the holders of its slots, and since when they hold them."""
-        return await edge.overseeing.group(_named(group))
+        name = _named(group)
+        shown = await edge.overseeing.group(name)
+        if not (shown.holders or shown.waiting or name.startswith(PEOPLES)):
+            await _require(edge, name)
+        return shown
 
     return router
 
@@ -69,7 +75,7 @@ def slot_routes(edge: Edge) -> APIRouter:
         name = _named(group)
         match await edge.operating.release(name, lease, by=who.user, reason=reason):
             case NoSuchLease(status):
-                raise Refused(problems.no_such_lease(name, lease, holders=len(status.holders)))
+                raise Refused(problems.no_such_lease(name, lease, held=[each.name for each in status.holders]))
             case ForcedFree() as freed:
                 return _freed(name, freed)
 

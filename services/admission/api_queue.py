@@ -48,8 +48,12 @@ def pause_routes(edge: Edge) -> APIRouter:
 
     @router.post("/queue/pause")
     async def pause(body: ChangeScope, who: Operator) -> ScopeChange:
-        """Starts no more jobs of the scope. Pausing a scope that is paused changes nothing and says so."""
+        """Starts no more jobs of the scope. Pausing a scope that is paused changes nothing and says so. A pool that
+        does not exist is refused."""
         scope = scope_named(body.scope)
+        pool = scope.removeprefix("pool:")
+        if pool != scope and pool not in edge.policy.pools.served:
+            raise Refused(problems.no_such_pool(pool, edge.policy.pools.served))
         outcome = await edge.operating.pause(scope, by=who.user, reason=body.reason)
         return await _changed(edge, scope, outcome)
 

@@ -33,6 +33,7 @@ from services.admission.outcomes import (
     Underway,
 )
 
+TOLD: Final = 5  # names that a sentence can hold
 UNKNOWN_S: Final = 3600  # when to look again where nothing is known of when there will be room
 
 
@@ -246,12 +247,22 @@ def pool_limit(name: str) -> Problem:
 
 
 def no_such_group(name: str, near: Sequence[str]) -> Problem:
-    there = f"there is {', '.join(near)}" if near else "see GET /v1/concurrency"
+    there = f"there is {', '.join(near)}" if near else "the list of all groups has those that there are"
     later = "for one that is still to come write a limit into the policy (concurrency.limits)"
-    detail = f"nobody has a group {name!r}, nothing was changed: {there}; {later}"
+    detail = f"nobody has a group {name!r}: {there}; {later}"
     return Problem(status=404, slug="not-found", title="No such group", detail=detail)
 
 
-def no_such_lease(group: str, lease: str, *, holders: int) -> Problem:
-    detail = f"{lease!r} holds no slot of {group}, which has {holders} holders: see GET /v1/concurrency/{group}"
+def no_such_pool(pool: str, there: Sequence[str]) -> Problem:
+    wrong = f"{pool!r} is no pool here: name {', '.join(there)}"
+    errors = [{"in": "body", "field": "scope", "message": wrong}]
+    return Problem(
+        status=422, slug="invalid", title="Invalid request", detail=f"scope: {wrong}", more={"errors": errors}
+    )
+
+
+def no_such_lease(group: str, lease: str, *, held: Sequence[str]) -> Problem:
+    more = f" and {len(held) - TOLD} more" if len(held) > TOLD else ""
+    there = f"its slots are held by {', '.join(held[:TOLD])}{more}" if held else "nobody holds any"
+    detail = f"{lease!r} holds no slot of {group}: {there}"
     return Problem(status=404, slug="not-found", title="No such lease", detail=detail)

@@ -53,6 +53,12 @@ def test_the_servers_are_nobody_in_particular_either(services: dict[str, Compose
     assert {services[server]["user"] for server in ("valkey", "gateway")} == {"10001:10001"}
 
 
+def test_nats_collects_below_what_it_may_have_as_in_a_cluster(services: dict[str, Composed]) -> None:
+    for name in ("nats", "nats-1", "nats-2"):
+        assert services[name]["environment"] == {"GOMEMLIMIT": "800MiB", "SERVER_NAME": name}
+        assert services[name]["mem_limit"] == "1g"
+
+
 def test_what_stays_is_started_again_and_what_ends_is_not_for_ever(services: dict[str, Composed]) -> None:
     for name, service in services.items():
         assert (service["restart"] == "unless-stopped") is (name not in ONE_SHOT), name

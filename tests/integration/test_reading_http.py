@@ -326,6 +326,8 @@ async def test_what_is_the_operators_is_refused_to_users(
         ("PUT", "/concurrency/No%20Group", {"limit": 1}, 422),
         ("PUT", "/concurrency/pool:default", {"limit": 1}, 409),
         ("GET", "/concurrency/a:b:c:d:e", None, 422),
+        ("GET", "/concurrency/nonsense:x", None, 404),
+        ("POST", "/queue/pause", {"scope": "pool:no-such"}, 422),
         ("DELETE", "/concurrency/workflows/leases/nobody:1", None, 404),
         ("PUT", "/concurrency/group:no:such", {"limit": 1}, 404),
         ("PUT", "/concurrency/user:nobody-of-that-name", {"limit": 1}, 404),

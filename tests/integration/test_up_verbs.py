@@ -170,7 +170,7 @@ async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     assert f"{group}  1 slot from now on: nothing is set by hand." in unset.out
     assert "limit_unset" in audit.out
     assert mistyped.code == REFUSED
-    assert f"nobody has a group '{group}s', nothing was changed: there is {group}" in mistyped.err
+    assert f"nobody has a group '{group}s': there is {group}" in mistyped.err
 
 
 async def test_a_policy_is_checked_compared_and_reloaded_while_jobs_run(tmp_path: Path) -> None:
@@ -389,18 +389,26 @@ async def test_a_users_content_is_erased_and_nobodys_is_told() -> None:
     ("words", "code", "said"),
     [
         (("explain", "nobodys"), REFUSED, "you have no job nobodys"),
+        (("concurrency", "status", "nonsense:x"), REFUSED, "nobody has a group 'nonsense:x': the list of all groups"),
+        (("queue", "pause", "pool:mistyped"), REFUSED, "scope: 'mistyped' is no pool here: name default"),
         (("queue", "pause", "everything"), REFUSED, "scope: write all, priority:NAME, pool:NAME"),
         (("concurrency", "set", "workflows", "--limit", "0"), USAGE, "0 is too few: write 1 or more"),
         (("concurrency", "set", "workflows", "--limit=-1"), USAGE, "-1 is too few"),
         (("concurrency", "set", "no group", "--limit", "1"), REFUSED, "'no group' is no group: use"),
         (("concurrency", "set", "pool:default", "--limit", "1"), REFUSED, "start or stop workers instead"),
-        (("concurrency", "release", "workflows", "x:1", "--force"), REFUSED, "'x:1' holds no slot of workflows"),
+        (
+            ("concurrency", "release", "workflows", "x:1", "--force"),
+            REFUSED,
+            "'x:1' holds no slot of workflows: nobody",
+        ),
         (("queue", "move", "a", "--before", "b", "--after", "c"), USAGE, "Give one of --before, --after"),
         (("workflow", "submit", "--project", "shop"), USAGE, "Say what the phases are"),
         (("audit", "--since", "yesterday"), USAGE, "write 2030-01-31T06:00:00Z, or 90m, 24h, 7d"),
         (("jobs", "list", "--limit", "0"), USAGE, "0 is too few"),
         (("jobs", "list", "--limit", "many"), USAGE, "'many' is no number: write 1 or more"),
         (("jobs", "follow", "no such job"), REFUSED, "job_id: use 1 to 40 letters"),
+        (("jobs", "show", "\udcff"), USAGE, "bytes that are no UTF-8"),
+        (("submit", "\udcff", "--project", "shop"), USAGE, "bytes that are no UTF-8"),
     ],
 )
 async def test_what_cannot_be_done_says_why_and_what_would_help(words: tuple[str, ...], code: int, said: str) -> None:

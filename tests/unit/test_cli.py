@@ -311,6 +311,25 @@ def test_an_answer_becomes_an_exit_code(status: int, problem: dict[str, Any], ki
     assert problem.get("detail", "").rstrip(".") in str(fault)
 
 
+@pytest.mark.parametrize(
+    ("status", "detail", "words"),
+    [
+        (
+            404,
+            "there is nothing at this path: /openapi.json lists all paths",
+            "nothing of that name. An id has letters",
+        ),
+        (403, "The token lacks the scope ops. Send one that has it; the same one is refused again.", "token --help`"),
+        (401, "The token is not a JWT. Send a valid token as `Authorization: Bearer …`.", "token` signs one"),
+    ],
+)
+def test_a_command_says_what_to_do_by_commands(status: int, detail: str, words: str) -> None:
+    said = str(ending_of(problem_of(status, {"detail": detail}, None), "http://here"))
+
+    assert words in said
+    assert not re.search("openapi|Send |Bearer", said)
+
+
 # ── where, and as whom ────────────────────────────────────────────────────────
 
 
@@ -551,6 +570,18 @@ def test_a_word_that_is_no_text_is_said_to_be_none(
 
     assert carried_out(["jobs", "show", "\udcff"]) == 2
     assert "no UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", '["a shop", {}]'])
+def test_a_file_of_phases_that_holds_something_else_is_said_to(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADGATE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("HEADGATE_TOKEN", "mine")
+    (file := tmp_path / "phases.json").write_text(content)
+
+    assert carried_out(["workflow", "submit", "--file", str(file), "--project", "shop"]) == 2
+    assert "--file holds no list of objects" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["completion", "bash"], ["--help"]], ids=["a command", "help"])

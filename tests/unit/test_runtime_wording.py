@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import AwareDatetime, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from headgate_contracts.asked import ForeignScope, NotifyUrl, SubmitJob
 from headgate_contracts.openapi import openapi_document
@@ -47,7 +47,11 @@ def patterns(part: Any) -> Iterator[str]:
         (dict[str, Any], "text", "write an object"),
         (SubmitJob, [], "write an object"),
         (bool, "maybe", "write true or false"),
-        (int, "x", "Input should be a valid integer, unable to parse string as an integer"),
+        (int, "x", "write a whole number"),
+        (Annotated[int, Field(ge=1)], 0, "write 1 or more"),
+        (Annotated[str, Field(max_length=2)], "abc", "write 2 characters at most"),
+        (Annotated[list[int], Field(min_length=1)], [], "write 1 item or more"),
+        (Literal["low", "high"], "hihg", "write 'low' or 'high'"),
     ],
 )
 def test_each_field_says_what_to_write(kind: Any, value: object, words: str) -> None:
