@@ -7,6 +7,7 @@ Refuses to count, and to decide what comes of it.
 from datetime import datetime, timedelta
 
 from headgate_contracts import Job, Status, Tier
+from headgate_contracts.events import Submission
 from libs.capacity.rooms import held_bytes
 from libs.capacity.rows import Row
 from libs.capacity.scopes import owners_of
@@ -62,10 +63,14 @@ def groups_of(job: Job) -> tuple[str, ...]:
     """Every group the job needs a slot of. A running one holds what its dispatch named, whatever it needs today."""
     if job.status.is_running and job.groups:
         return job.groups
-    own = owners_of(job.user_id, job.project_scope)
-    workflows = ("workflows",) if job.submission.workflow else ()
-    asked = (group.name for group in job.submission.groups)
-    return tuple(dict.fromkeys((*own, *workflows, *asked)))
+    return groups_wanted(job.submission, user=job.user_id, project=job.project_scope)
+
+
+def groups_wanted(asked: Submission, *, user: str, project: str) -> tuple[str, ...]:
+    """The same of a job that does not run."""
+    workflows = ("workflows",) if asked.workflow else ()
+    named = (group.name for group in asked.groups)
+    return tuple(dict.fromkeys((*owners_of(user, project), *workflows, *named)))
 
 
 def gates_of(job: Job) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The view's scripts, run on a server. What they are made of is in `lua_files`.
 
     run ─┐
-    run ─┼─ in one turn of the event loop ─► one round trip ─► an answer each
+    run ─┼─ in two turns of the event loop ─► one round trip ─► an answer each
     run ─┘
 
 To send costs more than most scripts do, so what is asked together travels together. Each has its own answer or refusal.
@@ -63,7 +63,8 @@ class ScriptRunner:
         return self._gathering
 
     async def _ask(self, calls: list[ScriptCall]) -> list[Reply]:
-        """All that was gathered until this has its first turn. What the server has forgotten is asked again."""
+        """All that was gathered in two turns, as askers gather too. What the server has forgotten is asked again."""
+        await asyncio.sleep(0)
         if self._gathering is not None and self._gathering[0] is calls:
             self._gathering = None
         replies = await self._sent(calls)

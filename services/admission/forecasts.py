@@ -7,17 +7,19 @@ together as for a real job.
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 from headgate_contracts import Job
 from libs.capacity.answers import GroupStatus, Obstacle, Outlook, Reserved
 from libs.capacity.ports import ViewReadings
-from libs.capacity.projection import groups_of
-from libs.capacity.rows import score_of
+from libs.capacity.projection import groups_wanted
+from libs.capacity.rows import Pause, score_of
 from libs.capacity.scopes import scopes_of_job
 from libs.forecast.table import NAME, Forecast
 from libs.policy import Policy
 from libs.runtime.clock import Clock
+from services.admission.domain import NewJob
 
 FRESH_MS: Final = 1000
 
@@ -42,22 +44,35 @@ class Forecasts:
         return self._seen[1]
 
 
-async def prospect_of(job: Job, place: Reserved | None, *, view: ViewReadings) -> Outlook:
-    """How the job would stand, at this place or on a later day."""
-    names = (f"pool:{job.submission.pool}", *groups_of(job))
-    asked = (view.group(name, tier=job.submission.tier) for name in names)
-    pauses, (pool, *groups) = await asyncio.gather(view.pauses(), asyncio.gather(*asked))
-    return Outlook(
-        position=place and place.position,
-        score=place and score_of(job.priority.class_number, place.place),
-        passed=0,
-        room=False,
-        pauses=tuple(pause for pause in pauses if pause.scope in scopes_of_job(job)),
-        obstacles=tuple(_obstacles(groups)),
-        pool_slots=pool.limit,
-        pool_active=pool.active,
-        quarantined=False,
-    )
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a new job would find there: the pauses, its pool, and the groups that it wants a slot of."""
+
+    pauses: tuple[Pause, ...]
+    pool: GroupStatus
+    groups: tuple[GroupStatus, ...]
+
+    @classmethod
+    async def of(cls, new: NewJob, *, view: ViewReadings) -> Self:
+        asked = new.submission
+        wanted = groups_wanted(asked, user=new.user_id, project=new.project_scope)
+        groups = (view.group(name, tier=asked.tier) for name in (f"pool:{asked.pool}", *wanted))
+        pauses, (pool, *others) = await asyncio.gather(view.pauses(), asyncio.gather(*groups))
+        return cls(pauses, pool, tuple(others))
+
+    def prospect(self, job: Job, place: Reserved | None) -> Outlook:
+        """How the job would stand, at this place or on a later day."""
+        return Outlook(
+            position=place and place.position,
+            score=place and score_of(job.priority.class_number, place.place),
+            passed=0,
+            room=False,
+            pauses=tuple(pause for pause in self.pauses if pause.scope in scopes_of_job(job)),
+            obstacles=tuple(_obstacles(self.groups)),
+            pool_slots=self.pool.limit,
+            pool_active=self.pool.active,
+            quarantined=False,
+        )
 
 
 def _obstacles(groups: Iterable[GroupStatus]) -> Iterable[Obstacle]:

@@ -155,13 +155,18 @@ class Indexing:
                 await self.forget_before(first_seq)
 
     async def _follow(self) -> None:
-        applied = await self.open()
+        applied, loop, busy_until_s = await self.open(), asyncio.get_running_loop(), 0.0
         async with aclosing(self._log.follow(after=applied)) as pages:
             async for page in pages:
                 self._advance(self.progress.applied, page.last_seq)
-                await self.take(page.records, last=page.last_seq)
-                if self.progress.is_whole:
+                is_newest = bool(page.records) and page.records[-1].seq >= page.last_seq
+                is_first = loop.time() >= busy_until_s  # after a while: what it tells of needs the processor itself
+                if is_newest and is_first:
                     await self._rest()
+                await self.take(page.records, last=page.last_seq)
+                if self.progress.is_whole and not is_first:
+                    await self._rest()
+                busy_until_s = loop.time() + REST_MS / 1000
 
     async def _rest(self) -> None:
         with suppress(TimeoutError):

@@ -47,7 +47,7 @@ from libs.runtime.clock import Clock
 from libs.runtime.spans import step
 from services.admission.domain import NewJob, busy_minutes, day_number, digest_of_all, same_request
 from services.admission.events import FirstEvent, Stamp, queued_event, scheduled_event, waiting_event
-from services.admission.forecasts import Forecasts, prospect_of
+from services.admission.forecasts import Forecasts, Surroundings
 from services.admission.outcomes import (
     Accepted,
     KeyReused,
@@ -113,7 +113,7 @@ class Submitting:
             return before
         phases, asked_ms = (first, *later), self.clock.monotonic_ms()
         ahead = () if later or not self.welcome.takes(first.user_id) else phases
-        (answer, begun), _ = await asyncio.gather(self._placed(phases), self._keep_content(ahead))
+        (answer, begun), _ = await asyncio.gather(self._placed(phases, surely=bool(ahead)), self._keep_content(ahead))
         if not begun:
             return await self._known(phases) or await self._refusal(answer, first)
         async with asyncio.timeout(self._left_s(asked_ms)):
@@ -132,17 +132,21 @@ class Submitting:
         answer = await self.view.reserve(replace(self._request(first, *later), dry=True))
         if not isinstance(answer, Reserved | Deferred):
             return await self._known((first, *later)) or await self._refusal(answer, first)
-        jobs = tuple(each.job for each in await self._first_events(answer, first, *later, dry=True))
+        around = await Surroundings.of(first, view=self.view)
+        jobs = tuple(each.job for each in await self._first_events(answer, around, first, *later, dry=True))
         place = answer if isinstance(answer, Reserved) else None
         used_today = await self.view.day_used(first.user_id, day_number(self._now()))
-        outlook = await prospect_of(jobs[0], place, view=self.view)
-        return Previewed(jobs, outlook, used_today)
+        return Previewed(jobs, around.prospect(jobs[0], place), used_today)
 
-    async def _placed(self, phases: Sequence[NewJob]) -> tuple[ReserveAnswer, list[FirstEvent]]:
-        """What the view answers, and the first events where there is a place: while the content is on its way."""
-        answer = await self._reserved(phases)
+    async def _placed(self, phases: Sequence[NewJob], *, surely: bool) -> tuple[ReserveAnswer, list[FirstEvent]]:
+        """What the view answers, and the first events where there is a place: while the content is on its way.
+        `surely`: a refusal is not expected, so what an estimate is made by is asked with it."""
+        if surely:
+            answer, around = await asyncio.gather(self._reserved(phases), Surroundings.of(phases[0], view=self.view))
+        else:
+            answer, around = await self._reserved(phases), None
         if isinstance(answer, Reserved | Deferred):
-            return answer, await self._first_events(answer, *phases)
+            return answer, await self._first_events(answer, around, *phases)
         return answer, []
 
     async def _reserved(self, phases: Sequence[NewJob]) -> ReserveAnswer:
@@ -159,13 +163,18 @@ class Submitting:
         )
 
     async def _first_events(
-        self, answer: Reserved | Deferred, first: NewJob, *later: NewJob, dry: bool = False
+        self,
+        answer: Reserved | Deferred,
+        around: Surroundings | None,
+        first: NewJob,
+        *later: NewJob,
+        dry: bool = False,
     ) -> list[FirstEvent]:
         per_day = self.policy.tier_limits(first.submission.tier).jobs_per_day
         match answer:
             case Reserved():
                 placed = FirstEvent.of(queued_event(first, answer, self._stamp(), per_day=per_day))
-                begin = placed.estimated(await self._estimate(placed.job, answer))
+                begin = placed.estimated(await self._estimate(placed.job, answer, around, new=first))
             case Deferred(day):
                 spread_s = self.policy.queue.release_spread_s
                 taken = await self.view.day_used(first.user_id, day)
@@ -221,13 +230,16 @@ class Submitting:
             case Known() | Reserved() | Deferred():  # the view knows the job and the log does not: it is another's log
                 raise TimeoutError(f"job {new.id} is known and cannot be read: try again")
 
-    async def _estimate(self, job: Job, place: Reserved) -> Estimate | None:
+    async def _estimate(
+        self, job: Job, place: Reserved, around: Surroundings | None, *, new: NewJob
+    ) -> Estimate | None:
         """What is shown when the job enters the queue, and later compared with what came: what a dry run tells, and
         what the job's page tells a moment later, so that nobody reads two answers to one question."""
         forecast = await self.forecasts.current()
         if not forecast.learned:
             return None
-        outlook = await prospect_of(job, place, view=self.view)
+        around = around or await Surroundings.of(new, view=self.view)
+        outlook = around.prospect(job, place)
         return estimate_of(job, outlook, forecast=forecast, now_ms=self.clock.now_ms())
 
     async def _minutes(self, busy: Busy, new: NewJob) -> int:

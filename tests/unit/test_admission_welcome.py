@@ -1,4 +1,4 @@
-"""An input is put while its place is asked for, where the submission before was taken in; refusals add no writes."""
+"""Of a user whose submission before was taken in, all is asked for at once; refusals add no writes and no questions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from libs.capacity.answers import Request, ReserveAnswer
+from libs.capacity.rows import Pause
 from libs.eventlog import LogUnavailable
 from libs.eventlog.buckets import MemoryBucket
 from services.admission import submitting
@@ -18,23 +19,27 @@ from tests.fixtures.memory_admission import MemoryAdmission
 
 
 class Meeting(MemoryBucket):
-    """A bucket and a view that come back only when both were asked."""
+    """A bucket and a view that come back only when an input, a place and the pauses were asked for."""
 
     def __init__(self, view: Any) -> None:
         super().__init__()
         self._view = view
-        self._both = asyncio.Barrier(2)
+        self._all = asyncio.Barrier(3)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)
 
     async def put(self, name: str, content: bytes) -> None:
-        await self._both.wait()
+        await self._all.wait()
         await super().put(name, content)
 
     async def reserve(self, request: Request) -> ReserveAnswer:
-        await self._both.wait()
+        await self._all.wait()
         return await self._view.reserve(request)
+
+    async def pauses(self) -> tuple[Pause, ...]:
+        await self._all.wait()
+        return await self._view.pauses()
 
 
 class Counted(MemoryBucket):
@@ -56,17 +61,36 @@ def submitting_to(admission: MemoryAdmission, inputs: MemoryBucket, *, view: Any
     return replace(admission.submitting, inputs=inputs, view=view or admission.view)
 
 
-async def test_of_a_user_who_was_taken_in_before_input_and_place_are_asked_for_at_once(
-    admission: MemoryAdmission,
-) -> None:
+async def test_of_a_user_who_was_taken_in_before_all_is_asked_for_at_once(admission: MemoryAdmission) -> None:
     await admission.submitting.submit(admission.new())
-    both = Meeting(admission.view)
+    meeting = Meeting(admission.view)
 
     async with asyncio.timeout(5):
-        outcome = await submitting_to(admission, both, view=both).submit(admission.new())
+        outcome = await submitting_to(admission, meeting, view=meeting).submit(admission.new())
 
     assert isinstance(outcome, Accepted)
-    assert await both.names() != []
+    assert await meeting.names() != []
+
+
+class WithoutPauses:
+    """A view that may not be asked for pauses."""
+
+    def __init__(self, view: Any) -> None:
+        self._view = view
+
+    def __getattr__(self, name: str) -> Any:
+        assert name != "pauses"
+        return getattr(self._view, name)
+
+
+async def test_what_is_refused_once_asks_for_no_more_than_a_place() -> None:
+    admission = MemoryAdmission(submissions={"per_minute": 1})
+    await admission.fold()
+    await admission.submit()
+    assert isinstance(await admission.submit(), TooOften)
+    submitting = submitting_to(admission, admission.inputs, view=WithoutPauses(admission.view))
+
+    assert isinstance(await submitting.submit(admission.new()), TooOften)
 
 
 async def test_what_is_refused_once_puts_nothing_more() -> None:
