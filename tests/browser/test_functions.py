@@ -566,6 +566,18 @@ async def test_figures_become_charts_that_are_told_by_the_hour(js: Any) -> None:
     assert asked == "/stats?since=2026-02-22T10%3A00%3A00.000Z&step=7200"
 
 
+async def test_a_server_that_cannot_be_reached_is_told_in_our_own_words(chromium: Browser, files: str) -> None:
+    page = await chromium.new_page()
+    await page.goto(files)
+    await page.evaluate("async () => { globalThis.api = await import('/assets/js/api.js'); }")
+    await page.context.set_offline(True)
+
+    told = await page.evaluate("api.get('/jobs').catch((fault) => fault.message)")
+
+    assert told == "the server cannot be reached"
+    await page.close()
+
+
 async def test_the_palette_finds_by_every_word(js: Any) -> None:
     entries = [{"words": "Go to Jobs"}, {"words": "New job"}, {"words": "Failed jobs"}]
 

@@ -191,6 +191,7 @@ async def test_own_times_and_saved_filters_are_an_address(there: Installation, v
         await ann.look("saved-filters")
         await ann.page.set_viewport_size({"width": 390, "height": 844})
         await expect(saved).to_be_in_viewport(ratio=1)
+        await ann.look("saved-filters-phone")
         assert await ann.audit() == []
         await ann.go("jobs")
         await ann.page.reload()
