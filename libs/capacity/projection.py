@@ -93,8 +93,7 @@ def timers_of(job: Job, policy: Policy) -> dict[str, int]:
         case Status.AWAITING_CONFIRMATION:
             return _question_timers(job, policy)
         case status if status.is_running:
-            # Its worker ends the run, and says so once it has ended; this is for one that does not.
-            due = {"deadline": job.deadline and job.deadline + timedelta(seconds=policy.leases.heartbeat_s)}
+            due = {"deadline": _overdue_at(job, policy)}
         case _:
             due = {}
     return {kind: epoch_ms(moment) for kind, moment in due.items() if moment is not None}
@@ -125,6 +124,17 @@ def defaults_of(policy: Policy) -> dict[str, int]:
 def epoch_ms(moment: datetime) -> int:
     """A moment as milliseconds since 1970."""
     return round(moment.timestamp() * 1000)
+
+
+def _overdue_at(job: Job, policy: Policy) -> datetime | None:
+    """When a run is over that its worker has not ended. A worker does, a while after its claim, and says so once it has
+    ended: whoever frees its slots sooner gives them to another beside it."""
+    if job.deadline is None:
+        return None
+    over_at = job.deadline + timedelta(seconds=policy.leases.heartbeat_s)
+    if job.worker is None or job.claimed_at is None or job.dispatched_at is None:
+        return over_at
+    return over_at + (job.claimed_at - job.dispatched_at)
 
 
 def _queue_timers(job: Job, policy: Policy) -> dict[str, int]:

@@ -13,6 +13,7 @@ from tests.simulation.askers import asking
 from tests.simulation.dice import Dice
 from tests.simulation.drawing_edge import faults_among, readers_of
 from tests.simulation.drawing_rush import is_rush, rush_of
+from tests.simulation.drawing_small import ORDINARY_S, alone, first_of, shortened
 from tests.simulation.drawing_work import LONG_S, LONG_STAGES, faults_around_one
 from tests.simulation.indexes import erasures, faults_of_file, is_indexed
 from tests.simulation.late_copies import late_copies
@@ -45,8 +46,10 @@ from tests.simulation.visits import are_calm, visits_of
 from tests.simulation.withdrawals import withdrawn
 
 POINTS: Final = ("code", "deps", "checks")  # whose ends are moments for a cancel
+LONGER: Final = 0.25  # of the seeds: some of their stages last longer than a lease
 CROWDED: Final = 0.3  # of the seeds: their workers have a slot each
-HABITS: Final = 0.06  # a forecast costs as much as all the rest of its second
+SLOW: Final = 0.04  # of the orders
+HABITS: Final = 0.04  # a forecast costs as much as all the rest of its second
 PAUSES: Final = 0.25
 HELD: Final = ("user:ann", "user:bob", "user:eve", "project:shop", "project:site", "priority:normal", "all")
 
@@ -61,12 +64,14 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     is_calm = are_calm(dice, visits) or hold_calmly(dice, leases) or reload_calmly(dice, reloads)
     faults = 0 if is_calm else dice.one_of("plan", (1, 2, 3, 5, 8))
     lost += tuple(Fault(kind="flush", at_s=at_s) for at_s in losses_among(dice, leases) if not is_calm)
-    orders = _odd(dice, _within_the_days(tuple(_order(dice, number) for number in range(1, jobs + 1))))
+    longer = dice.chance("longer", LONGER)
+    drawn = _within_the_days(tuple(_order(dice, number, longer=longer) for number in range(1, jobs + 1)))
+    orders = _odd(dice, first_of(drawn, jobs=jobs))
     outages = outages_of(dice)
     losses = losses_of(dice)
     orders = held_through(dice, long_runs(dice, orders, outages=outages), outages=outages)
     orders = long_holds(dice, orders, losses=losses)
-    orders = _notified(dice, asking(dice, stumbling(dice, orders)))
+    orders = _notified(dice, shortened(dice, asking(dice, stumbling(dice, orders))))
     slots = 1 if dice.chance("crowded", CROWDED) else SLOTS
     indexed = is_indexed(dice)
     erased = erasures(dice) if indexed else ()
@@ -91,7 +96,7 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         slots=slots,
         before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
     )
-    return withdrawn(dice, late_words(dice, late_copies(dice, plan)) if faults else plan)
+    return alone(dice, withdrawn(dice, late_words(dice, late_copies(dice, plan)) if faults else plan))
 
 
 def _within_the_days(orders: tuple[Order, ...]) -> tuple[Order, ...]:
@@ -130,7 +135,7 @@ def _deaf(dice: Dice) -> Fault:
     return Fault(kind="deaf", at_s=at_s, for_s=for_s, who=dice.one_of("deaf", ADMISSIONS), server="append")
 
 
-def _order(dice: Dice, number: int) -> Order:
+def _order(dice: Dice, number: int, *, longer: bool) -> Order:
     def chance(share: float) -> bool:
         return dice.chance("order", share)
 
@@ -146,7 +151,7 @@ def _order(dice: Dice, number: int) -> Order:
         priority=Priority.NORMAL if chance(0.6) else dice.one_of("class", classes),
         phases=dice.whole("phases", 2, 3) if chance(0.1) else 0,
         pipeline="own" if dice.chance("own stages", 0.25) else "build",
-        stages=_stages(dice, (group,) if group else GROUPS),
+        stages=_stages(dice, (group,) if group else GROUPS, longer=longer),
         group=group,
         limit=dice.one_of("limit", (None, 1, 2)) if chance(0.5) else None,
         run_timeout_s=dice.whole("timeout", 4, 40) if chance(0.1) else None,
@@ -161,10 +166,11 @@ def _order(dice: Dice, number: int) -> Order:
     )
 
 
-def _stages(dice: Dice, groups: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+def _stages(dice: Dice, groups: tuple[str, ...], *, longer: bool) -> dict[str, dict[str, Any]]:
     """A job that holds a group asks for no other: two that wait for each other's would do so until their deadline."""
+    names = ("scaffold", "code", "deps", "checks")
     stages: dict[str, dict[str, Any]] = {
-        name: {"s": round(dice.between("stage", 0.05, 3.0), 3)} for name in ("scaffold", "code", "deps", "checks")
+        name: {"s": round(dice.between("stage", 0.05, ORDINARY_S), 3)} for name in names
     }
     if dice.chance("slots", 0.35):
         stages["code"]["slots"] = dice.some_of("slots", groups, dice.whole("slots", 1, len(groups)))
@@ -172,11 +178,11 @@ def _stages(dice: Dice, groups: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         stages["code"]["provider"] = PROVIDER
         if dice.chance("provider", 0.3):
             stages["code"]["shut_ms"] = dice.one_of("shut", (500, 3000, 12_000))
-    if dice.chance("slow", 0.1):
+    if dice.chance("slow", SLOW):
         stages["deps"]["s"] = 15.0
     if dice.chance("fails", 0.2):
         stages["checks"]["fails"] = dice.whole("fails", 1, 3)
-    elif dice.chance("long", LONG_STAGES):
+    elif longer and dice.chance("long", LONG_STAGES):
         stages["deps"]["s"] = LONG_S
     if dice.chance("breaks", 0.05):
         stages["deps"]["breaks"] = True

@@ -50,7 +50,7 @@ def outages_cost_nobody(evidence: Evidence) -> Iterator[Finding]:
 def _nobody_heard(evidence: Evidence, span: Span) -> bool:
     """Whether every scheduler was stopped in it. Leases run then: nobody can tell that from one that is silent."""
     stopped = [fault for fault in evidence.plan.faults if fault.kind in STOPPED and _within(fault, span)]
-    return all(any(fault.who == scheduler for fault in stopped) for scheduler in SCHEDULERS)
+    return all(any(fault.who == scheduler for fault in stopped) for scheduler in evidence.plan.schedulers)
 
 
 def _within(fault: Fault, span: Span) -> bool:

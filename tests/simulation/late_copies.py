@@ -74,6 +74,7 @@ def _plain(order: Order, at_s: float, priority: Priority = Priority.NORMAL) -> O
         priority=priority,
         key_of=None,
         phases=0,
+        pipeline="build",
         group=None,
         run_after_s=None,
         raise_after_s=None,

@@ -11,7 +11,7 @@ from tests.simulation.plan import GROUPS, PROJECTS, Fault, Order, Plan
 SHARE: Final = 0.03  # of the seeds: nothing else goes wrong in them
 JOBS: Final = 6
 COME_WITHIN_S: Final = 8.0
-HELD_S: Final = (0.3, 1.5)
+HELD_S: Final = (0.15, 0.9)
 TIMES: Final = 4  # that each job takes a slot: once more than its checks fail
 LATE: Final = 0.3  # of the messages
 AT_S, FOR_S = 4.0, 30.0
@@ -40,6 +40,7 @@ def _busy(dice: Dice, order: Order) -> Order:
         at_s=dice.between("late words", 0.5, COME_WITHIN_S),
         project=PROJECTS[0],
         phases=0,
+        pipeline="short",
         group=None,
         run_after_s=None,
         cancel_after_s=None,

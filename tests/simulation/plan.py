@@ -124,6 +124,7 @@ class Plan:
     leases: tuple[UserLease, ...] = ()
     readers: tuple[Reader, ...] = ()
     slots: int = SLOTS
+    schedulers: tuple[str, ...] = SCHEDULERS
     is_indexed: bool = False  # a replica of admission keeps an index, and some user's content is erased
     has_habits: bool = False  # forecasts are made, and what jobs leave behind is deleted
     before_midnight_s: float  # when the day changes
@@ -146,4 +147,5 @@ class Plan:
     @property
     def services(self) -> tuple[str, ...]:
         """All that run."""
-        return (*SERVICES, *NOTIFIERS) if self.readers else SERVICES
+        own = *ADMISSIONS, *self.schedulers, *WORKERS
+        return (*own, *NOTIFIERS) if self.readers else own

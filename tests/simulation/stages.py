@@ -1,6 +1,6 @@
 """The process of an attempt, played: it says what a real one says, and what it really did is written down here.
 
-A pipeline of an author's own goes through the same four, each under another name.
+A pipeline of an author's own goes through the same four, each under another name, or through two of them, or one.
 
     input   {"code": {"s": 1.5, "slots": ["db"], "limit": 2, "provider": "ollama", "shut_ms": 2000, "fails": 1,
               "stumbles": 2, "after_s": 3.0}, ...}
@@ -57,14 +57,20 @@ PIPELINES: Final = {
         again_at="train",
         rules={"train": TRIED},
     ),
+    "short": KnownPipeline(
+        titles=tuple(StageTitle(name=name, title=name) for name in ("make", "look")),
+        again_at="make",
+        rules={"make": TRIED},
+    ),
+    "single": KnownPipeline(titles=(StageTitle(name="do", title="do"),), rules={"do": TRIED}),
 }
 PLAYED_AS: Final = {
     own.name: stage.name for own, stage in zip(PIPELINES["own"].titles, PIPELINES["build"].titles, strict=True)
-}
+} | {"make": "code", "look": "checks", "do": "code"}
 KILLED, TERMINATED = -9, -15
 HANGS_UP_S = 0.05
 LOST_SLOT = "lost a slot that it needed"
-LAST: Final = {"checks", "judge"}
+LAST: Final = {"checks", "judge", "look", "do"}
 T = TypeVar("T")
 
 

@@ -102,7 +102,7 @@ def _hears_late(plan: Plan) -> bool:
 NEEDS: Final[dict[str, tuple[Callable[[Plan], bool], str]]] = {
     "said-twice-at-the-joint": (lambda plan: bool(plan.readers), "I6"),
     "retry-forgets-its-count": (lambda plan: any("stumbles" in order.stages["code"] for order in plan.orders), "tries"),
-    "link-kept-after-silence": (lambda plan: any(fault.kind == "held" for fault in plan.faults), "I5"),
+    "link-kept-after-silence": (lambda plan: any(fault.kind == "held" for fault in plan.faults), "paused"),
     "held-again-by-a-late-heartbeat": (_hears_late, "I8 slots"),
     "granted-after-it-was-given-up": (_hears_late, "I8 slots"),
     "reload-not-planned-by": (lambda plan: plan.is_reloaded, "I5"),

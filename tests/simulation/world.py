@@ -71,7 +71,7 @@ class _Kept(BaseModel):
     seq: int
 
 
-OWN = AnnouncedPipeline(name="own", pool="default")
+OWN: Final = tuple(AnnouncedPipeline(name=name, pool="default") for name in ("own", "short", "single"))
 
 
 class _View(MemoryView):
@@ -125,7 +125,7 @@ class World:
         self.leads: dict[str, MemoryLead] | None = None  # where each replica believes in its own
         self.snapshots = MemorySnapshots()
         self.inputs, self.workspaces, self.results = MemoryBucket(), WatchedShelf(), MemoryBucket()
-        self.titles, self.progress, self.pipelines = MemoryTitles(), MemoryProgress(), MemoryPipelines(OWN)
+        self.titles, self.progress, self.pipelines = MemoryTitles(), MemoryProgress(), MemoryPipelines(*OWN)
         self.pool = Pool(self.network)
         self.lines = KeptLines(self.clock)
         self.hooks = Hooks(self.network, dice)

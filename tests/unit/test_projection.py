@@ -82,7 +82,19 @@ def test_a_run_ends_by_its_worker_and_a_heartbeat_later_by_the_scheduler() -> No
     running = job_after("queued dispatched started")
     asked = running.model_copy(update={"deadline": STARTED_AT + timedelta(seconds=90)})
 
-    assert dict(row_of(asked, POLICY).timers) == {"deadline": at(90 + round(POLICY.leases.heartbeat_s))}
+    assert dict(row_of(asked, POLICY).timers) == {"deadline": at(91 + round(POLICY.leases.heartbeat_s))}
+
+
+def test_a_run_that_was_claimed_late_ends_as_much_later() -> None:
+    """Its worker counts from the claim: who frees its slots before it has ended lets another in beside it."""
+    late = job_after("queued dispatched started").model_copy(
+        update={"deadline": STARTED_AT + timedelta(seconds=90), "claimed_at": STARTED_AT + timedelta(seconds=22)}
+    )
+    waiting = job_after("queued dispatched").model_copy(update={"deadline": STARTED_AT + timedelta(seconds=90)})
+
+    beat_s = round(POLICY.leases.heartbeat_s)
+    assert dict(row_of(late, POLICY).timers) == {"deadline": at(110 + beat_s)}
+    assert dict(row_of(waiting, POLICY).timers) == {"deadline": at(90 + beat_s)}
 
 
 def test_a_job_that_was_given_another_class_waits_its_hour_there() -> None:
