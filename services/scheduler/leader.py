@@ -118,8 +118,9 @@ class Leader:
     async def run(self, stopping: asyncio.Event) -> None:
         """Ask again and again; with a store that does not answer no replica leads after one lease."""
         while not stopping.is_set():
+            is_fit = self._fit()  # before the question: one that was not asks again soon, though it may be by then
             try:
                 await self.renew()
             except ViewUnavailable as fault:
                 self._health.is_missing(VIEW, str(fault))
-            await self._clock.sleep_ms(self._every_ms if self._fit() else min(self._every_ms, FIT_SOON_MS))
+            await self._clock.sleep_ms(self._every_ms if is_fit else min(self._every_ms, FIT_SOON_MS))

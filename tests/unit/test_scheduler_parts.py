@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
@@ -21,6 +21,7 @@ from libs.runtime.lifecycle import Health, Loop
 from services.scheduler import inbox as inboxes
 from services.scheduler import snapshots
 from services.scheduler.inbox import PAGES_AHEAD, Inbox
+from services.scheduler.leader import FIT_SOON_MS
 from services.scheduler.outages import Outages
 from services.scheduler.settings import SchedulerSettings, report, require_patience
 from tests.fixtures.lives import life_of, step
@@ -350,6 +351,19 @@ class Away(MemoryLead):
         raise ViewUnavailable("no answer")
 
 
+class Slow(MemoryLead):
+    """Lets go of the lead when it is told to."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        super().__init__(now_ms)
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def drop(self, name: str) -> None:
+        self.asked.set()
+        await self.answers.wait()
+        await super().drop(name)
+
+
 async def test_nobody_leads_for_longer_than_the_store_was_asked(world: MemorySchedulers) -> None:
     a = await world.leading()
 
@@ -392,6 +406,21 @@ async def test_who_begins_to_lead_has_a_turn_at_once(world: MemorySchedulers) ->
     await a.leader.renew()
 
     assert (at_the_beginning, a.woken.is_set()) == (True, False)
+
+
+async def test_who_has_read_the_log_while_it_asked_asks_again_soon(world: MemorySchedulers) -> None:
+    a = world.replica("a", lead=(lead := Slow(world.clock.now_ms)))
+    leading = Loop("lead", a.leader.run)
+    await leading.start()
+    await eventually(lead.asked.is_set)
+    await a.cycle.turn()  # it has read the log now
+    lead.answers.set()
+    await eventually(lambda: world.clock.sleeping == 1)
+
+    await world.clock.advance_ms(FIT_SOON_MS)
+    await eventually(lambda: a.leader.leads)
+
+    await leading.stop()
 
 
 async def test_a_leader_that_can_no_longer_read_the_log_lets_another_lead(world: MemorySchedulers) -> None:
