@@ -5,7 +5,7 @@ share of the document of the whole API; the contracts put the shares together.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -43,8 +43,8 @@ def operation_id(route: APIRoute) -> str:
 class DescribedApp(FastAPI):
     """Its document names the problem as the answer of every route beside its own.
 
-    `speaks_for` is shown instead, where the application speaks for others too. The framework has an attribute for that,
-    and makes its own document all the same as soon as a route was added.
+    What `speaks_for` gives is shown instead, where the application speaks for others too. The framework has an
+    attribute for that, and makes its own document all the same as soon as a route was added.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -55,11 +55,11 @@ class DescribedApp(FastAPI):
             responses={"default": PROBLEM_RESPONSE},
             generate_unique_id_function=operation_id,
         )
-        self.speaks_for: dict[str, Any] | None = None
+        self.speaks_for: Callable[[], dict[str, Any]] | None = None
 
     def openapi(self) -> dict[str, Any]:
         if self.speaks_for is not None:
-            return self.speaks_for
+            return self.speaks_for()
         document = super().openapi()
         document.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
         return document

@@ -83,7 +83,7 @@ async def compose(service: Service) -> None:
     edge = _edge(ground, front, view, index, leasing=leasing, pipelines=pipelines, reloading=reloading)
     for routes in ROUTES:
         front.app.include_router(routes(edge))
-    front.app.speaks_for = openapi_document()  # the whole API, the notifier's part too
+    front.app.speaks_for = openapi_document  # the whole API, the notifier's part too
     waited = partial(wait_for, health=ground.health, clock=ground.clock)
     head = await waited(LOG, ground.log.mark, away=(LogUnavailable,))
     folded = partial(_require_folded, view, head)

@@ -20,7 +20,6 @@ from libs.runtime.settings import read_settings
 from libs.runtime.spans import lent
 from libs.runtime.tls import trusting
 from services.notifier.api import streams
-from services.notifier.calling import Caller, client
 from services.notifier.composing import NotifierStores, assemble, drain_of
 from services.notifier.fanout import Fanout
 from services.notifier.pages import page
@@ -37,7 +36,6 @@ from services.notifier.subscribers import (
     subscribe,
 )
 from services.notifier.watching import WatchTeller
-from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks
 
 
 async def compose(service: Service) -> None:
@@ -96,6 +94,9 @@ async def _start_webhooks(service: Service, ground: Ground[NotifierSettings], si
     rules, receivers = ground.policy.webhooks, receivers_in(ground.settings.webhook_secrets.get_secret_value())
     if not rules.receivers:
         return
+    from services.notifier.calling import Caller, client  # noqa: PLC0415 - an HTTP client, which few need
+    from services.notifier.webhooks import CONSUMER, EVENTS, Webhooks  # noqa: PLC0415 - the same
+
     if lacking := receivers.without(rules.receivers):
         wrong = f"HEADGATE_WEBHOOK_SECRETS: has none for {', '.join(lacking)}, which policy lists in webhooks"
         raise SettingsWrong([f"{wrong}; write one there"])

@@ -35,7 +35,7 @@ def test_it_is_what_the_services_routes_say() -> None:
 
 def test_who_speaks_for_others_shows_the_whole_though_it_has_routes_of_its_own() -> None:
     app = DescribedApp()
-    app.speaks_for = openapi_document()
+    app.speaks_for = openapi_document
     for router in of_the_notifier():
         app.include_router(router)
 

@@ -17,7 +17,6 @@ from headgate_contracts.questions import MOST_ANSWERS, Question, question_id
 from headgate_contracts.vocabulary import QuestionKind
 from libs.eventlog.ports import Inputs
 from libs.runtime.clock import Clock
-from libs.runtime.schemas import wrong_answer, wrong_schema
 from services.worker.attempt.patience import insist
 from services.worker.attempt.secrets import Mask, for_users
 from services.worker.child.messages import AnswerNotice, Ask
@@ -56,6 +55,8 @@ class AttemptQuestions:
         if content is None:
             return False, None
         answer = json.loads(content)
+        from libs.runtime.schemas import wrong_answer  # noqa: PLC0415 - 3 MB, which a worker is spared until a stage asks
+
         return wrong_answer(answer, question) is None, answer
 
     def _question(self, asked: Ask) -> tuple[Question, str | None]:
@@ -73,7 +74,7 @@ class AttemptQuestions:
             wrong = "two of its choices read the same once secrets are taken out"
         if wrong is None and asked.key not in self._names and len(self._names) >= MOST_ANSWERS:
             wrong = f"a job may ask {MOST_ANSWERS} questions"
-        return question, wrong or (wrong_schema(question.schema_) if question.schema_ is not None else None)
+        return question, wrong or _wrong_schema(question)
 
     def _masked(self, value: Any) -> Any:
         """Each text in it without secrets."""
@@ -86,6 +87,14 @@ class AttemptQuestions:
                 return {name: self._masked(each) for name, each in value.items()}
             case _:
                 return value
+
+
+def _wrong_schema(question: Question) -> str | None:
+    if question.schema_ is None:
+        return None
+    from libs.runtime.schemas import wrong_schema  # noqa: PLC0415 - as above
+
+    return wrong_schema(question.schema_)
 
 
 def _read(text: str) -> tuple[dict[str, Any] | None, str | None]:
