@@ -124,7 +124,7 @@ def _of_the_client_in_memory() -> tuple[Example, ...]:
 
 def _of_authors() -> tuple[Example, ...]:
     greeting, greeted = blocks_of("libs/pipeline/README.md")
-    survey, surveyed = blocks_of("docs/pipelines.md", section="From nothing to a test that passes")
+    survey, surveyed = blocks_of("docs/pipelines.md", section="From nothing to a passing test")
     return (
         Example("libs/pipeline/README.md", greeted + TESTS_RUN, {"greeting.py": greeting}),
         Example("docs/pipelines.md", surveyed + TESTS_RUN, {"survey.py": survey}),
