@@ -1,4 +1,4 @@
-"""The gate: today reads what was released, and whoever has what was released reads what is written today.
+"""The gate: today's code reads what was released, and a reader of a release reads what is written today.
 
     python -m headgate_contracts.gate                 exit 1, and each field and rule that is broken
     python -m headgate_contracts.gate --freeze 1.0    keep today's set as released, for ever

@@ -186,7 +186,7 @@ def become(asked: ForkRequest) -> NoReturn:
 
 
 def _call_it(*command: str) -> None:
-    """For whoever lists processes: in the place of our own command, which is longer."""
+    """For lists of processes: in place of our own command, which is longer."""
     with suppress(OSError):  # not everywhere may a process write to itself
         told = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2]
         start, end = map(int, told.split()[COMMAND])

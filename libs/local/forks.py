@@ -1,6 +1,6 @@
 """The supervisor's side of the fork server (`forking`).
 
-Owns the socket to it. Whoever needs a fork starts the server where there is none. Linux alone: elsewhere a process
+Owns the socket to it. A caller that needs a fork starts the server if there is none. Linux alone: elsewhere a process
 that has loaded a system library may not be forked, and none ends with its parent. Quick to import: it is launched
 before anything else of `headgate up` is.
 """

@@ -4,7 +4,7 @@ A scheduler answers who holds what; here is who waits at this replica, and what 
 
     take ─► the log names the group, the view has folded that ─► a slot is free: held
                                                               └► full: in line, until its turn, the time is over, or
-                                                                 whoever asked has gone
+                                                                 its asker has gone
 
 A turn is told on the lease's own subject and found by asking again where that was lost. It is granted for a moment only
 (HANDING_OVER_MS): the request that waits here takes it over for as long as was wanted, and a slot for somebody who is
