@@ -23,6 +23,16 @@ class Clock(Protocol):
     async def sleep_ms(self, duration_ms: int) -> None: ...
 
 
+async def sleep_or(event: asyncio.Event, duration_ms: int, *, clock: Clock) -> None:
+    """Until the event is set, at most for this long."""
+    waits = [asyncio.create_task(event.wait()), asyncio.create_task(clock.sleep_ms(duration_ms))]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waits:
+            each.cancel()
+
+
 class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -22,7 +22,7 @@ from headgate_contracts.events import GroupLeased
 from libs.capacity.answers import GroupStatus
 from libs.capacity.errors import ViewLost
 from libs.capacity.ports import ViewReadings
-from libs.runtime.clock import Clock
+from libs.runtime.clock import Clock, sleep_or
 from services.admission.acts import Acts
 from services.admission.changing import ChangeRate
 from services.admission.keeping_up import has_folded
@@ -188,7 +188,7 @@ class Leasing:
                     if left_ms == 0 or reply.state not in ("waiting", "view_lost"):
                         return reply
                     again_ms = ASK_AGAIN_MS if reply.state == "waiting" else AWAY_AGAIN_MS
-                    await _come_or(turn, self.clock, min(left_ms, again_ms))
+                    await sleep_or(turn, min(left_ms, again_ms), clock=self.clock)
             finally:
                 await self._stop_waiting(wanted)
 
@@ -219,12 +219,3 @@ class Leasing:
         if reply.state in ("full", "waiting"):
             return NoneFree(await self.view.group(wanted.group))
         raise ViewLost("no scheduler could say who holds the slots")
-
-
-async def _come_or(turn: asyncio.Event, clock: Clock, pause_ms: int) -> None:
-    waits = [asyncio.ensure_future(turn.wait()), asyncio.ensure_future(clock.sleep_ms(pause_ms))]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for each in waits:
-            each.cancel()

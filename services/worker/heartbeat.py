@@ -20,7 +20,7 @@ from typing import Final
 from headgate_contracts import Holder
 from headgate_contracts.commands import Beat, BeatReply
 from libs.policy.sections import Leases
-from libs.runtime.clock import Clock
+from libs.runtime.clock import Clock, sleep_or
 from libs.runtime.lifecycle import Loop, Service
 from libs.runtime.logs import about_job
 from services.worker.attempts import Attempts
@@ -82,16 +82,7 @@ class HeartbeatLoop:
             await self._clock.sleep_ms(self._soonest_ms)
             in_peace = heard and not self._attempts.stopped  # the leader has to hear of those
             every_ms = self._every_ms if in_peace else min(self._every_ms, UNHEARD_AGAIN_MS)
-            await self._pause(max(0, every_ms - self._soonest_ms))
-
-    async def _pause(self, pause_ms: int) -> None:
-        soon = asyncio.create_task(self._soon.wait())
-        pause = asyncio.create_task(self._clock.sleep_ms(pause_ms))
-        try:
-            await asyncio.wait([soon, pause], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            soon.cancel()
-            pause.cancel()
+            await sleep_or(self._soon, max(0, every_ms - self._soonest_ms), clock=self._clock)
 
     def _message(self) -> Beat:
         return Beat(

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from libs.runtime.clock import Clock, ManualClock, SystemClock
+from libs.runtime.clock import Clock, ManualClock, SystemClock, sleep_or
 from libs.runtime.eventually import eventually
 
 
@@ -85,3 +85,21 @@ async def test_the_systems_clock_sleeps_as_long_as_it_was_told() -> None:
     await clock.sleep_ms(5)
 
     assert clock.monotonic_ms() - before >= 4  # both ends are cut to whole milliseconds
+
+
+async def test_a_sleep_ends_with_its_event_or_its_time_and_leaves_no_task(clock: ManualClock) -> None:
+    event = asyncio.Event()
+    waits = asyncio.create_task(sleep_or(event, 50, clock=clock))
+    await eventually(lambda: clock.sleeping == 1)
+    assert not waits.done()
+
+    event.set()
+    await waits
+    event.clear()
+    waits = asyncio.create_task(sleep_or(event, 50, clock=clock))
+    await eventually(lambda: clock.sleeping == 1)
+    await clock.advance_ms(50)
+    await waits
+
+    assert not event.is_set()
+    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})

@@ -22,7 +22,7 @@ from typing import Any, Final
 from headgate_contracts import Holder, Job
 from headgate_contracts.commands import AcquireLease, LeaseReply, NamedLease, ShutProvider
 from libs.policy import Policy
-from libs.runtime.clock import Clock
+from libs.runtime.clock import Clock, sleep_or
 from libs.runtime.spans import Attributes, step
 from services.worker.child.messages import MAX_WAIT_MS, Acquire, LeaseNotice, Shut
 from services.worker.ports import Scheduler, Unheard
@@ -181,7 +181,7 @@ class StageSlots:
             if pause_ms <= 0:
                 await self._refuse(lease, ask)
                 return
-            await self._turn_or(pause_ms, ask.granted)
+            await sleep_or(ask.granted, pause_ms, clock=self._clock)
 
     def _look_at_pause(self, ask: _Ask, answer: LeaseReply | Unheard) -> None:
         """Somebody else may have shut the provider. Who will not wait anyway learns it from the answer."""
@@ -194,16 +194,6 @@ class StageSlots:
         del self._asks[lease]
         await self._scheduler.give_up(lease)  # it may wait there, or have been granted in this very moment
         await self._tell(LeaseNotice(lease=ask.wanted.lease, state="full"))
-
-    async def _turn_or(self, pause_ms: int, granted: asyncio.Event) -> None:
-        """Until the turn has come, or for this long."""
-        turn = asyncio.create_task(granted.wait())
-        pause = asyncio.create_task(self._clock.sleep_ms(pause_ms))
-        try:
-            await asyncio.wait([turn, pause], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            turn.cancel()
-            pause.cancel()
 
     def _command(self, lease: str, ask: _Ask, *, wait_ms: int) -> AcquireLease:
         return AcquireLease(
