@@ -116,9 +116,12 @@ class Announcer:
         """Publish the standing of each watched job that has changed since it was published last."""
         self._applied, self._stirred = self.ledger.applied, False
         told, self._told = self._told, {}
+        watched = list(_in_parts(self.watchers.among(self.ledger.roster)))
+        if not watched:
+            return
         try:
             forecast = await self._newest_forecast()
-            for jobs in _in_parts(self.watchers.among(self.ledger.roster)):
+            for jobs in watched:
                 outlooks = await self.view.outlooks([job.id for job in jobs])
                 for job, outlook in zip(jobs, outlooks, strict=True):
                     if outlook is None or outlook.position is None:

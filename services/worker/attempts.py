@@ -30,6 +30,7 @@ from services.worker.domain import Interruption, hands_over
 logger = logging.getLogger(__name__)
 
 LAST_WORDS_S: Final = 2.0  # after the grace, to write that they were handed over
+BRIEF: Final = 10  # of the pause between two heartbeats, a tenth: an attempt that ends sooner is in none
 
 
 class Attempts:
@@ -115,7 +116,8 @@ class Attempts:
         self._some.set()
         if self._over:  # its claim was on its way into the log
             attempt.interrupt(Interruption.DRAINED)
-        self._beat_soon()
+        brief_s = self._tools.policy.leases.heartbeat_s / BRIEF
+        beating = asyncio.get_running_loop().call_later(brief_s, self._beat_soon)  # its lease counts from the dispatch
         try:
             with self._tools.signals.attempt(claimed.job, cause=claimed.cause) as running:
                 ended = await attempt.run()
@@ -124,6 +126,7 @@ class Attempts:
                 self.stopped[attempt.holder] = None
                 self._beat_soon()
         finally:
+            beating.cancel()
             del self._running[attempt.holder]
             if not self._running:
                 self._some.clear()

@@ -1,6 +1,7 @@
 """The sign of life of a worker, and what comes back: how long its attempts are its own.
 
-    Heartbeat   every few seconds, and at once when something has changed: all attempts, all slots inside them
+    Heartbeat   every few seconds, and at once when something has changed, a moment after a claim: all attempts, all
+                slots inside them
     Watchdog    an attempt whose lease has ended by our own clock is lost, whatever anybody says
 
 Both rest on one rule: **a lease runs only while somebody could give the job away.** Where there is no connection, or

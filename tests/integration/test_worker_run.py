@@ -99,6 +99,27 @@ async def contained(spawner: Spawner, level: Level, tmp_path: Path) -> AsyncIter
 # ── the way through ───────────────────────────────────────────────────────────
 
 
+async def test_an_attempt_that_goes_on_is_in_a_heartbeat_a_moment_after_its_claim(
+    spawner: Spawner, tmp_path: Path, door: Door
+) -> None:
+    policy = Policy.model_validate({"leases": {"job_s": 60, "heartbeat_s": 10}})
+    async with a_shop(spawner, tmp_path, policy=policy) as shop:
+        await waiting(shop, door)
+
+        await eventually(lambda: any("job-1:1" in beat.holders for beat in shop.scheduler.beats), within_s=8)
+
+
+async def test_an_attempt_that_has_ended_by_then_is_in_none(spawner: Spawner, tmp_path: Path) -> None:
+    async with a_shop(spawner, tmp_path, policy=NO_HEARTBEATS) as shop:
+        shop.hand(await shop.dispatched("job-1", {"stages": {}}, pipeline="rehearsal"))
+        await shop.until("job-1", "ready")
+        await eventually(lambda: shop.attempts.is_idle)
+
+        await shop.heartbeat.beat()
+
+        assert [beat.holders for beat in shop.scheduler.beats if beat.holders] == []
+
+
 async def answered(shop: Shop, answer: str, *, number: int) -> Job:
     """As admission writes it, and dispatched again."""
     name = f"job-1-{number:022x}"

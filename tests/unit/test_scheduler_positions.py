@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import cast
 
 import pytest
 import pytest_asyncio
@@ -12,6 +13,7 @@ from headgate_contracts import Priority
 from headgate_contracts.commands import PositionChanged, Watching
 from libs.capacity.answers import Outlook
 from libs.capacity.memory.view import MemoryView
+from libs.capacity.ports import ViewReadings
 from libs.forecast.table import NAME, Forecast
 from libs.runtime.lifecycle import Loop
 from services.scheduler.positions import Announcer, position_of
@@ -106,6 +108,13 @@ async def test_everybody_who_is_watched_is_told(announcer: Announcer, hearing: H
 
     assert [(user, moved.job_id) for user, moved in hearing.told] == [("u-job-1", "job-1"), ("u-job-2", "job-2")]
     assert hearing.heard() == [("job-1", 1), ("job-2", 2)]
+
+
+async def test_while_nobody_is_watched_the_view_is_asked_nothing(world: MemorySchedulers, leader: Replica) -> None:
+    no_view = cast("ViewReadings", None)
+    announcer = Announcer(leader.ledger, no_view, world.policy, world.clock, leader.leader, Hearing())
+
+    await announcer.round()
 
 
 async def test_only_whom_a_change_concerns_is_told(
