@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from libs.cli.calling import called
 from libs.cli.errors import Failed, Refused
 from libs.cli.output import Output
 from libs.cli.reporting import reported
@@ -70,7 +71,7 @@ def show(args: Namespace, out: Output) -> int:
         [(team.name, ", ".join(team.consumers), ", ".join(team.filters)) for team in teams],
     )
     if not teams:
-        out.say("There is no team yet: `headgate teams add NAME` makes one.")
+        out.say(f"There is no team yet: `{called()} teams add NAME` makes one.")
     return 0
 
 

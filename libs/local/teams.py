@@ -28,6 +28,8 @@ from libs.local.state import write_private
 MOST: Final = 32  # accounts that are set aside
 OURS: Final = ("worker", "follow", "webhooks")  # what consumers of Headgate's own begin with
 HEAD: Final = "# Made by `headgate teams` from the line below. Its readers can read what these teams may."
+NAME_FORM: Final = "name of a team or a consumer: use up to 32 of a-z and 0-9, with single dashes in between"
+FILTER_FORM: Final = f"subjects of the log: write them as {JOBS_PREFIX}.*.*.PROJECT.EVENT, {JOBS_PREFIX}.> for all"
 EVERY_JOB: Final = f"{JOBS_PREFIX}.>"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](-?[a-z0-9])*$", max_length=32)]
@@ -62,8 +64,9 @@ def new_team(name: str, *, password: str, purposes: Sequence[str], filters: Sequ
     try:
         team = Team(name=name, password=password, consumers=tuple(consumers), filters=tuple(filters) or (EVERY_JOB,))
     except ValidationError as wrong:
-        given = wrong.errors(include_url=False)[0]["input"]
-        raise TeamRefused(reason=f"{given!r} is no name or no filter of the log's subjects") from None
+        fault = wrong.errors(include_url=False)[0]
+        instead = FILTER_FORM if fault["loc"][0] == "filters" else NAME_FORM
+        raise TeamRefused(reason=f"{fault['input']!r} is no {instead}") from None
     if name.split("-", maxsplit=1)[0] in OURS:
         raise TeamRefused(reason=f"names that begin with {', '.join(OURS)} are Headgate's own")
     return team
@@ -85,8 +88,8 @@ def with_team(teams: Sequence[Team], team: Team) -> tuple[Team, ...]:
 def without_team(teams: Sequence[Team], name: str) -> tuple[Team, ...]:
     """All but this one."""
     if not any(each.name == name for each in teams):
-        known = ", ".join(sorted(each.name for each in teams)) or "none"
-        raise TeamRefused(reason=f"there is no team {name}; there is {known}")
+        known = ", ".join(sorted(each.name for each in teams))
+        raise TeamRefused(reason=f"there is no team {name}; there is {known}" if known else "there is no team yet")
     return tuple(each for each in teams if each.name != name)
 
 

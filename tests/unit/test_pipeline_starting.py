@@ -95,3 +95,15 @@ def test_what_an_author_may_want_to_know_keeps_no_pipeline_from_running(
         "a model of its input is none",
         "the stage s names errors to retry on and has no `retries`",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("my-pipe", "my_pipe"), ("weather.py", "weather"), ("./weather", "weather"), ("there/weather.py", "weather")],
+)
+def test_what_is_no_modules_name_is_told_the_one_that_is_meant(name: str, meant: str) -> None:
+    assert checked(name).wrong == (f"that is no module: name it as `import` does, perhaps {meant}",)
+
+
+def test_no_name_is_no_module() -> None:
+    assert checked("").wrong == ("that is no module: name it as `import` does",)

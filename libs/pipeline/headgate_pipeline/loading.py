@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
 from headgate_pipeline.errors import PipelineBroken
@@ -39,6 +40,8 @@ def load_pipelines(modules: Iterable[str]) -> LoadedPipelines:
 
 def pipeline_of(module: str) -> Pipeline:
     """Raises PipelineBroken, whatever the module raises: it is an author's."""
+    if module.endswith(".py") or not all(map(str.isidentifier, module.split("."))):
+        raise PipelineBroken(module, _no_module(module))
     try:
         pipeline = getattr(importlib.import_module(module), "pipeline", None)
     except PipelineBroken as broken:
@@ -48,3 +51,10 @@ def pipeline_of(module: str) -> Pipeline:
     if not isinstance(pipeline, Pipeline):
         raise PipelineBroken(module, "it has no `pipeline = Pipeline(...)`")
     return pipeline
+
+
+def _no_module(text: str) -> str:
+    """A file's name, or a package's as an index has it, is what people write first."""
+    likely = PurePath(text).name.removesuffix(".py").replace("-", "_")
+    meant = f", perhaps {likely}" if likely.isidentifier() else ""
+    return f"that is no module: name it as `import` does{meant}"

@@ -15,7 +15,7 @@ PROJECT: Final = """\
 name = "{name}"
 version = "0.1.0"
 requires-python = ">=3.11"
-dependencies = ["headgate-pipeline"]
+dependencies = ["headgate-pipeline"]  # from the wheels of `make wheels`, or an index of yours: PyPI has none of ours
 
 [dependency-groups]
 dev = ["pytest"]
