@@ -6,6 +6,7 @@ Owns the pipeline `build` of the twins: its stages, their titles and its input a
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from headgate_pipeline import ChecksFailed, Context, Pipeline, StageFailed, TryAgain, stage
@@ -61,8 +62,7 @@ class Scripts:
         self._change(job_id, stage_s=stage_s)
 
     def makes(self, files: Mapping[str, bytes | str], job_id: str | None) -> None:
-        content = {name: each.encode() if isinstance(each, str) else each for name, each in files.items()}
-        self._change(job_id, files=content)
+        self._change(job_id, files={_name_of(name): _content_of(each) for name, each in files.items()})
 
     def fails(
         self, summary: str, detail: str, *, stage: str | None, passes_after: int | None, job_id: str | None
@@ -139,3 +139,16 @@ def _write_result(ctx: Context, files: Mapping[str, bytes]) -> None:
         path = ctx.result / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def _name_of(name: str) -> str:
+    path = PurePosixPath(name)
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"a result holds no {name!r}: name a path below it")
+    return name
+
+
+def _content_of(content: bytes | str) -> bytes:
+    if not isinstance(content, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - a test's, and none checks it
+        raise TypeError(f"a file holds a text or bytes, not {type(content).__name__}")
+    return content.encode() if isinstance(content, str) else content

@@ -6,9 +6,11 @@ the thread and its loop are `driving`. How a test is given it is the client's: `
 """
 
 import asyncio
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from copy import deepcopy
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +18,7 @@ from typing import Any, Final
 from headgate_contracts import Job, Status, Tier
 from headgate_contracts.envelope import utc
 from headgate_pipeline import Pipeline
-from libs.policy import Policy
+from libs.policy.loading import policy_from
 from libs.runtime.keys import sign_token
 from libs.runtime.lifecycle import Service
 from libs.twins.driving import DrivenLoop, TwinFailed
@@ -51,7 +53,7 @@ class TwinSystem:
         self.scripts = Scripts()
         built_in = (scripted_build(self.scripts), rehearsal.pipeline)
         self._pipelines = {each.name: each for each in (*built_in, *pipelines)}
-        self._policy, self._now, self._slots = Policy.model_validate(dict(policy or {})), now, slots
+        self._policy, self._now, self._slots = policy_from(deepcopy(dict(policy or {})), environ={}), now, slots
         self.held = HeldSlots(self._policy)
         self._driven = DrivenLoop(self._require_all)
         self._loop: TwinLoop
@@ -121,6 +123,8 @@ class TwinSystem:
         return self._driven.drive(idle)
 
     def advance(self, seconds: float) -> Future[None]:
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"time passes forwards, by seconds that end: not by {seconds}")
         return self._driven.drive(lambda: self._pass(seconds))
 
     @property

@@ -158,6 +158,34 @@ async def test_others_share_the_queue_and_see_none_of_it() -> None:
         assert (await job.wait()).status == "ready"
 
 
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ({"policy": {"queue": {"cap": -1}}}, ValueError, "queue.cap: -1 is not 1 or more"),
+        ({"policy": "/no/such/policy.toml"}, OSError, "No such file"),
+        ({"projects": "shop"}, TypeError, "name a list of them"),
+        ({"scopes": "jobs:read"}, TypeError, "name a list of them"),
+    ],
+)
+async def test_a_headgate_that_cannot_be_says_what_is_wrong(
+    given: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        async with Headgate.testing(**given):
+            pass
+
+
+async def test_what_no_build_makes_and_no_time_does_is_refused_where_it_is_said() -> None:
+    async with Headgate.testing() as hg:
+        for name in ("../x", "/x", ""):
+            with pytest.raises(ValueError, match="a result holds no"):
+                hg.testing.makes({name: "x"})
+        with pytest.raises(TypeError, match="a text or bytes, not int"):
+            hg.testing.makes({"x": 5})  # pyright: ignore[reportArgumentType]
+        with pytest.raises(ValueError, match="passes forwards"):
+            await hg.testing.advance(-5)
+
+
 async def test_a_retry_after_is_waited_for_in_the_time_there() -> None:
     async with Headgate.testing(policy={"submissions": {"per_minute": 5}}) as hg:
         before = hg.testing.now

@@ -109,6 +109,8 @@ class TestingControls:
         self.twins.scripts.forget()
 
     def _target(self, user: str, tier: str, scopes: Sequence[str], projects: Sequence[str]) -> Target:
+        if isinstance(scopes, str) or isinstance(projects, str):  # each letter would be one
+            raise TypeError("scopes and projects: name a list of them, not a text")
         return Target(URL, self.twins.token(user, tier=tier, scopes=scopes, projects=projects))
 
     def _now_s(self) -> float:
@@ -186,7 +188,7 @@ class _Opening:
         scopes: Sequence[str] = USER,
         projects: Sequence[str] = (),
         pipelines: Sequence[Any] = (),
-        policy: Mapping[str, Any] | Path | None = None,
+        policy: Mapping[str, Any] | Path | str | None = None,
         now: datetime = NOW,
         slots: int = 4,
         patience_s: float = PATIENCE_S,
@@ -366,8 +368,10 @@ def _asked(request: httpx.Request, content: bytes) -> Any:
     return make(request.method, request.url.raw_path, tuple(request.headers.raw), content)
 
 
-def _rules_in(policy: Mapping[str, Any] | Path | None) -> Mapping[str, Any]:
-    return tomllib.loads(policy.read_text(encoding="utf-8")) if isinstance(policy, Path) else policy or {}
+def _rules_in(policy: Mapping[str, Any] | Path | str | None) -> Mapping[str, Any]:
+    if isinstance(policy, str | Path):
+        return tomllib.loads(Path(policy).read_text(encoding="utf-8"))
+    return policy or {}
 
 
 def _id_of(job: AnyJob | None) -> str | None:
