@@ -1,5 +1,6 @@
 """What each process takes while nothing happens, and with a hundred jobs in the system, beside what it asks for in the
-manifests: everything as `headgate up` runs it, with the descendants of each."""
+manifests: everything as `headgate up` runs it, with the descendants of each. Each service by itself too, as a container
+runs it."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from typing import Any, Final
 import httpx
 
 from headgate_contracts import Tier
+from libs.local.service import ServiceProcess
 from libs.runtime.eventually import eventually
 from tests.bench.asked import Asked, Told
 from tests.bench.field import ROOMY
@@ -28,6 +30,7 @@ LONG: Final = {"stages": {"scaffold": 0, "code": 600}, "log_lines": 0}
 UNCONTAINED: Final = {"HEADGATE_SANDBOX": "trusted"}  # these jobs start no command, so any machine will do
 GATEWAY: Final = "caddy"  # as `headgate up` calls it
 FORKS: Final = "the fork server"
+ALONE: Final = ("admission", "scheduler", "notifier", "worker")
 ORDER: Final = ("admission", "scheduler", "notifier", "worker", "worker-2", "nats", "valkey", GATEWAY)
 
 
@@ -47,6 +50,7 @@ async def footprint(asked: Asked) -> Told:
     """Idle, then with a hundred jobs of which as many run as there are slots."""
     jobs = asked.some(JOBS, least=2 * SLOTS)
     async with installed(asked.room(), policy=ROOMY, workers=2, slots=SLOTS, environ=UNCONTAINED) as there:
+        alone = {name: await _alone(there, name, asked) for name in ALONE}
         await asyncio.sleep(asked.some(10))  # what a start costs is over
         idle = await _taken(there, asked)
         asked.say(f"idle is known; {jobs} jobs come")
@@ -54,10 +58,22 @@ async def footprint(asked: Asked) -> Told:
             await _filled(client, jobs)
             full = await _taken(there, asked)
             await client.post("/jobs/cancel", json={"project": "filled"})
-    rows = [[name, _asked_for(name), str(idle[name]), str(full[name])] for name in ORDER]
-    rows.append([FORKS, "", str(idle[FORKS]), str(full[FORKS])])
+    rows = [[name, _asked_for(name), alone.get(name, ""), str(idle[name]), str(full[name])] for name in ORDER]
+    rows.append([FORKS, "", "", str(idle[FORKS]), str(full[FORKS])])
     running = f"{jobs} jobs, of which {2 * SLOTS} run"
-    return Told(table(("process", "asks for in the base", "idle", running), rows))
+    return Told(table(("process", "asks for in the base", "idle, by itself", "idle", running), rows))
+
+
+async def _alone(there: Installation, service: str, asked: Asked) -> str:
+    """One more of it, which has loaded its own: what it holds, and what those do that it has started."""
+    name = f"{service}-alone"
+    environment = there.environment(service, name=name) | UNCONTAINED
+    process = ServiceProcess(f"services.{service}", name=name, folder=there.state / "logs", environment=environment)
+    async with process:
+        await eventually(process.ready, within_s=60, every_s=0.1)
+        await asyncio.sleep(asked.some(5))
+        own, whole = resident_kib(process.pid) / 1024, resident_mib([process.pid])
+    return f"{own:,.0f} MiB" if own == whole else f"{own:,.0f} and {whole - own:,.0f} MiB"
 
 
 async def _filled(client: httpx.AsyncClient, jobs: int) -> None:
