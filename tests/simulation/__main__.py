@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from tests.planted import BUGS
 from tests.simulation.drawing import plan_of
-from tests.simulation.hunting import PIECE, Hunt, chosen, hunt_all
+from tests.simulation.hunting import Hunt, chosen, hunt_all
 from tests.simulation.plan import JOBS, Plan
 from tests.simulation.planting import planted
 from tests.simulation.proof import Swept, proof_of
@@ -36,7 +36,8 @@ from tests.simulation.story import story_of
 from tests.simulation.verdicts import Verdict, settle_in, verdict_of
 
 SAID_EVERY: Final = 100
-SWEPT_AT_ONCE: Final = 20  # seeds of a proof
+SWEPT_AT_ONCE: Final = 200  # seeds of a proof: at their end one process waits for the other
+GIVEN_AT_ONCE: Final = 3  # to a process
 SHOWN: Final = 20
 
 
@@ -115,7 +116,7 @@ def _sweep(asked: argparse.Namespace, pool: ProcessPoolExecutor, *, after: int =
 
 
 def _verdicts(asked: argparse.Namespace, pool: ProcessPoolExecutor, *, after: int = 0) -> Iterator[Verdict]:
-    return pool.map(verdict_of, range(after + 1, asked.seeds + 1), [asked.jobs] * asked.seeds, chunksize=PIECE)
+    return pool.map(verdict_of, range(after + 1, asked.seeds + 1), [asked.jobs] * asked.seeds, chunksize=GIVEN_AT_ONCE)
 
 
 def _said(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:

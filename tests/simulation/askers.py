@@ -10,7 +10,7 @@ from tests.simulation.dice import Dice
 from tests.simulation.plan import Order
 
 SHARE: Final = 0.25  # of the seeds
-EACH: Final = 0.5  # of their orders
+EACH: Final = 0.4  # of their orders
 AGAIN: Final = 0.5  # of those: each answer is sent twice
 AGAIN_S: Final = (0.5, 12.0)  # the next question may be open by then
 STAGES: Final = ("scaffold", "code", "checks")

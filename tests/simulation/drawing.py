@@ -39,7 +39,7 @@ from tests.simulation.plan import (
     Order,
     Plan,
 )
-from tests.simulation.reloads import reload_calmly, reloads_of
+from tests.simulation.reloads import fills_queue, reload_calmly, reloads_of
 from tests.simulation.stumbles import stumbling
 from tests.simulation.user_leases import hold_calmly, losses_among, user_leases_of
 from tests.simulation.visits import are_calm, visits_of
@@ -48,8 +48,9 @@ from tests.simulation.withdrawals import withdrawn
 POINTS: Final = ("code", "deps", "checks")  # whose ends are moments for a cancel
 LONGER: Final = 0.25  # of the seeds: some of their stages last longer than a lease
 CROWDED: Final = 0.3  # of the seeds: their workers have a slot each
-SLOW: Final = 0.04  # of the orders
-HABITS: Final = 0.04  # a forecast costs as much as all the rest of its second
+SLOW: Final = 0.05  # of the orders
+SLOW_S: Final = 9.0
+HABITS: Final = 0.025  # a forecast costs as much as all the rest of its second
 PAUSES: Final = 0.25
 HELD: Final = ("user:ann", "user:bob", "user:eve", "project:shop", "project:site", "priority:normal", "all")
 
@@ -69,10 +70,11 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
     orders = _odd(dice, first_of(drawn, jobs=jobs))
     outages = outages_of(dice)
     losses = losses_of(dice)
+    orders = tuple(_early(order) for order in orders)
     orders = held_through(dice, long_runs(dice, orders, outages=outages), outages=outages)
     orders = long_holds(dice, orders, losses=losses)
     orders = _notified(dice, shortened(dice, asking(dice, stumbling(dice, orders))))
-    slots = 1 if dice.chance("crowded", CROWDED) else SLOTS
+    slots = 1 if dice.chance("crowded", CROWDED) or fills_queue(reloads) else SLOTS
     indexed = is_indexed(dice)
     erased = erasures(dice) if indexed else ()
     readers = () if indexed else readers_of(dice, orders)  # nobody reads along where lines are erased
@@ -94,9 +96,14 @@ def plan_of(seed: int, *, jobs: int = JOBS) -> Plan:
         is_indexed=indexed,
         has_habits=dice.chance("habits", HABITS),
         slots=slots,
-        before_midnight_s=dice.one_of("midnight", (15.0, 40.0)),
+        before_midnight_s=dice.one_of("midnight", (12.0, 26.0)),
     )
     return alone(dice, withdrawn(dice, late_words(dice, late_copies(dice, plan)) if faults else plan))
+
+
+def _early(order: Order) -> Order:
+    """What runs for longer than a lease, so that it meets what goes wrong."""
+    return replace(order, at_s=order.at_s / 4) if order.stages["deps"]["s"] == LONG_S else order
 
 
 def _within_the_days(orders: tuple[Order, ...]) -> tuple[Order, ...]:
@@ -177,10 +184,10 @@ def _stages(dice: Dice, groups: tuple[str, ...], *, longer: bool) -> dict[str, d
     if dice.chance("provider", 0.3):
         stages["code"]["provider"] = PROVIDER
         if dice.chance("provider", 0.3):
-            stages["code"]["shut_ms"] = dice.one_of("shut", (500, 3000, 12_000))
+            stages["code"]["shut_ms"] = dice.one_of("shut", (500, 2500, 6000))
     if dice.chance("slow", SLOW):
-        stages["deps"]["s"] = 15.0
-    if dice.chance("fails", 0.2):
+        stages["deps"]["s"] = SLOW_S
+    if dice.chance("fails", 0.13):
         stages["checks"]["fails"] = dice.whole("fails", 1, 3)
     elif longer and dice.chance("long", LONG_STAGES):
         stages["deps"]["s"] = LONG_S

@@ -12,7 +12,7 @@ from tests.simulation.plan import PEACE_S, SCHEDULERS, SERVICES, WAITS_S, WORKER
 
 SHARE: Final = 0.6  # of the seeds
 LONG_STAGES: Final = 0.12  # of the orders of some seeds
-LONG_S: Final = 40.0  # longer than a lease
+LONG_S: Final = 36.0  # longer than a lease
 KINDS: Final = ("lonely", "lonely", "halt", "halt", "fall", "fall", "stall", "drain", "shelf")
 PLACES: Final = {"worker": ("append", "appended", "put"), "scheduler": ("append", "append", "appended")}
 

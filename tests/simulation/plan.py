@@ -15,7 +15,7 @@ from tests.simulation.user_leases import UserLease
 from tests.simulation.visits import Visit
 
 JOBS: Final = 15
-BUSY_S: Final = 30.0
+BUSY_S: Final = 26.0
 PEACE_S: Final = 50.0
 WAITS_S: Final = 5.0  # for how long somebody lies in wait for a process
 DRAINED_S: Final = 9.0  # a worker that is told to stop, until the next one is
@@ -33,7 +33,7 @@ SCOPES: Final = ("all", "user:bob", "project:shop", "priority:normal", "pool:def
 NUMBERS: Final[dict[str, dict[str, Any]]] = {
     "queue": {"cap": 12, "user_share": 8, "release_spread_s": 20},
     "order": {"max_passed": 3, "ageing_after_s": 25, "starved_after_s": 15, "starved_every": 3},
-    "providers": {"limits": {PROVIDER: 1}, "give_back_after_s": 8},
+    "providers": {"limits": {PROVIDER: 1}, "give_back_after_s": 4},
     "projects": {"shared": True},
     "concurrency": {"default_lease_duration_secs": 20},
     "tiers": {

@@ -21,6 +21,7 @@ from tests.simulation.world import Machine, World
 SHARE: Final = 0.1  # of the seeds
 CALM: Final = 0.5  # of those: nothing goes wrong in them, so it has to be heard at once
 UNTIL_S: Final = 38.0
+SHORTER: Final = "a shorter queue"
 BOOSTS: Final = "boosts"  # stand in rows: the view is made anew
 CHANGED: Final[dict[str, dict[str, Any]]] = {
     "lower limits": {
@@ -35,7 +36,7 @@ CHANGED: Final[dict[str, dict[str, Any]]] = {
         "providers": {"limits": {PROVIDER: 2}},
         "concurrency": {"default_limit": 2},
     },
-    "a shorter queue": {"queue": {"cap": 4, "user_share": 3}, "order": {"max_passed": 1}},
+    SHORTER: {"queue": {"cap": 4, "user_share": 3}, "order": {"max_passed": 1}},
     "shorter days": {"tiers": {"bootstrapper": {"jobs_per_day": 2}, "partner": {"jobs_per_day": 3}}},
     BOOSTS: {"tiers": {"bootstrapper": {"boost": 3}, "partner": {"boost": 0}}},
     "what it was": {},
@@ -46,11 +47,16 @@ def reloads_of(dice: Dice) -> tuple[Act, ...]:
     """Those of a seed; most have none."""
     if not dice.chance("reloads", SHARE):
         return ()
-    names = tuple(CHANGED)
+    names = (*CHANGED, SHORTER, SHORTER)
     return tuple(
         Act(kind="reload", at_s=dice.between("reloads", 2.0, UNTIL_S), what=dice.one_of("reloads", names))
         for _ in range(dice.whole("reloads", 1, 3))
     )
+
+
+def fills_queue(reloads: tuple[Act, ...]) -> bool:
+    """Whether more should wait than a reload lets: then each worker has one slot."""
+    return any(act.what == SHORTER for act in reloads)
 
 
 def reload_calmly(dice: Dice, reloads: tuple[Act, ...]) -> bool:

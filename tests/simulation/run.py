@@ -19,7 +19,7 @@ from headgate_contracts.tokens import job_id_for_key, phase_job_id, workflow_id_
 from libs.twins.virtual import Stuck, VirtualLoop
 from tests.simulation.applications import Application
 from tests.simulation.clients import Answers, Client, questions, title_of
-from tests.simulation.evidence import ENDS, Evidence, Finding, waiting_for_a_day
+from tests.simulation.evidence import ENDS, Evidence, Finding, span_of, waiting_for_a_day
 from tests.simulation.faults import Faults
 from tests.simulation.indexes import content_of, index_path, is_whole
 from tests.simulation.judge import judge
@@ -86,7 +86,7 @@ async def _live(plan: Plan, loop: VirtualLoop, folder: Path, heard: _Errors) -> 
     people += [loop.create_task(application.live()) for application in _applications(system, plan)]
     people += [loop.create_task(SlotUser(system, lease).live()) for lease in plan.leases]
     streams = [browser.heard for browser in browsers]
-    drained = await _until_drained(system, people, streams)
+    drained = await _until_drained(system, plan, people, streams)
     busy = [str(task.get_coro()) for task in people if not task.done()]
     evidence = Evidence(
         plan=plan,
@@ -147,15 +147,17 @@ def jobs_of(order: Order) -> tuple[str, ...]:
     return tuple(phase_job_id(workflow, number) for number in range(1, order.phases + 1))
 
 
-async def _until_drained(system: System, people: list[asyncio.Task[None]], streams: Sequence[Heard]) -> bool:
+async def _until_drained(
+    system: System, plan: Plan, people: list[asyncio.Task[None]], streams: Sequence[Heard]
+) -> bool:
     """Until all has ended. What is held for an event that never came is let go in its time, and what readers have not
     seen yet is sent: those few runs go on until then."""
     ended_s: float | None = None
-    ends = _Ends(system)
+    ends, peace_s = _Ends(system), _peace_s(plan)
     while system.loop.time() < PEACE_S + DRAINED_WITHIN_S:
         await asyncio.sleep(LOOK_EVERY_S)
         now_s = system.loop.time()
-        if now_s <= PEACE_S or not all(task.done() for task in people) or not ends.reached():
+        if now_s <= peace_s or not all(task.done() for task in people) or not ends.reached():
             ended_s = None
             continue
         ended_s = ended_s or now_s
@@ -168,6 +170,13 @@ async def _until_drained(system: System, people: list[asyncio.Task[None]], strea
         if is_over or now_s - ended_s >= SETTLED_WITHIN_S:
             return True
     return False
+
+
+def _peace_s(plan: Plan) -> float:
+    """When nothing more goes wrong. Readers and receivers have troubles of their own until the last moment of all."""
+    if plan.readers:
+        return PEACE_S
+    return min(PEACE_S, max((span_of(fault)[1] for fault in plan.faults), default=0.0))
 
 
 class _Ends:

@@ -13,11 +13,11 @@ from tests.simulation.dice import Dice
 from tests.simulation.plan import Order
 
 SHARE: Final = 0.3  # of the seeds
-EACH: Final = 0.4  # of their orders
+EACH: Final = 0.3  # of their orders
 RETRIES: Final = 3
 TRIED: Final = StageRules(retries=RETRIES, backoff_s=(0.5, 4.0))
 OFTEN: Final = (1, 1, 2, 2, 3, RETRIES + 1)
-AWAY_S: Final = (0.0, 0.0, 3.0, 12.0)  # put off where it is longer than `providers.give_back_after_s`
+AWAY_S: Final = (0.0, 0.0, 0.0, 2.0, 6.0)  # put off where it is longer than `providers.give_back_after_s`
 
 
 def stumbling(dice: Dice, orders: tuple[Order, ...]) -> tuple[Order, ...]:
