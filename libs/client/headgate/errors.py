@@ -1,28 +1,28 @@
-"""What may come of asking Headgate, beside what was asked for. One tree: catch `HeadgateError`, or what you can mend.
+"""The errors of the client, as one tree: catch `HeadgateError`, or those that you can handle.
 
 HeadgateError
-├── NotConfigured     it is not said where Headgate is, or who asks, or not in a form that can be sent
-├── Unreachable       no answer came, however often it was asked
-├── NotHeadgate       something else answers there; `elsewhere` is where that sends us to
-├── NotInTime         the job has not ended, or is not seen to have; a TimeoutError too
+├── NotConfigured     the URL or the token is missing, or cannot be sent as it is
+├── Unreachable       no answer came to any of the tries
+├── NotHeadgate       something else answers at that URL; `elsewhere` is the URL that it redirects to
+├── NotInTime         the job has not ended in time, as far as is known; a TimeoutError too
 ├── ServerFault       Headgate failed: ask with `debug_id`
-├── TryLater          `retry_after` says when, in seconds; it is longer away than the client was to wait
+├── TryLater          `retry_after` says when, in seconds: later than the client was allowed to wait
 │   ├── Busy          the queue is full
-│   ├── TooFast       more requests than one user may send
+│   ├── TooFast       more requests than one user may send in that time
 │   ├── NoSlot        every slot of the group is taken
-│   ├── OverShare     the user holds as much as one user may: some of it has to end first
+│   ├── OverShare     the user has as much as one user may: some of it has to end first
 │   └── Unavailable   a server is away for a moment
-├── Rejected          the same again is refused again
+├── Rejected          the same request will be refused again
 │   ├── Invalid       `fields` says what is wrong, by field
-│   ├── NotSignedIn   no token, or one that is not good
+│   ├── NotSignedIn   no token, or an invalid one
 │   ├── NotAllowed    the token does not let its user do that
-│   ├── NotFound      there is none, or it is somebody else's
-│   ├── Gone          it was there, and is no longer kept
-│   └── Conflict      not as things stand: the job has ended, has changed, asks nothing
-├── SlotLost          a slot is not held any more, in the middle of what it was held for
-├── NotAsPromised     what was fetched has another checksum than Headgate says
-├── NotStored         the disk here does not take what was fetched: it is full, the folder is not ours
-└── UnsafeArchive     a result that would be unpacked elsewhere than below the folder, or without bounds
+│   ├── NotFound      it does not exist, or is somebody else's
+│   ├── Gone          it existed, and is no longer kept
+│   └── Conflict      not in the current state: the job has ended, has changed, asks nothing
+├── SlotLost          a slot was lost while its block ran
+├── NotAsPromised     a download has another checksum than Headgate says
+├── NotStored         a download cannot be written: the disk is full, or the folder is not writable
+└── UnsafeArchive     a result that would be unpacked outside the folder, or beyond the limits
 """
 
 from collections.abc import Mapping
@@ -36,11 +36,11 @@ class HeadgateError(Exception):
 
 
 class NotConfigured(HeadgateError):
-    """Neither an argument nor the environment says it, or what they say can be in no request."""
+    """The URL or the token is in no argument and no variable of the environment, or cannot be sent as it is."""
 
 
 class NotHeadgate(HeadgateError):
-    """Something else answers. `elsewhere` is the URL that it names in its place."""
+    """Something else than Headgate answers. `elsewhere` is the URL that it redirects to."""
 
     def __init__(self, elsewhere: str | None = None) -> None:
         super().__init__(
@@ -50,30 +50,30 @@ class NotHeadgate(HeadgateError):
 
 
 class NotInTime(HeadgateError, TimeoutError):
-    """A job was waited for as long as it was to be."""
+    """The job has not ended within the time that was given for waiting."""
 
 
 class NotAsPromised(HeadgateError):
-    """Another checksum."""
+    """The download has another checksum than Headgate says."""
 
 
 class SlotLost(HeadgateError):
-    """It ended, or was freed by an operator, before the block that it was held for."""
+    """The slot ended, or was freed by an operator, before the end of its block."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the slot of {name} was lost")
 
 
 class NotStored(HeadgateError):
-    """What was fetched has no place on this machine. Its cause is the system's own error."""
+    """The download cannot be written on this machine. Its cause is the system's own error."""
 
 
 class UnsafeArchive(HeadgateError):
-    """Nothing of it was unpacked."""
+    """The result is unsafe to unpack, and nothing of it was unpacked."""
 
 
 class Unreachable(HeadgateError):
-    """No answer."""
+    """No answer came from Headgate."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"no answer ({reason})")
@@ -94,7 +94,7 @@ class Problem(HeadgateError):
 
 
 class ServerFault(Problem):
-    """Headgate failed. Where it is the gateway that got no answer, what was asked may have been done."""
+    """Headgate failed. If the gateway got no answer, the request may have been carried out."""
 
     @property
     def is_silence(self) -> bool:
@@ -103,7 +103,7 @@ class ServerFault(Problem):
 
 
 class TryLater(Problem):
-    """Not now. Nothing was changed."""
+    """Not possible now. Nothing was changed."""
 
 
 class Busy(TryLater):
@@ -111,7 +111,7 @@ class Busy(TryLater):
 
 
 class TooFast(TryLater):
-    """Too many requests."""
+    """The user has sent too many requests."""
 
 
 class OverShare(TryLater):
@@ -119,19 +119,19 @@ class OverShare(TryLater):
 
 
 class NoSlot(TryLater):
-    """Every slot is taken."""
+    """All slots of the group are taken."""
 
 
 class Unavailable(TryLater):
-    """A server is away."""
+    """A server is away for a moment."""
 
 
 class Rejected(Problem):
-    """The same again is refused again."""
+    """The request is refused, and will be refused again."""
 
 
 class Invalid(Rejected):
-    """The request is wrong. `fields`: what is wrong with each of them."""
+    """The request is invalid. `fields` says what is wrong, by field."""
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -143,15 +143,15 @@ class Invalid(Rejected):
 
 
 class NotSignedIn(Rejected):
-    """Who asks is not known."""
+    """There is no token, or it is invalid."""
 
 
 class NotAllowed(Rejected):
-    """Who asks may not do that."""
+    """The token does not allow this."""
 
 
 class NotFound(Rejected):
-    """There is none of that name, or it is somebody else's."""
+    """It does not exist, or is somebody else's."""
 
 
 class Gone(Rejected):
@@ -159,7 +159,7 @@ class Gone(Rejected):
 
 
 class Conflict(Rejected):
-    """It cannot be done as things stand."""
+    """It cannot be done in the current state."""
 
 
 BY_SLUG: Final[Mapping[str, type[Problem]]] = {
