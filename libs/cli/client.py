@@ -53,7 +53,10 @@ def ending_of(fault: HeadgateError, url: str) -> CliError:
 def _refusal(fault: headgate.Problem) -> CliError:
     detail = fault.detail.rstrip(".")
     match fault:
-        case headgate.Unavailable() | headgate.ServerFault():
+        case headgate.Unavailable():
+            away = detail.partition(": try again")[0]  # what comes after it is for programs that send keys
+            return ServerFault(detail=away, debug_id=fault.debug_id)
+        case headgate.ServerFault():
             return ServerFault(detail=detail, debug_id=fault.debug_id)
         case headgate.TryLater():
             return Busy(detail=detail)

@@ -42,6 +42,7 @@ ANSWERS_SAY: Final = (  # where they say nothing else: what is somebody's own is
     (b"x-content-type-options", b"nosniff"),
 )
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+AS_JSON: Final = "say that the body is JSON, by `Content-Type: application/json`"
 NOWHERE: Final = {  # the framework has a title for these and no sentence
     404: "there is nothing at this path: /openapi.json lists all paths",
     405: "this path does not take the method: the header Allow names those that it takes",
@@ -137,6 +138,10 @@ def _http(fault: HTTPException) -> Problem:
 
 
 def _invalid(fault: RequestValidationError) -> Problem:
+    if isinstance(fault.body, bytes) and fault.body:  # nobody has read it: what sends it says that it is a form
+        errors = [{"in": "header", "field": "Content-Type", "message": AS_JSON}]
+        detail = f"Content-Type: {AS_JSON}"
+        return Problem(status=422, slug="invalid", title="Invalid request", detail=detail, more={"errors": errors})
     return problem_of_fields(cast("Sequence[dict[str, Any]]", fault.errors()))
 
 

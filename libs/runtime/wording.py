@@ -25,6 +25,7 @@ FORMS: Final = {
     "^[A-Za-z0-9_-]{43}$": "it is 43 letters, digits, - and _, as they were given",
 }
 KINDS: Final = {
+    "missing": "it is missing",
     "extra_forbidden": "there is no such field",
     "dict_type": "write an object",
     "model_type": "write an object",

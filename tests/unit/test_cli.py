@@ -320,14 +320,16 @@ def test_an_answer_becomes_an_exit_code(status: int, problem: dict[str, Any], ki
             "nothing of that name. An id has letters",
         ),
         (403, "The token lacks the scope ops. Send one that has it; the same one is refused again.", "token --help`"),
+        (503, "a server is away for the moment: try again, with the same Idempotency-Key", "moment. Try again in"),
         (401, "The token is not a JWT. Send a valid token as `Authorization: Bearer …`.", "token` signs one"),
     ],
 )
 def test_a_command_says_what_to_do_by_commands(status: int, detail: str, words: str) -> None:
-    said = str(ending_of(problem_of(status, {"detail": detail}, None), "http://here"))
+    problem = {"type": "/problems/unavailable" if status == 503 else "", "detail": detail}
+    said = str(ending_of(problem_of(status, problem, 1.0 if status == 503 else None), "http://here"))
 
     assert words in said
-    assert not re.search("openapi|Send |Bearer", said)
+    assert not re.search("openapi|Send |Bearer|Idempotency-Key", said)
 
 
 # ── where, and as whom ────────────────────────────────────────────────────────

@@ -157,6 +157,18 @@ async def test_a_body_that_does_not_fit_is_refused_by_the_names_of_its_fields(
     assert all((field or "body") in refused["detail"] for field in fields)
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", None])
+async def test_a_body_that_is_not_said_to_be_json_is_told_the_header(
+    client: httpx.AsyncClient, kind: str | None
+) -> None:
+    headers = {} if kind is None else {"Content-Type": kind}
+
+    refused = problem(await client.post("/jobs", content='{"project_id": "shop"}', headers=headers))
+
+    assert [(error["in"], error["field"]) for error in refused["errors"]] == [("header", "Content-Type")]
+    assert "Content-Type: application/json" in refused["detail"]
+
+
 async def test_a_parameter_that_does_not_fit_is_named_too(client: httpx.AsyncClient) -> None:
     refused = problem(await client.post("/jobs?limit=10", json={"project_id": "shop"}))
 

@@ -48,6 +48,7 @@ def patterns(part: Any) -> Iterator[str]:
         (SubmitJob, [], "write an object"),
         (bool, "maybe", "write true or false"),
         (int, "x", "write a whole number"),
+        (SubmitJob, {"project_id": "shop"}, "it is missing"),
         (Annotated[int, Field(ge=1)], 0, "write 1 or more"),
         (Annotated[str, Field(max_length=2)], "abc", "write 2 characters at most"),
         (Annotated[list[int], Field(min_length=1)], [], "write 1 item or more"),
