@@ -44,6 +44,7 @@ PASSED_ON: Final = (
 LOADED_WITHIN_S: Final = 60.0
 LEFT_WITHIN_S: Final = 1.0
 IDLE_MS: Final = 10_000  # a process that waits for another job ends after that
+PROLONGED_BY_MS: Final = 500  # at least: each word wakes the spawner, and a lease is renewed long before its end
 MOST_ATTEMPTS: Final = 200  # of one process: what a pipeline leaks does not grow for ever
 ENDED_WITHIN_S: Final = 2.0  # from hanging up; it ends what hides from signals in a few looks
 _ROOT: Final = str(Path(__file__).parents[2])
@@ -59,11 +60,20 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
 class Child:
     """The process of one attempt."""
 
-    def __init__(self, name: str, spawner: Spawner, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        name: str,
+        spawner: Spawner,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        until_ms: int,
+    ) -> None:
         self.name = name  # of the attempt that it was made for
         self.code: int | None = None
         self.attempts = 1
-        self._idle_until_ms: int | None = None  # while it waits for another attempt
+        self._until_ms = until_ms  # as the spawner knows it
+        self._waiting: asyncio.TimerHandle | None = None  # for another attempt, until we hang up
         self._spawner = spawner
         self._reader = reader
         self._writer = writer
@@ -87,7 +97,10 @@ class Child:
             return None
 
     def prolong(self, until_ms: int) -> None:
-        self._spawner.command(Prolong(name=self.name, until_ms=until_ms))
+        """It lives no longer than that, and hardly shorter."""
+        if not 0 <= until_ms - self._until_ms < PROLONGED_BY_MS:
+            self._until_ms = until_ms
+            self._spawner.command(Prolong(name=self.name, until_ms=until_ms))
 
     async def leaves(self) -> bool:
         """Its attempt, and waits for another. False where it is to be ended."""
@@ -100,15 +113,14 @@ class Child:
                         return False
         except (TimeoutError, ChildSpokeNonsense):
             return False
-        self._idle_until_ms = _now_ms() + IDLE_MS
-        self.prolong(self._idle_until_ms)
+        self.prolong(max(self._until_ms, _now_ms() + 2 * IDLE_MS))
+        self._waiting = asyncio.get_running_loop().call_later(IDLE_MS / 1000, self._writer.close)
         return True
 
     def takes_another(self, *, until_ms: int) -> bool:
-        """Attempt, and lives until then. False where it may be ended at any moment, as it has waited for long."""
-        idle_until_ms, self._idle_until_ms = self._idle_until_ms, None
-        if self._gone.is_set() or idle_until_ms is None or _now_ms() > idle_until_ms - IDLE_MS // 2:
-            self._writer.close()
+        """Attempt, and lives until then. False where it is gone, or was told to go, as it has waited for long."""
+        self._waits_no_more()
+        if self._gone.is_set() or self._writer.is_closing():
             return False
         self.prolong(until_ms)
         return True
@@ -133,8 +145,14 @@ class Child:
     def is_gone(self, code: int | None) -> None:
         self.code = code
         self._gone.set()
-        if self._idle_until_ms is not None:  # no task listens to it
+        if self._waits_no_more():  # no task listens to it
             self._writer.close()
+
+    def _waits_no_more(self) -> bool:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.cancel()
+        return waiting is not None
 
 
 class Spawner:
@@ -201,7 +219,7 @@ class Spawner:
         ours, theirs = socket.socketpair()
         with theirs:
             reader, writer = await _opened(ours)
-            child = self._children[name] = Child(name, self, reader, writer)
+            child = self._children[name] = Child(name, self, reader, writer, until_ms=until_ms)
             self.command(Spawn(name=name, until_ms=until_ms), theirs)
         if self._commands is None:  # it has died meanwhile: it will never say that this child is gone
             child.is_gone(None)

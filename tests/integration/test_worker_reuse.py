@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -102,6 +103,36 @@ async def test_a_process_that_waits_for_long_ends(
     after = await done(shop, "job-1")
 
     assert after["pid"] != first["pid"]
+
+
+async def test_the_spawner_hears_no_word_between_jobs_that_follow_each_other(
+    shop: Shop, spawner: Spawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "PROLONGED_BY_MS", 60_000)
+    said: list[object] = []
+    monkeypatch.setattr(
+        spawner, "command", lambda word, *passed, say=spawner.command: said.append(word) or say(word, *passed)
+    )
+
+    for number in range(3):
+        await done(shop, f"job-{number}")
+
+    assert [type(word).__name__ for word in said] == ["Spawn"]
+
+
+async def test_a_shorter_life_is_said_at_once_and_a_longer_one_where_it_matters(
+    spawner: Spawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun_ms, said = time.monotonic_ns() // 1_000_000 + 60_000, list[int]()
+    child = await spawner.spawn("job-1:1", until_ms=begun_ms)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spawner, "command", lambda word: said.append(word.until_ms - begun_ms))
+        for change_ms in (0, 499, 500, 999, 1000, 900, 1399, 1400):
+            child.prolong(begun_ms + change_ms)
+    await child.end()
+
+    assert said == [500, 1000, 900, 1400]
 
 
 async def test_a_process_has_no_more_than_its_share_of_jobs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
