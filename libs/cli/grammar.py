@@ -202,9 +202,9 @@ def positive(given: str | int) -> int:
     """A number that counts something. A default comes by here too, as the number that it is."""
     text = str(given)
     if not text.removeprefix("-").isdecimal():
-        raise click.BadParameter(f"{text!r} is no number: write 1 or more")
+        raise click.BadParameter(f"{text!r} is not a number: write 1 or more")
     if int(text) < 1:
-        raise click.BadParameter(f"{text} is too few: write 1 or more")
+        raise click.BadParameter(f"{text} is too small: write 1 or more")
     return int(text)
 
 
@@ -212,7 +212,7 @@ def duration(text: str) -> timedelta:
     """How long something is."""
     found = DURATION.fullmatch(text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no time: write 90m, 12h or 7d")
+        raise click.BadParameter(f"{text!r} is not a duration: write 90m, 12h or 7d")
     return timedelta(**{UNITS[found[2]]: int(found[1])})
 
 
@@ -223,5 +223,5 @@ def moment(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no moment: write 2030-01-31T06:00:00Z, or 90m, 24h, 7d") from None
+        raise click.BadParameter(f"{text!r} is not a time: write 2030-01-31T06:00:00Z, or 90m, 24h, 7d") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -191,7 +191,7 @@ def _print_file(content: bytes, path: str, out: Output) -> int:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        raise Usage(what=f"{path} is no text: send it into a file with >.") from None
+        raise Usage(what=f"{path} is not a text file: redirect it into a file with >.") from None
     out.data({"path": path, "content": text})
     out.plain(text)
     return 0
@@ -294,7 +294,7 @@ def _place(asked: str | None, job_id: str) -> Path:
     """The file that was asked for, or one named after the job: here, or in the folder that was asked for."""
     place, usual = Path(asked or "."), f"{job_id}.tar.gz"
     if asked and asked.endswith("/") and not place.is_dir():
-        raise Usage(what=f"there is no folder {asked}: make it, or name a file with -o.")
+        raise Usage(what=f"there is no folder {asked}: create it, or name a file with -o.")
     return place / usual if place.is_dir() else place
 
 

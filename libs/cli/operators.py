@@ -72,7 +72,7 @@ def _id_of(token: str) -> str:
         claims = None
     named: object = cast("dict[str, object]", claims).get("jti") if isinstance(claims, dict) else None
     if not isinstance(named, str):
-        raise Usage(what="That token has no id (jti) and cannot be taken back by itself: withdraw its key.")
+        raise Usage(what="That token has no id (jti) and cannot be revoked by itself: withdraw its key.")
     return named
 
 

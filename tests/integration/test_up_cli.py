@@ -391,7 +391,7 @@ def test_a_folder_that_is_not_there_is_no_file(far: Far, folder: Path, capsys: p
     code = main(["jobs", "result", "j1", "-o", "out/"])
 
     assert (code, list(folder.iterdir()), far.asked) == (2, [], [])
-    assert "there is no folder out/: make it, or name a file with -o" in capsys.readouterr().err
+    assert "there is no folder out/: create it, or name a file with -o" in capsys.readouterr().err
 
 
 def test_what_is_no_archive_is_not_kept(far: Far, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
