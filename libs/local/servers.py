@@ -4,13 +4,11 @@ Owns how they are set up for one machine and for tests; deployments use the offi
 address alone, on ports that stay the same over restarts, and keep their data in the folder they are given.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from libs.local.environments import of_machine
 from libs.local.nats_config import ClusterSeat, NatsConfig, NatsUser, require_url_safe
 from libs.local.ports import free_ports
 from libs.local.process import ServerProcess
@@ -20,12 +18,6 @@ DEFAULT_NATS_USERS = (NatsUser("headgate", "headgate"),)
 SYSTEM_USER = NatsUser("system", "system")
 
 Fsync = Literal["always", "everysec"]
-
-
-def half_of(processors: int | None) -> int:
-    """As many as nats-server runs on: by default it takes all of them, wakes them for each message, and keeps them from
-    those for whom the message is."""
-    return max(1, (processors or 1) // 2)
 
 
 class NatsServer(ServerProcess):
@@ -47,7 +39,6 @@ class NatsServer(ServerProcess):
         teams: str | None = None,
     ) -> None:
         super().__init__(name=name, folder=folder)
-        self.environment = {**of_machine(os.environ), "GOMAXPROCS": str(half_of(os.cpu_count()))}
         self.port = port or free_ports(1)[0]
         self._users = tuple(users)
         self._more_accounts = dict(more_accounts or {})

@@ -9,7 +9,6 @@ import pytest
 
 from libs.local.environments import of_machine, of_service
 from libs.local.provisions import Provisions
-from libs.local.servers import NatsServer
 from libs.local.settings import UpSettings
 from libs.local.state import StateFolder
 from libs.policy import Policy
@@ -129,16 +128,3 @@ def test_a_server_finds_nothing_but_the_machine() -> None:
     shell = {"PATH": "/bin", "LANG": "C.UTF-8", "HEADGATE_LOG_LEVEL": "DEBUG"} | STRANGE | PROVIDERS | PROXY
 
     assert of_machine(shell) == {"PATH": "/bin", "LANG": "C.UTF-8"}
-
-
-@pytest.mark.parametrize(("processors", "taken"), [(None, "1"), (1, "1"), (2, "1"), (3, "1"), (8, "4")])
-def test_nats_server_leaves_half_of_the_processors_to_others_and_finds_nothing_of_the_shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processors: int | None, taken: str
-) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: processors)
-    monkeypatch.setenv("GITHUB_TOKEN", "of another program")
-
-    found = NatsServer(tmp_path, port=4222).environment
-
-    assert found is not None
-    assert (found["GOMAXPROCS"], "GITHUB_TOKEN" in found) == (taken, False)
