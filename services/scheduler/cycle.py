@@ -6,7 +6,7 @@
                  │yes                                                           │
              caught up? ─no────────────────────────────────────────────────────►┤
                  │yes                                                           │
-             bring, beside all that follows; whatever asks the view waits for it │
+             update the view, beside all that follows; what asks it waits       │
                  │                                                              │
              each second: mark, prolong, sweep, due                             │
                  │                                                              │
@@ -14,7 +14,8 @@
                  │                                                              │
              commit ──► stored, refused or unknown: the log says what is so ───►┘
 
-Where the store is silent, who led last goes on: it brings nothing, claims nothing, and starts what needs neither.
+While the store is silent, the replica that led last goes on: it updates no view, claims nothing, and starts what needs
+neither.
 
 After a commit the cycle waits until it reads its own records in the log, in their turn. Where its outcome is not known,
 it looks around at once: so the log's leader is asked how far the log goes, and all up to there is folded first.
@@ -141,7 +142,7 @@ class Cycle:
                 return False
             if not self._inbox.caught_up:
                 return False
-            async with self._folding.beside(self._bring()):
+            async with self._folding.beside(self._update_view()):
                 if not self._configured:
                     await self._folding.over()
                 due = await self._look_around() if self._is_time_to_look else ()
@@ -189,7 +190,7 @@ class Cycle:
         await self._commit(proposal.batch)
         return True
 
-    async def _bring(self) -> None:
+    async def _update_view(self) -> None:
         """The view is a fold of all that was taken, and counts with the limits of today's policy."""
         rebuilt = self._folder.rebuilt
         await self._tell(await self._folder.update_view())
