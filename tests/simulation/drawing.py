@@ -26,7 +26,6 @@ from tests.simulation.plan import (
     GROUPS,
     HOOK_HOST,
     JOBS,
-    PEACE_S,
     POLICY,
     PROJECTS,
     PROVIDER,
@@ -48,6 +47,7 @@ from tests.simulation.withdrawals import withdrawn
 POINTS: Final = ("code", "deps", "checks")  # whose ends are moments for a cancel
 LONGER: Final = 0.25  # of the seeds: some of their stages last longer than a lease
 CROWDED: Final = 0.3  # of the seeds: their workers have a slot each
+LAST_FAULT_S: Final = 30.0  # of those at any moment: most jobs have ended by then
 SLOW: Final = 0.05  # of the orders
 SLOW_S: Final = 9.0
 HABITS: Final = 0.025  # a forecast costs as much as all the rest of its second
@@ -222,7 +222,7 @@ def _act(dice: Dice) -> Act:
 
 def _fault(dice: Dice) -> Fault:
     """One of all kinds."""
-    at_s = dice.between("fault", 1.0, PEACE_S - 12)
+    at_s = dice.between("fault", 1.0, LAST_FAULT_S)
     for_s = dice.between("fault", 0.3, 11.0)
     kinds = ("crash", "crash", "crash", "pause", "pause", "cut", "cut", "lossy", "lossy", "slow", "flush", "older")
     kinds += ("split", "full", "clock", "stop", "roll")

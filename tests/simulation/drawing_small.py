@@ -13,9 +13,9 @@ from typing import Final
 from tests.simulation.dice import Dice
 from tests.simulation.plan import SCHEDULERS, Order, Plan
 
-LONE: Final = 0.7  # of the seeds: one scheduler
-SHORT: Final = 0.8  # of the orders whose stages are all ordinary
-SINGLE: Final = 0.5  # of those that have nothing to check
+LONE: Final = 0.8  # of the seeds: one scheduler
+SHORT: Final = 0.9  # of the orders whose stages are all ordinary
+SINGLE: Final = 0.7  # of those that have nothing to check
 ORDINARY_S: Final = 2.5  # or less
 LEFT_OUT: Final = ("deps", "checks")  # of moments to cancel in
 

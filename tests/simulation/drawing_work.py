@@ -28,7 +28,7 @@ def _fault(dice: Dice) -> Fault:
         return dice.between("one", low, high)
 
     who, worker = dice.one_of("one", (*SERVICES, *SCHEDULERS)), dice.one_of("one", WORKERS)
-    at_s, for_s = between(1.0, PEACE_S - 16), between(0.3, 11.0)
+    at_s, for_s = between(1.0, PEACE_S - 20), between(0.3, 11.0)
     match kind := dice.one_of("one", KINDS):
         case "lonely":
             what = dice.one_of("one", ("cut", "mute"))

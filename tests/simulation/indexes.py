@@ -22,7 +22,7 @@ from tests.simulation.dice import Dice
 from tests.simulation.plan import ADMISSIONS, PEACE_S, POLICY, USERS, Act, Fault
 from tests.simulation.world import EPOCH, Machine, World
 
-SHARE: Final = 0.06  # of the seeds: a transaction for each page of the log is dear
+SHARE: Final = 0.05  # of the seeds: a transaction for each page of the log is dear
 ERASED: Final = 0.6  # of those
 FILES: Final = ("", "-wal", "-shm")
 JOBS: Final = (
