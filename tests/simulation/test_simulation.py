@@ -69,7 +69,6 @@ def _takes_all(sound: Callable[..., Any]) -> Callable[..., Any]:
 
 
 PLANTED: Final = {
-    "a position too low": ("libs.forecast.place:queue_part", _one_ahead),
     "a call that failed is over": ("services.notifier.webhooks:Webhooks._is_taken", _takes_all),
     "a slot too many": ("libs.capacity.memory.limits:is_full", _one_too_many),
     "a repeated key is another's": ("services.admission.submitting:Submitting._known", _knows_nothing),
@@ -82,6 +81,14 @@ def test_a_planted_fault_is_found(fault: str) -> None:
         found = first_found(range(1, FEW + 1))
 
     assert found is not None
+
+
+def test_a_position_too_low_is_found_by_who_reads_along() -> None:
+    with planted("libs.forecast.place:queue_part", _one_ahead):
+        found = first_found(seeds_with(lambda plan: bool(plan.readers)))
+
+    assert found is not None
+    assert found.findings[0].invariant == "I7"
 
 
 def test_another_in_the_slot_of_a_forced_attempt_is_found() -> None:
