@@ -13,7 +13,7 @@ from typing import Final
 from tests.simulation.dice import Dice
 from tests.simulation.plan import SCHEDULERS, Order, Plan
 
-LONE: Final = 0.8  # of the seeds: one scheduler
+LONE: Final = 0.7  # of the seeds: one scheduler
 SHORT: Final = 0.9  # of the orders whose stages are all ordinary
 SINGLE: Final = 0.7  # of those that have nothing to check
 ORDINARY_S: Final = 2.5  # or less
