@@ -4,6 +4,7 @@
     started, ready, …       by pool: how many in the step
     wait_p50, wait_p90      seconds from the queue to the first start, of those that started in the step
     provider_paused         by provider: attempts that were given back as it had paused
+    calls                   by provider: calls of models that events tell in the step
     tokens_input, …         by provider: tokens that events tell in the step; `tokens_cached` are among the input
     refused                 by reason: the view knows them by the hour, for a day
 
@@ -89,13 +90,14 @@ def changes(before: Job | None, after: Job, record: Record) -> Iterator[tuple[st
             yield "provider_paused", provider or "", 1
         case _:
             pass
-    yield from _tokens(record)
+    yield from _model_usage(record)
 
 
-def _tokens(record: Record) -> Iterator[tuple[str, str, int]]:
+def _model_usage(record: Record) -> Iterator[tuple[str, str, int]]:
     match record.event:
         case Event(data=AttemptData(usage=usage)):
             for each in usage:
+                yield "calls", each.provider, each.calls
                 yield from ((f"tokens_{kind}", each.provider, getattr(each, f"{kind}_tokens")) for kind in TOKENS)
         case _:
             pass

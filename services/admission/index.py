@@ -28,7 +28,7 @@ from libs.eventlog.decoding import job_in
 from services.admission import index_holds
 from services.admission.figures import changes, minute_of, summed, wait_ms
 
-SHAPE: Final = "5"  # of the tables; another one is made anew
+SHAPE: Final = "6"  # of the tables; another one is made anew
 KNOWN: Final = 20_000  # unfinished jobs that are kept folded
 BUSY_MS: Final = 2000
 FILES: Final = ("", "-wal", "-shm")

@@ -544,6 +544,7 @@ async def test_figures_become_charts_that_are_told_by_the_hour(js: Any) -> None:
         {"name": "started", "of": "default", "values": [1, 2]},
         {"name": "started", "of": "gpu", "values": [0, 1]},
         {"name": "refused", "of": "rate-limited", "values": [None, 2]},
+        {"name": "calls", "of": "ollama", "values": [3, None]},
         {"name": "tokens_cached", "of": "ollama", "values": [500, None]},
         {"name": "tokens_input", "of": "ollama", "values": [3000, None]},
         {"name": "tokens_input", "of": "openai", "values": [0, 100]},
@@ -557,6 +558,7 @@ async def test_figures_become_charts_that_are_told_by_the_hour(js: Any) -> None:
     assert charts["Queued"] == [{"label": "default", "values": [3, 4]}]
     assert charts["Started and ended"] == [{"label": "started", "values": [2, 6]}]
     assert charts["Refused"] == [{"label": "refused", "values": [None, 4]}]
+    assert charts["Calls of models"] == [{"label": "ollama", "values": [6, None]}]
     assert charts["Tokens of models"] == [
         {"label": "ollama", "values": [8000, None]},
         {"label": "openai", "values": [0, 200]},

@@ -209,14 +209,14 @@ def test_what_a_tenant_types_is_quoted() -> None:
     assert match_of('a" OR title:x* NEAR(b) ""') == '"a"""* "OR"* "title:x*"* "NEAR(b)"* """"""*'
 
 
-def test_tokens_are_counted_by_provider_in_the_minute_of_the_event_that_tells_them() -> None:
+def test_calls_and_tokens_are_counted_by_provider_in_the_minute_of_the_event_that_tells_them() -> None:
     before = job_after("queued dispatched started scaffold code")
-    asked = {"model": "m-1", "calls": 1, "input_tokens": 10, "output_tokens": 5, "cached_tokens": 2}
+    asked = {"model": "m-1", "calls": 3, "input_tokens": 10, "output_tokens": 5, "cached_tokens": 2}
     event = step(before, "deps", usage=[{"provider": "openai", **asked}, {"provider": "gemini", **asked}])
 
     found = list(changes(before, advance(before, event), Record(9, event.time, event)))
 
-    kinds = {"tokens_input": 10, "tokens_output": 5, "tokens_cached": 2}
+    kinds = {"calls": 3, "tokens_input": 10, "tokens_output": 5, "tokens_cached": 2}
     assert found == [(name, provider, count) for provider in ("openai", "gemini") for name, count in kinds.items()]
 
 

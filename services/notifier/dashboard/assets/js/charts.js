@@ -12,7 +12,9 @@ export function statsPath(span, now = Date.now()) {
 }
 
 const HOURLY = "an hour";
-const TOKENS = "Tokens of models";
+const PAUSED = "Given back as a provider had paused",
+  CALLS = "Calls of models",
+  TOKENS = "Tokens of models";
 const BOTH_WAYS = ["tokens_input", "tokens_output"]; // what was cached is among the input
 
 /** Each chart: its title, its unit, and its lines: [{label, values}]. Counts are told by the hour. */
@@ -20,6 +22,7 @@ export function chartsOf({ lines, step_s }) {
   const hourly = (values) => values.map((value) => (value === null ? null : (value * 3600) / step_s));
   const named = (name) => lines.filter((line) => line.name === name);
   const each = (name) => named(name).map(({ of, values }) => ({ label: of, values }));
+  const eachHourly = (name) => named(name).map(({ of, values }) => ({ label: of, values: hourly(values) }));
   const whole = (name, label) => {
     const found = named(name);
     return found.length ? [{ label, values: hourly(added(found.map(({ values }) => values))) }] : [];
@@ -37,13 +40,10 @@ export function chartsOf({ lines, step_s }) {
     { title: "Failed and cancelled", unit: HOURLY, lines: [...whole("failed", "failed"), ...whole("cancelled", "cancelled")] },
     { title: "Waits until the start", unit: "seconds", lines: [...plain("wait_p90", "nine of ten"), ...plain("wait_p50", "half")] },
     { title: "Refused", unit: HOURLY, lines: whole("refused", "refused") },
-    {
-      title: "Given back as a provider had paused",
-      unit: HOURLY,
-      lines: each("provider_paused").map(({ label, values }) => ({ label, values: hourly(values) })),
-    },
+    { title: PAUSED, unit: HOURLY, lines: eachHourly("provider_paused") },
+    { title: CALLS, unit: HOURLY, lines: eachHourly("calls") },
     { title: TOKENS, unit: `in and out, ${HOURLY}`, lines: tokens },
-  ].filter(({ title, lines: some }) => some.length > 0 || !(title.startsWith("Given") || title === TOKENS));
+  ].filter(({ title, lines: some }) => some.length > 0 || ![PAUSED, CALLS, TOKENS].includes(title));
 }
 
 /** One line of several: their sum, unknown where nobody knows any of it. */
