@@ -13,7 +13,7 @@ from typing import Final
 
 GOLDEN: Final = 0.6180339887498949  # steps of this share never come close to each other
 FEW: Final = 3  # observed holds: with less, a guess around the average, which follows slowly
-LONGER: Final = 0.5  # of what it has run: how much longer a job runs that outlasted all that were seen
+LONGER: Final = 0.5  # of what it has run: how much longer, at the least, a job runs that outlasted all that were seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Observed:
             return max(self.average_s * (0.5 + share) - age_s, self.average_s * 0.2)
         longer = len(self.holds_s) - (first := bisect_right(self.holds_s, age_s))
         if not longer:
-            return age_s * LONGER * 2 * share
+            return age_s * (LONGER + share)  # not from nothing on: of several, one would always end at once
         return self.holds_s[first + int(share * longer)] - age_s
 
 

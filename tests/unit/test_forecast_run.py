@@ -180,7 +180,7 @@ def test_a_job_that_runs_already_is_one_of_those_that_ran_longer() -> None:
     seen = observed(100, [10, 20, 30, 40, 50, 60, 70, 500])
 
     assert {round(seen.draw(share / 10, age_s=65)) for share in range(10)} == {5, 435}
-    assert seen.draw(0.5, age_s=1000) == 500
+    assert [seen.draw(share, age_s=1000) for share in (0, 0.5)] == [500, 1000]
 
 
 def test_without_a_past_durations_lie_around_the_first_guess() -> None:
