@@ -25,7 +25,16 @@ HELP: Final = {"help_option_names": ["-h", "--help"]}
 COMPLETING: Final = "_HEADGATE_COMPLETE"  # set by a shell that asks how a word may go on
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 DURATION: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")  # at most 273 years
-FILE: Final = click.Path(path_type=Path)
+
+
+class _Place(click.Path):
+    """No name would be this folder, and a state put there is hard to take out again."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(value or self.fail("it is empty: write a name", param, ctx), param, ctx)
+
+
+FILE: Final = _Place(path_type=Path)
 
 BASH: Final = """\
 %(complete_func)s() {

@@ -574,6 +574,14 @@ def test_a_word_that_is_no_text_is_said_to_be_none(
     assert "no UTF-8" in capsys.readouterr().err
 
 
+def test_a_folder_without_a_name_is_not_the_one_that_we_are_in(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        carried_out(["up", "--state", ""])
+
+    assert end.value.code == 2
+    assert "'--state': it is empty: write a name" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("content", ["{}", "[1]", '["a shop", {}]'])
 def test_a_file_of_phases_that_holds_something_else_is_said_to(
     content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
