@@ -256,13 +256,13 @@ async def test_an_operator_sees_the_queue_and_a_user_only_their_place_in_it(
 
 
 async def test_pausing_twice_and_resuming_twice_change_nothing_the_second_time(ops: httpx.AsyncClient) -> None:
-    body = {"scope": "pool:nobodys", "reason": "twice"}
+    body = {"scope": "user:nobody", "reason": "twice"}
 
     answers = [(await ops.post(f"/queue/{verb}", json=body)).json() for verb in ("pause", "pause", "resume", "resume")]
 
     assert [answer["changed"] for answer in answers] == [True, False, True, False]
     assert answers[1]["message"].startswith("it is paused already, by ops since ")
-    assert [each["scope"] for each in answers[0]["paused"]] == ["pool:nobodys"]
+    assert [each["scope"] for each in answers[0]["paused"]] == ["user:nobody"]
     assert answers[3]["paused"] == []
 
 
@@ -407,10 +407,10 @@ async def test_analytics_have_a_shape_from_the_first_moment_on(ops: httpx.AsyncC
 async def test_the_audit_tells_who_did_what_and_why_page_by_page(ops: httpx.AsyncClient) -> None:
     started = datetime.now(UTC) - timedelta(seconds=1)
     for verb in ("pause", "resume"):
-        await ops.post(f"/queue/{verb}", json={"scope": "pool:audited", "reason": verb})
+        await ops.post(f"/queue/{verb}", json={"scope": "user:audited", "reason": verb})
 
     entries = (await ops.get("/audit", params={"since": started.isoformat()})).json()
-    mine = [each for each in entries if each["about"] == "pool:audited"]
+    mine = [each for each in entries if each["about"] == "user:audited"]
     first = await ops.get("/audit", params={"since": started.isoformat(), "limit": 1})
     second = await ops.get(first.links["next"]["url"].removeprefix("/v1"))
 

@@ -145,12 +145,15 @@ async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     async def blocked() -> bool:
         return "group_limit" in (await headgate("explain", waits, "--json")).out
 
+    async def worker_shows_it() -> bool:
+        return running in (await headgate("workers")).out
+
     await eventually(blocked)
+    await eventually(worker_shows_it)  # from its heartbeat, a moment after the claim
     explained = await headgate("explain", waits)
     status = await headgate("concurrency", "status", group)
     own_slot = await headgate("concurrency", "status", "user:user")
     every = (await headgate("concurrency", "status", "--json")).data
-    workers = await headgate("workers")
     counts, stats = await headgate("jobs", "counts", "--project", "shop"), await headgate("queue", "stats")
     raised = await headgate("concurrency", "set", group, "--limit", "2", "--reason", "more")
     await until(waits, "code")
@@ -163,7 +166,6 @@ async def test_who_holds_the_slots_is_told_to_an_operator() -> None:
     assert f"{running}:1" in status.out
     assert own_slot.out.split().count(running) == 1  # in the column of the job
     assert {"pool:default", "user:user", group} <= {each["group"] for each in every}
-    assert running in workers.out
     assert re.search(r"^ *1 +code$", counts.out, flags=re.MULTILINE)
     assert re.search(r"^running +default +1 +\d+$", stats.out, flags=re.MULTILINE)
     assert f"{group}  2 slots from now on." in raised.out
