@@ -23,12 +23,13 @@ class Folding:
     async def beside(self, fold: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         """It has ended when this does, which raises what it has raised. It begins one turn of the event loop late: what
         is decided without a question is on its way into the log before the first row is made."""
-        task = self._task = asyncio.create_task(_late(fold))
-        try:
-            yield
-        finally:
-            self._task = None
-            await task
+        with closing(fold):  # also where its task is cancelled before it has begun
+            task = self._task = asyncio.create_task(_late(fold))
+            try:
+                yield
+            finally:
+                self._task = None
+                await task
 
     async def over(self) -> None:
         """The view has all that was taken. Raises what the fold has raised: then nothing is to be asked."""
@@ -37,6 +38,5 @@ class Folding:
 
 
 async def _late(fold: Coroutine[Any, Any, None]) -> None:
-    with closing(fold):  # also where it is cancelled before it has begun
-        await asyncio.sleep(0)
-        await fold
+    await asyncio.sleep(0)
+    await fold

@@ -241,8 +241,8 @@ async def test_a_spawner_that_hears_nothing_takes_no_heartbeat_down_and_is_as_go
     child = await spawner.spawn("job-1:1", until_ms=in_ms(60_000))
     send(spawner, signal.SIGSTOP)
 
-    for _ in range(2000):
-        child.prolong(in_ms(60_000))
+    for number in range(2000):
+        child.prolong(in_ms(60_000 + 1000 * number))
     assert child.code is None
     ending = asyncio.create_task(child.end())
 
