@@ -193,9 +193,10 @@ def _from_status(line: JobLine, data: Mapping[str, Any]) -> JobLine:
 
 
 def with_pause(place: str, said: Mapping[str, Any]) -> str:
-    """Where it stands, and the pause that holds it there."""
-    paused = (reason["message"] for reason in said.get("waiting_on") or () if reason["reason"] == "paused")
-    return "; ".join(part for part in (place, next(paused, "")) if part)
+    """Where it stands, and the pause that holds it there. A queued job has no number while it is paused."""
+    paused = next((reason["message"] for reason in said.get("waiting_on") or () if reason["reason"] == "paused"), "")
+    is_queued = said.get("status", "queued") == "queued"
+    return paused or place if is_queued else "; ".join(part for part in (place, paused) if part)
 
 
 def _how_far(told: Mapping[str, Any]) -> str:

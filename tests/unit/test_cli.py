@@ -31,7 +31,7 @@ from headgate.errors import problem_of
 from headgate_contracts.vocabulary import Priority
 from libs.cli import client, jobs, submitting
 from libs.cli.arguments import commands, parse
-from libs.cli.board import Board, JobLine, advanced
+from libs.cli.board import Board, JobLine, advanced, with_pause
 from libs.cli.calling import as_called
 from libs.cli.client import ending_of
 from libs.cli.command import carried_out
@@ -146,9 +146,11 @@ def test_who_follows_is_told_of_the_pause_that_holds_the_job() -> None:
 
     paused = advanced(line, Event("position", {"queue": place, "waiting_on": [held]}))
     again = advanced(paused, Event("position", {"queue": place, "waiting_on": []}))
+    tomorrow = with_pause("Runs tomorrow", {"status": "scheduled", "waiting_on": [held]})
 
-    assert paused.words == "queued: You are #1 in queue; The whole queue is paused by olga: maintenance"
+    assert paused.words == "queued: The whole queue is paused by olga: maintenance"
     assert again.words == "queued: You are #1 in queue"
+    assert tomorrow == "Runs tomorrow; The whole queue is paused by olga: maintenance"
 
 
 def test_a_list_names_the_pause_that_holds_a_job(
@@ -163,7 +165,8 @@ def test_a_list_names_the_pause_that_holds_a_job(
         args.run(args, Output(as_json=False))
 
     [_, row] = capsys.readouterr().out.splitlines()
-    assert row.endswith("You are #1 in queue; The whole queue is paused by olga: maintenance")
+    assert row.endswith("The whole queue is paused by olga: maintenance")
+    assert "#1" not in row
 
 
 def rows_of(*lines: JobLine, width: int) -> list[str]:
