@@ -228,6 +228,11 @@ def test_a_result_is_saved_in_place_of_files_alone(place: str) -> None:
         play(fetching.save("j1", place))
 
 
+def test_a_name_that_is_too_long_is_refused_before_anything_is_fetched() -> None:
+    with pytest.raises(errors.NotStored, match=r"aaa: File name too long"):
+        play(fetching.save("j1", "a" * 300))
+
+
 def test_a_place_that_takes_no_file_is_named_as_the_caller_did(tmp_path: Path) -> None:
     with pytest.raises(errors.NotStored, match=r"away/result\.tar\.gz: No such file"):
         play(fetching.save("j1", tmp_path / "away" / "result.tar.gz"))

@@ -6,9 +6,11 @@ what was put together is what Headgate has, or an error.
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from stat import S_ISREG
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, TypeVar
 from uuid import uuid4
@@ -93,8 +95,7 @@ def content(job_id: str) -> Script[bytes]:
 def save(job_id: str, path: Path | str) -> Script[Path]:
     """As a .tar.gz of that name, which is replaced when all of it is there."""
     target = _place_of(path)
-    if target.exists() and not target.is_file():  # a device, a folder: a file in its place would be worse than none
-        raise NotStored(f"{target} is there and is no file: name another place")
+    yield from _here(partial(_require_no_other, target), target)
     part = target.parent / f".{uuid4().hex}.part"  # of its own: the same may be saved twice at once
     try:
         with _or_not_stored(partial(part.open, "xb"), target) as file:
@@ -177,6 +178,13 @@ def _place_of(path: Path | str) -> Path:
     if "\0" in str(path):
         raise NotStored(f"{str(path)!r} names no place: it holds a NUL")
     return Path(path)
+
+
+def _require_no_other(target: Path) -> None:
+    """Than a file: one in place of a device or a folder would be worse than none."""
+    with suppress(FileNotFoundError):
+        if not S_ISREG(target.stat().st_mode):
+            raise NotStored(f"{target} is there and is no file: name another place")
 
 
 def _here(work: Callable[[], T], place: Path | None = None) -> Script[T]:
