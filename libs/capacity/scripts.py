@@ -39,7 +39,8 @@ class ScriptRunner:
         if len(calls) == TOGETHER:
             self._gathering = None
         with translated():
-            reply = (await asyncio.shield(asked))[number]  # others ask with it: who is cancelled ends nothing
+            await asyncio.wait((asked,))  # others ask with it: who is cancelled ends nothing
+            reply = asked.result()[number]
             if isinstance(reply, Exception):
                 raise reply
             return reply
@@ -59,7 +60,9 @@ class ScriptRunner:
 
     def _gather(self) -> tuple[list[ScriptCall], asyncio.Task[list[Reply]]]:
         calls = list[ScriptCall]()
-        self._gathering = calls, asyncio.create_task(self._ask(calls))
+        asked = asyncio.create_task(self._ask(calls))
+        asked.add_done_callback(_heard)
+        self._gathering = calls, asked
         return self._gathering
 
     async def _ask(self, calls: list[ScriptCall]) -> list[Reply]:
@@ -88,6 +91,12 @@ class ScriptRunner:
 
     async def _give(self, script: Script) -> None:
         await cast(Any, self._client).script_load(script.text)
+
+
+def _heard(asked: asyncio.Task[list[Reply]]) -> None:
+    """Each asker that still waits has its fault from here; where all were cancelled, it is nobody's and no error."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _errors(replies: Sequence[Reply]) -> Iterator[Exception]:

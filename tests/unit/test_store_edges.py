@@ -1,14 +1,22 @@
 """Where the store meets the client and the names of its keys: nothing of that reaches a server."""
 
+import asyncio
+import gc
 import inspect
 from enum import Enum
+from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import exceptions as client
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from libs.capacity.errors import ViewError, ViewLost, ViewMisused, ViewUnavailable
 from libs.capacity.keys import KEYS, generation_of, lead_key, ticket_key, view_key
 from libs.capacity.lua_files import access_rules
+from libs.capacity.scripts import ScriptRunner
 from libs.capacity.store_client import open_client
 from libs.capacity.store_errors import TRANSLATIONS, translate, translated
 
@@ -90,3 +98,20 @@ async def test_the_client_waits_no_longer_than_it_must_and_asks_again() -> None:
     assert (options["socket_timeout"], options["decode_responses"], options["protocol"]) == (5, True, 2)
     assert options["retry"].get_retries() == 3
     await made.aclose()
+
+
+async def test_a_fault_that_all_askers_were_cancelled_before_is_no_error(tmp_path: Path) -> None:
+    said = list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    nowhere = Redis(unix_socket_path=str(tmp_path / "nowhere"), retry=Retry(NoBackoff(), 0))
+    asker = asyncio.create_task(ScriptRunner(nowhere, view="v").run("day_used_v1"))
+    await asyncio.sleep(0)
+
+    asker.cancel()
+
+    while left := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(left)
+    del asker, left
+    gc.collect()
+    assert said == []
+    await nowhere.aclose()
