@@ -118,9 +118,12 @@ class Child:
         return True
 
     def takes_another(self, *, until_ms: int) -> bool:
-        """Attempt, and lives until then. False where it is gone, or was told to go, as it has waited for long."""
+        """Attempt, and lives until then. False where it is gone or has waited for long: by the time itself, as a worker
+        that was stopped meanwhile has heard neither of its end nor of the timer yet."""
+        has_time = self._waiting is not None and self._waiting.when() > asyncio.get_running_loop().time()
         self._waits_no_more()
-        if self._gone.is_set() or self._writer.is_closing():
+        if self._gone.is_set() or not has_time:
+            self._writer.close()
             return False
         self.prolong(until_ms)
         return True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest_asyncio
 from libs.policy import Policy
 from libs.runtime.eventually import eventually
 from services.worker import children
-from services.worker.children import Spawner
+from services.worker.child.messages import Left
+from services.worker.children import Child, Spawner
 from tests.fixtures.worker_system import children_of
 from tests.fixtures.workers import Shop, a_shop
 
@@ -103,6 +106,21 @@ async def test_a_process_that_waits_for_long_ends(
     after = await done(shop, "job-1")
 
     assert after["pid"] != first["pid"]
+
+
+async def test_a_process_that_waited_while_the_worker_was_stopped_gets_no_other_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was ended meanwhile, and nobody has heard of that yet."""
+    monkeypatch.setattr(children, "IDLE_MS", 0)
+    ours, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    child = Child("job-1:1", Spawner([], environ={}), reader, writer, until_ms=0)
+    with theirs:
+        theirs.sendall(Left().encoded())
+
+        assert await child.leaves()
+        assert not child.takes_another(until_ms=2**60)
 
 
 async def test_the_spawner_hears_no_word_between_jobs_that_follow_each_other(
