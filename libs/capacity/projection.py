@@ -134,7 +134,7 @@ def _overdue_at(job: Job, policy: Policy) -> datetime | None:
     over_at = job.deadline + timedelta(seconds=policy.leases.heartbeat_s)
     if job.worker is None or job.claimed_at is None or job.dispatched_at is None:
         return over_at
-    return over_at + max(timedelta(), job.claimed_at - job.dispatched_at)  # by two clocks, of which one may be behind
+    return over_at + (job.claimed_at - job.dispatched_at)
 
 
 def _queue_timers(job: Job, policy: Policy) -> dict[str, int]:

@@ -97,14 +97,6 @@ def test_a_run_that_was_claimed_late_ends_as_much_later() -> None:
     assert dict(row_of(waiting, POLICY).timers) == {"deadline": at(90 + beat_s)}
 
 
-def test_a_run_whose_worker_has_a_clock_that_is_behind_ends_no_sooner() -> None:
-    behind = job_after("queued dispatched started").model_copy(
-        update={"deadline": STARTED_AT + timedelta(seconds=90), "claimed_at": STARTED_AT - timedelta(hours=1)}
-    )
-
-    assert dict(row_of(behind, POLICY).timers) == {"deadline": at(90 + round(POLICY.leases.heartbeat_s))}
-
-
 def test_a_job_that_was_given_another_class_waits_its_hour_there() -> None:
     job = job_after("queued")
     lower = advance(job, step(job, "reprioritized:operator", to=Priority.LOW))
