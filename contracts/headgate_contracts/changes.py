@@ -155,12 +155,12 @@ def _awaiting_confirmation(job: Job, data: JobAwaitingConfirmation, at: datetime
         "checkpoint": data.checkpoint or job.checkpoint,
         "expires_at": data.expires_at,
         "reminders": 0,
-        **_cycle_after(job, question),
+        **_iteration_after(job, question),
         **_let_go(job, at),
     }
 
 
-def _cycle_after(job: Job, question: Question) -> Changes:
+def _iteration_after(job: Job, question: Question) -> Changes:
     """The stage that wants to know something begins again in the same iteration; "Continue?" comes after its end."""
     if question.kind is QuestionKind.CONTINUE:
         _in_last_stage(job)

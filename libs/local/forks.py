@@ -20,7 +20,7 @@ from libs.local.forking import WORD_BYTES, ForkedProcess, ForkRequest
 from libs.local.process import ChildProcess
 from libs.local.tether import is_linux
 
-ANSWERS_WITHIN_S: Final = 120.0  # it loads everything first, on a busy machine; an idle one needs 1
+ANSWERS_WITHIN_S: Final = 120.0  # it loads the module first, on a busy machine; an idle one needs 1
 MODULES: Final[Mapping[str, str]] = {  # whose start is waited for longest comes first
     name: f"services.{name}" for name in ("scheduler", "worker", "admission", "notifier")
 }

@@ -5,8 +5,8 @@
        └────── ends ────────┘                 └── its own socket to the worker
 
 A fork costs a few milliseconds where a fresh interpreter costs hundreds, and this process never had what an attempt
-must not see: it was started with a short environment and has never opened a connection. It has one thread and no event
-loop, so that forking is safe.
+must not see: it was started with a short environment and has never opened a connection. It has one thread, and an event
+loop that rests (`loop.ForkedLoop`), so that forking is safe.
 
 What it keeps:
 * An attempt is said to be gone when the last of its group has ended, and nothing is left that came to us from it: what
