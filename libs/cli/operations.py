@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -54,7 +55,7 @@ def token(args: Namespace, out: Output) -> int:
     _require_known(scope.split())
     made = signed(state.keys, user=args.user, tier=Tier(args.tier), scope=scope, ttl_s=ttl_s, projects=args.project)
     _require_taken(made.text)
-    if args.expires.days > LONGEST_DAYS:
+    if args.expires > timedelta(days=LONGEST_DAYS):
         usual = f"{LONGEST_DAYS} days where it says nothing (tokens.longest_days)"
         sys.stderr.write(f"headgate: No service takes it where policy allows less: {usual}.\n")
     until = made.expires_at.isoformat()

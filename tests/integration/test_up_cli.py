@@ -551,7 +551,9 @@ def test_a_token_is_signed_with_the_keys_of_this_machine(
     )
 
 
-@pytest.mark.parametrize(("given", "good_for_s"), [("90m", 5400), ("12h", 43_200), ("30d", 2_592_000)])
+@pytest.mark.parametrize(
+    ("given", "good_for_s"), [("90m", 5400), ("12h", 43_200), ("30d", 2_592_000), ("721h", 2_595_600)]
+)
 def test_a_token_is_good_for_as_long_as_is_said(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -564,8 +566,10 @@ def test_a_token_is_good_for_as_long_as_is_said(
 
     main(["token", "--user", "u1", "--expires", given, "--json"])
 
-    told = json.loads(capsys.readouterr().out)
+    signed = capsys.readouterr()
+    told = json.loads(signed.out)
     claims = jwt.decode(told["token"], options={"verify_signature": False})
+    assert ("No service takes it" in signed.err) is (good_for_s > 2_592_000)
     assert claims["exp"] - claims["iat"] == good_for_s
     assert datetime.fromisoformat(told["expires_at"]).timestamp() == claims["exp"]
     assert told["jti"] == claims["jti"]
