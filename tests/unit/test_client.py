@@ -208,6 +208,14 @@ def test_each_of_a_batch_has_its_own_outcome_and_those_that_were_too_fast_are_se
     assert len({request.headers["Idempotency-Key"] for request in played.requests}) == 1
 
 
+def test_orders_of_a_batch_may_come_one_by_one() -> None:
+    taken = {"status": 202, "job": JOB}
+
+    played = play(verbs.batch(order(what, project="shop") for what in "ab"), says(207, {"results": [taken, taken]}))
+
+    assert played.requests[0].body == {"jobs": [order(what, project="shop").body for what in "ab"]}
+
+
 def test_a_list_goes_on_to_the_pages_it_needs() -> None:
     link = '</v1/jobs?limit=100&cursor=abc>; rel="next"'
 

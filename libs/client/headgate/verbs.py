@@ -1,7 +1,7 @@
 """What users ask of Headgate: each verb is a script, carried out by either driver."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar, Unpack
 
 from headgate.errors import NotHeadgate, Problem, TryLater, problem_of
@@ -52,13 +52,14 @@ def dry_run(what: What, *, project: str, **options: Unpack[Options]) -> Script[J
     return (yield from fetched(request, JobState))
 
 
-def batch(orders: Sequence[Order], *, key: str | None = None) -> Script[tuple[JobState | Problem, ...]]:
+def batch(orders: Iterable[Order], *, key: str | None = None) -> Script[tuple[JobState | Problem, ...]]:
     """What became of each, in their order: the job, or why there is none. Those that come too fast are sent again when
     they may be, under the same key and in their old places; one that is to wait for too long holds up none of them."""
-    if not all(isinstance(each, Order) for each in orders):  # pyright: ignore[reportUnnecessaryIsInstance]
+    asked_for = list(orders)
+    if not all(isinstance(each, Order) for each in asked_for):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("orders: make each of them by order(…)")
     known = yield from terms()
-    body = {"jobs": [dict(each.body) for each in orders]}
+    body = {"jobs": [dict(each.body) for each in asked_for]}
     kept = known.new_key() if key is None else key
     ends_s = known.now_s() + known.patience.within_s
     for number in range(known.patience.tries):
