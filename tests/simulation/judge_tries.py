@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Final
 
 from headgate_contracts import Event
-from headgate_contracts.events import JobData, JobGivenBack, JobStage, JobTryFailed
+from headgate_contracts.events import JobData, JobGivenBack, JobStage, JobStarted, JobTryFailed
 from tests.simulation.deeds import TryRun
-from tests.simulation.evidence import Evidence, Finding
+from tests.simulation.evidence import Evidence, Finding, span_of
 from tests.simulation.stumbles import RETRIES
 
 EARLY_S: Final = 0.05  # a claim is dated by the log, and arrives a moment later
@@ -50,14 +50,23 @@ def pauses_were_kept(evidence: Evidence) -> Iterator[Finding]:
 def _held_through_pauses(evidence: Evidence) -> Iterator[Finding]:
     most_s = evidence.policy.providers.give_back_after_s
     for job, events in _by_job(evidence).items():
+        worker = ""
         for (at_s, failed), (_, then) in pairwise(events):
+            if isinstance(failed, JobStarted):
+                worker = failed.worker.rpartition("-")[0]
             if not isinstance(failed, JobTryFailed):
                 continue
-            pause_s = evidence.at_s(failed.tried.again_at) - at_s
+            pause_s = evidence.at_s(failed.tried.again_at) - _awake_s(evidence, worker, at_s)
             if pause_s > most_s + 1 and isinstance(then, JobStage) and then.attempt == failed.attempt:
                 yield Finding("tries", job, f"holds its slots through a pause of {pause_s:.1f} s")
             if isinstance(then, JobGivenBack) and then.until is not None and then.until != failed.tried.again_at:
                 yield Finding("tries", job, f"is put off until {then.until}, its pause ends {failed.tried.again_at}")
+
+
+def _awake_s(evidence: Evidence, worker: str, at_s: float) -> float:
+    """When it knew what it had written: one that is stopped or answered late has less of the pause before it."""
+    spans = [span_of(fault) for fault in evidence.plan.faults if fault.who in (worker, "*")]
+    return max((ended_s for began_s, ended_s in spans if began_s <= at_s <= ended_s), default=at_s)
 
 
 def _written(evidence: Evidence) -> Tries:
