@@ -11,6 +11,7 @@ from headgate_contracts.vocabulary import CLASS_NUMBERS
 
 ALL: Final = "all"
 CLASS_OF_SCOPE: Final = {f"priority:{priority.value}": number for priority, number in CLASS_NUMBERS.items()}
+OWNERS: Final = ("user:", "project:")  # what the groups of `owners_of` begin with
 _SCOPE_OF_CLASS: Final = {number: scope for scope, number in CLASS_OF_SCOPE.items()}
 
 

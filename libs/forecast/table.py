@@ -19,7 +19,7 @@ from headgate_contracts import Job
 from headgate_contracts.events import Estimate
 from libs.capacity.projection import groups_of
 from libs.capacity.rows import CLASS_STEP
-from libs.capacity.scopes import scopes_of
+from libs.capacity.scopes import OWNERS, scopes_of
 from libs.forecast.intervals import Band, Spread
 from libs.forecast.lines import WaitingLine
 from libs.forecast.plain import average_over, confidence_at, estimate_between, first_averages
@@ -179,6 +179,6 @@ def _line(places: list[list[int]], ends: dict[str, int], slots: int, idle: int) 
 
 
 def _scopes(wanted: EstimateRequest) -> tuple[str, ...]:
-    owners = [group for group in wanted.groups if group.startswith(("user:", "project:"))]
+    owners = [group for group in wanted.groups if group.startswith(OWNERS)]
     flow = [f"workflow:{wanted.workflow}"] if wanted.workflow else []
     return scopes_of(wanted.score // CLASS_STEP, wanted.pool, (*owners, *flow))

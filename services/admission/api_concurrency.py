@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 
 from headgate_contracts.asked import FOREIGN_GROUP, HELD_LEASE, SetGroupLimit
 from headgate_contracts.shown import LeaseRelease, ShownGroup
+from libs.capacity.scopes import OWNERS
 from libs.runtime.auth import LEASES, OPS, Identity, Principal
 from libs.runtime.faults import Refused
 from services.admission import problems, problems_leases
@@ -27,8 +28,6 @@ GroupPath = Annotated[
     ),
 ]
 LeasePath = Annotated[str, Path(min_length=1, max_length=160, json_schema_extra={"pattern": HELD_LEASE})]
-
-PEOPLES: Final = ("user:", "project:")  # anybody may come: a user without a job is no mistyped name
 
 Releaser = Annotated[Principal, Depends(Identity(OPS, LEASES))]
 
@@ -52,7 +51,7 @@ def group_routes(edge: Edge) -> APIRouter:
         """One group with the holders of its slots, and since when they hold them."""
         name = _named(group)
         shown = await edge.overseeing.group(name)
-        if not (shown.holders or shown.waiting or name.startswith(PEOPLES)):
+        if not (shown.holders or shown.waiting or name.startswith(OWNERS)):  # those have no list: anybody may come
             await _require(edge, name)
         return shown
 

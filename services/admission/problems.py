@@ -254,11 +254,7 @@ def no_such_group(name: str, near: Sequence[str]) -> Problem:
 
 
 def no_such_pool(pool: str, there: Sequence[str]) -> Problem:
-    wrong = f"{pool!r} is no pool here: name {', '.join(there)}"
-    errors = [{"in": "body", "field": "scope", "message": wrong}]
-    return Problem(
-        status=422, slug="invalid", title="Invalid request", detail=f"scope: {wrong}", more={"errors": errors}
-    )
+    return invalid(NotAllowed("scope", f"{pool!r} is no pool here: name {', '.join(there)}"))
 
 
 def no_such_lease(group: str, lease: str, *, held: Sequence[str]) -> Problem:

@@ -12,9 +12,9 @@ So there are never more labels than lines in the policy, pools, and stages of in
 
 from typing import Final
 
+from libs.capacity.scopes import OWNERS
 from libs.policy import Policy
 
-PRIVATE: Final = ("user:", "project:")
 POOL: Final = "pool:"
 STAGE: Final = "stage:"
 LLM: Final = "llm:"
@@ -46,7 +46,7 @@ class GroupLabels:
 
     def of_group(self, group: str) -> str | None:
         """Null for a group of one user or one project."""
-        if group.startswith(PRIVATE):
+        if group.startswith(OWNERS):
             return None
         if group in self.names or group.startswith(POOL):
             return group

@@ -10,6 +10,7 @@ the choice that its author wrote, whatever of it was masked. When it is reminded
 
 import json
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any
 
 from headgate_contracts import Job
@@ -55,9 +56,7 @@ class AttemptQuestions:
         if content is None:
             return False, None
         answer = json.loads(content)
-        from libs.runtime.schemas import wrong_answer  # noqa: PLC0415 - 3 MB, which a worker is spared until a stage asks
-
-        return wrong_answer(answer, question) is None, answer
+        return _schemas().wrong_answer(answer, question) is None, answer
 
     def _question(self, asked: Ask) -> tuple[Question, str | None]:
         """As it may stand in an event, and why it cannot be asked."""
@@ -74,7 +73,9 @@ class AttemptQuestions:
             wrong = "two of its choices read the same once secrets are taken out"
         if wrong is None and asked.key not in self._names and len(self._names) >= MOST_ANSWERS:
             wrong = f"a job may ask {MOST_ANSWERS} questions"
-        return question, wrong or _wrong_schema(question)
+        if wrong is None and question.schema_ is not None:
+            wrong = _schemas().wrong_schema(question.schema_)
+        return question, wrong
 
     def _masked(self, value: Any) -> Any:
         """Each text in it without secrets."""
@@ -89,12 +90,11 @@ class AttemptQuestions:
                 return value
 
 
-def _wrong_schema(question: Question) -> str | None:
-    if question.schema_ is None:
-        return None
-    from libs.runtime.schemas import wrong_schema  # noqa: PLC0415 - as above
+def _schemas() -> ModuleType:
+    """3 MB, which a worker is spared until a stage asks."""
+    from libs.runtime import schemas  # noqa: PLC0415
 
-    return wrong_schema(question.schema_)
+    return schemas
 
 
 def _read(text: str) -> tuple[dict[str, Any] | None, str | None]:
